@@ -11,10 +11,11 @@ BoolArray = NDArray[np.bool_]
 
 
 class SpanningTree(NamedTuple):
-    """A minimum spanning tree as arrays, edges in the order (weight, lower index, higher index).
+    """A minimum spanning tree as arrays.
 
     Arcs of equal weight are ordered by their lower, then their higher index; that makes the tree
-    unique, whatever the algorithm.
+    unique, whatever the algorithm. The stages leave its edges in the order in which they find them;
+    `in_order` sorts them.
 
     Attributes
     ----------
@@ -28,6 +29,12 @@ class SpanningTree(NamedTuple):
     higher: IntArray
     weights: FloatArray
 
+    def in_order(self) -> "SpanningTree":
+        """Sort the ends of each edge, and the edges by (weight, lower index, higher index)."""
+        lower, higher = np.minimum(self.lower, self.higher), np.maximum(self.lower, self.higher)
+        order = np.lexsort((higher, lower, self.weights))
+        return SpanningTree(lower[order], higher[order], self.weights[order])
+
 
 class Forest(NamedTuple):
     """An optimum-path forest on the training samples.
@@ -38,10 +45,98 @@ class Forest(NamedTuple):
         C_v, the smallest largest edge on a path from a prototype to v.
     predecessors : ndarray of shape (n_samples,)
         The sample before v on its optimum path, -1 for a prototype.
+    lengths : ndarray of shape (n_samples,)
+        The length of the edge from the predecessor to v, 0 for a prototype.
     roots : ndarray of shape (n_samples,)
         The prototype at which the optimum path of v begins.
     """
 
     costs: FloatArray
     predecessors: IntArray
+    lengths: FloatArray
     roots: IntArray
+
+
+class NeighbourLists(NamedTuple):
+    """The nearest neighbours known of every point, and how far that knowledge reaches.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (n_points, k)
+        Neighbours, nearest first (ties by index), -1 where there are none.
+    squared : ndarray of shape (n_points, k)
+        Their squared distances, infinity where there are none.
+    horizon : ndarray of shape (n_points,)
+        Every neighbour strictly nearer than this squared distance is listed.
+    """
+
+    positions: NDArray[np.int32]
+    squared: FloatArray
+    horizon: FloatArray
+
+
+#: The shortest arc known to leave a component: its squared length, its ends as positions (-1 while
+#: none is known), and whether another arc as short was seen. One record, so one cache line, a component.
+ARC = np.dtype(
+    [("squared", np.float64), ("inside", np.int32), ("outside", np.int32), ("tied", np.int64)]
+)
+ArcArray = NDArray[np.void]
+
+
+class Components(NamedTuple):
+    """The components of a Borůvka round, and what the points in them are.
+
+    Attributes
+    ----------
+    of : ndarray of shape (n_points,)
+        The component of every point, numbered from 0.
+    indices : ndarray of shape (n_points,)
+        The index of every point, by which ties are broken.
+    classes : ndarray of shape (n_points,)
+        The class of every point.
+    """
+
+    of: NDArray[np.int32]
+    indices: IntArray
+    classes: IntArray
+
+
+class RoundState(NamedTuple):
+    """What a search for outsiders reads and moves.
+
+    Attributes
+    ----------
+    components : Components
+    best : ndarray of ARC records
+        One a component.
+    certain : ndarray of shape (n_components,)
+        Components that need no search.
+    only : ndarray of shape (n_nodes,)
+        For every node of the space tree the component that holds all of it, or -1.
+    horizon : ndarray of shape (n_points,)
+        See `NeighbourLists`.
+    """
+
+    components: Components
+    best: ArcArray
+    certain: BoolArray
+    only: NDArray[np.int32]
+    horizon: FloatArray
+
+
+class Conquered(NamedTuple):
+    """Who conquered each query.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_queries,)
+        The conquering node.
+    costs : ndarray of shape (n_queries,)
+        The path cost it offers, max(C_v, d(v, t)).
+    distances : ndarray of shape (n_queries,)
+        Its distance.
+    """
+
+    nodes: IntArray
+    costs: FloatArray
+    distances: FloatArray

@@ -1,0 +1,134 @@
+"""The contestants: popf and its peers behind one small interface.
+
+Every library is imported only when its contestant is made, so that a missing peer costs no more
+than its column, and so that a worker measures nothing but what it was asked to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .data import Data
+
+POPF = "popf"
+
+
+class Contestant:
+    """Something that can be fitted and perhaps asked for predictions.
+
+    Attributes
+    ----------
+    operations : tuple of str
+        What can be timed, out of ``"fit"`` and ``"predict"``.
+    """
+
+    operations: tuple[str, ...] = ("fit", "predict")
+
+    def warm_up(self, data: Data) -> None:
+        """Load and compile whatever the first call would otherwise pay for."""
+        self.fit(data)
+        if "predict" in self.operations and len(data.queries):
+            self.predict(data)
+
+    def fit(self, data: Data) -> None:
+        raise NotImplementedError
+
+    def predict(self, data: Data) -> None:
+        raise NotImplementedError
+
+
+class _Estimator(Contestant):
+    """A scikit-learn classifier."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self._make = make
+        self._model = make()
+
+    def fit(self, data: Data) -> None:
+        self._model = self._make()
+        self._model.fit(data.X, data.y)
+
+    def predict(self, data: Data) -> None:
+        self._model.predict(data.queries)
+
+
+class _POPF(_Estimator):
+    """popf's forest."""
+
+    def warm_up(self, data: Data) -> None:
+        # `auto` may choose otherwise for the small data than for the large.
+        for algorithm in ("auto", "kd_tree", "brute"):
+            self._model = self._make(algorithm=algorithm).fit(data.X, data.y)
+            if len(data.queries):
+                self._model.predict(data.queries)
+
+
+class _SpanningTree(Contestant):
+    """quitefastmst: the spanning tree alone, so neither prototypes nor costs nor prediction."""
+
+    operations = ("fit",)
+
+    def __init__(self, threads: int, algorithm: str) -> None:
+        import quitefastmst
+
+        quitefastmst.omp_set_num_threads(threads)
+        self._tree = quitefastmst.mst_euclid
+        self._algorithm = algorithm
+
+    def fit(self, data: Data) -> None:
+        self._tree(data.X, algorithm=self._algorithm)
+
+
+class _OPFython(Contestant):
+    """opfython's supervised forest; it knows no threads."""
+
+    def __init__(self) -> None:
+        logging.disable(logging.CRITICAL)  # it reports every step, prototypes included
+        from opfython.models import SupervisedOPF
+
+        self._make = SupervisedOPF
+        self._model: Any = None
+
+    def fit(self, data: Data) -> None:
+        # Its default metric is an increasing function of the Euclidean, so the labels are the same.
+        model = self._make()
+        model.fit(data.X, data.y + 1)  # classes count from 1 there
+        self._model = model
+
+    def predict(self, data: Data) -> None:
+        self._model.predict(data.queries)
+
+
+def _popf(threads: int) -> Contestant:
+    from popf import OPFClassifier
+
+    return _POPF(lambda **settings: OPFClassifier(n_jobs=threads, **settings))
+
+
+def _nearest_neighbours(k: int) -> Callable[[int], Contestant]:
+    def make(threads: int) -> Contestant:
+        from sklearn.neighbors import KNeighborsClassifier
+
+        return _Estimator(lambda: KNeighborsClassifier(k, algorithm="auto", n_jobs=threads))
+
+    return make
+
+
+CONTESTANTS: dict[str, Callable[[int], Contestant]] = {
+    POPF: _popf,
+    "quitefastmst": lambda threads: _SpanningTree(threads, "auto"),
+    "quitefastmst brute": lambda threads: _SpanningTree(threads, "brute"),
+    "opfython": lambda _threads: _OPFython(),
+    "1-NN": _nearest_neighbours(1),
+    "5-NN": _nearest_neighbours(5),
+}
+
+IMPORTS: dict[str, str] = {
+    POPF: "from popf import OPFClassifier",
+    "scikit-learn": "import sklearn",
+    "scikit-learn's KNN": "from sklearn.neighbors import KNeighborsClassifier",
+}
+"""What the suite `start` imports in a fresh process."""

@@ -1,0 +1,162 @@
+"""Draw the pictures of these pages, as plain SVG: ``python docs/pictures.py``.
+
+The pictures are kept under ``_static``; run this again when they should change.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from popf import OPFClassifier
+
+FOLDER = Path(__file__).parent / "_static"
+SCALE, MARGIN, TITLE = 46, 32, 26
+INK, QUIET, STRONG = "#4a4f57", "#b4bac2", "#d1495b"
+FILL = {"circle": "#2e86ab", "square": "#e8a33d"}
+
+# The toy set of how_opf_works.md.
+CIRCLES = [[0.6, 2.4], [1.2, 3.1], [1.7, 2.2], [2.3, 2.9], [2.9, 2.1], [3.3, 1.4]]
+SQUARES = [[4.3, 1.5], [4.9, 2.2], [5.6, 1.8], [5.4, 2.9], [6.3, 2.4], [6.1, 3.4]]
+X = np.array(CIRCLES + SQUARES)
+Y = np.array(["circle"] * 6 + ["square"] * 6)
+NEW = np.array([4.2, 2.7])
+# Where the cost of each sample is written, so that it lies on no arc.
+SIDES = "below above below above right below below left below left below left".split()  # noqa: SIM905
+
+LOW, HIGH = X.min(axis=0), X.max(axis=0)
+WIDTH = (HIGH[0] - LOW[0]) * SCALE + 2 * MARGIN
+HEIGHT = (HIGH[1] - LOW[1]) * SCALE + 2 * MARGIN + TITLE
+
+
+def place(point):
+    """Return where a point lies in its panel; y grows upwards in the data, downwards in SVG."""
+    x = MARGIN + (point[0] - LOW[0]) * SCALE
+    y = TITLE + MARGIN + (HIGH[1] - point[1]) * SCALE
+    return x, y
+
+
+def line(start, end, colour=QUIET, width=2.0, arrow=False):
+    (x1, y1), (x2, y2) = place(start), place(end)
+    along = np.array([x2 - x1, y2 - y1]) / np.hypot(x2 - x1, y2 - y1)
+    head = ""
+    if arrow:  # the head ends at the rim of the sample, so that it is seen
+        tip = np.array([x2, y2]) - 10 * along
+        x2, y2 = tip - 8 * along
+        across = 5 * np.array([-along[1], along[0]])
+        corners = [tip, np.add((x2, y2), across), np.subtract((x2, y2), across)]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+        head = f'<polygon points="{points}" fill="{colour}"/>'
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+        f'stroke="{colour}" stroke-width="{width}"/>{head}'
+    )
+
+
+def text(x, y, words, size=12, colour=INK, anchor="middle", weight="normal"):
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" '
+        f'text-anchor="{anchor}" font-weight="{weight}">{words}</text>'
+    )
+
+
+def between(start, end, words, colour=INK, side=1):
+    """Write beside the middle of an arc, on its left (1) or right (-1) as one walks along it."""
+    (x1, y1), (x2, y2) = place(start), place(end)
+    left = side * np.array([y2 - y1, x1 - x2]) / np.hypot(x2 - x1, y2 - y1)
+    x, y = (x1 + x2) / 2 + 18 * left[0], (y1 + y2) / 2 + 13 * left[1] + 4
+    return text(x, y, words, size=11, colour=colour)
+
+
+def samples(prototypes=()):
+    marks = []
+    for index, (point, label) in enumerate(zip(X, Y, strict=True)):
+        x, y = place(point)
+        if index in prototypes:
+            marks.append(
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="12" fill="none" '
+                f'stroke="{STRONG}" stroke-width="2.5"/>'
+            )
+        if label == "circle":
+            marks.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{FILL[label]}"/>')
+        else:
+            marks.append(
+                f'<rect x="{x - 6.5:.1f}" y="{y - 6.5:.1f}" width="13" height="13" '
+                f'fill="{FILL[label]}"/>'
+            )
+    return marks
+
+
+def spanning_tree(opf):
+    """Draw the tree; the edges that join two classes stand out."""
+    tree = opf.spanning_tree_
+    shapes = []
+    for u, v in zip(tree.lower, tree.higher, strict=True):
+        crosses = Y[u] != Y[v]
+        shapes.append(line(X[u], X[v], STRONG if crosses else QUIET, 3 if crosses else 2))
+    return shapes + samples(opf.prototypes_)
+
+
+def forest(opf):
+    """Draw the forest: an arrow to every sample from the one before it, with its cost."""
+    shapes = []
+    for v, u in enumerate(opf.predecessors_):
+        if u >= 0:
+            shapes.append(line(X[u], X[v], INK, 1.8, arrow=True))
+    for point, cost, side in zip(X, opf.costs_, SIDES, strict=True):
+        x, y = place(point)
+        words = f"{cost:.2f}" if cost else "0"
+        if side == "above":
+            shapes.append(text(x, y - 13, words, size=11))
+        elif side == "below":
+            shapes.append(text(x, y + 25, words, size=11))
+        else:
+            anchor, shift = ("end", -12) if side == "left" else ("start", 12)
+            shapes.append(text(x + shift, y + 2, words, size=11, anchor=anchor))
+    return shapes + samples(opf.prototypes_)
+
+
+def conquest(opf):
+    """Draw the path that wins the new sample, and the best that the other class offers."""
+    path = opf.explain(NEW[None])[0]
+    stops = [*X[path.nodes], NEW]
+    longest = int(np.argmax(path.weights))
+    shapes = [line(X[u], X[v]) for v, u in enumerate(opf.predecessors_) if u >= 0]
+    offers = np.maximum(opf.costs_, np.linalg.norm(X - NEW, axis=1))
+    rival = min(np.flatnonzero(path.label != Y), key=lambda v: offers[v])
+    shapes.append(line(X[rival], NEW, QUIET, 1.5, arrow=True))
+    shapes.append(between(X[rival], NEW, f"{offers[rival]:.2f}"))
+    for i in range(len(stops) - 1):
+        colour = STRONG if i == longest else INK
+        shapes.append(line(stops[i], stops[i + 1], colour, 2.5, arrow=True))
+        shapes.append(between(stops[i], stops[i + 1], f"{path.weights[i]:.2f}", colour, side=-1))
+    x, y = place(NEW)
+    shapes += samples(opf.prototypes_)
+    shapes.append(
+        f'<path d="M{x - 8:.1f},{y:.1f} l8,-8 l8,8 l-8,8 z" fill="white" '
+        f'stroke="{INK}" stroke-width="2"/>'
+    )
+    return shapes
+
+
+def panel(number, title, shapes):
+    heading = text(MARGIN - 8, 20, title, size=14, anchor="start", weight="bold")
+    return f'<g transform="translate({number * WIDTH:.0f},0)">{heading}{"".join(shapes)}</g>'
+
+
+def draw():
+    opf = OPFClassifier().fit(X, Y)
+    panels = [
+        panel(0, "1–2  Spanning tree, prototypes", spanning_tree(opf)),
+        panel(1, "3  The forest and its costs", forest(opf)),
+        panel(2, "4  A new sample is conquered", conquest(opf)),
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {3 * WIDTH:.0f} {HEIGHT:.0f}" '
+        f'font-family="system-ui, sans-serif">'
+        f'<rect width="100%" height="100%" fill="white"/>'
+        f"{''.join(panels)}</svg>\n"
+    )
+
+
+if __name__ == "__main__":
+    (FOLDER / "forest.svg").write_text(draw(), encoding="utf-8")

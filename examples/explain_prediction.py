@@ -1,0 +1,29 @@
+"""Explain predictions: the path over which the forest reached a flower.
+
+An optimum-path forest can say why: every prediction is a path from a prototype, over training
+samples, to the new sample. Its cost is its longest arc, the bottleneck.
+"""
+
+from sklearn.datasets import load_iris
+from sklearn.model_selection import train_test_split
+
+from popf import OPFClassifier
+
+iris = load_iris()
+names = iris.target_names[iris.target]
+X_train, X_test, y_train, y_test = train_test_split(
+    iris.data, names, stratify=names, test_size=0.4, random_state=7
+)
+opf = OPFClassifier().fit(X_train, y_train)
+predicted = opf.predict(X_test)
+print(f"{len(opf.prototypes_)} prototypes, accuracy {opf.score(X_test, y_test):.3f}\n")
+
+# The flowers that were called wrongly are the ones to ask about.
+wrong = [i for i in range(len(X_test)) if predicted[i] != y_test[i]]
+offers = opf.path_costs_by_class(X_test[wrong])
+for i, path, costs in zip(wrong, opf.explain(X_test[wrong]), offers, strict=True):
+    print(f"Flower {i} is {y_test[i]}, but was called {path.label}.")
+    print(f"  path over training samples {[int(node) for node in path.nodes]}")
+    print(f"  with arcs {[round(float(weight), 2) for weight in path.weights]}")
+    for name, cost in zip(opf.classes_, costs, strict=True):
+        print(f"  best path offered by {name:12} costs {cost:.2f}")

@@ -1,0 +1,145 @@
+"""Conquest of new samples by Euclidean distance, in the space tree, by products or by a scan."""
+
+import numpy as np
+
+from . import conquest_products, conquest_scan, conquest_tree, kdtree
+from .distances import kernel_blocks
+from .kdtree import SpaceTree
+from .points import DistinctPoints, scaled_copy
+from .structures import Conquered, FloatArray, IntArray
+
+# Queries up to 2**FAR times as large as the training data can be squared without harm.
+FAR = 400
+
+
+class EuclideanConquest:
+    """The training points, laid out for conquest.
+
+    Parameters
+    ----------
+    algorithm : {"kd_tree", "brute", "prim"}
+    distinct : DistinctPoints
+    space : SpaceTree or None
+        The space tree of the points, if there is one already.
+    costs : ndarray of shape (n_points,)
+        Squared costs, scaled as the points are.
+    codes : ndarray of shape (n_samples,)
+        The class of every sample.
+    block : int
+        How many points make a block of a matrix product.
+    """
+
+    def __init__(
+        self,
+        algorithm: str,
+        distinct: DistinctPoints,
+        space: SpaceTree | None,
+        costs: FloatArray,
+        codes: IntArray,
+        block: int,
+    ) -> None:
+        self.algorithm = algorithm
+        self.exponent = distinct.exponent
+        self.block = block
+        self._costs = costs
+        self._codes = codes
+        self._point_of = distinct.point_of
+        self._sample = _conquering_samples(distinct, codes)
+        self._points = None if space is not None else distinct.points
+        self._index = self._lay_out(distinct.points, costs, self._sample, space)
+        self._by_class: list[Index] | None = None
+
+    def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, int]:
+        """Find who conquers each new sample.
+
+        Returns
+        -------
+        conquered : Conquered
+            Nodes are training samples; costs and distances are squared and scaled.
+        exponent : int
+            Costs and distances are to be multiplied by ``4**exponent``.
+        """
+        queries, far = self._scaled(X)
+        found = _conquer(_shrunk(self._index, far), queries, n_threads)
+        return found._replace(nodes=self._sample[found.nodes]), self.exponent + far
+
+    def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, int]:
+        """Find the smallest path cost that each class offers to each new sample, as `conquer`."""
+        if self._by_class is None:
+            self._by_class = [self._lay_out_class(c) for c in range(int(self._codes.max()) + 1)]
+        queries, far = self._scaled(X)
+        columns = [
+            _conquer(_shrunk(index, far), queries, n_threads).costs for index in self._by_class
+        ]
+        return np.stack(columns, axis=1), self.exponent + far
+
+    def _scaled(self, X: FloatArray) -> tuple[FloatArray, int]:
+        largest = float(np.abs(X).max())
+        far = max(0, int(np.frexp(largest)[1]) - self.exponent - FAR) if largest > 0.0 else 0
+        return scaled_copy(X, self.exponent + far), far
+
+    def _lay_out_class(self, code: int) -> "Index":
+        members = np.unique(self._point_of[self._codes == code])
+        points = self._points
+        if points is None:
+            assert isinstance(self._index, conquest_tree.CostedTree)
+            space = self._index.space
+            points = np.empty_like(space.points)
+            points[space.order] = space.points
+        return self._lay_out(points[members], self._costs[members], members, None)
+
+    def _lay_out(
+        self, points: FloatArray, costs: FloatArray, rank: IntArray, space: SpaceTree | None
+    ) -> "Index":
+        # The class goes before the index, so that labels do not depend on the order of the rows.
+        if rank is self._sample:
+            rank = self._codes[rank] * len(self._codes) + rank
+        if self.algorithm == "kd_tree":
+            space = kdtree.build(points) if space is None else space
+            return conquest_tree.with_costs(space, costs, rank)
+        if self.algorithm == "brute":
+            return conquest_products.with_costs(points, costs, rank, self.block)
+        return conquest_scan.ScanIndex(points, costs, rank)
+
+
+Index = conquest_tree.CostedTree | conquest_products.CostedBlocks | conquest_scan.ScanIndex
+
+
+def _conquer(index: Index, queries: FloatArray, n_threads: int) -> Conquered:
+    if isinstance(index, conquest_tree.CostedTree):
+        return conquest_tree.conquer(index, queries, n_threads)
+    if isinstance(index, conquest_products.CostedBlocks):
+        return conquest_products.conquer(index, queries, n_threads)
+    blocks = kernel_blocks("sqeuclidean", queries, index.points)
+    return Conquered(
+        *conquest_scan.conquer(blocks, len(queries), index.costs, index.rank, None, n_threads)
+    )
+
+
+def _shrunk(index: Index, far: int) -> Index:
+    """Divide points by ``2**far``, so that queries from very far away have finite squares."""
+    if far == 0:
+        return index
+    if isinstance(index, conquest_tree.CostedTree):
+        space = index.space
+        lengths = ("points", "blocks", "split_value", "lows", "highs")
+        space = space._replace(**{name: np.ldexp(getattr(space, name), -far) for name in lengths})
+        return index._replace(
+            space=space,
+            costs=np.ldexp(index.costs, -2 * far),
+            lowest=np.ldexp(index.lowest, -2 * far),
+        )
+    return index._replace(
+        points=np.ldexp(index.points, -far), costs=np.ldexp(index.costs, -2 * far)
+    )
+
+
+def _conquering_samples(distinct: DistinctPoints, codes: IntArray) -> IntArray:
+    """Give for every point the sample that conquers for it: of the lowest class, the first."""
+    if len(distinct.first) == len(codes):
+        return distinct.first
+    order = np.lexsort((np.arange(len(codes)), codes, distinct.point_of))
+    points = distinct.point_of[order]
+    leading = np.ones(len(order), dtype=np.bool_)
+    leading[1:] = points[1:] != points[:-1]
+    return order[leading]

@@ -1,0 +1,166 @@
+"""Who conquers a new sample: a pruned search in the space tree, sixteen samples at a time.
+
+A node of the tree can be passed by when the larger of the smallest cost in it and the distance to its box
+is no better than the best offer so far. Many nodes share one cost, that of the edge at which their branch
+hangs, so equal offers are common, and the nearer node must be found among them: where the smallest cost in a
+node equals the best offer, only what is nearer than the best so far is looked at.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .jit import jit
+from .kdtree import SpaceTree, build
+from .lanes import LANES, lane_box_hits, lane_distances, lanes_reaching, lowest_bit
+from .structures import Conquered, FloatArray, IntArray
+from .threads import map_chunks
+
+# Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
+CHUNK_BLOCKS = 256
+
+
+class CostedTree(NamedTuple):
+    """A space tree whose points have costs.
+
+    Attributes
+    ----------
+    space : SpaceTree
+    costs : ndarray of shape (n_points,)
+        Squared costs, in the order of ``space.points``.
+    rank : ndarray of shape (n_points,)
+        Breaks ties between points at the same cost and distance: lower conquers.
+    lowest : ndarray of shape (n_nodes,)
+        The smallest squared cost in each node.
+    """
+
+    space: SpaceTree
+    costs: FloatArray
+    rank: IntArray
+    lowest: FloatArray
+
+
+def with_costs(space: SpaceTree, costs: FloatArray, rank: IntArray) -> CostedTree:
+    """Put costs on the points of a space tree (`costs` and `rank` in the order of its input)."""
+    costs = costs[space.order]
+    return CostedTree(space, costs, rank[space.order], _lowest_costs(space, costs))
+
+
+def conquer(index: CostedTree, queries: FloatArray, n_threads: int = 1) -> Conquered:
+    """Find who conquers each query.
+
+    Parameters
+    ----------
+    index : CostedTree
+    queries : ndarray of shape (n_queries, n_features)
+        Scaled as the points of the tree are.
+    n_threads : int
+
+    Returns
+    -------
+    Conquered
+        Points are numbered as in the input of the space tree.
+    """
+    # The queries get a tree of their own, so that the sixteen of a block lie close together.
+    grouped = build(queries, n_threads)
+    winners = np.full(len(queries), -1)
+    costs = np.full(len(queries), np.inf)
+    distances = np.full(len(queries), np.inf)
+
+    def search(start: int, stop: int) -> None:
+        _conquer(index, grouped, start, stop, winners, costs, distances)
+
+    map_chunks(search, len(grouped.blocks), CHUNK_BLOCKS, n_threads)
+    back = np.empty_like(grouped.order)
+    back[grouped.order] = np.arange(len(queries))
+    return Conquered(index.space.order[winners[back]], costs[back], distances[back])
+
+
+@jit
+def _lowest_costs(space, costs):
+    lowest = np.empty(len(space.first))
+    n = len(costs)
+    for node in range(len(lowest) - 1, -1, -1):
+        if space.right[node] < 0:
+            start = space.first[node] * LANES
+            smallest = costs[start]
+            for i in range(start + 1, min(start + LANES, n)):
+                smallest = min(smallest, costs[i])
+            lowest[node] = smallest
+        else:
+            lowest[node] = min(lowest[node + 1], lowest[space.right[node]])
+    return lowest
+
+
+@jit
+def _conquer(index, queries, start, stop, winners, best_costs, best_distances):
+    space, costs, rank, lowest = index.space, index.costs, index.rank, index.lowest
+    blocks, lows, highs, right = space.blocks, space.lows, space.highs, space.right
+    firsts, split_feature, split_value = space.first, space.split_feature, space.split_value
+    query_points, query_blocks = queries.points, queries.blocks
+    n, n_queries = len(costs), len(query_points)
+    stack = np.empty(128, dtype=np.int64)
+    out = np.empty(LANES)
+    cost_bounds = np.empty(LANES)
+    distance_bounds = np.empty(LANES)
+    for block in range(start, stop):
+        base = block * LANES
+        for lane in range(LANES):
+            # A lane without a query wants nothing.
+            cost_bounds[lane] = np.inf if base + lane < n_queries else -1.0
+            distance_bounds[lane] = cost_bounds[lane]
+        stack[0] = 0
+        top = 1
+        while top > 0:
+            top -= 1
+            here = stack[top]
+            floor = lowest[here]
+            mask = lanes_reaching(cost_bounds, floor)
+            if mask == 0:
+                continue
+            mask &= lane_box_hits(query_blocks, block, lows, highs, here, cost_bounds)
+            if mask == 0:
+                continue
+            level = mask & ~lanes_reaching(cost_bounds, np.nextafter(floor, np.inf))
+            if level != 0:
+                near = lane_box_hits(query_blocks, block, lows, highs, here, distance_bounds)
+                mask &= near | ~level
+                if mask == 0:
+                    continue
+            if right[here] >= 0:
+                f = split_feature[here]
+                side = query_points[base, f] < split_value[here]
+                stack[top] = right[here] if side else here + 1
+                stack[top + 1] = here + 1 if side else right[here]
+                top += 2
+                continue
+            other = firsts[here]
+            first = other * LANES
+            while mask != 0:
+                lane = lowest_bit(mask)
+                mask &= mask - 1
+                row = base + lane
+                cost, distance = cost_bounds[lane], distance_bounds[lane]
+                winner = winners[row]
+                bound = distance if floor == cost else cost
+                hits = lane_distances(blocks, other, query_points, row, bound, out)
+                while hits != 0:
+                    j = lowest_bit(hits)
+                    hits &= hits - 1
+                    v = first + j
+                    if v >= n:
+                        break
+                    offer = max(costs[v], out[j])
+                    if offer > cost:
+                        continue
+                    if offer == cost:
+                        if out[j] > distance:
+                            continue
+                        if out[j] == distance and winner >= 0 and rank[v] > rank[winner]:
+                            continue
+                    cost, distance, winner = offer, out[j], v
+                cost_bounds[lane], distance_bounds[lane] = cost, distance
+                winners[row] = winner
+        for lane in range(min(LANES, n_queries - base)):
+            best_costs[base + lane] = cost_bounds[lane]
+            best_distances[base + lane] = distance_bounds[lane]

@@ -1,0 +1,241 @@
+"""The space tree: points cut at the median of the widest side, down to blocks of sixteen.
+
+The tree is laid out in preorder: the left child of node i is i + 1. All blocks but the last are full, so
+nothing is wasted on padding. Boxes are tight: they hold the points, not the cells.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .jit import jit
+from .lanes import LANES, empty_blocks
+from .structures import FloatArray, IntArray
+from .threads import map_chunks
+
+
+class SpaceTree(NamedTuple):
+    """A balanced space tree over points.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_points, n_features)
+        The points in the order of the blocks.
+    order : ndarray of shape (n_points,)
+        ``points[i]`` was row ``order[i]`` of the input.
+    blocks : ndarray of shape (n_blocks, n_features, LANES)
+        The same points, feature by feature, sixteen at a time.
+    first, last : ndarray of shape (n_nodes,)
+        The blocks of a node are ``range(first, last)``.
+    right, parent : ndarray of shape (n_nodes,)
+        Right child (-1 for a leaf; the left child of node i is i + 1) and parent (-1 for the root).
+    leaf : ndarray of shape (n_blocks,)
+        The node that is block b.
+    split_feature, split_value : ndarray of shape (n_nodes,)
+        Where the node was cut.
+    lows, highs : ndarray of shape (n_nodes, n_features)
+        The tight box of each node.
+    """
+
+    points: FloatArray
+    order: IntArray
+    blocks: FloatArray
+    first: IntArray
+    last: IntArray
+    right: IntArray
+    parent: IntArray
+    leaf: IntArray
+    split_feature: IntArray
+    split_value: FloatArray
+    lows: FloatArray
+    highs: FloatArray
+
+
+# A subtree of this many points is built in one call, short enough for Ctrl-C between two calls.
+SUBTREE_POINTS = 1 << 18
+
+
+def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
+    """Build the space tree of distinct points.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+        Left as it is; the tree holds a reordered copy.
+    n_threads : int
+
+    Returns
+    -------
+    SpaceTree
+    """
+    n_points, n_features = points.shape
+    n_blocks = -(-n_points // LANES)
+    n_nodes = 2 * n_blocks - 1
+    tree = SpaceTree(
+        points=points.copy(),
+        order=np.arange(n_points),
+        blocks=empty_blocks(n_blocks, n_features),
+        first=np.empty(n_nodes, dtype=np.int64),
+        last=np.empty(n_nodes, dtype=np.int64),
+        right=np.full(n_nodes, -1),
+        parent=np.full(n_nodes, -1),
+        leaf=np.empty(n_blocks, dtype=np.int64),
+        split_feature=np.zeros(n_nodes, dtype=np.int64),
+        split_value=np.zeros(n_nodes),
+        lows=np.empty((n_nodes, n_features)),
+        highs=np.empty((n_nodes, n_features)),
+    )
+    # The top of the tree level by level, then whole subtrees: (node, first block, last block, parent).
+    level = [(0, 0, n_blocks, -1)]
+    tops: list[int] = []
+    subtrees: list[tuple[int, int, int, int]] = []
+    while level:
+        split = [task for task in level if (task[2] - task[1]) * LANES > SUBTREE_POINTS]
+        subtrees += [task for task in level if (task[2] - task[1]) * LANES <= SUBTREE_POINTS]
+
+        def cut(start: int, stop: int, tasks: list[tuple[int, int, int, int]] = split) -> None:
+            for node, first, last, parent in tasks[start:stop]:
+                _cut(tree, node, first, last, parent)
+
+        map_chunks(cut, len(split), 1, n_threads)
+        tops += [task[0] for task in split]
+        level = [
+            child
+            for node, first, last, _ in split
+            for child in (
+                (node + 1, first, (first + last) // 2, node),
+                (int(tree.right[node]), (first + last) // 2, last, node),
+            )
+        ]
+
+    def grow(start: int, stop: int) -> None:
+        for task in subtrees[start:stop]:
+            _grow(tree, *task)
+
+    map_chunks(grow, len(subtrees), 1, n_threads)
+    for node in sorted(tops, reverse=True):
+        _join_boxes(tree, node)
+    return tree
+
+
+@jit
+def _pivot(points, start, stop, middle, feature, sample):
+    """Guess the value at rank `middle` from an evenly spaced, sorted sample."""
+    n = stop - start
+    size = min(len(sample), max(3, n // 16))
+    for i in range(size):
+        value = points[start + (2 * i + 1) * n // (2 * size), feature]
+        j = i
+        while j > 0 and sample[j - 1] > value:
+            sample[j] = sample[j - 1]
+            j -= 1
+        sample[j] = value
+    return sample[min(size - 1, (middle - start) * size // n)]
+
+
+@jit
+def _select(points, order, start, stop, middle, feature, sample):
+    """Reorder rows so that those before `middle` are no larger in `feature` than those after."""
+    d = points.shape[1]
+    low, high = start, stop - 1
+    while low < high:
+        pivot = _pivot(points, low, high + 1, middle, feature, sample)
+        i, j = low, high
+        while i <= j:
+            while points[i, feature] < pivot:
+                i += 1
+            while points[j, feature] > pivot:
+                j -= 1
+            if i <= j:
+                if i < j:
+                    for f in range(d):
+                        points[i, f], points[j, f] = points[j, f], points[i, f]
+                    order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            high = j
+        elif middle >= i:
+            low = i
+        else:
+            return
+
+
+@jit
+def _widest(points, start, stop):
+    """Find the feature with the widest spread, on at most 64 of the points."""
+    step = max(1, (stop - start) // 64)
+    widest, spread = 0, -1.0
+    for f in range(points.shape[1]):
+        low = high = points[start, f]
+        for i in range(start + step, stop, step):
+            low = min(low, points[i, f])
+            high = max(high, points[i, f])
+        if high - low > spread:
+            widest, spread = f, high - low
+    return widest
+
+
+@jit
+def _cut(tree, node, first, last, parent):
+    """Record a node and cut it in two; returns the first block of its right half."""
+    start, stop = first * LANES, min(last * LANES, len(tree.points))
+    tree.first[node] = first
+    tree.last[node] = last
+    tree.parent[node] = parent
+    middle = (first + last) // 2
+    if last - first > 1:
+        widest = _widest(tree.points, start, stop)
+        _select(tree.points, tree.order, start, stop, middle * LANES, widest, np.empty(63))
+        tree.split_feature[node] = widest
+        tree.split_value[node] = tree.points[middle * LANES, widest]
+        tree.right[node] = node + 2 * (middle - first)
+    return middle
+
+
+@jit
+def _grow(tree, root, first, last, parent):
+    """Build the whole subtree below a node, boxes included."""
+    stack = np.empty((128, 4), dtype=np.int64)
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = root, first, last, parent
+    top = 1
+    while top > 0:
+        top -= 1
+        node, a, b, up = stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3]
+        middle = _cut(tree, node, a, b, up)
+        if b - a == 1:
+            tree.leaf[a] = node
+            _fill_block(tree, node, a)
+            continue
+        stack[top, 0], stack[top, 1], stack[top, 2] = tree.right[node], middle, b
+        stack[top + 1, 0], stack[top + 1, 1], stack[top + 1, 2] = node + 1, a, middle
+        stack[top, 3] = stack[top + 1, 3] = node
+        top += 2
+    for node in range(root + 2 * (last - first) - 2, root - 1, -1):
+        if tree.right[node] >= 0:
+            _join_boxes(tree, node)
+
+
+@jit
+def _fill_block(tree, node, block):
+    """Copy the points of a leaf, feature by feature, and take their box."""
+    start = block * LANES
+    stop = min(start + LANES, len(tree.points))
+    for f in range(tree.points.shape[1]):
+        low = high = tree.points[start, f]
+        for i in range(start, stop):
+            x = tree.points[i, f]
+            tree.blocks[block, f, i - start] = x
+            low = min(low, x)
+            high = max(high, x)
+        tree.lows[node, f] = low
+        tree.highs[node, f] = high
+
+
+@jit
+def _join_boxes(tree, node):
+    """Make the box of a node from those of its children."""
+    left, right = node + 1, tree.right[node]
+    for f in range(tree.points.shape[1]):
+        tree.lows[node, f] = min(tree.lows[left, f], tree.lows[right, f])
+        tree.highs[node, f] = max(tree.highs[left, f], tree.highs[right, f])

@@ -1,0 +1,284 @@
+"""Neighbours in the space tree, sixteen queries at a time.
+
+Both searches climb from the block of the queries to the root and descend into each sibling on the way,
+nearer child first. A node is entered for those of the sixteen queries whose bound its box meets.
+"""
+
+import numpy as np
+
+from .boruvka import are_wanted, is_wanted, offer, take_over
+from .jit import jit
+from .kdtree import SpaceTree
+from .lanes import LANES, lane_box_hits, lane_distances, lanes_reaching, lanes_unlike, lowest_bit
+from .structures import ArcArray, BoolArray, Components, NeighbourLists, RoundState
+from .threads import chunks, map_chunks
+
+# Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
+CHUNK_BLOCKS = 512
+
+
+def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -> NeighbourLists:
+    """Find the nearest neighbours of every point of the tree.
+
+    Parameters
+    ----------
+    tree : SpaceTree
+    n_neighbours : int
+        How many to list for each point; fewer where there are fewer points.
+    n_threads : int
+
+    Returns
+    -------
+    NeighbourLists
+        Positions are those of ``tree.points``.
+    """
+    n_points = len(tree.points)
+    k = min(n_neighbours, n_points - 1)
+    squared = np.full((n_points, k), np.inf)
+    positions = np.full((n_points, k), -1, dtype=np.int32)
+    horizon = np.full(n_points, np.inf)
+
+    def search(start: int, stop: int) -> None:
+        _nearest(tree, start, stop, squared, positions, horizon)
+
+    map_chunks(search, len(tree.blocks), CHUNK_BLOCKS, n_threads)
+    if k < n_points - 1:
+        # What was not seen is farther than the last one listed; what was dropped may tie with it.
+        last = squared[:, -1]
+        np.copyto(horizon, np.nextafter(last, np.inf), where=horizon > last)
+    return NeighbourLists(positions, squared, horizon)
+
+
+@jit
+def _nearest(tree, start, stop, squared, positions, horizon):
+    # Locals, because reading an array out of the tuple costs an atomic reference count each time.
+    points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
+    right, parents, split_feature = tree.right, tree.parent, tree.split_feature
+    split_value, firsts, leaf = tree.split_value, tree.first, tree.leaf
+    k = squared.shape[1]
+    n = len(points)
+    stack = np.empty(128, dtype=np.int64)
+    bounds = np.empty(LANES)
+    out = np.empty(LANES)
+    for block in range(start, stop):
+        base = block * LANES
+        width = min(LANES, n - base)
+        for lane in range(LANES):
+            bounds[lane] = np.inf if lane < width else -1.0
+        home = leaf[block]
+        node = home
+        stack[0] = node
+        top = 1
+        while True:
+            while top > 0:
+                top -= 1
+                here = stack[top]
+                mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
+                if mask == 0:
+                    continue
+                if right[here] >= 0:
+                    f = split_feature[here]
+                    side = points[base, f] < split_value[here]
+                    stack[top] = right[here] if side else here + 1
+                    stack[top + 1] = here + 1 if side else right[here]
+                    top += 2
+                    continue
+                other = firsts[here]
+                first = other * LANES
+                while mask != 0:
+                    lane = lowest_bit(mask)
+                    mask &= mask - 1
+                    row = base + lane
+                    bound = bounds[lane]
+                    hits = lane_distances(blocks, other, points, row, bound, out)
+                    if other == block:
+                        hits &= ~(1 << lane)
+                    while hits != 0:
+                        j = lowest_bit(hits)
+                        hits &= hits - 1
+                        value = out[j]
+                        if value < bound:
+                            horizon[row] = min(horizon[row], bound)  # falls out of the list
+                            slot = k - 1
+                            while slot > 0 and squared[row, slot - 1] > value:
+                                squared[row, slot] = squared[row, slot - 1]
+                                positions[row, slot] = positions[row, slot - 1]
+                                slot -= 1
+                            squared[row, slot] = value
+                            positions[row, slot] = first + j
+                            bound = squared[row, k - 1]
+                        elif value == bound:
+                            horizon[row] = min(horizon[row], value)
+                    bounds[lane] = bound
+            if parents[node] < 0:
+                break
+            parent = parents[node]
+            sibling = right[parent] if node == parent + 1 else parent + 1
+            node = parent
+            # Most siblings are too far along the one feature that parted them: look at that first.
+            f = split_feature[parent]
+            gap = max(lows[sibling, f] - highs[home, f], lows[home, f] - highs[sibling, f])
+            if gap <= 0.0 or lanes_reaching(bounds, gap * gap) != 0:
+                stack[0] = sibling
+                top = 1
+
+
+def nearest_outsiders(
+    tree: SpaceTree,
+    n_threads: int,
+    components: Components,
+    lists: NeighbourLists,
+    best: ArcArray,
+    certain: BoolArray,
+    prototypes: BoolArray,
+) -> None:
+    """Find the shortest arc out of every component whose `best` arc is not `certain`.
+
+    Parameters
+    ----------
+    tree : SpaceTree
+    n_threads : int
+    components : Components
+    lists : NeighbourLists
+        Horizons grow to what the search has seen.
+    best : ndarray of ARC records
+        Known arcs, as upper bounds, on entry; the shortest ones on return.
+    certain : ndarray of shape (n_components,)
+        Components for which nothing needs to be done.
+    prototypes : ndarray of shape (n_points,)
+        Ends of arcs between classes that tie with a shortest one are marked here.
+    """
+    only = _common_component(tree, components.of)
+
+    def search(bests: list[ArcArray], marking: bool) -> None:
+        wanted = are_wanted(components.of, lists.horizon, best, certain, marking)
+        blocks = np.flatnonzero(np.logical_or.reduceat(wanted, np.arange(0, len(wanted), LANES)))
+        ranges = chunks(len(blocks), CHUNK_BLOCKS)
+
+        def share(thread: int, _: int) -> None:
+            for start, stop in ranges[thread :: len(bests)]:
+                state = RoundState(components, bests[thread], certain, only, lists.horizon)
+                _outsiders(tree, blocks[start:stop], state, marking, prototypes)
+
+        map_chunks(share, len(bests), 1, n_threads)
+
+    # Each thread lowers bounds of its own, so that what it finds does not depend on the others.
+    bests = [best] + [best.copy() for _ in range(1, n_threads)]
+    search(bests, marking=False)
+    for other in bests[1:]:
+        take_over(best, other, components.indices)
+    if best["tied"][~certain].any():
+        search([best] * n_threads, marking=True)
+
+
+@jit
+def _common_component(tree, of):
+    """Give for every node the component that holds all of its points, or -1."""
+    only = np.empty(len(tree.first), dtype=np.int32)
+    n = len(of)
+    for node in range(len(only) - 1, -1, -1):
+        if tree.right[node] < 0:
+            start = tree.first[node] * LANES
+            common = of[start]
+            for i in range(start + 1, min(start + LANES, n)):
+                if of[i] != common:
+                    common = np.int32(-1)
+                    break
+        else:
+            common = only[node + 1]
+            if only[tree.right[node]] != common:
+                common = np.int32(-1)
+        only[node] = common
+    return only
+
+
+@jit
+def _outsiders(tree, query_blocks, state, marking, prototypes):
+    """Search for outsiders of the wanted points in some blocks.
+
+    With `marking`, bounds stay, and the ends of arcs exactly as long as the bound that join two
+    classes are marked.
+    """
+    points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
+    right, parents, split_feature = tree.right, tree.parent, tree.split_feature
+    split_value, firsts, leaf = tree.split_value, tree.first, tree.leaf
+    of, index, classes = state.components.of, state.components.indices, state.components.classes
+    best, certain, only, horizon = state.best, state.certain, state.only, state.horizon
+    n = len(points)
+    stack = np.empty(128, dtype=np.int64)
+    bounds = np.empty(LANES)
+    out = np.empty(LANES)
+    for block in query_blocks:
+        base = block * LANES
+        common = np.int32(-2)  # the component of all wanted points, -1 if there are several
+        for lane in range(LANES):
+            bounds[lane] = -1.0
+            u = base + lane
+            if u < n and is_wanted(u, of[u], best, certain, horizon, marking):
+                bounds[lane] = best[of[u]]["squared"]
+                common = of[u] if common == -2 or common == of[u] else np.int32(-1)
+        if common == -2:
+            continue
+        home = leaf[block]
+        node = home
+        stack[0] = node
+        top = 1
+        while True:
+            while top > 0:
+                top -= 1
+                here = stack[top]
+                if only[here] >= 0 and only[here] == common:
+                    continue
+                mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
+                if mask == 0:
+                    continue
+                if right[here] >= 0:
+                    f = split_feature[here]
+                    side = points[base, f] < split_value[here]
+                    stack[top] = right[here] if side else here + 1
+                    stack[top + 1] = here + 1 if side else right[here]
+                    top += 2
+                    continue
+                other = firsts[here]
+                first = other * LANES
+                while mask != 0:
+                    lane = lowest_bit(mask)
+                    mask &= mask - 1
+                    row = base + lane
+                    component = of[row]
+                    if only[here] == component:
+                        continue
+                    bound = min(bounds[lane], best[component]["squared"])
+                    hits = lane_distances(blocks, other, points, row, bound, out)
+                    hits &= lanes_unlike(of, first, component)
+                    while hits != 0:
+                        j = lowest_bit(hits)
+                        hits &= hits - 1
+                        v = first + j
+                        if marking:
+                            if out[j] == bound and classes[row] != classes[v]:
+                                prototypes[row] = True
+                                prototypes[v] = True
+                        elif out[j] < bound:
+                            bound = out[j]
+                            arc = best[component]
+                            arc["squared"], arc["tied"] = bound, 0
+                            arc["inside"], arc["outside"] = row, v
+                        elif out[j] == bound and v < n:
+                            offer(best, component, bound, row, v, index)
+                    bounds[lane] = bound
+            if parents[node] < 0:
+                break
+            parent = parents[node]
+            sibling = right[parent] if node == parent + 1 else parent + 1
+            node = parent
+            f = split_feature[parent]
+            gap = max(lows[sibling, f] - highs[home, f], lows[home, f] - highs[sibling, f])
+            if gap <= 0.0 or lanes_reaching(bounds, gap * gap) != 0:
+                stack[0] = sibling
+                top = 1
+        for lane in range(LANES):
+            if bounds[lane] >= 0.0:
+                # Nothing outside is nearer than the bound. Arcs as long as the bound are not listed
+                # anywhere, so the horizon stops short of them.
+                horizon[base + lane] = max(horizon[base + lane], bounds[lane])

@@ -1,0 +1,184 @@
+"""From samples and classes to the forest: the stages in a row."""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from . import boruvka, kdtree, neighbours, prim, products, tiles
+from .competition import compete
+from .conquest import EuclideanConquest
+from .distances import WeightsAmong, kernel_rows
+from .kdtree import SpaceTree
+from .points import DistinctPoints, distinct_points
+from .structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
+
+
+class Trained(NamedTuple):
+    """What training gives, for every sample.
+
+    Attributes
+    ----------
+    tree : SpanningTree
+        Edges in no particular order.
+    prototypes : ndarray of shape (n_samples,)
+        Whether each sample is one.
+    forest : Forest
+    """
+
+    tree: SpanningTree
+    prototypes: BoolArray
+    forest: Forest
+
+
+class Spanned(NamedTuple):
+    """A spanning tree over points that an algorithm has put in an order of its own.
+
+    Attributes
+    ----------
+    tree : SpanningTree
+        In positions of that order, with squared weights.
+    prototypes : ndarray of shape (n_points,)
+        By position.
+    order : ndarray of shape (n_points,)
+        The point at each position.
+    space : SpaceTree or None
+        The space tree, where there is one, for prediction.
+    """
+
+    tree: SpanningTree
+    prototypes: BoolArray
+    order: IntArray
+    space: SpaceTree | None
+
+
+def train(weights_among: WeightsAmong, codes: IntArray) -> Trained:
+    """Train on any metric, by Prim's algorithm.
+
+    Parameters
+    ----------
+    weights_among : callable
+        See `prim.spanning_tree`.
+    codes : ndarray of shape (n_samples,)
+        The class of every sample, numbered from 0.
+
+    Returns
+    -------
+    Trained
+    """
+    tree, prototypes = prim.spanning_tree(weights_among, len(codes), codes)
+    return Trained(tree, prototypes, compete(tree, prototypes, np.arange(len(codes))))
+
+
+def train_euclidean(
+    X: FloatArray, codes: IntArray, algorithm: str, n_threads: int, block: int
+) -> tuple[Trained, EuclideanConquest]:
+    """Train on Euclidean distances.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        The class of every sample, numbered from 0.
+    algorithm : {"kd_tree", "brute", "prim"}
+    n_threads : int
+    block : int
+        How many points make a block of a matrix product.
+
+    Returns
+    -------
+    trained : Trained
+        Weights and costs are squared, and scaled by ``4**-exponent``.
+    conquest : EuclideanConquest
+        Ready to conquer new samples.
+    """
+    distinct = distinct_points(X)
+    classes = point_classes(distinct, codes)
+    if len(distinct.points) == 1:
+        spanned = _span_one_point()
+    elif algorithm == "kd_tree":
+        spanned = _span_by_tree(distinct.points, classes, n_threads)
+    elif algorithm == "brute":
+        spanned = _span_by_products(distinct.points, classes, n_threads, block)
+    else:
+        spanned = _span_by_rows(distinct.points, classes, n_threads)
+    order = spanned.order
+    # Points with samples of several classes are prototypes: those samples are at distance zero.
+    prototypes = spanned.prototypes | (classes[order] < 0)
+    forest = compete(spanned.tree, prototypes, order)
+    trained = _for_samples(spanned._replace(prototypes=prototypes), forest, distinct)
+    costs = np.empty(len(order))
+    costs[order] = forest.costs
+    conquest = EuclideanConquest(algorithm, distinct, spanned.space, costs, codes, block)
+    return trained, conquest
+
+
+def point_classes(distinct: DistinctPoints, codes: IntArray) -> IntArray:
+    """Give the class of every point; one with several classes gets a negative number of its own."""
+    classes = codes[distinct.first]
+    if len(distinct.first) < len(codes):
+        mixed = distinct.point_of[codes != classes[distinct.point_of]]
+        classes[mixed] = -1 - mixed
+    return classes
+
+
+def _span_one_point() -> Spanned:
+    nothing = np.empty(0, dtype=np.int64)
+    tree = SpanningTree(nothing, nothing, np.empty(0))
+    return Spanned(tree, np.zeros(1, dtype=np.bool_), np.zeros(1, dtype=np.int64), None)
+
+
+def _span_by_tree(points: FloatArray, classes: IntArray, n_threads: int) -> Spanned:
+    space = kdtree.build(points, n_threads)
+    # Longer lists cost more once and spare searches; in the plane two were best, with eight
+    # features four.
+    lists = neighbours.nearest_neighbours(space, min(8, max(2, points.shape[1] // 2)), n_threads)
+
+    search = partial(neighbours.nearest_outsiders, space, n_threads)
+    tree, prototypes = boruvka.spanning_tree(lists, space.order, classes[space.order], search)
+    return Spanned(tree, prototypes, space.order, space)
+
+
+def _span_by_products(points: FloatArray, classes: IntArray, n_threads: int, block: int) -> Spanned:
+    ordered = tiles.order_points(points, block)
+    lists = products.nearest_neighbours(ordered, n_threads)
+
+    search = partial(products.nearest_outsiders, ordered, n_threads)
+    tree, prototypes = boruvka.spanning_tree(lists, ordered.order, classes[ordered.order], search)
+    return Spanned(tree, prototypes, ordered.order, None)
+
+
+def _span_by_rows(points: FloatArray, classes: IntArray, n_threads: int) -> Spanned:
+    rows = kernel_rows("sqeuclidean", points, n_threads)
+    tree, prototypes = prim.spanning_tree(rows, len(points), classes)
+    return Spanned(tree, prototypes, np.arange(len(points)), None)
+
+
+def _for_samples(spanned: Spanned, forest: Forest, distinct: DistinctPoints) -> Trained:
+    """Say of the samples what was found of their points."""
+    n_samples, n_points = len(distinct.point_of), len(distinct.first)
+    sample = distinct.first[spanned.order]  # the first sample at each position
+    tree = SpanningTree(
+        sample[spanned.tree.lower], sample[spanned.tree.higher], spanned.tree.weights
+    )
+    position = np.empty(n_points, dtype=np.int64)
+    position[spanned.order] = np.arange(n_points)
+    at = position if n_points == n_samples else position[distinct.point_of]
+    prototypes = spanned.prototypes[at]
+    costs, lengths = forest.costs[at], forest.lengths[at]
+    before = np.where(forest.predecessors < 0, -1, sample[forest.predecessors])
+    predecessors, roots = before[at], sample[forest.roots][at]
+    if n_points < n_samples:
+        # A sample on another's place hangs on the first one there, unless it is a prototype itself.
+        own = np.arange(n_samples)
+        first = distinct.first[distinct.point_of]
+        again = np.flatnonzero(first != own)
+        tree = SpanningTree(
+            np.concatenate([tree.lower, first[again]]),
+            np.concatenate([tree.higher, again]),
+            np.concatenate([tree.weights, np.zeros(len(again))]),
+        )
+        lengths[again] = 0.0
+        predecessors[again] = np.where(prototypes[again], -1, first[again])
+        roots[prototypes] = own[prototypes]
+    return Trained(tree, prototypes, Forest(costs, predecessors, lengths, roots))
