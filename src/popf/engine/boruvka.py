@@ -63,8 +63,8 @@ def spanning_tree(
     weights = np.empty(n_points - 1)
     n_components, n_edges = n_points, 0
     while n_components > 1:
-        best = no_arcs(n_components)
-        reach = np.full(n_components, np.inf)
+        best = np.empty(n_components, dtype=ARC)
+        reach = np.empty(n_components)
         _scan_lists(lists, cursor, components, best, reach)
         certain = best["squared"] < reach
         n_certain = int(certain.sum())
@@ -77,15 +77,6 @@ def spanning_tree(
             components, best, certain, prototypes, edges, weights, n_edges
         )
     return SpanningTree(edges[:, 0], edges[:, 1], weights), prototypes
-
-
-def no_arcs(n_components: int) -> ArcArray:
-    """Make the table of a round in which nothing is known yet."""
-    best = np.empty(n_components, dtype=ARC)
-    best["squared"] = np.inf
-    best["inside"] = best["outside"] = -1
-    best["tied"] = 0
-    return best
 
 
 @jit
@@ -144,6 +135,11 @@ def _scan_lists(lists, cursor, components, best, reach):
     positions, squared, horizon = lists.positions, lists.squared, lists.horizon
     of, index = components.of, components.indices
     n, k = positions.shape
+    for c in range(len(best)):
+        arc = best[c]
+        arc["squared"], arc["tied"] = np.inf, 0
+        arc["inside"], arc["outside"] = -1, -1
+        reach[c] = np.inf
     for u in range(n):
         component = of[u]
         slot = cursor[u]
@@ -192,7 +188,9 @@ def _merge(components, best, certain, prototypes, edges, weights, n_edges):
     """Join components over their picks and renumber them."""
     of, classes = components.of, components.classes
     n_components = len(best)
-    parent = np.arange(n_components)
+    parent = np.empty(n_components, dtype=np.int64)
+    for c in range(n_components):
+        parent[c] = c
     for c in range(n_components):
         if not certain[c]:
             continue

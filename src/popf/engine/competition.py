@@ -49,15 +49,15 @@ def compete(tree: SpanningTree, prototypes: BoolArray, index: IntArray) -> Fores
 @jit
 def _rooted(lower, higher, weights, n, start):
     """Order the samples breadth first from `start`, with each one's parent and the edge to it."""
-    offset = np.zeros(n + 1, dtype=np.int64)
+    offset = np.zeros(n + 1, dtype=np.int32)
     for e in range(n - 1):
         offset[lower[e] + 1] += 1
         offset[higher[e] + 1] += 1
     for v in range(n):
         offset[v + 1] += offset[v]
-    neighbour = np.empty(2 * (n - 1), dtype=np.int64)
+    neighbour = np.empty(2 * (n - 1), dtype=np.int32)
     length = np.empty(2 * (n - 1))
-    fill = np.empty(n, dtype=np.int64)
+    fill = np.empty(n, dtype=np.int32)
     for v in range(n):
         fill[v] = offset[v]
     for e in range(n - 1):
@@ -66,8 +66,8 @@ def _rooted(lower, higher, weights, n, start):
         fill[u] += 1
         neighbour[fill[v]], length[fill[v]] = u, weights[e]
         fill[v] += 1
-    order = np.empty(n, dtype=np.int64)
-    parent = np.empty(n, dtype=np.int64)
+    order = np.empty(n, dtype=np.int32)
+    parent = np.empty(n, dtype=np.int32)
     weight = np.empty(n)
     order[0], parent[start], weight[start] = start, -1, 0.0
     found = 1

@@ -19,10 +19,6 @@ class EuclideanConquest:
     ----------
     algorithm : {"kd_tree", "brute", "prim"}
     distinct : DistinctPoints
-    space : SpaceTree or None
-        The space tree of the points, if there is one already.
-    costs : ndarray of shape (n_points,)
-        Squared costs, scaled as the points are.
     codes : ndarray of shape (n_samples,)
         The class of every sample.
     block : int
@@ -30,24 +26,41 @@ class EuclideanConquest:
     """
 
     def __init__(
-        self,
-        algorithm: str,
-        distinct: DistinctPoints,
-        space: SpaceTree | None,
-        costs: FloatArray,
-        codes: IntArray,
-        block: int,
+        self, algorithm: str, distinct: DistinctPoints, codes: IntArray, block: int
     ) -> None:
         self.algorithm = algorithm
         self.exponent = distinct.exponent
         self.block = block
-        self._costs = costs
         self._codes = codes
         self._point_of = distinct.point_of
         self._sample = _conquering_samples(distinct, codes)
-        self._points = None if space is not None else distinct.points
-        self._index = self._lay_out(distinct.points, costs, self._sample, space)
+        self._index: Index
         self._by_class: list[Index] | None = None
+
+    def lay_out(
+        self, points: FloatArray, space: SpaceTree | None, order: IntArray, costs: FloatArray
+    ) -> None:
+        """Put costs on the points.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, n_features)
+        space : SpaceTree or None
+            The space tree of the points, if there is one already.
+        order : ndarray of shape (n_points,)
+            The point at each position of the algorithm's order.
+        costs : ndarray of shape (n_points,)
+            Squared costs by position, scaled as the points are.
+        """
+        # The class goes before the index, so that labels do not depend on the order of the rows.
+        sample = self._sample[order]
+        rank = self._codes[sample] * len(self._codes) + sample
+        if space is not None:
+            self._index = conquest_tree.with_costs(space, costs, rank)
+        else:
+            costs_of, rank_of = np.empty_like(costs), np.empty_like(rank)
+            costs_of[order], rank_of[order] = costs, rank
+            self._index = self._new_index(points, costs_of, rank_of)
 
     def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, int]:
         """Find who conquers each new sample.
@@ -66,7 +79,7 @@ class EuclideanConquest:
     def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, int]:
         """Find the smallest path cost that each class offers to each new sample, as `conquer`."""
         if self._by_class is None:
-            self._by_class = [self._lay_out_class(c) for c in range(int(self._codes.max()) + 1)]
+            self._by_class = [self._index_of_class(c) for c in range(int(self._codes.max()) + 1)]
         queries, far = self._scaled(X)
         columns = [
             _conquer(_shrunk(index, far), queries, n_threads).costs for index in self._by_class
@@ -78,28 +91,25 @@ class EuclideanConquest:
         far = max(0, int(np.frexp(largest)[1]) - self.exponent - FAR) if largest > 0.0 else 0
         return scaled_copy(X, self.exponent + far), far
 
-    def _lay_out_class(self, code: int) -> "Index":
+    def _index_of_class(self, code: int) -> "Index":
         members = np.unique(self._point_of[self._codes == code])
-        points = self._points
-        if points is None:
-            assert isinstance(self._index, conquest_tree.CostedTree)
-            space = self._index.space
-            points = np.empty_like(space.points)
-            points[space.order] = space.points
-        return self._lay_out(points[members], self._costs[members], members, None)
+        laid_out = self._index
+        if isinstance(laid_out, conquest_tree.CostedTree):
+            points, order = laid_out.space.points, laid_out.space.order
+        else:
+            points, order = laid_out.points, laid_out.order
+        at = np.empty_like(order)
+        at[order] = np.arange(len(order))
+        at = at[members]
+        return self._new_index(points[at], laid_out.costs[at], members)
 
-    def _lay_out(
-        self, points: FloatArray, costs: FloatArray, rank: IntArray, space: SpaceTree | None
-    ) -> "Index":
-        # The class goes before the index, so that labels do not depend on the order of the rows.
-        if rank is self._sample:
-            rank = self._codes[rank] * len(self._codes) + rank
+    def _new_index(self, points: FloatArray, costs: FloatArray, rank: IntArray) -> "Index":
         if self.algorithm == "kd_tree":
-            space = kdtree.build(points) if space is None else space
-            return conquest_tree.with_costs(space, costs, rank)
+            space = kdtree.build(points)
+            return conquest_tree.with_costs(space, costs[space.order], rank[space.order])
         if self.algorithm == "brute":
             return conquest_products.with_costs(points, costs, rank, self.block)
-        return conquest_scan.ScanIndex(points, costs, rank)
+        return conquest_scan.ScanIndex(points, costs, rank, np.arange(len(points)))
 
 
 Index = conquest_tree.CostedTree | conquest_products.CostedBlocks | conquest_scan.ScanIndex
@@ -122,8 +132,10 @@ def _shrunk(index: Index, far: int) -> Index:
         return index
     if isinstance(index, conquest_tree.CostedTree):
         space = index.space
-        lengths = ("points", "blocks", "split_value", "lows", "highs")
+        lengths = ("points", "blocks", "lows", "highs")
         space = space._replace(**{name: np.ldexp(getattr(space, name), -far) for name in lengths})
+        space = space._replace(nodes=space.nodes.copy())
+        space.nodes["value"] = np.ldexp(space.nodes["value"], -far)
         return index._replace(
             space=space,
             costs=np.ldexp(index.costs, -2 * far),

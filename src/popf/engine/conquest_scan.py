@@ -19,11 +19,14 @@ class ScanIndex(NamedTuple):
     costs : ndarray of shape (n_points,)
     rank : ndarray of shape (n_points,)
         Breaks ties between points at the same cost and distance: lower conquers.
+    order : ndarray of shape (n_points,)
+        ``points[i]`` was row ``order[i]`` of the input; a scan leaves them as they are.
     """
 
     points: FloatArray
     costs: FloatArray
     rank: IntArray
+    order: IntArray
 
 
 BlockOfDistances = Callable[[int, int], FloatArray]

@@ -41,9 +41,8 @@ class CostedTree(NamedTuple):
 
 
 def with_costs(space: SpaceTree, costs: FloatArray, rank: IntArray) -> CostedTree:
-    """Put costs on the points of a space tree (`costs` and `rank` in the order of its input)."""
-    costs = costs[space.order]
-    return CostedTree(space, costs, rank[space.order], _lowest_costs(space, costs))
+    """Put costs on the points of a space tree, in its order."""
+    return CostedTree(space, costs, rank, _lowest_costs(space.nodes, costs))
 
 
 def conquer(index: CostedTree, queries: FloatArray, n_threads: int = 1) -> Conquered:
@@ -63,41 +62,40 @@ def conquer(index: CostedTree, queries: FloatArray, n_threads: int = 1) -> Conqu
     """
     # The queries get a tree of their own, so that the sixteen of a block lie close together.
     grouped = build(queries, n_threads)
-    winners = np.full(len(queries), -1)
-    costs = np.full(len(queries), np.inf)
-    distances = np.full(len(queries), np.inf)
+    n_queries = len(queries)
+    offers = Conquered(np.full(n_queries, -1), np.empty(n_queries), np.empty(n_queries))
 
     def search(start: int, stop: int) -> None:
-        _conquer(index, grouped, start, stop, winners, costs, distances)
+        _conquer(index, grouped.points, grouped.blocks, start, stop, offers)
 
     map_chunks(search, len(grouped.blocks), CHUNK_BLOCKS, n_threads)
     back = np.empty_like(grouped.order)
-    back[grouped.order] = np.arange(len(queries))
-    return Conquered(index.space.order[winners[back]], costs[back], distances[back])
+    back[grouped.order] = np.arange(n_queries)
+    return Conquered(
+        index.space.order[offers.nodes[back]], offers.costs[back], offers.distances[back]
+    )
 
 
 @jit
-def _lowest_costs(space, costs):
-    lowest = np.empty(len(space.first))
-    n = len(costs)
-    for node in range(len(lowest) - 1, -1, -1):
-        if space.right[node] < 0:
-            start = space.first[node] * LANES
-            smallest = costs[start]
-            for i in range(start + 1, min(start + LANES, n)):
-                smallest = min(smallest, costs[i])
-            lowest[node] = smallest
+def _lowest_costs(nodes, costs):
+    lowest = np.empty(len(nodes))
+    for node in range(len(nodes) - 1, -1, -1):
+        right = nodes[node]["right"]
+        if right >= 0:
+            lowest[node] = min(lowest[node + 1], lowest[right])
         else:
-            lowest[node] = min(lowest[node + 1], lowest[space.right[node]])
+            start = nodes[node]["block"] * LANES
+            lowest[node] = costs[start]
+            for i in range(start + 1, min(start + LANES, len(costs))):
+                lowest[node] = min(lowest[node], costs[i])
     return lowest
 
 
 @jit
-def _conquer(index, queries, start, stop, winners, best_costs, best_distances):
+def _conquer(index, query_points, query_blocks, start, stop, offers):
     space, costs, rank, lowest = index.space, index.costs, index.rank, index.lowest
-    blocks, lows, highs, right = space.blocks, space.lows, space.highs, space.right
-    firsts, split_feature, split_value = space.first, space.split_feature, space.split_value
-    query_points, query_blocks = queries.points, queries.blocks
+    blocks, lows, highs, nodes = space.blocks, space.lows, space.highs, space.nodes
+    winners, best_costs, best_distances = offers.nodes, offers.costs, offers.distances
     n, n_queries = len(costs), len(query_points)
     stack = np.empty(128, dtype=np.int64)
     out = np.empty(LANES)
@@ -127,14 +125,14 @@ def _conquer(index, queries, start, stop, winners, best_costs, best_distances):
                 mask &= near | ~level
                 if mask == 0:
                     continue
-            if right[here] >= 0:
-                f = split_feature[here]
-                side = query_points[base, f] < split_value[here]
-                stack[top] = right[here] if side else here + 1
-                stack[top + 1] = here + 1 if side else right[here]
+            right = nodes[here]["right"]
+            if right >= 0:
+                side = query_points[base, nodes[here]["feature"]] < nodes[here]["value"]
+                stack[top] = right if side else here + 1
+                stack[top + 1] = here + 1 if side else right
                 top += 2
                 continue
-            other = firsts[here]
+            other = nodes[here]["block"]
             first = other * LANES
             while mask != 0:
                 lane = lowest_bit(mask)

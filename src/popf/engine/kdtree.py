@@ -7,11 +7,24 @@ nothing is wasted on padding. Boxes are tight: they hold the points, not the cel
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .jit import jit
 from .lanes import LANES, empty_blocks
 from .structures import FloatArray, IntArray
 from .threads import map_chunks
+
+#: A node: its first block, its right child (-1 for a leaf; the left child of node i is i + 1), its
+#: parent (-1 for the root), and the feature and value at which it was cut. One record, so one cache line.
+NODE = np.dtype(
+    [
+        ("block", np.int32),
+        ("right", np.int32),
+        ("parent", np.int32),
+        ("feature", np.int32),
+        ("value", np.float64),
+    ]
+)
 
 
 class SpaceTree(NamedTuple):
@@ -25,14 +38,9 @@ class SpaceTree(NamedTuple):
         ``points[i]`` was row ``order[i]`` of the input.
     blocks : ndarray of shape (n_blocks, n_features, LANES)
         The same points, feature by feature, sixteen at a time.
-    first, last : ndarray of shape (n_nodes,)
-        The blocks of a node are ``range(first, last)``.
-    right, parent : ndarray of shape (n_nodes,)
-        Right child (-1 for a leaf; the left child of node i is i + 1) and parent (-1 for the root).
+    nodes : ndarray of NODE records
     leaf : ndarray of shape (n_blocks,)
         The node that is block b.
-    split_feature, split_value : ndarray of shape (n_nodes,)
-        Where the node was cut.
     lows, highs : ndarray of shape (n_nodes, n_features)
         The tight box of each node.
     """
@@ -40,13 +48,8 @@ class SpaceTree(NamedTuple):
     points: FloatArray
     order: IntArray
     blocks: FloatArray
-    first: IntArray
-    last: IntArray
-    right: IntArray
-    parent: IntArray
-    leaf: IntArray
-    split_feature: IntArray
-    split_value: FloatArray
+    nodes: NDArray[np.void]
+    leaf: NDArray[np.int32]
     lows: FloatArray
     highs: FloatArray
 
@@ -75,13 +78,8 @@ def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
         points=points.copy(),
         order=np.arange(n_points),
         blocks=empty_blocks(n_blocks, n_features),
-        first=np.empty(n_nodes, dtype=np.int64),
-        last=np.empty(n_nodes, dtype=np.int64),
-        right=np.full(n_nodes, -1),
-        parent=np.full(n_nodes, -1),
-        leaf=np.empty(n_blocks, dtype=np.int64),
-        split_feature=np.zeros(n_nodes, dtype=np.int64),
-        split_value=np.zeros(n_nodes),
+        nodes=np.empty(n_nodes, dtype=NODE),
+        leaf=np.empty(n_blocks, dtype=np.int32),
         lows=np.empty((n_nodes, n_features)),
         highs=np.empty((n_nodes, n_features)),
     )
@@ -104,7 +102,7 @@ def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
             for node, first, last, _ in split
             for child in (
                 (node + 1, first, (first + last) // 2, node),
-                (int(tree.right[node]), (first + last) // 2, last, node),
+                (int(tree.nodes["right"][node]), (first + last) // 2, last, node),
             )
         ]
 
@@ -134,9 +132,9 @@ def _pivot(points, start, stop, middle, feature, sample):
 
 
 @jit
-def _select(points, order, start, stop, middle, feature, sample):
+def _select(points, order, start, stop, middle, feature):
     """Reorder rows so that those before `middle` are no larger in `feature` than those after."""
-    d = points.shape[1]
+    sample = np.empty(63)
     low, high = start, stop - 1
     while low < high:
         pivot = _pivot(points, low, high + 1, middle, feature, sample)
@@ -148,7 +146,7 @@ def _select(points, order, start, stop, middle, feature, sample):
                 j -= 1
             if i <= j:
                 if i < j:
-                    for f in range(d):
+                    for f in range(points.shape[1]):
                         points[i, f], points[j, f] = points[j, f], points[i, f]
                     order[i], order[j] = order[j], order[i]
                 i += 1
@@ -179,17 +177,17 @@ def _widest(points, start, stop):
 @jit
 def _cut(tree, node, first, last, parent):
     """Record a node and cut it in two; returns the first block of its right half."""
-    start, stop = first * LANES, min(last * LANES, len(tree.points))
-    tree.first[node] = first
-    tree.last[node] = last
-    tree.parent[node] = parent
+    points = tree.points
+    start, stop = first * LANES, min(last * LANES, len(points))
     middle = (first + last) // 2
+    record = tree.nodes[node]
+    record["block"], record["parent"] = first, parent
+    record["right"], record["feature"], record["value"] = -1, 0, 0.0
     if last - first > 1:
-        widest = _widest(tree.points, start, stop)
-        _select(tree.points, tree.order, start, stop, middle * LANES, widest, np.empty(63))
-        tree.split_feature[node] = widest
-        tree.split_value[node] = tree.points[middle * LANES, widest]
-        tree.right[node] = node + 2 * (middle - first)
+        widest = _widest(points, start, stop)
+        _select(points, tree.order, start, stop, middle * LANES, widest)
+        record["feature"], record["value"] = widest, points[middle * LANES, widest]
+        record["right"] = node + 2 * (middle - first)
     return middle
 
 
@@ -207,27 +205,30 @@ def _grow(tree, root, first, last, parent):
             tree.leaf[a] = node
             _fill_block(tree, node, a)
             continue
-        stack[top, 0], stack[top, 1], stack[top, 2] = tree.right[node], middle, b
+        stack[top, 0], stack[top, 1], stack[top, 2] = tree.nodes[node]["right"], middle, b
         stack[top + 1, 0], stack[top + 1, 1], stack[top + 1, 2] = node + 1, a, middle
         stack[top, 3] = stack[top + 1, 3] = node
         top += 2
     for node in range(root + 2 * (last - first) - 2, root - 1, -1):
-        if tree.right[node] >= 0:
+        if tree.nodes[node]["right"] >= 0:
             _join_boxes(tree, node)
 
 
 @jit
 def _fill_block(tree, node, block):
     """Copy the points of a leaf, feature by feature, and take their box."""
+    points, blocks = tree.points, tree.blocks
     start = block * LANES
-    stop = min(start + LANES, len(tree.points))
-    for f in range(tree.points.shape[1]):
-        low = high = tree.points[start, f]
+    stop = min(start + LANES, len(points))
+    for f in range(points.shape[1]):
+        low = high = points[start, f]
         for i in range(start, stop):
-            x = tree.points[i, f]
-            tree.blocks[block, f, i - start] = x
+            x = points[i, f]
+            blocks[block, f, i - start] = x
             low = min(low, x)
             high = max(high, x)
+        for lane in range(stop - start, LANES):
+            blocks[block, f, lane] = np.inf
         tree.lows[node, f] = low
         tree.highs[node, f] = high
 
@@ -235,7 +236,8 @@ def _fill_block(tree, node, block):
 @jit
 def _join_boxes(tree, node):
     """Make the box of a node from those of its children."""
-    left, right = node + 1, tree.right[node]
-    for f in range(tree.points.shape[1]):
-        tree.lows[node, f] = min(tree.lows[left, f], tree.lows[right, f])
-        tree.highs[node, f] = max(tree.highs[left, f], tree.highs[right, f])
+    lows, highs = tree.lows, tree.highs
+    left, right = node + 1, tree.nodes[node]["right"]
+    for f in range(lows.shape[1]):
+        lows[node, f] = min(lows[left, f], lows[right, f])
+        highs[node, f] = max(highs[left, f], highs[right, f])

@@ -27,13 +27,11 @@ ALIGNMENT = 64
 
 
 def empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
-    """Allocate blocks on cache-line boundaries, filled with infinity."""
+    """Allocate blocks on cache-line boundaries; whoever fills them pads the last with infinity."""
     size = n_blocks * n_features * LANES
     raw = np.empty(size + ALIGNMENT // 8, dtype=np.float64)
     skip = (-raw.ctypes.data % ALIGNMENT) // 8
-    blocks = raw[skip : skip + size].reshape(n_blocks, n_features, LANES)
-    blocks.fill(np.inf)
-    return blocks
+    return raw[skip : skip + size].reshape(n_blocks, n_features, LANES)
 
 
 def padded_range(n_points: int) -> NDArray[np.int32]:

@@ -34,9 +34,9 @@ def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -
     """
     n_points = len(tree.points)
     k = min(n_neighbours, n_points - 1)
-    squared = np.full((n_points, k), np.inf)
-    positions = np.full((n_points, k), -1, dtype=np.int32)
-    horizon = np.full(n_points, np.inf)
+    squared = np.empty((n_points, k))
+    positions = np.empty((n_points, k), dtype=np.int32)
+    horizon = np.empty(n_points)
 
     def search(start: int, stop: int) -> None:
         _nearest(tree, start, stop, squared, positions, horizon)
@@ -53,8 +53,7 @@ def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -
 def _nearest(tree, start, stop, squared, positions, horizon):
     # Locals, because reading an array out of the tuple costs an atomic reference count each time.
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
-    right, parents, split_feature = tree.right, tree.parent, tree.split_feature
-    split_value, firsts, leaf = tree.split_value, tree.first, tree.leaf
+    nodes, leaf = tree.nodes, tree.leaf
     k = squared.shape[1]
     n = len(points)
     stack = np.empty(128, dtype=np.int64)
@@ -65,6 +64,10 @@ def _nearest(tree, start, stop, squared, positions, horizon):
         width = min(LANES, n - base)
         for lane in range(LANES):
             bounds[lane] = np.inf if lane < width else -1.0
+        for row in range(base, base + width):
+            horizon[row] = np.inf
+            for slot in range(k):
+                squared[row, slot], positions[row, slot] = np.inf, -1
         home = leaf[block]
         node = home
         stack[0] = node
@@ -76,14 +79,14 @@ def _nearest(tree, start, stop, squared, positions, horizon):
                 mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
                 if mask == 0:
                     continue
-                if right[here] >= 0:
-                    f = split_feature[here]
-                    side = points[base, f] < split_value[here]
-                    stack[top] = right[here] if side else here + 1
-                    stack[top + 1] = here + 1 if side else right[here]
+                right = nodes[here]["right"]
+                if right >= 0:
+                    side = points[base, nodes[here]["feature"]] < nodes[here]["value"]
+                    stack[top] = right if side else here + 1
+                    stack[top + 1] = here + 1 if side else right
                     top += 2
                     continue
-                other = firsts[here]
+                other = nodes[here]["block"]
                 first = other * LANES
                 while mask != 0:
                     lane = lowest_bit(mask)
@@ -110,13 +113,13 @@ def _nearest(tree, start, stop, squared, positions, horizon):
                         elif value == bound:
                             horizon[row] = min(horizon[row], value)
                     bounds[lane] = bound
-            if parents[node] < 0:
+            parent = nodes[node]["parent"]
+            if parent < 0:
                 break
-            parent = parents[node]
-            sibling = right[parent] if node == parent + 1 else parent + 1
+            sibling = nodes[parent]["right"] if node == parent + 1 else parent + 1
             node = parent
             # Most siblings are too far along the one feature that parted them: look at that first.
-            f = split_feature[parent]
+            f = nodes[parent]["feature"]
             gap = max(lows[sibling, f] - highs[home, f], lows[home, f] - highs[sibling, f])
             if gap <= 0.0 or lanes_reaching(bounds, gap * gap) != 0:
                 stack[0] = sibling
@@ -148,7 +151,7 @@ def nearest_outsiders(
     prototypes : ndarray of shape (n_points,)
         Ends of arcs between classes that tie with a shortest one are marked here.
     """
-    only = _common_component(tree, components.of)
+    only = _common_component(tree.nodes, components.of)
 
     def search(bests: list[ArcArray], marking: bool) -> None:
         wanted = are_wanted(components.of, lists.horizon, best, certain, marking)
@@ -172,23 +175,20 @@ def nearest_outsiders(
 
 
 @jit
-def _common_component(tree, of):
+def _common_component(nodes, of):
     """Give for every node the component that holds all of its points, or -1."""
-    only = np.empty(len(tree.first), dtype=np.int32)
-    n = len(of)
-    for node in range(len(only) - 1, -1, -1):
-        if tree.right[node] < 0:
-            start = tree.first[node] * LANES
-            common = of[start]
-            for i in range(start + 1, min(start + LANES, n)):
-                if of[i] != common:
-                    common = np.int32(-1)
-                    break
+    only = np.empty(len(nodes), dtype=np.int32)
+    for node in range(len(nodes) - 1, -1, -1):
+        right = nodes[node]["right"]
+        if right >= 0:
+            only[node] = only[node + 1] if only[right] == only[node + 1] else -1
         else:
-            common = only[node + 1]
-            if only[tree.right[node]] != common:
-                common = np.int32(-1)
-        only[node] = common
+            start = nodes[node]["block"] * LANES
+            only[node] = of[start]
+            for i in range(start + 1, min(start + LANES, len(of))):
+                if of[i] != of[start]:
+                    only[node] = -1
+                    break
     return only
 
 
@@ -200,8 +200,7 @@ def _outsiders(tree, query_blocks, state, marking, prototypes):
     classes are marked.
     """
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
-    right, parents, split_feature = tree.right, tree.parent, tree.split_feature
-    split_value, firsts, leaf = tree.split_value, tree.first, tree.leaf
+    nodes, leaf = tree.nodes, tree.leaf
     of, index, classes = state.components.of, state.components.indices, state.components.classes
     best, certain, only, horizon = state.best, state.certain, state.only, state.horizon
     n = len(points)
@@ -232,14 +231,14 @@ def _outsiders(tree, query_blocks, state, marking, prototypes):
                 mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
                 if mask == 0:
                     continue
-                if right[here] >= 0:
-                    f = split_feature[here]
-                    side = points[base, f] < split_value[here]
-                    stack[top] = right[here] if side else here + 1
-                    stack[top + 1] = here + 1 if side else right[here]
+                right = nodes[here]["right"]
+                if right >= 0:
+                    side = points[base, nodes[here]["feature"]] < nodes[here]["value"]
+                    stack[top] = right if side else here + 1
+                    stack[top + 1] = here + 1 if side else right
                     top += 2
                     continue
-                other = firsts[here]
+                other = nodes[here]["block"]
                 first = other * LANES
                 while mask != 0:
                     lane = lowest_bit(mask)
@@ -267,12 +266,12 @@ def _outsiders(tree, query_blocks, state, marking, prototypes):
                         elif out[j] == bound and v < n:
                             offer(best, component, bound, row, v, index)
                     bounds[lane] = bound
-            if parents[node] < 0:
+            parent = nodes[node]["parent"]
+            if parent < 0:
                 break
-            parent = parents[node]
-            sibling = right[parent] if node == parent + 1 else parent + 1
+            sibling = nodes[parent]["right"] if node == parent + 1 else parent + 1
             node = parent
-            f = split_feature[parent]
+            f = nodes[parent]["feature"]
             gap = max(lows[sibling, f] - highs[home, f], lows[home, f] - highs[sibling, f])
             if gap <= 0.0 or lanes_reaching(bounds, gap * gap) != 0:
                 stack[0] = sibling

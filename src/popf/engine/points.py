@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .jit import jit
 from .structures import FloatArray, IntArray
@@ -63,43 +64,84 @@ def distinct_points(X: FloatArray) -> DistinctPoints:
     """
     exponent = scale_exponent(X)
     scaled = scaled_copy(X, exponent)
-    n_slots = 1 << max(4, int(2 * len(scaled) - 1).bit_length())
-    point_of = np.empty(len(scaled), dtype=np.int64)
-    first = np.empty(len(scaled), dtype=np.int64)
-    n_points = _number_points(scaled, np.full(n_slots, -1), point_of, first)
-    first = first[:n_points].copy()
-    points = scaled if n_points == len(scaled) else scaled[first]
-    return DistinctPoints(points, exponent, first, point_of)
+    n_samples = len(scaled)
+    n_bits = 1 << max(6, int(16 * n_samples - 1).bit_length())
+    seen = np.zeros((n_bits // 64, 2), dtype=np.uint64)
+    bits = scaled.view(np.uint64)
+    every = np.arange(n_samples)
+    suspects = every[: _gather_suspects(bits, seen, every)]
+    if len(suspects) == 0 or len(_number(bits[suspects])[1]) == len(suspects):
+        every = np.arange(n_samples)
+        return DistinctPoints(scaled, exponent, every, every)
+    point_of, first = _number(bits)
+    return DistinctPoints(scaled[first], exponent, first, point_of)
+
+
+def _number(bits: NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
+    """Count the distinct rows; returns each row's number, and each number's first row."""
+    n_rows = len(bits)
+    point_of, first = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64)
+    # At most half of the table will be full.
+    table = np.zeros(1 << max(4, int(2 * n_rows - 1).bit_length()), dtype=np.int64)
+    n_points = _number_points(bits, table, point_of, first)
+    return point_of, first[:n_points].copy()
 
 
 @jit
-def _number_points(X, table, point_of, first):
+def _hash(bits, row):
+    key = np.uint64(14695981039346656037)
+    for f in range(bits.shape[1]):
+        key = (key ^ bits[row, f]) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(32)
+    return key
+
+
+@jit
+def _gather_suspects(bits, seen, suspects):
+    """Gather the rows that share a bit with another, few unless there are duplicates; counts them.
+
+    A table of bits stays in the cache, where one of rows does not, so that data without duplicates,
+    the usual case, is soon done with.
+    """
+    mask = np.uint64(64 * len(seen) - 1)
+    for i in range(len(bits)):
+        slot = _hash(bits, i) & mask
+        word, bit = slot >> np.uint64(6), np.uint64(1) << (slot & np.uint64(63))
+        seen[word, 1] |= seen[word, 0] & bit
+        seen[word, 0] |= bit
+    count = 0
+    for i in range(len(bits)):
+        slot = _hash(bits, i) & mask
+        if seen[slot >> np.uint64(6), 1] & (np.uint64(1) << (slot & np.uint64(63))) != 0:
+            suspects[count] = i
+            count += 1
+    return count
+
+
+@jit
+def _number_points(bits, table, point_of, first):
     """Give numbers to the distinct rows in order of first occurrence, by open addressing.
 
-    A slot of the table holds 31 bits of the row's hash above 32 bits of the point's number, so that
-    other rows in the way are passed without a look at them.
+    A slot of the table holds 31 bits of the row's hash above 32 bits of the point's number plus one,
+    so that other rows in the way are passed without a look at them; 0 is an empty slot.
     """
-    n, d = X.shape
-    bits = X.view(np.uint64)
+    n, d = bits.shape
     mask = len(table) - 1
     n_points = 0
     for i in range(n):
-        key = np.uint64(14695981039346656037)
-        for f in range(d):
-            key = (key ^ bits[i, f]) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(32)
+        key = _hash(bits, i)
         slot = np.int64(key) & mask
         tag = np.int64(key >> np.uint64(33))
         while True:
             entry = table[slot]
-            if entry < 0:
-                table[slot] = (tag << 32) | n_points
+            if entry == 0:
                 first[n_points] = i
                 point_of[i] = n_points
                 n_points += 1
+                table[slot] = (tag << 32) | n_points
                 break
             if entry >> 32 == tag:
-                point = entry & 0xFFFFFFFF
+                point = (entry & 0xFFFFFFFF) - 1
                 same = True
                 for f in range(d):
                     same &= bits[i, f] == bits[first[point], f]

@@ -9,6 +9,7 @@ from . import boruvka, kdtree, neighbours, prim, products, tiles
 from .competition import compete
 from .conquest import EuclideanConquest
 from .distances import WeightsAmong, kernel_rows
+from .jit import jit
 from .kdtree import SpaceTree
 from .points import DistinctPoints, distinct_points
 from .structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
@@ -107,9 +108,8 @@ def train_euclidean(
     prototypes = spanned.prototypes | (classes[order] < 0)
     forest = compete(spanned.tree, prototypes, order)
     trained = _for_samples(spanned._replace(prototypes=prototypes), forest, distinct)
-    costs = np.empty(len(order))
-    costs[order] = forest.costs
-    conquest = EuclideanConquest(algorithm, distinct, spanned.space, costs, codes, block)
+    conquest = EuclideanConquest(algorithm, distinct, codes, block)
+    conquest.lay_out(distinct.points, spanned.space, order, forest.costs)
     return trained, conquest
 
 
@@ -156,29 +156,45 @@ def _span_by_rows(points: FloatArray, classes: IntArray, n_threads: int) -> Span
 
 def _for_samples(spanned: Spanned, forest: Forest, distinct: DistinctPoints) -> Trained:
     """Say of the samples what was found of their points."""
-    n_samples, n_points = len(distinct.point_of), len(distinct.first)
-    sample = distinct.first[spanned.order]  # the first sample at each position
-    tree = SpanningTree(
-        sample[spanned.tree.lower], sample[spanned.tree.higher], spanned.tree.weights
+    n_samples = len(distinct.point_of)
+    # The first sample at each position of the order that the algorithm has chosen.
+    sample = distinct.first[spanned.order]
+    whole = Forest(
+        np.empty(n_samples),
+        np.empty(n_samples, dtype=np.int64),
+        np.empty(n_samples),
+        np.empty(n_samples, dtype=np.int64),
     )
-    position = np.empty(n_points, dtype=np.int64)
-    position[spanned.order] = np.arange(n_points)
-    at = position if n_points == n_samples else position[distinct.point_of]
-    prototypes = spanned.prototypes[at]
-    costs, lengths = forest.costs[at], forest.lengths[at]
-    before = np.where(forest.predecessors < 0, -1, sample[forest.predecessors])
-    predecessors, roots = before[at], sample[forest.roots][at]
-    if n_points < n_samples:
+    prototypes = np.empty(n_samples, dtype=np.bool_)
+    _scatter(forest, spanned.prototypes, sample, whole, prototypes)
+    edges = spanned.tree
+    tree = SpanningTree(sample[edges.lower], sample[edges.higher], edges.weights)
+    if len(distinct.first) < n_samples:
         # A sample on another's place hangs on the first one there, unless it is a prototype itself.
-        own = np.arange(n_samples)
         first = distinct.first[distinct.point_of]
-        again = np.flatnonzero(first != own)
+        again = np.flatnonzero(first != np.arange(n_samples))
+        first = first[again]
         tree = SpanningTree(
-            np.concatenate([tree.lower, first[again]]),
+            np.concatenate([tree.lower, first]),
             np.concatenate([tree.higher, again]),
             np.concatenate([tree.weights, np.zeros(len(again))]),
         )
-        lengths[again] = 0.0
-        predecessors[again] = np.where(prototypes[again], -1, first[again])
-        roots[prototypes] = own[prototypes]
-    return Trained(tree, prototypes, Forest(costs, predecessors, lengths, roots))
+        prototypes[again] = prototypes[first]
+        whole.costs[again] = whole.costs[first]
+        whole.lengths[again] = 0.0
+        whole.predecessors[again] = np.where(prototypes[first], -1, first)
+        whole.roots[again] = np.where(prototypes[first], again, whole.roots[first])
+    return Trained(tree, prototypes, whole)
+
+
+@jit
+def _scatter(forest, is_prototype, sample, whole, prototypes):
+    """Write what is known by position to the first sample of each."""
+    for position in range(len(sample)):
+        i = sample[position]
+        before = forest.predecessors[position]
+        prototypes[i] = is_prototype[position]
+        whole.costs[i] = forest.costs[position]
+        whole.lengths[i] = forest.lengths[position]
+        whole.predecessors[i] = -1 if before < 0 else sample[before]
+        whole.roots[i] = sample[forest.roots[position]]
