@@ -49,11 +49,33 @@ def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -
     return NeighbourLists(positions, squared, horizon)
 
 
+def neighbours_to_list(n_features: int) -> int:
+    """How many neighbours to list: more cost more once, and spare searches.
+
+    In the plane two were best, with eight features four.
+    """
+    return min(8, max(2, n_features // 2))
+
+
+def work_of_search(tree: SpaceTree, n_neighbours: int, n_searches: int) -> float:
+    """Count the operations on sixteen points that a search for the neighbours of a block takes."""
+    n_points = len(tree.points)
+    squared = np.empty((n_points, n_neighbours))
+    positions = np.empty((n_points, n_neighbours), dtype=np.int32)
+    horizon = np.empty(n_points)
+    blocks = np.unique(np.linspace(0, len(tree.blocks) - 1, n_searches).astype(np.int64))
+    counts = [
+        _nearest(tree, block, block + 1, squared, positions, horizon) for block in blocks.tolist()
+    ]
+    return float(np.mean(counts))
+
+
 @jit
 def _nearest(tree, start, stop, squared, positions, horizon):
     # Locals, because reading an array out of the tuple costs an atomic reference count each time.
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
     nodes, leaf = tree.nodes, tree.leaf
+    work = 0
     k = squared.shape[1]
     n = len(points)
     stack = np.empty(128, dtype=np.int64)
@@ -77,6 +99,7 @@ def _nearest(tree, start, stop, squared, positions, horizon):
                 top -= 1
                 here = stack[top]
                 mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
+                work += 1
                 if mask == 0:
                     continue
                 right = nodes[here]["right"]
@@ -93,6 +116,7 @@ def _nearest(tree, start, stop, squared, positions, horizon):
                     mask &= mask - 1
                     row = base + lane
                     bound = bounds[lane]
+                    work += 1
                     hits = lane_distances(blocks, other, points, row, bound, out)
                     if other == block:
                         hits &= ~(1 << lane)
@@ -124,6 +148,7 @@ def _nearest(tree, start, stop, squared, positions, horizon):
             if gap <= 0.0 or lanes_reaching(bounds, gap * gap) != 0:
                 stack[0] = sibling
                 top = 1
+    return work
 
 
 def nearest_outsiders(

@@ -130,10 +130,8 @@ def _span_one_point() -> Spanned:
 
 def _span_by_tree(points: FloatArray, classes: IntArray, n_threads: int) -> Spanned:
     space = kdtree.build(points, n_threads)
-    # Longer lists cost more once and spare searches; in the plane two were best, with eight
-    # features four.
-    lists = neighbours.nearest_neighbours(space, min(8, max(2, points.shape[1] // 2)), n_threads)
-
+    n_neighbours = neighbours.neighbours_to_list(points.shape[1])
+    lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
     search = partial(neighbours.nearest_outsiders, space, n_threads)
     tree, prototypes = boruvka.spanning_tree(lists, space.order, classes[space.order], search)
     return Spanned(tree, prototypes, space.order, space)
