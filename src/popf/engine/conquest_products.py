@@ -13,7 +13,15 @@ from .jit import jit
 from .lanes import LANES, lowest_bit, tile_hits
 from .structures import Conquered, FloatArray, IntArray
 from .threads import map_chunks
-from .tiles import OrderedPoints, make_tile, order_points, precision, squared_distance
+from .tiles import (
+    OrderedPoints,
+    Workbench,
+    Workbenches,
+    make_tile,
+    order_points,
+    precision,
+    squared_distance,
+)
 from .tiles import with_bounds as _with_bounds
 
 
@@ -40,14 +48,6 @@ class CostedBlocks(NamedTuple):
     block: int
 
 
-class Offers(NamedTuple):
-    """The best offers received by queries: see `structures.Conquered`."""
-
-    winners: IntArray
-    costs: FloatArray
-    distances: FloatArray
-
-
 def with_costs(points: FloatArray, costs: FloatArray, rank: IntArray, block: int) -> CostedBlocks:
     """Sort points by their squared costs."""
     order = np.argsort(costs, kind="stable")
@@ -72,24 +72,31 @@ def conquer(index: CostedBlocks, queries: FloatArray, n_threads: int = 1) -> Con
     # Queries that lie close together are scanned together: then the tiles are sharp.
     ordered = order_points(queries, index.block)
     n_queries = len(queries)
-    offers = Offers(np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf))
+    offers = Conquered(
+        np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf)
+    )
+
+    benches = Workbenches()
 
     def scan(start: int, stop: int) -> None:
-        for block in range(start, stop):
-            _scan(index, ordered, block, offers)
+        with benches.one() as bench:
+            for block in range(start, stop):
+                _scan(index, ordered, block, offers, bench)
 
     with one_blas_thread():
         map_chunks(scan, len(ordered.radii), 1, n_threads)
     back = np.empty(n_queries, dtype=np.int64)
     back[ordered.order] = np.arange(n_queries)
-    return Conquered(index.order[offers.winners[back]], offers.costs[back], offers.distances[back])
+    return Conquered(index.order[offers.nodes[back]], offers.costs[back], offers.distances[back])
 
 
-def _scan(index: CostedBlocks, ordered: OrderedPoints, block: int, offers: Offers) -> None:
+def _scan(
+    index: CostedBlocks, ordered: OrderedPoints, block: int, offers: Conquered, bench: Workbench
+) -> None:
     """Let all points make offers to one block of queries."""
     a, b = ordered.starts[block], ordered.starts[block + 1]
     queries, center, radius = ordered.points[a:b], ordered.centers[block], ordered.radii[block]
-    mine = Offers(offers.winners[a:b], offers.costs[a:b], offers.distances[a:b])
+    mine = Conquered(offers.nodes[a:b], offers.costs[a:b], offers.distances[a:b])
     for start in range(0, len(index.points), index.block):
         floor = index.costs[start]
         if floor > mine.costs.max():
@@ -101,7 +108,7 @@ def _scan(index: CostedBlocks, ordered: OrderedPoints, block: int, offers: Offer
         )
         wanted = np.flatnonzero(bounds >= 0.0)
         real = precision(queries.shape[1], float(radius), float(np.median(bounds[wanted])))
-        tile = make_tile(queries[wanted], index.points[here], center, real)
+        tile = make_tile(queries[wanted], index.points[here], center, real, bench)
         tile = _with_bounds(tile, bounds[wanted], None)
         _offer(tile, queries, wanted, index, start, mine)
 
@@ -115,7 +122,7 @@ def _offer(tile, queries, wanted, index, start, offers):
     floor = costs[start]
     for i in range(products.shape[0]):
         q = wanted[i]
-        cost, distance, winner = offers.costs[q], offers.distances[q], offers.winners[q]
+        cost, distance, winner = offers.costs[q], offers.distances[q], offers.nodes[q]
         for column in range(0, products.shape[1], LANES):
             hits = tile_hits(
                 products, i, column, row_norms[i], column_norms, row_bounds[i], column_bounds
@@ -137,4 +144,4 @@ def _offer(tile, queries, wanted, index, start, offers):
                         continue
                 cost, distance, winner = offered, squared, v
                 row_bounds[i] = (distance if floor == cost else cost) * widen
-        offers.costs[q], offers.distances[q], offers.winners[q] = cost, distance, winner
+        offers.costs[q], offers.distances[q], offers.nodes[q] = cost, distance, winner

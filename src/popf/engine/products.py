@@ -14,11 +14,21 @@ from .structures import (
     ArcArray,
     BoolArray,
     Components,
+    IntArray,
     NeighbourLists,
     RoundState,
 )
 from .threads import map_chunks
-from .tiles import OrderedPoints, gap, make_tile, precision, squared_distance, with_bounds
+from .tiles import (
+    OrderedPoints,
+    Workbench,
+    Workbenches,
+    gap,
+    make_tile,
+    precision,
+    squared_distance,
+    with_bounds,
+)
 
 N_NEIGHBOURS = 8
 
@@ -65,12 +75,14 @@ def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourL
     n_blocks = len(ordered.radii)
     # Each block with itself first: then bounds are low when it meets the others.
     turns = [[(block, block) for block in range(n_blocks)], *tournament(n_blocks)]
+    benches = Workbenches()
     with one_blas_thread():
         for pairs in turns:
 
             def meet(start: int, stop: int, pairs: list[tuple[int, int]] = pairs) -> None:
-                for first, second in pairs[start:stop]:
-                    _meet(ordered, lists, first, second)
+                with benches.one() as bench:
+                    for first, second in pairs[start:stop]:
+                        _meet(ordered, lists, first, second, bench)
 
             map_chunks(meet, len(pairs), 1, n_threads)
     last = lists.squared[:, -1]
@@ -80,7 +92,9 @@ def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourL
     return lists
 
 
-def _meet(ordered: OrderedPoints, lists: NeighbourLists, first: int, second: int) -> None:
+def _meet(
+    ordered: OrderedPoints, lists: NeighbourLists, first: int, second: int, bench: Workbench
+) -> None:
     """Let the points of two blocks enter each other's lists."""
     if ordered.radii[second] < ordered.radii[first]:
         first, second = second, first  # the centre of the tighter block gives the sharper tile
@@ -92,7 +106,7 @@ def _meet(ordered: OrderedPoints, lists: NeighbourLists, first: int, second: int
         return
     typical = float(min(np.median(bounds), np.median(other_bounds)))
     real = precision(ordered.points.shape[1], float(ordered.radii[first]), typical)
-    tile = make_tile(ordered.points[a:b], ordered.points[c:d], ordered.centers[first], real)
+    tile = make_tile(ordered.points[a:b], ordered.points[c:d], ordered.centers[first], real, bench)
     tile = with_bounds(tile, bounds, None if first == second else other_bounds)
     _enter(tile, ordered.points, a, c, lists)
 
@@ -158,6 +172,7 @@ def nearest_outsiders(
         As for `neighbours.nearest_outsiders`.
     """
     only = _common_component(ordered.starts, components.of)
+    benches = Workbenches()
 
     def search(bests: list[ArcArray], marking: bool) -> None:
         wanted = are_wanted(components.of, lists.horizon, best, certain, marking)
@@ -165,8 +180,11 @@ def nearest_outsiders(
 
         def share(thread: int, _: int) -> None:
             state = RoundState(components, bests[thread], certain, only, lists.horizon)
-            for block in blocks[thread :: len(bests)]:
-                _search_block(ordered, int(block), wanted, state, marking, prototypes)
+            with benches.one() as bench:
+                for block in blocks[thread :: len(bests)].tolist():
+                    start, stop = ordered.starts[block], ordered.starts[block + 1]
+                    rows = start + np.flatnonzero(wanted[start:stop])
+                    _search_block(ordered, block, rows, state, marking, prototypes, bench)
 
         map_chunks(share, len(bests), 1, n_threads)
 
@@ -182,14 +200,13 @@ def nearest_outsiders(
 def _search_block(
     ordered: OrderedPoints,
     block: int,
-    wanted: BoolArray,
+    rows: IntArray,
     state: RoundState,
     marking: bool,
     prototypes: BoolArray,
+    bench: Workbench,
 ) -> None:
-    """Search for outsiders of the wanted points of one block, the nearest other blocks first."""
-    start, stop = ordered.starts[block], ordered.starts[block + 1]
-    rows = start + np.flatnonzero(wanted[start:stop])
+    """Search for outsiders of some points of one block, the nearest other blocks first."""
     of = state.components.of
     # Others may have lowered the bounds since.
     rows = rows[state.horizon[rows] <= state.best["squared"][of[rows]]]
@@ -205,7 +222,8 @@ def _search_block(
         other = others[rank]
         a, b = ordered.starts[other], ordered.starts[other + 1]
         real = precision(ordered.points.shape[1], float(ordered.radii[block]), float(bounds.min()))
-        tile = make_tile(ordered.points[rows], ordered.points[a:b], ordered.centers[block], real)
+        points, center = ordered.points, ordered.centers[block]
+        tile = make_tile(points[rows], points[a:b], center, real, bench)
         tile = with_bounds(tile, bounds, None)
         _offer_tile(tile, ordered.points, rows, a, state, marking, prototypes)
     seen = state.best["squared"][of[rows]]
