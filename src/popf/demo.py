@@ -1,7 +1,7 @@
 """What ``python -m popf demo`` shows: a forest beside its peers, and one prediction explained."""
 
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier
+from popf.inspection import Path
 
 Labels = NDArray[np.str_]
 Features = NDArray[np.float64]
@@ -97,11 +98,11 @@ def describe_forest(forest: Pipeline, split: Split) -> list[str]:
 def describe_path(forest: Pipeline, split: Split) -> list[str]:
     """Explain in words the first test sample whose path has a few training samples on it."""
     opf, samples = forest[-1], forest[:-1].transform(split.X_test)
-    paths: list[Any] = opf.explain(samples)
+    paths: list[Path] = opf.explain(samples)
     number = next((i for i, path in enumerate(paths) if 2 < len(path.nodes) < 6), 0)
     path = paths[number]
     stops = [f"sample {node}" for node in path.nodes] + [f"test sample {number}"]
-    widest = int(np.argmax(path.weights))
+    widest = path.bottleneck
     ways = zip(path.weights, stops[1:], strict=True)
     others = opf.path_costs_by_class(samples[[number]])[0][opf.classes_ != path.label]
     return [

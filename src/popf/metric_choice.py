@@ -77,7 +77,7 @@ class Metric:
     def check(self, X: FloatArray) -> None:
         """Raise ValueError if `X` lies outside the domain of the metric."""
 
-    def transform(self, weights: FloatArray, exponent: int = 0) -> FloatArray:
+    def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
         """Turn the engine's weights, or costs made of them, into the user's distances.
 
         Euclidean weights are squared, and were computed from samples times ``2**-exponent``.
@@ -122,12 +122,15 @@ class EuclideanMetric(CompiledMetric):
         super().__init__(name, "sqeuclidean")
         self.gamma = gamma
 
-    def transform(self, weights: FloatArray, exponent: int = 0) -> FloatArray:
+    def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
         """Turn squared Euclidean distances, or costs made of them, into the user's."""
         if self.name == "euclidean":  # the root first: the square itself may be out of range
             distances: FloatArray = np.ldexp(np.sqrt(weights), exponent)
             return distances
-        return transform_squared(self.name, np.ldexp(weights, 2 * exponent), self.gamma)
+        with np.errstate(
+            over="ignore", under="ignore"
+        ):  # a square may be out of range: then inf, or 0
+            return transform_squared(self.name, np.ldexp(weights, 2 * exponent), self.gamma)
 
 
 class SklearnMetric(Metric):

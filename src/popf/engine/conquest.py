@@ -6,9 +6,10 @@ from . import conquest_products, conquest_scan, conquest_tree, kdtree
 from .distances import kernel_blocks
 from .kdtree import SpaceTree
 from .points import DistinctPoints, scaled_copy
-from .structures import Conquered, FloatArray, IntArray
+from .structures import BoolArray, Conquered, FloatArray, IntArray
 
-# Queries up to 2**FAR times as large as the training data can be squared without harm.
+# From 2**FAR times the size of the training data, differences within that no longer matter: they
+# vanish in float64, and nearer by, squares can be taken without harm.
 FAR = 400
 
 
@@ -34,6 +35,7 @@ class EuclideanConquest:
         self._codes = codes
         self._point_of = distinct.point_of
         self._sample = _conquering_samples(distinct, codes)
+        self._foremost = 0  # the point that conquers where all else is equal
         self._index: Index
         self._by_class: list[Index] | None = None
 
@@ -55,6 +57,7 @@ class EuclideanConquest:
         # The class goes before the index, so that labels do not depend on the order of the rows.
         sample = self._sample[order]
         rank = self._codes[sample] * len(self._codes) + sample
+        self._foremost = int(order[np.argmin(rank)])
         if space is not None:
             self._index = conquest_tree.with_costs(space, costs, rank)
         else:
@@ -62,34 +65,42 @@ class EuclideanConquest:
             costs_of[order], rank_of[order] = costs, rank
             self._index = self._new_index(points, costs_of, rank_of)
 
-    def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, int]:
+    def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
         """Find who conquers each new sample.
 
         Returns
         -------
         conquered : Conquered
             Nodes are training samples; costs and distances are squared and scaled.
-        exponent : int
-            Costs and distances are to be multiplied by ``4**exponent``.
+        exponents : ndarray of shape (n_queries,)
+            Costs and distances are to be multiplied by ``4**exponents``.
         """
-        queries, far = self._scaled(X)
-        found = _conquer(_shrunk(self._index, far), queries, n_threads)
-        return found._replace(nodes=self._sample[found.nodes]), self.exponent + far
+        queries, exponents, far = self._scaled(X)
+        found = _conquer(self._index, queries, n_threads)
+        if far.any():
+            # Seen from there all training points are at one distance, which no cost exceeds.
+            distances = _squared_norms(queries[far])
+            found.nodes[far] = self._foremost
+            found.costs[far] = found.distances[far] = distances
+        return found._replace(nodes=self._sample[found.nodes]), exponents
 
-    def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, int]:
+    def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
         """Find the smallest path cost that each class offers to each new sample, as `conquer`."""
         if self._by_class is None:
             self._by_class = [self._index_of_class(c) for c in range(int(self._codes.max()) + 1)]
-        queries, far = self._scaled(X)
-        columns = [
-            _conquer(_shrunk(index, far), queries, n_threads).costs for index in self._by_class
-        ]
-        return np.stack(columns, axis=1), self.exponent + far
+        queries, exponents, far = self._scaled(X)
+        columns = [_conquer(index, queries, n_threads).costs for index in self._by_class]
+        costs = np.stack(columns, axis=1)
+        costs[far] = _squared_norms(queries[far])[:, None]
+        return costs, exponents[:, None]
 
-    def _scaled(self, X: FloatArray) -> tuple[FloatArray, int]:
-        largest = float(np.abs(X).max())
-        far = max(0, int(np.frexp(largest)[1]) - self.exponent - FAR) if largest > 0.0 else 0
-        return scaled_copy(X, self.exponent + far), far
+    def _scaled(self, X: FloatArray) -> tuple[FloatArray, IntArray, BoolArray]:
+        """Scale queries as the points are, but each one that is too far for that by its own size."""
+        largest = np.abs(X).max(axis=1)
+        sizes = np.frexp(largest)[1].astype(np.int64)
+        far = (sizes > self.exponent + FAR) & (largest > 0.0)
+        exponents = np.where(far, sizes, self.exponent)
+        return scaled_copy(X, exponents[:, None] if far.any() else self.exponent), exponents, far
 
     def _index_of_class(self, code: int) -> "Index":
         members = np.unique(self._point_of[self._codes == code])
@@ -126,24 +137,12 @@ def _conquer(index: Index, queries: FloatArray, n_threads: int) -> Conquered:
     )
 
 
-def _shrunk(index: Index, far: int) -> Index:
-    """Divide points by ``2**far``, so that queries from very far away have finite squares."""
-    if far == 0:
-        return index
-    if isinstance(index, conquest_tree.CostedTree):
-        space = index.space
-        lengths = ("points", "blocks", "lows", "highs")
-        space = space._replace(**{name: np.ldexp(getattr(space, name), -far) for name in lengths})
-        space = space._replace(nodes=space.nodes.copy())
-        space.nodes["value"] = np.ldexp(space.nodes["value"], -far)
-        return index._replace(
-            space=space,
-            costs=np.ldexp(index.costs, -2 * far),
-            lowest=np.ldexp(index.lowest, -2 * far),
-        )
-    return index._replace(
-        points=np.ldexp(index.points, -far), costs=np.ldexp(index.costs, -2 * far)
-    )
+def _squared_norms(queries: FloatArray) -> FloatArray:
+    """Sum squares, feature after feature as everywhere."""
+    total = np.zeros(len(queries))
+    for column in queries.T:
+        total += column * column
+    return total
 
 
 def _conquering_samples(distinct: DistinctPoints, codes: IntArray) -> IntArray:

@@ -107,7 +107,8 @@ def _scan(
             floor < mine.costs, mine.costs, np.where(floor == mine.costs, mine.distances, -1.0)
         )
         wanted = np.flatnonzero(bounds >= 0.0)
-        real = precision(queries.shape[1], float(radius), float(np.median(bounds[wanted])))
+        typical, extent = float(np.median(bounds[wanted])), 1.0 + float(np.abs(center).max())
+        real = precision(queries.shape[1], float(radius), typical, extent)
         tile = make_tile(queries[wanted], index.points[here], center, real, bench)
         tile = _with_bounds(tile, bounds[wanted], None)
         _offer(tile, queries, wanted, index, start, mine)
@@ -117,7 +118,8 @@ def _scan(
 def _offer(tile, queries, wanted, index, start, offers):
     """Compute what a tile lets pass, and keep the best offers."""
     products, row_norms, column_norms = tile.products, tile.row_norms, tile.column_norms
-    row_bounds, column_bounds, widen = tile.row_bounds, tile.column_bounds, tile.widen
+    row_bounds, column_bounds = tile.row_bounds, tile.column_bounds
+    widen, slack = tile.widen, tile.slack
     points, costs, rank = index.points, index.costs, index.rank
     floor = costs[start]
     for i in range(products.shape[0]):
@@ -143,5 +145,5 @@ def _offer(tile, queries, wanted, index, start, offers):
                     if squared == distance and winner >= 0 and rank[v] > rank[winner]:
                         continue
                 cost, distance, winner = offered, squared, v
-                row_bounds[i] = (distance if floor == cost else cost) * widen
+                row_bounds[i] = (distance if floor == cost else cost) * widen + slack
         offers.costs[q], offers.distances[q], offers.nodes[q] = cost, distance, winner

@@ -30,13 +30,20 @@ class DistinctPoints(NamedTuple):
     point_of: IntArray
 
 
-def scaled_copy(X: FloatArray, exponent: int) -> FloatArray:
+def scaled_copy(X: FloatArray, exponent: int | IntArray) -> FloatArray:
     """Copy `X` times ``2**-exponent``, C-contiguous, without negative zeros.
 
     Multiplying by a power of two rounds nothing, so distances, and ties among them, stay what they
     are, while squares of values near 1e150 or 1e-150 no longer overflow or vanish.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.engine.points import scaled_copy
+    >>> scaled_copy(np.array([[3e200, -0.0, 1e199]]), 667).round(3)
+    array([[0.49 , 0.   , 0.016]])
     """
-    copy: FloatArray = np.ldexp(np.ascontiguousarray(X, dtype=np.float64), -exponent)
+    copy: FloatArray = np.ldexp(X, -exponent, order="C", dtype=np.float64)
     copy += 0.0
     return copy
 
@@ -69,11 +76,12 @@ def distinct_points(X: FloatArray) -> DistinctPoints:
     seen = np.zeros((n_bits // 64, 2), dtype=np.uint64)
     bits = scaled.view(np.uint64)
     every = np.arange(n_samples)
-    suspects = every[: _gather_suspects(bits, seen, every)]
-    if len(suspects) == 0 or len(_number(bits[suspects])[1]) == len(suspects):
-        every = np.arange(n_samples)
-        return DistinctPoints(scaled, exponent, every, every)
-    point_of, first = _number(bits)
+    with np.errstate(over="ignore"):  # hashes wrap around, of which NumPy warns without JIT
+        suspects = every[: _gather_suspects(bits, seen, every)]
+        if len(suspects) == 0 or len(_number(bits[suspects])[1]) == len(suspects):
+            every = np.arange(n_samples)
+            return DistinctPoints(scaled, exponent, every, every)
+        point_of, first = _number(bits)
     return DistinctPoints(scaled[first], exponent, first, point_of)
 
 

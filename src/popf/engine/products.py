@@ -136,6 +136,7 @@ def _enter(tile, points, first, second, lists):
     """Enter all pairs of a tile that are near enough into the lists of both."""
     products, row_norms, column_norms = tile.products, tile.row_norms, tile.column_norms
     row_bounds, column_bounds = tile.row_bounds, tile.column_bounds
+    widen, slack = tile.widen, tile.slack
     for i in range(products.shape[0]):
         row = first + i
         for column in range(0, products.shape[1], LANES):
@@ -149,9 +150,9 @@ def _enter(tile, points, first, second, lists):
                 if column_norms[j] == np.inf or other == row:
                     continue
                 squared = squared_distance(points, row, points, other)
-                row_bounds[i] = _insert(lists, row, other, squared) * tile.widen
+                row_bounds[i] = _insert(lists, row, other, squared) * widen + slack
                 if first != second:
-                    column_bounds[j] = _insert(lists, other, row, squared) * tile.widen
+                    column_bounds[j] = _insert(lists, other, row, squared) * widen + slack
 
 
 def nearest_outsiders(
@@ -235,12 +236,14 @@ def _offer_tile(tile, points, rows, second, state, marking, prototypes):
     """Offer the arcs of a tile that leave their components; mark those that tie, if `marking`."""
     products, row_norms, column_norms = tile.products, tile.row_norms, tile.column_norms
     row_bounds, column_bounds = tile.row_bounds, tile.column_bounds
+    widen, slack = tile.widen, tile.slack
     of, index, classes = state.components.of, state.components.indices, state.components.classes
     best = state.best
     for i in range(products.shape[0]):
         row = rows[i]
         component = of[row]
-        row_bounds[i] = min(np.float64(row_bounds[i]), best[component]["squared"] * tile.widen)
+        known = best[component]["squared"] * widen + slack
+        row_bounds[i] = min(np.float64(row_bounds[i]), known)
         for column in range(0, products.shape[1], LANES):
             hits = tile_hits(
                 products, i, column, row_norms[i], column_norms, row_bounds[i], column_bounds
@@ -259,7 +262,7 @@ def _offer_tile(tile, points, rows, second, state, marking, prototypes):
                         prototypes[other] = True
                 elif squared <= bound:
                     offer(best, component, squared, row, other, index)
-                    row_bounds[i] = squared * tile.widen
+                    row_bounds[i] = squared * widen + slack
 
 
 @jit

@@ -74,8 +74,9 @@ class Tile(NamedTuple):
         Infinite past the end.
     row_bounds, column_bounds : ndarray
         Pairs are wanted that are within the bound of their row or of their column.
-    widen : float
-        Times which a bound in float64 does not fall when it is rounded to the tile's precision.
+    widen, slack : float
+        ``bound * widen + slack`` in the tile's precision is not below `bound` in float64. The slack
+        also covers what is lost where squares vanish below the smallest normal number.
     """
 
     products: NDArray[Any]
@@ -84,6 +85,7 @@ class Tile(NamedTuple):
     row_bounds: NDArray[Any]
     column_bounds: NDArray[Any]
     widen: float
+    slack: float
 
 
 def order_points(points: FloatArray, block: int = BLOCK) -> OrderedPoints:
@@ -123,14 +125,30 @@ def order_points(points: FloatArray, block: int = BLOCK) -> OrderedPoints:
     return OrderedPoints(ordered, order, starts, centers, radii)
 
 
-def precision(n_features: int, radius: float, bound: float) -> type[np.floating[Any]] | None:
+def precision(
+    n_features: int, radius: float, bound: float, extent: float = 1.0
+) -> type[np.floating[Any]] | None:
     """Choose the precision in which a tile tells enough about distances of about `bound`.
 
-    What it lets pass in vain lies within about ``6 (d + 16) u radius²`` of the bound (squared). None
-    if even float64 would underflow.
+    What it lets pass in vain lies within about ``6 (d + 16) u radius²`` of the bound (squared).
+
+    Parameters
+    ----------
+    n_features : int
+    radius : float
+        Of the block whose centre the tile has.
+    bound : float
+        A typical squared distance that matters.
+    extent : float
+        How far the points may be from the centre; squares must not overflow.
+
+    Returns
+    -------
+    type or None
+        None if even in float64 the squares would vanish.
     """
-    for real, smallest in ((np.float32, 1e-12), (np.float64, 1e-140)):
-        if radius < smallest:
+    for real, smallest, largest in ((np.float32, 1e-12, 1e15), (np.float64, 1e-140, 1e150)):
+        if radius < smallest or radius + extent > largest:
             continue
         error = 6.0 * (n_features + 16) * float(np.finfo(real).eps) * radius * radius
         if real is np.float64 or error <= 0.05 * bound:
@@ -193,7 +211,7 @@ def make_tile(
         norms = np.where(np.arange(n_columns) < len(columns), 0.0, np.inf)
         nothing = bench.room("products", (n_rows, n_columns), np.float64)
         nothing.fill(0.0)
-        return _unbounded(nothing, np.zeros(n_rows), norms)
+        return _unbounded(nothing, np.zeros(n_rows), norms, n_features)
     left = bench.room("left", rows.shape, real)
     right = bench.room("right", (n_columns, n_features), real)
     np.subtract(rows, center, out=left, casting="same_kind")
@@ -204,21 +222,24 @@ def make_tile(
     column_norms[: len(columns)] = shrink * _norms(right[: len(columns)])
     products = bench.room("products", (n_rows, n_columns), real)
     np.matmul(left, right.T, out=products)
-    return _unbounded(products, (shrink * _norms(left)).astype(real), column_norms)
+    return _unbounded(products, (shrink * _norms(left)).astype(real), column_norms, n_features)
 
 
-def _unbounded(products: NDArray[Any], row_norms: NDArray[Any], column_norms: NDArray[Any]) -> Tile:
-    widen = 1.0 + 4.0 * float(np.finfo(products.dtype).eps)
+def _unbounded(
+    products: NDArray[Any], row_norms: NDArray[Any], column_norms: NDArray[Any], n_features: int
+) -> Tile:
+    facts = np.finfo(products.dtype)
+    widen, slack = 1.0 + 4.0 * float(facts.eps), (n_features + 16) * float(facts.tiny)
     row_bounds = np.full_like(row_norms, np.inf)
     column_bounds = np.full_like(column_norms, -np.inf)
-    return Tile(products, row_norms, column_norms, row_bounds, column_bounds, widen)
+    return Tile(products, row_norms, column_norms, row_bounds, column_bounds, widen, slack)
 
 
 def with_bounds(tile: Tile, rows: FloatArray, columns: FloatArray | None) -> Tile:
     """Set the bounds of a tile; without `columns` only the rows want anything."""
-    tile.row_bounds[:] = rows * tile.widen
+    tile.row_bounds[:] = rows * tile.widen + tile.slack
     if columns is not None:
-        tile.column_bounds[: len(columns)] = columns * tile.widen
+        tile.column_bounds[: len(columns)] = columns * tile.widen + tile.slack
     return tile
 
 

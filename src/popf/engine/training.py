@@ -171,7 +171,12 @@ def _for_samples(spanned: Spanned, forest: Forest, distinct: DistinctPoints) -> 
         # A sample on another's place hangs on the first one there, unless it is a prototype itself.
         first = distinct.first[distinct.point_of]
         again = np.flatnonzero(first != np.arange(n_samples))
-        first = first[again]
+        # Different points may be at no distance, if its square vanishes: then the lowest one counts.
+        hook = np.arange(n_samples)
+        level = np.flatnonzero(tree.weights == 0.0)
+        ends = tree.lower[level], tree.higher[level]
+        np.minimum.at(hook, np.maximum(*ends), np.minimum(*ends))
+        first = hook[first[again]]
         tree = SpanningTree(
             np.concatenate([tree.lower, first]),
             np.concatenate([tree.higher, again]),

@@ -1,0 +1,78 @@
+"""The same labels and costs as opfython, and one forest on the paper's public data."""
+
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_svmlight_file
+
+from popf import OPFClassifier
+from strategies import assert_paths_are_valid, assert_same_conquest, assert_same_forest, gaussian
+
+DATASETS = (
+    *("australian", "australian_scale", "breast-cancer", "breast-cancer_scale", "colon-cancer"),
+    *("diabetes", "diabetes_scale", "fourclass", "fourclass_scale", "heart", "heart_scale"),
+    *("ionosphere", "ionosphere_scale", "liver-disorders", "liver-disorders_scale"),
+)
+
+
+@pytest.fixture(scope="module")
+def supervised_opf():
+    # With a handler already there, opfython neither prints nor writes a log file.
+    logger = logging.getLogger("opfython")
+    logger.addHandler(logging.NullHandler())
+    logger.setLevel(logging.WARNING)
+    pytest.importorskip("opfython", reason="opfython is not installed: nothing to compare with")
+    from opfython.models import SupervisedOPF
+
+    return SupervisedOPF
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("log_squared_euclidean", "log_euclidean"), ("euclidean", "euclidean")]
+)
+@pytest.mark.parametrize("d", [2, 9])
+def test_labels_and_costs_are_those_of_opfython(supervised_opf, theirs, ours, n_classes, d):
+    X, y, _ = gaussian(n_classes + d, 150, d, n_classes)
+    new = np.random.default_rng(d).normal(size=(60, d))
+    opf = supervised_opf(distance=theirs)
+    opf.fit(X, y)
+    their_costs = np.array([node.cost for node in opf.subgraph.nodes])
+    their_prototypes = [i for i, node in enumerate(opf.subgraph.nodes) if node.status == 1]
+    their_labels = opf.predict(new)
+    assert 2 < len(their_prototypes) < len(X)  # there is something to compare
+    for algorithm in ("kd_tree", "brute", "prim"):
+        forest = OPFClassifier(metric=ours, algorithm=algorithm).fit(X, y)
+        np.testing.assert_array_equal(forest.prototypes_, their_prototypes)
+        np.testing.assert_allclose(forest.costs_, their_costs, rtol=1e-9)
+        np.testing.assert_array_equal(forest.predict(new), their_labels)
+
+
+@pytest.fixture(scope="module")
+def folder():
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    path = Path(os.environ.get("POPF_DATA", beside))
+    if not path.is_dir():
+        pytest.skip("the paper's public data is not here: set POPF_DATA to its folder")
+    return path
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_one_forest_on_the_public_data(folder, name):
+    if not (folder / name).exists():
+        pytest.skip(f"{name} is not among the data in POPF_DATA")
+    X, y = load_svmlight_file(str(folder / name))
+    X = X.toarray()
+    training = np.random.default_rng(0).random(len(y)) < 0.75
+    reference = OPFClassifier(algorithm="prim").fit(X[training], y[training])
+    assert_paths_are_valid(reference, y[training])  # roots_ give the labels back, among others
+    for algorithm in ("kd_tree", "brute"):
+        for n_jobs, working_memory in ((1, None), (2, 0.05)):
+            forest = OPFClassifier(
+                algorithm=algorithm, n_jobs=n_jobs, working_memory=working_memory
+            ).fit(X[training], y[training])
+            assert_same_forest(forest, reference)
+            assert_same_conquest(forest, reference, X)
