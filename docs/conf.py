@@ -26,6 +26,7 @@ myst_heading_anchors = 3
 # its own manual.
 autosummary_generate = True
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -35,9 +36,21 @@ html_static_path = ["_static"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_nav_level": 2,
+    "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": []}
+# Only the reference has pages below it, so only there is something to put beside the text.
+pages = ["index", "start", "how_opf_works", "metrics", "algorithms", "exactness", "benchmarks"]
+html_sidebars = {page: [] for page in pages}
+
+
+def leave_out_fields(app, what, name, member, skip, options):
+    """Leave out the fields of named tuples; the docstring of the class describes them."""
+    return skip or (getattr(member, "__doc__", None) or "").startswith("Alias for field number")
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", leave_out_fields)

@@ -119,14 +119,13 @@ def conquest(opf):
     """Draw the path that wins the new sample, and the best that the other class offers."""
     path = opf.explain(NEW[None])[0]
     stops = [*X[path.nodes], NEW]
-    longest = int(np.argmax(path.weights))
     shapes = [line(X[u], X[v]) for v, u in enumerate(opf.predecessors_) if u >= 0]
     offers = np.maximum(opf.costs_, np.linalg.norm(X - NEW, axis=1))
     rival = min(np.flatnonzero(path.label != Y), key=lambda v: offers[v])
     shapes.append(line(X[rival], NEW, QUIET, 1.5, arrow=True))
     shapes.append(between(X[rival], NEW, f"{offers[rival]:.2f}"))
     for i in range(len(stops) - 1):
-        colour = STRONG if i == longest else INK
+        colour = STRONG if i == path.bottleneck else INK
         shapes.append(line(stops[i], stops[i + 1], colour, 2.5, arrow=True))
         shapes.append(between(stops[i], stops[i + 1], f"{path.weights[i]:.2f}", colour, side=-1))
     x, y = place(NEW)

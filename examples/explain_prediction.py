@@ -1,7 +1,7 @@
 """Explain predictions: the path over which the forest reached a flower.
 
 An optimum-path forest can say why: every prediction is a path from a prototype, over training
-samples, to the new sample. Its cost is its longest arc, the bottleneck.
+samples, to the new sample. Its cost is its longest arc, the bottleneck, which is marked by a star.
 """
 
 from sklearn.datasets import load_iris
@@ -23,7 +23,6 @@ wrong = [i for i in range(len(X_test)) if predicted[i] != y_test[i]]
 offers = opf.path_costs_by_class(X_test[wrong])
 for i, path, costs in zip(wrong, opf.explain(X_test[wrong]), offers, strict=True):
     print(f"Flower {i} is {y_test[i]}, but was called {path.label}.")
-    print(f"  path over training samples {[int(node) for node in path.nodes]}")
-    print(f"  with arcs {[round(float(weight), 2) for weight in path.weights]}")
+    print(f"  {path}")
     for name, cost in zip(opf.classes_, costs, strict=True):
         print(f"  best path offered by {name:12} costs {cost:.2f}")

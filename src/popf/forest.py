@@ -1,6 +1,7 @@
 """The Optimum-Path Forest classifier."""
 
 from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +9,6 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from popf.inspection import Conquest, OptimumPathForest, Path, SpanningTree
+from popf.labels import check_labels, encode
 
 if TYPE_CHECKING:
     from typing import Self
@@ -91,7 +92,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The rows of X that were used, those of positive weight. All indices above count these.
     n_features_in_ : int
         The number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if X had names that are all strings.
 
     See Also
@@ -162,25 +163,29 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from popf.engine.tiles import block_size
         from popf.engine.training import train, train_euclidean
         from popf.metric_choice import choose_metric
-        from popf.precomputed import check_precomputed
+        from popf.precomputed import check_precomputed, check_square
 
         metric = choose_metric(self.metric, self.metric_params)
         self._check_parameters(metric.euclidean, metric.name)
+        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         samples, labels = validate_data(
             self, X, y, dtype=np.float64, order="C", ensure_min_samples=2
         )
         labels = column_or_1d(labels, warn=True)
-        check_classification_targets(labels)
+        check_labels(labels)
+        if metric.precomputed:
+            check_square(samples)
         self.sample_indices_ = self._kept(samples, sample_weight)
         if len(self.sample_indices_) < len(labels):
             kept = self.sample_indices_
             labels = labels[kept]
             samples = samples[np.ix_(kept, kept)] if metric.precomputed else samples[kept]
-        self.classes_, codes = _encode(labels)
+        self.classes_, codes = encode(labels)
         if len(self.classes_) < 2:
+            (label,) = self.classes_.tolist()
             raise ValueError(
-                f"y has one class only, {self.classes_[0]!r}: prototypes are found where classes meet, "
-                "so a forest needs samples of at least two classes."
+                f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
+                "forest needs samples of at least two classes."
             )
         if metric.precomputed:
             samples = check_precomputed(samples)
@@ -337,6 +342,9 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._tree = SpanningTree(tree.lower, tree.higher, weights)
         return self._tree
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "forest_")
+
     def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
@@ -352,9 +360,14 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"algorithm {self.algorithm!r} serves Euclidean distances only, not metric "
                 f"{metric!r}: use algorithm='auto' or 'prim'."
             )
-        memory = self.working_memory
-        if memory is not None and not (np.isreal(memory) and 0.0 < memory < np.inf):
+        memory: Any = self.working_memory
+        if not (memory is None or (isinstance(memory, Real) and 0.0 < float(memory) < np.inf)):
             raise ValueError(f"working_memory must be a positive number of MiB, not {memory!r}.")
+        n_jobs: Any = self.n_jobs
+        if not (n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)):
+            raise ValueError(
+                f"n_jobs must be a number of threads, None for 1 or -1 for all cores, not {n_jobs!r}."
+            )
 
     def _n_threads(self) -> int:
         n_threads: int = effective_n_jobs(self.n_jobs)
@@ -399,16 +412,23 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.costs_ = self._metric.transform(forest.costs, exponent)
         self.predecessors_ = forest.predecessors
         self.roots_ = forest.roots
-        lengths = self._metric.transform(forest.lengths, exponent)
-        self.forest_ = OptimumPathForest(
-            self.classes_[self._codes], self.costs_, self.predecessors_, lengths, self.roots_
-        )
         self._tree = trained.tree
         self._tree_exponent = exponent
+        lengths = self._metric.transform(forest.lengths, exponent)
+        self.forest_ = OptimumPathForest(  # last: see __sklearn_is_fitted__
+            self.classes_[self._codes], self.costs_, self.predecessors_, lengths, self.roots_
+        )
 
     def _check_new(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        new: FloatArray = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        new: FloatArray
+        try:
+            new = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        except ValueError as error:
+            if self._metric.precomputed and "is expecting" in str(error):
+                hint = "With metric='precomputed' X has a column for every training sample."
+                raise ValueError(f"{error} {hint}") from None
+            raise
         if self._metric.precomputed and new.shape[1] != len(self.sample_indices_):
             new = np.ascontiguousarray(new[:, self.sample_indices_])
         self._metric.check(new)
@@ -437,17 +457,3 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self._n_threads(),
             )
         )
-
-
-def _encode(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Give the sorted labels, and for every sample the number of its label."""
-    if y.dtype.kind in "iu" and len(y):
-        low, high = int(y.min()), int(y.max())
-        if high - low < len(y):  # counting is ten times as fast as sorting
-            offset = (y - y.dtype.type(low)).astype(np.int64)
-            present = np.bincount(offset, minlength=high - low + 1) > 0
-            labels = np.flatnonzero(present)
-            numbers = np.cumsum(present) - 1
-            return (labels + low).astype(y.dtype), numbers[offset]
-    classes, codes = np.unique(y, return_inverse=True)
-    return classes, codes.astype(np.int64, copy=False)

@@ -182,6 +182,13 @@ class SklearnMetric(Metric):
                 "metric 'haversine' is for latitude and longitude in radians, two features, but X "
                 f"has {X.shape[1]}."
             )
+        for name in ("V", "VI", "w"):
+            size = np.shape(self.params.get(name, 0.0))
+            if size and size[-1] != X.shape[1]:
+                raise ValueError(
+                    f"metric {self.name!r} was given {name} of shape {size} in metric_params, but X "
+                    f"has {X.shape[1]} features: give it one entry a feature."
+                )
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
         """Weights between training samples; scikit-learn holds the GIL, so threads do not help."""

@@ -11,6 +11,16 @@ SYMMETRY_TOLERANCE = 1e-10
 CHECKED_AT_A_TIME = 2**20
 
 
+def check_square(D: FloatArray) -> None:
+    """Raise ValueError if `D` cannot be a matrix of distances between samples."""
+    if D.ndim != 2 or D.shape[0] != D.shape[1]:
+        raise ValueError(
+            "metric 'precomputed' needs a square matrix of the distances between all training "
+            f"samples, but X has shape {D.shape}. To compute one: "
+            "sklearn.metrics.pairwise_distances(X)."
+        )
+
+
 def check_precomputed(D: ArrayLike) -> FloatArray:
     """Check a matrix of distances between the training samples, and make it exactly symmetric.
 
@@ -34,12 +44,7 @@ def check_precomputed(D: ArrayLike) -> FloatArray:
            [1., 0.]])
     """
     distances = np.ascontiguousarray(D, dtype=np.float64)
-    if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
-        raise ValueError(
-            f"metric 'precomputed' needs a square matrix of the distances between all training "
-            f"samples, but X has shape {distances.shape}. To compute one: "
-            "sklearn.metrics.pairwise_distances(X)."
-        )
+    check_square(distances)
     symmetric = True
     step = max(1, CHECKED_AT_A_TIME // max(1, len(distances)))
     for start in range(0, len(distances), step):

@@ -4,6 +4,8 @@ Both searches climb from the block of the queries to the root and descend into e
 nearer child first. A node is entered for those of the sixteen queries whose bound its box meets.
 """
 
+from collections import deque
+
 import numpy as np
 
 from .boruvka import are_wanted, is_wanted, offer, take_over
@@ -11,7 +13,7 @@ from .jit import jit
 from .kdtree import SpaceTree
 from .lanes import LANES, lane_box_hits, lane_distances, lanes_reaching, lanes_unlike, lowest_bit
 from .structures import ArcArray, BoolArray, Components, NeighbourLists, RoundState
-from .threads import chunks, map_chunks
+from .threads import map_chunks
 
 # Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
 CHUNK_BLOCKS = 512
@@ -181,14 +183,16 @@ def nearest_outsiders(
     def search(bests: list[ArcArray], marking: bool) -> None:
         wanted = are_wanted(components.of, lists.horizon, best, certain, marking)
         blocks = np.flatnonzero(np.logical_or.reduceat(wanted, np.arange(0, len(wanted), LANES)))
-        ranges = chunks(len(blocks), CHUNK_BLOCKS)
+        # One for each thread, lent to a chunk at a time, so that Ctrl-C waits for no more than that.
+        free = deque(bests)
 
-        def share(thread: int, _: int) -> None:
-            for start, stop in ranges[thread :: len(bests)]:
-                state = RoundState(components, bests[thread], certain, only, lists.horizon)
-                _outsiders(tree, blocks[start:stop], state, marking, prototypes)
+        def search_blocks(start: int, stop: int) -> None:
+            mine = free.pop()
+            state = RoundState(components, mine, certain, only, lists.horizon)
+            _outsiders(tree, blocks[start:stop], state, marking, prototypes)
+            free.append(mine)
 
-        map_chunks(share, len(bests), 1, n_threads)
+        map_chunks(search_blocks, len(blocks), CHUNK_BLOCKS, n_threads)
 
     # Each thread lowers bounds of its own, so that what it finds does not depend on the others.
     bests = [best] + [best.copy() for _ in range(1, n_threads)]

@@ -4,6 +4,8 @@ Every pair of blocks is multiplied once and serves both. Pairs are played as in 
 a block meets one other, so that threads share no lists, and what comes out does not depend on their number.
 """
 
+from collections import deque
+
 import numpy as np
 
 from .blas import one_blas_thread
@@ -179,15 +181,19 @@ def nearest_outsiders(
         wanted = are_wanted(components.of, lists.horizon, best, certain, marking)
         blocks = np.unique(np.searchsorted(ordered.starts, np.flatnonzero(wanted), "right") - 1)
 
-        def share(thread: int, _: int) -> None:
-            state = RoundState(components, bests[thread], certain, only, lists.horizon)
-            with benches.one() as bench:
-                for block in blocks[thread :: len(bests)].tolist():
-                    start, stop = ordered.starts[block], ordered.starts[block + 1]
-                    rows = start + np.flatnonzero(wanted[start:stop])
-                    _search_block(ordered, block, rows, state, marking, prototypes, bench)
+        # One for each thread, lent to a block at a time, so that Ctrl-C waits for no more than that.
+        free = deque(bests)
 
-        map_chunks(share, len(bests), 1, n_threads)
+        def search_block(start: int, _: int) -> None:
+            mine, block = free.pop(), int(blocks[start])
+            state = RoundState(components, mine, certain, only, lists.horizon)
+            first, last = ordered.starts[block], ordered.starts[block + 1]
+            rows = first + np.flatnonzero(wanted[first:last])
+            with benches.one() as bench:
+                _search_block(ordered, block, rows, state, marking, prototypes, bench)
+            free.append(mine)
+
+        map_chunks(search_block, len(blocks), 1, n_threads)
 
     bests = [best] + [best.copy() for _ in range(1, n_threads)]
     with one_blas_thread():

@@ -1,0 +1,57 @@
+"""Labels of any type, and the numbers that stand for them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+IntArray = NDArray[np.int64]
+
+
+def check_labels(y: NDArray[Any]) -> None:
+    """Raise an error unless `y` can be labels."""
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in y})
+        if len(kinds) == 1:
+            raise
+        raise TypeError(
+            f"y mixes labels of several types ({', '.join(kinds)}), which have no order: give all "
+            "labels one type, for instance by y.astype(str)."
+        ) from error
+
+
+def encode(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """Give the sorted labels, and for every sample the number of its label.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,)
+    codes : ndarray of shape (n_samples,)
+        ``classes[codes]`` is `y`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.labels import encode
+    >>> encode(np.array(["no", "yes", "no"]))
+    (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0]))
+    """
+    if y.dtype.kind in "iu" and len(y):
+        low, high = int(y.min()), int(y.max())
+        if high - low < len(y):  # counting is ten times as fast as sorting
+            wide = y if y.dtype.itemsize == 8 else y.astype(np.int64)  # 127 - (-128) as int8
+            offset = (wide - wide.dtype.type(low)).astype(np.int64)
+            present = np.bincount(offset, minlength=high - low + 1) > 0
+            codes = (np.cumsum(present) - 1)[offset]
+            classes = np.empty(int(present.sum()), dtype=y.dtype)
+            classes[codes] = y
+            return classes, codes
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes.astype(np.int64, copy=False)

@@ -1,0 +1,369 @@
+"""What users get wrong: an error that names the value and says what would be right."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.metrics import pairwise_distances
+
+from popf import OPFClassifier
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 3))
+Y = np.arange(30) % 2
+D = pairwise_distances(X)
+
+
+def changed(array, where, value):
+    """Copy an array with one value changed."""
+    copy = np.array(array, dtype=float)
+    copy[where] = value
+    return copy
+
+
+def refused(call, kind, *said):
+    """Check that `call` raises `kind`, and that the message says all of `said`."""
+    with pytest.raises(kind) as refusal:
+        call()
+    missing = [words for words in said if words not in str(refusal.value)]
+    assert not missing, str(refusal.value)
+
+
+# Samples -----------------------------------------------------------------------------------------
+
+SAMPLES = {
+    "nan": (changed(X, (3, 1), np.nan), ["NaN", "imputer"]),
+    "infinity": (changed(X, (3, 1), np.inf), ["infinity or a value too large"]),
+    "one dimension": (X[:, 0], ["Expected 2D array, got 1D array", "reshape(-1, 1)"]),
+    "three dimensions": (X[:, :, np.newaxis], ["dim 3", "dim <= 2 is required"]),
+    "no samples": (X[:0], ["0 sample(s)", "a minimum of"]),
+    "words": (np.array([["a", "b", "c"]] * 30), ["could not convert", "'a'"]),
+    "complex": (X * 1j, ["Complex data not supported"]),
+}
+
+
+@pytest.mark.parametrize(("samples", "said"), SAMPLES.values(), ids=SAMPLES)
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_samples_that_are_none(samples, said, metric):
+    refused(lambda: OPFClassifier(metric).fit(samples, Y[: len(samples)]), ValueError, *said)
+    fitted = OPFClassifier(metric).fit(X, Y)
+    for method in ["predict", "conquer", "decision_function", "path_costs_by_class", "explain"]:
+        refused(lambda name=method: getattr(fitted, name)(samples), ValueError, *said)
+
+
+def test_too_little_to_learn_from():
+    refused(lambda: OPFClassifier().fit(X[:1], Y[:1]), ValueError, "1 sample", "a minimum of 2")
+    refused(lambda: OPFClassifier().fit(X[:, :0], Y), ValueError, "0 feature", "a minimum of 1")
+
+
+def test_another_number_of_features():
+    forest = OPFClassifier().fit(X, Y)
+    refused(lambda: forest.predict(X[:, :2]), ValueError, "2 features", "expecting 3 features")
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "csc_array", "coo_array"])
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
+def test_sparse_samples(kind, metric):
+    samples = X if metric == "euclidean" else D
+    sparse = getattr(scipy.sparse, kind)(samples)
+    said = "Sparse data was passed", "Use '.toarray()'"
+    refused(lambda: OPFClassifier(metric).fit(sparse, Y), TypeError, *said)
+    forest = OPFClassifier(metric).fit(samples, Y)
+    refused(lambda: forest.predict(sparse), TypeError, *said)
+
+
+# Labels ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "shown"),
+    [(np.zeros(30, dtype=int), "only, 0:"), (["ham"] * 30, "only, 'ham':"), ([True] * 30, "True:")],
+)
+def test_one_class_only(y, shown):
+    said = "one class", shown, "at least two classes"
+    refused(lambda: OPFClassifier().fit(X, y), ValueError, *said)
+
+
+def test_one_class_left_by_the_weights():
+    refused(
+        lambda: OPFClassifier().fit(X, Y, sample_weight=1 - Y),
+        ValueError,
+        *("one class only, 0:", "at least two classes"),
+    )
+
+
+LABELS = {
+    "too few": (Y[:5], ValueError, ["inconsistent numbers of samples: [30, 5]"]),
+    "continuous": (X[:, 0], ValueError, ["continuous", "expects discrete classes"]),
+    "not a number": (np.where(Y, np.nan, 1.0), ValueError, ["y contains NaN"]),
+    "two columns": (np.c_[Y, Y], ValueError, ["y should be a 1d array", "(30, 2)"]),
+    "missing": (None, ValueError, ["requires y to be passed"]),
+    "bytes": ([b"a", b"b"] * 15, TypeError, ["bytes", "Convert the labels"]),
+    "mixed": (np.array(["a", 1] * 15, dtype=object), TypeError, ["y", "(int, str)", "one type"]),
+    "a gap": (
+        np.array(["a", None] * 15, dtype=object),
+        TypeError,
+        ["y", "(NoneType, str)", "one type"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("y", "kind", "said"), LABELS.values(), ids=LABELS)
+def test_labels_that_are_none(y, kind, said):
+    refused(lambda: OPFClassifier().fit(X, y), kind, *said)
+
+
+def test_a_column_of_labels_is_taken_with_a_warning():
+    with pytest.warns(DataConversionWarning, match="ravel"):
+        forest = OPFClassifier().fit(X, Y[:, np.newaxis])
+    assert forest.predict(X).shape == (30,)
+
+
+# Weights -----------------------------------------------------------------------------------------
+
+WEIGHTS = {
+    "negative": (changed(np.ones(30), 4, -1.5), ["sample_weight[4] is -1.5", "weight of 0"]),
+    "nan": (changed(np.ones(30), 4, np.nan), ["sample_weight contains NaN"]),
+    "infinity": (changed(np.ones(30), 4, np.inf), ["sample_weight contains infinity"]),
+    "too few": (np.ones(5), ["sample_weight.shape == (5,)", "expected (30,)"]),
+    "two columns": (np.ones((30, 2)), ["must be 1D array", "2D array"]),
+    "words": (["heavy"] * 30, ["could not convert", "heavy"]),
+}
+
+
+@pytest.mark.parametrize(("weight", "said"), WEIGHTS.values(), ids=WEIGHTS)
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
+def test_weights_that_are_none(weight, said, metric):
+    samples = X if metric == "euclidean" else D
+    refused(lambda: OPFClassifier(metric).fit(samples, Y, weight), ValueError, *said)
+
+
+def test_all_weights_zero():
+    with pytest.raises(ValueError, match=r"(?i)sample.weight.*(zero everywhere|non-zero)"):
+        OPFClassifier().fit(X, Y, sample_weight=np.zeros(30))
+
+
+# Metrics -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("euclidian", "euclidean"),
+        ("Euclidean", "euclidean"),
+        ("manhatan", "manhattan"),
+        ("chi-square", "chi_square"),
+        ("log-euclidean", "log_euclidean"),
+        ("pre_computed", "precomputed"),
+        ("cosine", "sqeuclidean"),
+    ],
+)
+def test_an_unknown_metric_is_met_with_the_nearest_name(written, meant):
+    said = f"unknown metric {written!r}", repr(meant), "Choose one of", "function d(x, y)"
+    refused(lambda: OPFClassifier(written).fit(X, Y), ValueError, *said)
+
+
+def test_a_metric_that_is_like_no_other():
+    refused(lambda: OPFClassifier("zzz").fit(X, Y), ValueError, "'zzz'", "Choose one of")
+    for metric in [3, None, ["euclidean"]]:
+        said = "a name or a function d(x, y)", repr(metric)
+        refused(lambda m=metric: OPFClassifier(m).fit(X, Y), TypeError, *said)
+
+
+METRIC_PARAMS = {
+    "not a dict": ("minkowski", [3], TypeError, ["must be a dict or None", "[3]", "list"]),
+    "of another metric": (
+        "euclidean",
+        {"p": 3},
+        ValueError,
+        ["'euclidean'", "'p'", "leave it out"],
+    ),
+    "misspelt": ("minkowski", {"q": 3}, ValueError, ["'minkowski'", "'q'", "leave it out"]),
+    "of precomputed": ("precomputed", {"p": 3}, ValueError, ["'precomputed'", "'p'"]),
+    "negative p": ("minkowski", {"p": -1}, ValueError, ["{'p': -1}", "greater than 0"]),
+    "few weights": ("minkowski", {"p": 3, "w": [1, 1]}, ValueError, ["w", "3", "features"]),
+    "gamma": ("gaussian", {"gamma": 0}, ValueError, ["gamma must be a positive number", "0"]),
+    "a word": ("gaussian", {"gamma": "x"}, ValueError, ["gamma must be a positive number", "'x'"]),
+    "small V": ("seuclidean", {"V": [1, 1]}, ValueError, ["V", "2", "3 features"]),
+    "small VI": ("mahalanobis", {"VI": np.eye(2)}, ValueError, ["VI", "2", "3 features"]),
+    "of a function": (lambda x, y: 0.0, {"p": 3}, TypeError, ["unexpected keyword argument 'p'"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "kind", "said"), METRIC_PARAMS.values(), ids=METRIC_PARAMS
+)
+def test_parameters_that_the_metric_does_not_take(metric, params, kind, said):
+    forest = OPFClassifier(metric, metric_params=params)
+    refused(lambda: forest.fit(D if metric == "precomputed" else X, Y), kind, *said)
+
+
+def test_samples_outside_the_domain_of_the_metric():
+    refused(lambda: OPFClassifier("haversine").fit(X, Y), ValueError, "two features", "X has 3")
+    positive = np.abs(X) + 0.1
+    forest = OPFClassifier("chi_square").fit(positive, Y)
+    for call in [
+        lambda: OPFClassifier("chi_square").fit(changed(positive, (4, 2), -1.5), Y),
+        lambda: forest.predict(changed(positive, (4, 2), -1.5)),
+    ]:
+        refused(call, ValueError, "'chi_square'", "X[4, 2] is -1.5", "Shift or scale")
+    constant = changed(X, (slice(None), 1), 2.0)
+    refused(
+        lambda: OPFClassifier("seuclidean").fit(constant, Y),
+        ValueError,
+        *("feature 1 is constant", "Drop it"),
+    )
+    refused(lambda: OPFClassifier("mahalanobis").fit(constant, Y), ValueError, "singular", "Drop")
+
+
+# Algorithms and settings -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["kdtree", "ball_tree", None, 3])
+def test_an_unknown_algorithm(algorithm):
+    said = "'auto', 'kd_tree', 'brute', 'prim'", f"not {algorithm!r}"
+    refused(lambda: OPFClassifier(algorithm=algorithm).fit(X, Y), ValueError, *said)
+
+
+@pytest.mark.parametrize("algorithm", ["kd_tree", "brute"])
+@pytest.mark.parametrize("metric", ["manhattan", "chi_square", "minkowski", "precomputed", max])
+def test_an_algorithm_that_cannot_serve_the_metric(algorithm, metric):
+    params = {"p": 3} if metric == "minkowski" else None
+    forest = OPFClassifier(metric, algorithm=algorithm, metric_params=params)
+    name = metric if isinstance(metric, str) else "max"
+    said = f"{algorithm!r} serves Euclidean distances only", repr(name), "algorithm='auto'"
+    refused(lambda: forest.fit(D if metric == "precomputed" else X, Y), ValueError, *said)
+
+
+@pytest.mark.parametrize("n_jobs", [0, "2", 1.5])
+def test_a_number_of_threads_that_is_none(n_jobs):
+    said = "n_jobs", repr(n_jobs), "-1"
+    refused(lambda: OPFClassifier(n_jobs=n_jobs).fit(X, Y), (ValueError, TypeError), *said)
+
+
+@pytest.mark.parametrize("memory", [0, -1, "lots", "64", np.nan, np.inf, 1j, [64]])
+def test_a_working_memory_that_is_none(memory):
+    said = "working_memory must be a positive number of MiB", repr(memory)
+    refused(lambda: OPFClassifier(working_memory=memory).fit(X, Y), (ValueError, TypeError), *said)
+
+
+# Precomputed distances ---------------------------------------------------------------------------
+
+MATRICES = {
+    "samples": (X, ["square matrix", "(30, 3)", "pairwise_distances(X)"]),
+    "more columns": (np.hstack([D, D[:, :4]]), ["square matrix", "(30, 34)"]),
+    "asymmetric": (changed(D, (3, 4), 9.5), ["symmetric", "X[3, 4] is 9.5", "(X + X.T) / 2"]),
+    "negative": (changed(D, ([3, 4], [4, 3]), -1.0), ["X[3, 4]", "-1.0", "not negative"]),
+    "nan": (changed(D, ([3, 4], [4, 3]), np.nan), ["NaN"]),
+    "infinity": (changed(D, ([3, 4], [4, 3]), np.inf), ["infinity"]),
+}
+
+
+@pytest.mark.parametrize(("matrix", "said"), MATRICES.values(), ids=MATRICES)
+def test_a_matrix_that_is_none_of_distances(matrix, said):
+    refused(lambda: OPFClassifier("precomputed").fit(matrix, Y), ValueError, *said)
+
+
+@pytest.mark.parametrize("shape", [(30, 3), (30, 34)])
+def test_a_matrix_that_is_not_square_stays_so_under_weights(shape):
+    matrix = np.hstack([D, D])[:, : shape[1]]
+    weight = changed(np.ones(30), -1, 0.0)
+    refused(
+        lambda: OPFClassifier("precomputed").fit(matrix, Y, sample_weight=weight),
+        ValueError,
+        *("square matrix", str(shape)),
+    )
+
+
+def test_distances_of_new_samples_that_are_none():
+    forest = OPFClassifier("precomputed").fit(D, Y)
+    refused(
+        lambda: forest.predict(D[:, :5]),
+        ValueError,
+        *("X has 5", "30", "column", "training sample"),
+    )
+    for call in [forest.predict, forest.decision_function, forest.explain]:
+        refused(
+            lambda method=call: method(changed(D, (3, 4), -1.5)),
+            ValueError,
+            *("new sample 3 and training sample 4", "-1.5", "not negative"),
+        )
+        refused(lambda method=call: method(changed(D, (3, 4), np.nan)), ValueError, "NaN")
+
+
+def test_a_matrix_off_by_rounding_is_taken():
+    forest = OPFClassifier("precomputed").fit(changed(D, (3, 4), D[3, 4] * (1 + 1e-12)), Y)
+    assert (forest.predict(D) == Y).all()
+    diagonal = changed(D, (np.arange(30), np.arange(30)), 5.0)  # is not looked at
+    assert (OPFClassifier("precomputed").fit(diagonal, Y).costs_ == forest.costs_).all()
+
+
+# Functions that return nonsense ------------------------------------------------------------------
+
+NONSENSE = {
+    "nan": (np.nan, ValueError, ["returned nan", "must be finite and not negative"]),
+    "infinity": (np.inf, ValueError, ["returned inf", "must be finite and not negative"]),
+    "negative": (-1.5, ValueError, ["returned -1.5", "must be finite and not negative"]),
+    "none": (None, TypeError, ["returned None", "must return one number"]),
+    "array": (np.ones(3), TypeError, ["returned array", "shape (3,)", "must return one number"]),
+    "one in an array": (np.ones(1), TypeError, ["shape (1,)", "must return one number"]),
+    "a word": ("far", TypeError, ["returned 'far'", "must return one number"]),
+    "complex": (1j, TypeError, ["returned 1j", "must return one number"]),
+}
+
+
+@pytest.mark.parametrize(("value", "kind", "said"), NONSENSE.values(), ids=NONSENSE)
+def test_a_function_that_returns_nonsense(value, kind, said):
+    def distance(x, y):
+        near = np.abs(x - y).sum()
+        return value if near > 10 else near
+
+    # Far from all others, sample 7 in training, or new sample 2.
+    far = changed(X, 7, 99.0)
+    fit = OPFClassifier(distance).fit
+    refused(lambda: fit(far, Y), kind, *said, "'distance'", "training samples", "7")
+    forest = fit(X / 10, Y)
+    for call in [forest.predict, forest.path_costs_by_class]:
+        refused(lambda method=call: method(changed(X, 2, 99.0)), kind, "'distance'", "new sample 2")
+
+
+def test_what_a_function_raises_comes_through():
+    def broken(x, y):
+        raise ZeroDivisionError("of the user's own")
+
+    refused(lambda: OPFClassifier(broken).fit(X, Y), ZeroDivisionError, "of the user's own")
+    refused(lambda: OPFClassifier(lambda x: 1.0).fit(X, Y), TypeError, "positional argument")
+
+
+# Order -------------------------------------------------------------------------------------------
+
+METHODS = ["predict", "conquer", "decision_function", "path_costs_by_class", "explain"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_can_be_asked_before_fit(method):
+    forest = OPFClassifier()
+    refused(lambda: getattr(forest, method)(X), NotFittedError, "not fitted yet", "Call 'fit'")
+    with pytest.raises(NotFittedError, match="Call 'fit'"):
+        forest.spanning_tree_  # noqa: B018
+
+
+def test_nothing_can_be_asked_after_a_fit_that_failed():
+    def broken(x, y):
+        raise ZeroDivisionError
+
+    for forest, y in [(OPFClassifier(), np.zeros(30)), (OPFClassifier(broken), Y)]:
+        with pytest.raises((ValueError, ZeroDivisionError)):
+            forest.fit(X, y)
+        refused(lambda one=forest: one.predict(X), NotFittedError, "Call 'fit'")
+
+
+def test_a_second_fit_that_fails_leaves_no_mixture():
+    forest = OPFClassifier().fit(X, Y)
+    with pytest.raises(ValueError, match="one class only"):
+        forest.fit(X[:20], ["other"] * 20)
+    try:
+        predicted = forest.predict(X)
+    except NotFittedError:
+        return
+    assert (predicted == Y).all()

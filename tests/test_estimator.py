@@ -1,0 +1,486 @@
+"""OPFClassifier as users meet it: their labels, their frames, and scikit-learn's tools around it."""
+
+import pickle
+import subprocess
+import sys
+from contextlib import ExitStack
+from multiprocessing.pool import ThreadPool
+
+import joblib
+import numpy as np
+import pandas
+import polars
+import pytest
+import sklearn
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris, make_blobs, make_moons
+from sklearn.metrics import accuracy_score, make_scorer, pairwise_distances
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from popf import OPFClassifier
+from popf.engine.blas import one_blas_thread
+
+ALGORITHMS = ["kd_tree", "brute", "prim"]
+X, Y = load_iris(return_X_y=True)
+X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[::2], Y[::2], X[1::2], Y[1::2]
+MOONS, MOON = make_moons(160, noise=0.2, random_state=0)
+BLOBS, BLOB = make_blobs(900, centers=9, n_features=6, random_state=0)
+
+
+def furthest_feature(x, y):
+    """Chebyshev's distance, as a user would write it."""
+    return np.abs(x - y).max()
+
+
+def setting(settings):
+    """Name a test by its setting, a function by its name: its address changes from run to run."""
+    value = next(iter(settings.values()))
+    return getattr(value, "__name__", str(value))
+
+
+def assert_same_forest(first, second):
+    for name in ["classes_", "prototypes_", "costs_", "predecessors_", "roots_"]:
+        assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
+    for name in ["lower", "higher", "weights"]:
+        one, other = getattr(first.spanning_tree_, name), getattr(second.spanning_tree_, name)
+        assert_array_equal(one, other, err_msg=name)
+    assert_array_equal(first.forest_.lengths, second.forest_.lengths)
+
+
+# Labels ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array(["setosa", "versicolor", "virginica"]),
+        np.array(["setosa", "versicolor", "virginica"], dtype=object),
+        np.array([-7, -1, 3]),
+        np.array([0.0, 1.0, 7.0]),
+        np.array([-2.0, 5.0, 7.0], dtype=np.float32),
+        np.array([0, 200, 255], dtype=np.uint8),
+        np.array([10**18, 10**18 + 1, 10**18 + 5]),
+        np.array([0, 2**63, 2**64 - 1], dtype=np.uint64),
+        np.array([2**64 - 3, 2**64 - 2, 2**64 - 1], dtype=np.uint64),
+        np.array([True, False, True]),
+    ],
+    ids=lambda names: str(names.dtype),
+)
+def test_labels_of_any_type_come_back_as_they_were(names):
+    y = names[Y]
+    forest = OPFClassifier().fit(X_TRAIN, y[::2])
+    assert_array_equal(forest.classes_, np.unique(names))
+    assert forest.classes_.dtype == names.dtype
+    predicted = forest.predict(X_NEW)
+    assert predicted.dtype == names.dtype
+    assert np.mean(predicted == y[1::2]) > 0.9
+    assert_array_equal(forest.predict(X_TRAIN), y[::2])  # training makes no errors
+    assert_array_equal(forest.forest_.labels, y[::2])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint8, np.int64])
+def test_labels_may_span_the_range_of_their_type(dtype):
+    # 127 - (-128) does not fit into the type of the labels.
+    low, high = np.iinfo(np.int8).min, np.iinfo(np.int8).max
+    names = np.arange(low, high + 1) - (low if dtype == np.uint8 else 0)
+    y = np.tile(names.astype(dtype), 2)
+    samples = np.random.default_rng(0).normal(size=(len(y), 3))
+    forest = OPFClassifier().fit(samples, y)
+    assert_array_equal(forest.classes_, names)
+    assert_array_equal(forest.predict(samples), y)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [list, tuple, pandas.Series, pandas.Categorical, lambda y: polars.Series(list(y))],
+    ids=["list", "tuple", "pandas", "categorical", "polars"],
+)
+def test_labels_may_come_in_any_container(wrap):
+    y = np.array(["setosa", "versicolor", "virginica"])[Y_TRAIN]
+    forest = OPFClassifier().fit(X_TRAIN, wrap(y))
+    assert_array_equal(forest.classes_.astype(str), np.unique(y))
+    assert_array_equal(forest.predict(X_TRAIN).astype(str), y)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.filterwarnings("ignore:The number of unique classes is greater than 50%")
+def test_every_sample_may_be_a_class_of_its_own(algorithm):
+    samples = np.random.default_rng(1).normal(size=(300, 4))
+    y = np.random.default_rng(2).permutation(300)
+    forest = OPFClassifier(algorithm=algorithm).fit(samples, y)
+    assert_array_equal(forest.predict(samples), y)
+    assert_array_equal(forest.prototypes_, np.arange(300))
+    assert forest.decision_function(samples[:5]).shape == (5, 300)
+
+
+# Features ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_single_precision_is_taken_exactly(algorithm):
+    single = X_TRAIN.astype(np.float32)
+    forest = OPFClassifier(algorithm=algorithm).fit(single, Y_TRAIN)
+    assert_same_forest(
+        forest, OPFClassifier(algorithm=algorithm).fit(single.astype(float), Y_TRAIN)
+    )
+    assert forest.costs_.dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.bool_])
+def test_integers_are_features_too(dtype):
+    samples = np.random.default_rng(0).integers(0, 2 if dtype == np.bool_ else 90, size=(60, 3))
+    y = np.arange(60) % 3
+    forest = OPFClassifier().fit(samples.astype(dtype), y)
+    assert_same_forest(forest, OPFClassifier().fit(samples.astype(float), y))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", furthest_feature])
+def test_memory_layout_does_not_matter_and_the_samples_stay_as_they_are(metric):
+    forest = OPFClassifier(metric).fit(X_TRAIN, Y_TRAIN)
+    frozen = np.asfortranarray(X_TRAIN)
+    frozen.setflags(write=False)
+    strided = np.repeat(X_TRAIN, 2, axis=1)[:, ::2]
+    for layout in [frozen, strided, X_TRAIN.tolist()]:
+        again = OPFClassifier(metric).fit(layout, Y_TRAIN)
+        assert_same_forest(again, forest)
+        assert_array_equal(again.predict(np.asfortranarray(X_NEW)), forest.predict(X_NEW))
+    assert_array_equal(X_TRAIN, load_iris().data[::2])
+
+
+@pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame])
+def test_frames_keep_the_names_of_their_columns(frame):
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    train = frame(dict(zip(names, X_TRAIN.T, strict=True)))
+    new = frame(dict(zip(names, X_NEW.T, strict=True)))
+    plain = OPFClassifier().fit(X_TRAIN, Y_TRAIN)
+    forest = OPFClassifier().fit(train, Y_TRAIN)
+    assert_same_forest(forest, plain)
+    assert_array_equal(forest.feature_names_in_, names)
+    assert forest.n_features_in_ == 4
+    assert not hasattr(plain, "feature_names_in_")
+    assert_array_equal(forest.predict(new), plain.predict(X_NEW))
+    with pytest.raises(ValueError, match="same order"):
+        forest.predict(new[names[::-1]])
+    with pytest.warns(UserWarning, match="valid feature names"):
+        forest.predict(X_NEW)
+
+
+def test_an_index_of_a_frame_is_no_matter():
+    frame = pandas.DataFrame(X_TRAIN).sample(frac=1, random_state=0)
+    y = pandas.Series(Y_TRAIN)[frame.index]
+    assert_same_forest(
+        OPFClassifier().fit(frame, y), OPFClassifier().fit(frame.to_numpy(), y.to_numpy())
+    )
+
+
+# scikit-learn's tools ----------------------------------------------------------------------------
+
+
+def test_in_a_pipeline_under_cross_validation():
+    model = make_pipeline(StandardScaler(), OPFClassifier())
+    assert cross_val_score(model, X, Y, cv=5).mean() > 0.9
+
+
+def test_grid_search_over_metric_and_algorithm():
+    grid = [
+        {"metric": ["euclidean"], "algorithm": [*ALGORITHMS, "auto"]},
+        {"metric": ["manhattan", "log_euclidean", furthest_feature]},
+    ]
+    search = GridSearchCV(OPFClassifier(), grid, cv=3).fit(X, Y)
+    scores = search.cv_results_["mean_test_score"]
+    assert len(set(scores[:4])) == 1  # one forest, whatever the algorithm
+    assert scores[5] == scores[0]  # and the same labels for a function of the same distance
+    assert search.best_score_ > 0.9
+    assert_array_equal(search.predict(X), Y)
+
+
+def test_probabilities_by_calibration():
+    calibrated = CalibratedClassifierCV(OPFClassifier(), cv=3).fit(X_TRAIN, Y_TRAIN)
+    probabilities = calibrated.predict_proba(X_NEW)
+    assert probabilities.shape == (75, 3)
+    assert np.mean(probabilities.argmax(axis=1) == Y_NEW) > 0.9
+
+
+def test_a_threshold_may_be_tuned():
+    y = np.where(MOON, "moon", "other")
+    tuned = TunedThresholdClassifierCV(
+        OPFClassifier(), scoring="balanced_accuracy", response_method="decision_function"
+    ).fit(MOONS, y)
+    assert set(tuned.predict(MOONS)) == {"moon", "other"}
+    assert np.mean(tuned.predict(MOONS) == y) > 0.9
+
+
+def test_parameters_survive_cloning_and_setting():
+    forest = OPFClassifier(
+        "minkowski", metric_params={"p": 3}, algorithm="prim", n_jobs=2, working_memory=64
+    )
+    parameters = forest.get_params()
+    assert parameters == {
+        "metric": "minkowski",
+        "metric_params": {"p": 3},
+        "algorithm": "prim",
+        "n_jobs": 2,
+        "working_memory": 64,
+    }
+    assert clone(forest).get_params() == parameters
+    assert clone(forest.fit(X_TRAIN, Y_TRAIN)).get_params() == parameters
+    assert forest.get_params() == parameters  # fitting changes none
+    forest.set_params(metric="euclidean", metric_params=None, algorithm="kd_tree")
+    assert forest.fit(X_TRAIN, Y_TRAIN).algorithm_ == "kd_tree"
+    assert_same_forest(forest, OPFClassifier().fit(X_TRAIN, Y_TRAIN))
+
+
+def test_a_second_fit_forgets_the_first():
+    forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN)
+    forest.decision_function(X_NEW), forest.spanning_tree_  # what is made when it is asked for
+    forest.fit(MOONS, MOON, sample_weight=np.arange(160) % 5)
+    once = OPFClassifier().fit(MOONS, MOON, sample_weight=np.arange(160) % 5)
+    assert_same_forest(forest, once)
+    assert_array_equal(forest.decision_function(MOONS), once.decision_function(MOONS))
+    forest.set_params(metric="manhattan").fit(X_TRAIN, Y_TRAIN)
+    assert_same_forest(forest, OPFClassifier("manhattan").fit(X_TRAIN, Y_TRAIN))
+
+
+# Keeping a forest --------------------------------------------------------------------------------
+
+SETTINGS = [{"algorithm": name} for name in ALGORITHMS] + [
+    {"metric": "manhattan"},
+    {"metric": "mahalanobis"},
+    {"metric": furthest_feature},
+    {"metric": "gaussian", "metric_params": {"gamma": 0.5}},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=setting)
+def test_pickled_forests_predict_the_same(settings, tmp_path):
+    forest = OPFClassifier(**settings).fit(X_TRAIN, Y_TRAIN)
+    joblib.dump(forest, tmp_path / "forest.joblib")
+    copies = [
+        pickle.loads(pickle.dumps(forest)),
+        joblib.load(tmp_path / "forest.joblib"),
+        joblib.load(tmp_path / "forest.joblib", mmap_mode="r"),  # read-only arrays
+    ]
+    for copy in copies:
+        assert_same_forest(copy, forest)
+        assert_array_equal(copy.predict(X_NEW), forest.predict(X_NEW))
+        assert_array_equal(copy.conquer(X_NEW).costs, forest.conquer(X_NEW).costs)
+        assert_array_equal(copy.decision_function(X_NEW), forest.decision_function(X_NEW))
+
+
+def test_a_forest_predicts_the_same_in_another_process(tmp_path):
+    forests = [
+        OPFClassifier(algorithm=name).fit(X_TRAIN, np.array(["a", "b", "c"])[Y_TRAIN])
+        for name in ALGORITHMS
+    ]
+    answers = [(one.predict(X_NEW), one.decision_function(X_NEW)) for one in forests]
+    (tmp_path / "forests").write_bytes(pickle.dumps((forests, X_NEW, answers)))
+    code = (
+        "import pickle, sys\n"
+        "forests, X, answers = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "for forest, (labels, decisions) in zip(forests, answers):\n"
+        "    assert (forest.predict(X) == labels).all()\n"
+        "    assert (forest.decision_function(X) == decisions).all()\n"
+        "print('same')\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "forests")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "same\n", done.stderr
+
+
+# Weights -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [*({"algorithm": name} for name in ALGORITHMS), {"metric": "manhattan"}],
+    ids=setting,
+)
+def test_a_weight_of_zero_equals_absence(settings):
+    rng = np.random.default_rng(3)
+    samples = rng.integers(0, 6, size=(90, 2)).astype(float)  # with ties and duplicates
+    y, weight = rng.integers(0, 3, size=90), rng.choice([0.0, 0.5, 3.0], size=90)
+    y[weight == 0] = 7  # a class that nobody shall hear of
+    kept = weight > 0
+    weighted = OPFClassifier(**settings).fit(samples, y, sample_weight=weight)
+    without = OPFClassifier(**settings).fit(samples[kept], y[kept])
+    assert_same_forest(weighted, without)
+    assert_array_equal(weighted.sample_indices_, np.flatnonzero(kept))
+    assert_array_equal(without.sample_indices_, np.arange(kept.sum()))
+    new = rng.normal(3, 2, size=(40, 2))
+    assert_array_equal(weighted.conquer(new).nodes, without.conquer(new).nodes)
+    assert_array_equal(weighted.path_costs_by_class(new), without.path_costs_by_class(new))
+
+
+@pytest.mark.parametrize(
+    "weight", [np.linspace(0.1, 9, 75), np.ones(75, dtype=bool), 2.5, [1] * 75]
+)
+def test_positive_weights_have_no_effect(weight):
+    weighted = OPFClassifier().fit(X_TRAIN, Y_TRAIN, sample_weight=weight)
+    assert_same_forest(weighted, OPFClassifier().fit(X_TRAIN, Y_TRAIN))
+    assert_array_equal(weighted.sample_indices_, np.arange(75))
+
+
+def test_weights_with_precomputed_distances_leave_out_rows_and_columns():
+    weight = np.arange(75) % 4
+    kept = np.flatnonzero(weight)
+    D, D_new = pairwise_distances(X_TRAIN), pairwise_distances(X_NEW, X_TRAIN)
+    weighted = OPFClassifier("precomputed").fit(D, Y_TRAIN, sample_weight=weight)
+    without = OPFClassifier("precomputed").fit(D[np.ix_(kept, kept)], Y_TRAIN[kept])
+    assert_same_forest(weighted, without)
+    # Columns are those of fit, as elsewhere in scikit-learn.
+    assert_array_equal(weighted.predict(D_new), without.predict(D_new[:, kept]))
+    assert_array_equal(weighted.decision_function(D_new), without.decision_function(D_new[:, kept]))
+
+
+def test_weights_are_routed():
+    weight = (np.arange(150) % 3 > 0).astype(float)
+    folds = KFold(3, shuffle=True, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        forest = OPFClassifier().set_fit_request(sample_weight=True)
+        model = make_pipeline(scaler, forest)
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=False)
+        routed = cross_validate(
+            *(model, X, Y),
+            cv=folds,
+            scoring=scorer,
+            params={"sample_weight": weight},
+            return_estimator=True,
+        )
+    for (train, _), fitted in zip(folds.split(X), routed["estimator"], strict=True):
+        assert_array_equal(fitted[-1].sample_indices_, np.flatnonzero(weight[train]))
+
+
+# Metrics -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "same"),
+    [
+        (furthest_feature, None, "chebyshev"),
+        ("minkowski", {"p": 3}, "minkowski"),
+        ("minkowski", {"p": 2}, "euclidean"),
+        ("cityblock", None, "manhattan"),
+        ("bray_curtis", None, "braycurtis"),
+        ("canberra", None, "canberra"),
+        ("hamming", None, "hamming"),
+    ],
+)
+def test_metrics_equal_those_of_scikit_learn(metric, params, same):
+    # Distances differ in their last digits, so only data without ties give one forest.
+    samples, new, y = BLOBS[:150] ** 2, BLOBS[150:200] ** 2, BLOB[:150]
+    if metric == "hamming":
+        samples, new = samples.round() % 2, new.round() % 2
+    forest = OPFClassifier(metric, metric_params=params).fit(samples, y)
+    more = params if same == "minkowski" else {}
+    D = pairwise_distances(samples, metric=same, **more)
+    D_new = pairwise_distances(new, samples, metric=same, **more)
+    given = OPFClassifier("precomputed").fit(D, y)
+    np.testing.assert_allclose(forest.costs_, given.costs_, rtol=1e-9)
+    np.testing.assert_allclose(
+        forest.path_costs_by_class(new), given.path_costs_by_class(D_new), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "metric", ["log_euclidean", "chi_square", "squared_chord", "squared_chi_square", "gaussian"]
+)
+def test_the_metrics_of_libopf_classify(metric):
+    assert OPFClassifier(metric).fit(X_TRAIN, Y_TRAIN).score(X_NEW, Y_NEW) > 0.9
+
+
+def test_a_callable_gets_its_parameters():
+    def power(x, y, exponent):
+        return (np.abs(x - y) ** exponent).sum()
+
+    forest = OPFClassifier(power, metric_params={"exponent": 2}).fit(X_TRAIN, Y_TRAIN)
+    np.testing.assert_allclose(
+        forest.costs_, OPFClassifier("sqeuclidean").fit(X_TRAIN, Y_TRAIN).costs_
+    )
+
+
+def test_precomputed_distances_give_the_forest_of_their_metric():
+    # Integers: all distances are exact, so that ties are ties in both.
+    rng = np.random.default_rng(5)
+    samples, y = rng.integers(0, 4, size=(80, 3)), rng.integers(0, 3, size=80)
+    new = rng.integers(0, 4, size=(50, 3))
+    D = pairwise_distances(samples, metric="sqeuclidean").round()
+    D_new = pairwise_distances(new, samples, metric="sqeuclidean").round()
+    given = OPFClassifier("precomputed").fit(D, y)
+    for algorithm in ALGORITHMS:
+        forest = OPFClassifier("sqeuclidean", algorithm=algorithm).fit(samples, y)
+        assert_same_forest(forest, given)
+        assert_array_equal(forest.conquer(new).nodes, given.conquer(D_new).nodes)
+        assert_array_equal(forest.decision_function(new), given.decision_function(D_new))
+
+
+def test_precomputed_distances_under_cross_validation():
+    D = pairwise_distances(MOONS)
+    scores = cross_val_score(OPFClassifier("precomputed"), D, MOON, cv=5)
+    assert_array_equal(scores, cross_val_score(OPFClassifier(), MOONS, MOON, cv=5))
+
+
+# Threads and processes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("n_jobs", [-1, 2, 5])
+def test_threads_change_nothing(algorithm, n_jobs):
+    one = OPFClassifier(algorithm=algorithm, working_memory=0.01).fit(BLOBS, BLOB)
+    several = clone(one).set_params(n_jobs=n_jobs).fit(BLOBS, BLOB)
+    assert_same_forest(several, one)
+    assert_array_equal(several.conquer(BLOBS + 0.1).nodes, one.conquer(BLOBS + 0.1).nodes)
+
+
+def test_forests_may_be_grown_in_several_threads_at_a_time():
+    def grow(algorithm):
+        forest = OPFClassifier(algorithm=algorithm, n_jobs=2, working_memory=0.01)
+        return forest.fit(BLOBS, BLOB), forest.predict(BLOBS + 0.1)
+
+    one = OPFClassifier().fit(BLOBS, BLOB)
+    with ThreadPool(6) as pool:
+        for forest, labels in pool.map(grow, ALGORITHMS * 4):
+            assert_same_forest(forest, one)
+            assert_array_equal(labels, one.predict(BLOBS + 0.1))
+
+
+def test_one_forest_may_be_asked_by_several_threads_at_a_time():
+    forest = OPFClassifier().fit(BLOBS, BLOB)
+    expected = OPFClassifier().fit(BLOBS, BLOB).decision_function(BLOBS + 0.1)
+    with ThreadPool(6) as pool:
+        for decision in pool.map(forest.decision_function, [BLOBS + 0.1] * 12):
+            assert_array_equal(decision, expected)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_cross_validation_in_parallel(backend):
+    model = OPFClassifier(algorithm="brute", n_jobs=2)
+    with joblib.parallel_config(backend=backend):
+        scores = cross_val_score(model, BLOBS, BLOB, cv=4, n_jobs=2)
+    assert_array_equal(scores, cross_val_score(model, BLOBS, BLOB, cv=4))
+
+
+def test_fits_that_overlap_leave_blas_its_threads():
+    def n_threads():
+        return {about["num_threads"] for about in threadpool_info() if about["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        with ExitStack() as first, ExitStack() as second:
+            first.enter_context(one_blas_thread())
+            second.enter_context(one_blas_thread())
+            assert n_threads() == {1}
+            first.close()
+            assert n_threads() == {1}  # the second is not done
+            second.close()
+        assert n_threads() == {2}

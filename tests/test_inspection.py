@@ -1,0 +1,169 @@
+"""What a forest shows of itself: decisions, costs, paths, tables and graphs."""
+
+import sys
+
+import networkx
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import load_iris, make_moons
+
+from popf import OPFClassifier
+
+ALGORITHMS = ["kd_tree", "brute", "prim"]
+X, Y = load_iris(return_X_y=True)
+X_TRAIN, Y_TRAIN, X_NEW = X[::2], Y[::2], X[1::2]
+MOONS, MOON = make_moons(160, noise=0.2, random_state=0)
+
+
+def furthest_feature(x, y):
+    """Chebyshev's distance, as a user would write it."""
+    return np.abs(x - y).max()
+
+
+# Decisions and costs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_sign_of_a_binary_decision_is_the_label(algorithm):
+    forest = OPFClassifier(algorithm=algorithm).fit(MOONS[::2], np.array(["no", "yes"])[MOON[::2]])
+    decision = forest.decision_function(MOONS)
+    assert decision.shape == (160,)
+    sure = decision != 0.0
+    assert sure.mean() > 0.9
+    assert_array_equal(forest.predict(MOONS)[sure], np.where(decision > 0, "yes", "no")[sure])
+    no, yes = forest.path_costs_by_class(MOONS).T
+    assert_array_equal(decision, no - yes)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_largest_decision_among_many_classes_is_the_label(algorithm):
+    forest = OPFClassifier(algorithm=algorithm).fit(X_TRAIN, Y_TRAIN)
+    decision = forest.decision_function(X_NEW)
+    assert decision.shape == (75, 3)
+    chosen = np.searchsorted(forest.classes_, forest.predict(X_NEW))
+    assert_array_equal(decision[np.arange(75), chosen], decision.max(axis=1))
+    assert_array_equal(decision, -forest.path_costs_by_class(X_NEW))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "log_euclidean", "manhattan", furthest_feature])
+def test_a_conqueror_offers_the_smallest_cost(metric):
+    forest = OPFClassifier(metric).fit(X_TRAIN, Y_TRAIN)
+    nodes, costs = forest.conquer(X_NEW)
+    offers = forest.path_costs_by_class(X_NEW)
+    assert_array_equal(costs, offers.min(axis=1))
+    assert_array_equal(forest.predict(X_NEW), Y_TRAIN[nodes])
+    if metric == "manhattan":
+        distances = np.abs(X_NEW - X_TRAIN[nodes]).sum(axis=1)
+        np.testing.assert_allclose(costs, np.maximum(forest.costs_[nodes], distances))
+
+
+# Explanations ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"algorithm": name} for name in ALGORITHMS),
+        {"metric": "manhattan"},
+        {"metric": "mahalanobis"},
+        {"metric": furthest_feature},
+        {"metric": "gaussian", "metric_params": {"gamma": 0.5}},
+    ],
+    ids=lambda settings: (
+        getattr(next(iter(settings.values())), "__name__", None) or next(iter(settings.values()))
+    ),
+)
+def test_paths_lead_from_a_prototype_to_the_sample(settings):
+    names = np.array(["setosa", "versicolor", "virginica"])
+    forest = OPFClassifier(**settings).fit(X_TRAIN, names[Y_TRAIN])
+    conquest, labels = forest.conquer(X_NEW), forest.predict(X_NEW)
+    paths = forest.explain(X_NEW)
+    assert len(paths) == len(X_NEW)
+    for path, node, cost, label in zip(paths, *conquest, labels, strict=True):
+        assert path.nodes[0] in forest.prototypes_
+        assert path.nodes[-1] == node
+        assert path.nodes[0] == forest.roots_[node]
+        assert_array_equal(forest.predecessors_[path.nodes[1:]], path.nodes[:-1])
+        assert len(path.weights) == len(path.nodes)
+        assert path.weights.max() == path.weights[path.bottleneck] == path.cost == cost
+        assert max([0.0, *path.weights[:-1]]) == forest.costs_[node]
+        assert path.label == label
+
+
+def test_a_path_reads_well():
+    forest = OPFClassifier().fit([[0.0], [1.0], [2.5], [6.0]], ["low", "low", "low", "high"])
+    path, at_once = forest.explain([[-0.4], [7.0]])
+    assert repr(path) == "Path([2] -1.5*- 1 -1- 0 -0.4- sample; label 'low', cost 1.5)"
+    assert repr(at_once) == "Path([3] -1*- sample; label 'high', cost 1)"
+    numbers = OPFClassifier().fit([[0.0], [1.0]], [0, 1])
+    assert repr(numbers.explain([[0.25]])[0]) == "Path([0] -0.25*- sample; label 0, cost 0.25)"
+
+
+# The forest, to look at --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_spanning_tree_is_sorted_and_spans(algorithm):
+    samples = np.random.default_rng(0).integers(0, 5, size=(100, 2))
+    tree = OPFClassifier(algorithm=algorithm).fit(samples, np.arange(100) % 2).spanning_tree_
+    assert len(tree.lower) == len(tree.higher) == len(tree.weights) == 99
+    assert (tree.lower < tree.higher).all()
+    edges = list(zip(tree.weights, tree.lower, tree.higher, strict=True))
+    assert edges == sorted(edges)
+    graph = networkx.Graph(list(zip(tree.lower, tree.higher, strict=True)))
+    assert networkx.is_tree(graph)
+    assert len(graph) == 100
+    differences = samples[tree.lower] - samples[tree.higher]
+    np.testing.assert_allclose(tree.weights, np.linalg.norm(differences, axis=1))
+
+
+def test_the_table_shows_the_fitted_arrays():
+    forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN)
+    table = forest.forest_.to_pandas()
+    assert list(table) == ["label", "prototype", "cost", "predecessor", "length", "root"]
+    assert_array_equal(table["label"], Y_TRAIN)
+    assert_array_equal(np.flatnonzero(table["prototype"]), forest.prototypes_)
+    assert_array_equal(table["cost"], forest.costs_)
+    assert_array_equal(table["predecessor"], forest.predecessors_)
+    assert_array_equal(table["root"], forest.roots_)
+    # A path costs its largest edge, so a sample costs no less than its predecessor and its edge.
+    inner = table[~table["prototype"]]
+    before = forest.costs_[inner["predecessor"]]
+    assert_array_equal(inner["cost"], np.maximum(before, inner["length"]))
+    assert (table.loc[table["prototype"], ["cost", "length"]] == 0).all(axis=None)
+
+
+def test_the_graph_is_a_forest_with_a_tree_at_every_prototype():
+    forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN)
+    graph = forest.forest_.to_networkx()
+    assert networkx.is_branching(graph)
+    roots = [node for node, degree in graph.in_degree() if degree == 0]
+    assert_array_equal(sorted(roots), forest.prototypes_)
+    for node, about in graph.nodes(data=True):
+        assert about == {
+            "label": Y_TRAIN[node],
+            "cost": forest.costs_[node],
+            "root": forest.roots_[node],
+            "prototype": node in forest.prototypes_,
+        }
+    for before, node, weight in graph.edges(data="weight"):
+        assert before == forest.predecessors_[node]
+        assert forest.costs_[node] == max(forest.costs_[before], weight)
+
+
+@pytest.mark.parametrize(("method", "package"), [("pandas",) * 2, ("networkx",) * 2])
+def test_looking_without_the_package_says_what_to_install(method, package, monkeypatch):
+    forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN).forest_
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"needs {package}.*pip install popf\[{package}\]"):
+        getattr(forest, f"to_{method}")()
+
+
+def test_a_forest_introduces_itself():
+    forest = OPFClassifier().fit([[0.0], [1.0], [2.5], [6.0]], [0, 0, 1, 1])
+    assert repr(forest.forest_) == "OptimumPathForest(4 samples, 2 prototypes)"
+    assert len(forest.forest_) == 4
+    nodes, weights = forest.forest_.path(0)
+    assert_array_equal(nodes, [1, 0])
+    assert_array_equal(weights, [1.0])
