@@ -1,0 +1,159 @@
+"""How far probabilities are from frequencies."""
+
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from popf.metrics.checks import (
+    as_labels,
+    as_probabilities,
+    as_weights,
+    check_choice,
+    check_same_length,
+    column_classes,
+    positive_column,
+)
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+STRATEGIES = ("uniform", "quantile")
+KINDS = ("confidence", "classwise", "binary")
+
+
+def expected_calibration_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Literal["uniform", "quantile"] = "uniform",
+    kind: Literal["confidence", "classwise", "binary"] = "confidence",
+    pos_label: Any = None,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""How far probabilities are from frequencies, on average over bins of similar probabilities.
+
+    A sample has a probability p of some event and h = 1 if the event happened, else 0. Samples are put into
+    bins by p, and mean probability and frequency are compared in each [1]_:
+
+    .. math:: \mathrm{ECE} = \sum_{b=1}^{B} \frac{N_b}{N}
+              \left| \overline{h}_b - \overline{p}_b \right|
+              = \frac{1}{N} \sum_{b=1}^{B} \left| \sum_{i \in b} (h_i - p_i) \right|
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: integers, strings or booleans.
+    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
+        The probability of the positive class, or one column for each class.
+    n_bins : int, default=15
+        The number of bins B.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Where bins end. A sample lies in the bin b with e_(b-1) < p ≤ e_b, and 0 lies in the first.
+
+        - ``"uniform"``: bins of equal width, e_b = b / B;
+        - ``"quantile"``: bins of equal mass, e_b the smallest p at which b / B of the samples have been
+          reached. Equal probabilities are never parted, so the order of the rows does not matter; where
+          many are equal, bins hold unequal shares and some are empty.
+    kind : {"confidence", "classwise", "binary"}, default="confidence"
+        Which event is meant.
+
+        - ``"confidence"``: that the class of the largest probability (the first of several) is the true
+          one [2]_;
+        - ``"classwise"``: that the sample is of class k, for each k, and the mean over all classes [3]_;
+        - ``"binary"``: that the sample is of the positive class, as in [1]_; two classes only.
+    pos_label : int, float, bool or str, default=None
+        The positive class, which a one-dimensional `y_prob` belongs to; None for the second of two.
+    labels : array-like of shape (n_classes,), default=None
+        The classes in the order of the columns, as in ``classes_`` of a classifier. Needed where a class
+        does not occur in `y_true`. None for the sorted labels in `y_true`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights, by which counts and means become weighted ones. Zero leaves a sample out.
+
+    Returns
+    -------
+    error : float
+        From 0 to 1, the smaller the better.
+
+    See Also
+    --------
+    sklearn.calibration.calibration_curve : The two means in each bin.
+    sklearn.metrics.log_loss, sklearn.metrics.brier_score_loss : Proper scores.
+
+    Notes
+    -----
+    The error is no proper score: always answering the class prior has an error near 0, and is useless. It
+    is biased upwards, the more so the fewer samples a bin holds. Compare models at one `n_bins`, one
+    `strategy` and one `kind`, on sets of one size, and look at a proper score besides.
+
+    References
+    ----------
+    .. [1] M. P. Naeini, G. F. Cooper, M. Hauskrecht, "Obtaining well calibrated probabilities using
+       Bayesian binning", AAAI Conference on Artificial Intelligence, 2015.
+    .. [2] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, "On calibration of modern neural networks",
+       International Conference on Machine Learning, 2017.
+    .. [3] M. Kull, M. Perello-Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach, "Beyond temperature
+       scaling: obtaining well-calibrated multiclass probabilities with Dirichlet calibration", Advances in
+       Neural Information Processing Systems 32, 2019.
+
+    Examples
+    --------
+    Four samples were said to be positive with probability 0.9, and three of them are:
+
+    >>> from popf.metrics import expected_calibration_error
+    >>> error = expected_calibration_error([1, 1, 1, 0, 0], [0.9, 0.9, 0.9, 0.9, 0.0])
+    >>> round(error, 3)
+    0.12
+
+    Three classes, the mean over the errors of the columns:
+
+    >>> y_prob = [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6], [0.6, 0.2, 0.2]]
+    >>> error = expected_calibration_error(["a", "b", "c", "b"], y_prob, n_bins=2, kind="classwise")
+    >>> round(error, 3)
+    0.217
+    """
+    check_choice(strategy, "strategy", STRATEGIES)
+    check_choice(kind, "kind", KINDS)
+    number: Any = n_bins
+    if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < 1:
+        raise ValueError(f"n_bins={n_bins!r} is no number of bins; use an integer of at least 1.")
+    true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
+    check_same_length(true, table, "y_prob")
+    weights = as_weights(sample_weight, len(true))
+    classes = column_classes(true, labels, table)
+    positive = positive_column(classes, pos_label)
+    if table.ndim == 1:
+        table = np.column_stack([table, 1.0 - table] if positive == 0 else [1.0 - table, table])
+
+    def error(probabilities: FloatArray, happened: NDArray[np.bool_]) -> float:
+        bins = _bins(probabilities, weights, int(n_bins), strategy)
+        gaps = np.bincount(bins, weights * (happened - probabilities))
+        return float(np.abs(gaps).sum() / weights.sum())
+
+    if kind == "binary":
+        if len(classes) > 2:
+            raise ValueError(
+                f'kind="binary" is for two classes, and there are {len(classes)}; '
+                'use kind="classwise" or kind="confidence".'
+            )
+        return error(table[:, positive], true == classes[positive])
+    if kind == "classwise":
+        errors = [error(table[:, k], true == label) for k, label in enumerate(classes)]
+        return float(np.mean(errors))
+    return error(table.max(axis=1), true == classes[table.argmax(axis=1)])
+
+
+def _bins(probabilities: FloatArray, weights: FloatArray, n_bins: int, strategy: str) -> IntArray:
+    """Find the bin of every probability; bins are open below and closed above."""
+    if strategy == "uniform":
+        inner = np.arange(1, n_bins) / n_bins
+    else:
+        order = np.argsort(probabilities, kind="stable")
+        reached = np.cumsum(weights[order])
+        # Both sides times n_bins: with whole weights the comparison is then exact.
+        ends = np.searchsorted(reached * n_bins, np.arange(1, n_bins) * reached[-1])
+        inner = probabilities[order[ends]]
+    return np.searchsorted(inner, probabilities)
