@@ -1,0 +1,131 @@
+"""The simplex method of Nelder and Mead."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from popf.engine.structures import FloatArray
+from popf.solvers.base import (
+    Box,
+    Evaluations,
+    Objective,
+    RandomNumbers,
+    Record,
+    Solution,
+    Solver,
+    check_integer,
+    check_real,
+    choose_start,
+)
+
+# Sides of the first simplex: this share of the box's width, or 1 without a box.
+FIRST_SIDE = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NelderMead(Solver):
+    """Nelder and Mead's simplex, SciPy's, without derivatives.
+
+    The first simplex is a right-angled triangle at the start with sides of a twentieth of the box. (By
+    default SciPy takes 5 % of the start itself and 0.00025 where that is 0, less than the tolerance: a
+    search that starts at A = 0 may end there.) SciPy clips corners to the box, which can flatten the
+    simplex until it stops far from the minimum; where that happened the search begins again with a fresh
+    simplex, until that gains no more.
+
+    Parameters
+    ----------
+    tolerance : float, default=0.001
+        Stop when the simplex's corners are this close together, and so are the values there; the paper's
+        p.
+    max_iterations : int, default=1000
+
+    References
+    ----------
+    J. A. Nelder and R. Mead, "A simplex method for function minimization", The Computer Journal 7
+    (1965), 308-313.
+
+    Examples
+    --------
+    >>> from popf.solvers import NelderMead
+    >>> def rosenbrock(thetas):
+    ...     x, y = thetas.T
+    ...     return (1 - x) ** 2 + 100 * (y - x**2) ** 2
+    >>> solution = NelderMead(tolerance=1e-6).minimize(rosenbrock)
+    >>> solution.theta.round(4)
+    array([1., 1.])
+    """
+
+    tolerance: float = 0.001
+    max_iterations: int = 1000
+
+    def __post_init__(self) -> None:
+        check_real("tolerance", self.tolerance, 0.0)
+        check_integer("max_iterations", self.max_iterations, 1)
+
+    def _minimize(
+        self,
+        objective: Objective,
+        box: Box | None,
+        random_state: int | RandomNumbers | None,
+        start: ArrayLike | None,
+    ) -> Solution:
+        from scipy.optimize import minimize  # only here: a quarter of a second
+
+        theta = choose_start(objective, start, box)
+        evaluate = Evaluations(objective)
+        record = Record()
+        record.add(theta, evaluate.at(theta))
+        while True:
+            before = record.history[-1]
+            simplex = _Simplex(evaluate, box)
+            with np.errstate(invalid="ignore"):  # infinite values have no difference
+                found = minimize(
+                    simplex.at,
+                    record.path[-1],
+                    method="Nelder-Mead",
+                    bounds=None if box is None else np.column_stack(box),
+                    callback=lambda intermediate_result: record.add(
+                        intermediate_result.x, intermediate_result.fun
+                    ),
+                    options={
+                        "xatol": self.tolerance,
+                        "fatol": self.tolerance,
+                        "maxiter": self.max_iterations - record.n_iterations,
+                        "maxfev": np.inf,
+                        "initial_simplex": _first_simplex(record.path[-1], box),
+                    },
+                )
+            converged = bool(found.success) and bool(np.isfinite(found.fun))
+            # A simplex with corners clipped to the box may have lost its area and stopped anywhere; a
+            # fresh one tells.
+            if not (converged and simplex.clipped and before - found.fun > self.tolerance):
+                break
+        message = (
+            f"the simplex is smaller than {self.tolerance:g}"
+            if converged
+            else f"still moving after {record.n_iterations} iterations; raise max_iterations"
+        )
+        return record.solution(evaluate.count, converged, message, box)
+
+
+class _Simplex:
+    """The objective at one corner, and whether any corner lay on a side of the box."""
+
+    def __init__(self, evaluate: Evaluations, box: Box | None) -> None:
+        self.evaluate, self.box = evaluate, box
+        self.clipped = False
+
+    def at(self, theta: FloatArray) -> float:
+        if self.box is not None:
+            self.clipped |= bool(((theta <= self.box.lower) | (theta >= self.box.upper)).any())
+        return self.evaluate.at(theta)
+
+
+def _first_simplex(start: FloatArray, box: Box | None) -> FloatArray:
+    """Return the start and a step from it along each parameter, turned inward at the box."""
+    steps = np.ones(2)
+    if box is not None:
+        steps = FIRST_SIDE * box.width
+        steps[start + steps > box.upper] *= -1.0
+    return start + np.vstack([np.zeros(2), np.diag(steps)])

@@ -1,0 +1,182 @@
+"""Newton's method on two parameters, with or without a box."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from popf.engine.structures import FloatArray
+from popf.solvers.base import (
+    Box,
+    Objective,
+    RandomNumbers,
+    Record,
+    Solution,
+    Solver,
+    check_integer,
+    check_real,
+    choose_start,
+)
+
+# The smallest eigenvalue of the scaled Hessian (one on its diagonal) that is believed.
+RIDGE = 1e-12
+# Of the decrease that the slope promises, the least that a step must bring (Armijo).
+SUFFICIENT = 1e-4
+HALVINGS = 60
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Newton(Solver):
+    r"""Newton's method with analytic derivatives, a line search, and the box handled exactly.
+
+    Every iteration minimises the quadratic model
+
+    .. math:: g^T d + \tfrac12 d^T H d, \qquad \theta + d \text{ in the box},
+
+    over the step d, inside and along the four sides of the box, and goes the largest of d, d/2, d/4 ...
+    that brings a fair part of the promised decrease. It stops after a step that promised less than
+    `tolerance` times the value: a rule that knows no scale. Eigenvalues of H that are negative change
+    sign, and those that are next to nothing are raised (a ridge), so that every step goes downhill where
+    H is singular (all scores equal) or the objective is not convex.
+
+    Parameters
+    ----------
+    tolerance : float, default=1e-14
+        Of the value, the part that the last step still promised to gain. Newton's steps converge
+        quadratically, so what is left after it is about the square of that.
+    max_iterations : int, default=100
+
+    Notes
+    -----
+    The objective must have a method ``derivatives(theta)`` that returns value, gradient and Hessian.
+    One call counts as one evaluation. If it has a method ``thinned()`` that returns a cheaper objective
+    much like it (or None), the search starts at that one's minimum, whose evaluations are not counted.
+
+    References
+    ----------
+    H.-T. Lin, C.-J. Lin and R. C. Weng, "A note on Platt's probabilistic outputs for support vector
+    machines", Machine Learning 68 (2007), 267-276.
+
+    Examples
+    --------
+    >>> from popf.solvers import Newton, PlattObjective, platt_targets
+    >>> objective = PlattObjective([-2.0, -1.0, 0.5, 1.0], platt_targets([-1, -1, 1, 1]))
+    >>> solution = Newton().minimize(objective)
+    >>> solution.theta.round(3)
+    array([-0.891, -0.317])
+    >>> Newton().minimize(objective, box=((-0.5, 0.5), (-1, 1))).at_bound
+    ('lower', None)
+    """
+
+    tolerance: float = 1e-14
+    max_iterations: int = 100
+
+    def __post_init__(self) -> None:
+        check_real("tolerance", self.tolerance, 0.0)
+        check_integer("max_iterations", self.max_iterations, 1)
+
+    def _minimize(
+        self,
+        objective: Objective,
+        box: Box | None,
+        random_state: int | RandomNumbers | None,
+        start: ArrayLike | None,
+    ) -> Solution:
+        derivatives = getattr(objective, "derivatives", None)
+        if derivatives is None:
+            raise ValueError(
+                f"Newton needs objective.derivatives(theta), and {objective!r} has no such method; "
+                "add it, see PlattObjective, or use NelderMead"
+            )
+        thinned = objective.thinned() if hasattr(objective, "thinned") and start is None else None
+        if thinned is not None:
+            start = self._minimize(thinned, box, random_state, None).theta
+        theta = choose_start(objective, start, box)
+        value, gradient, hessian = derivatives(theta)
+        evaluations = 1
+        record = Record()
+        record.add(theta, value)
+        converged, message = False, f"still moving after {self.max_iterations} iterations"
+        for _ in range(self.max_iterations):
+            if not (
+                np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian).all()
+            ):
+                message = f"the objective or its derivatives are not finite at {theta.tolist()}"
+                break
+            step = _model_minimum(theta, gradient, _positive_definite(hessian), box)
+            promised = -float(gradient @ step)
+            if promised <= 0.0:
+                converged, message = True, "the gradient vanishes, or points out of the box"
+                break
+            converged = promised <= self.tolerance * abs(value)
+            for halving in range(HALVINGS):
+                share = 0.5**halving
+                tried = theta + share * step
+                if box is not None:
+                    tried = box.clip(tried)  # against rounding only
+                tried_value, tried_gradient, tried_hessian = derivatives(tried)
+                evaluations += 1
+                rounding = 16.0 * EPS * abs(value) if converged else 0.0
+                if tried_value <= value - SUFFICIENT * share * promised + rounding:
+                    break
+            else:
+                # Rounding hides what little there is to gain.
+                converged = converged or promised <= np.sqrt(EPS) * abs(value)
+                message = "no step along Newton's direction lowers the objective"
+                break
+            theta, value = tried, tried_value
+            gradient, hessian = tried_gradient, tried_hessian
+            # Close to the minimum a step that brings it nearer may raise the value by rounding.
+            record.add(theta, min(value, record.history[-1]))
+            if converged:
+                message = f"the last step promised less than {self.tolerance:g} of the value"
+                break
+        return record.solution(evaluations, converged, message, box)
+
+
+def _positive_definite(hessian: FloatArray) -> FloatArray:
+    """Return the Hessian with the size of its eigenvalues in place of the eigenvalues, none tiny.
+
+    Eigenvalues are those of the Hessian scaled to ones on its diagonal, so that nothing depends on the
+    units of the two parameters.
+    """
+    scale = np.sqrt(np.abs(np.diag(hessian)))
+    scale[scale == 0.0] = 1.0
+    eigenvalues, vectors = np.linalg.eigh(hessian / scale[:, np.newaxis] / scale)
+    sizes = np.maximum(np.abs(eigenvalues), RIDGE)
+    if (sizes == eigenvalues).all():
+        return hessian
+    return np.asarray((vectors * sizes) @ vectors.T * scale[:, np.newaxis] * scale)
+
+
+def _model_minimum(
+    theta: FloatArray, gradient: FloatArray, hessian: FloatArray, box: Box | None
+) -> FloatArray:
+    """Return the step to the minimum of the quadratic model over the box, by looking at all its sides."""
+    inner = _solve(hessian, -gradient)
+    if box is None:
+        return inner
+    lowest, highest = box.lower - theta, box.upper - theta
+    if ((lowest <= inner) & (inner <= highest)).all():
+        return inner
+    # Otherwise it lies on a side: hold one parameter at a bound and minimise over the other.
+    best, best_value = np.zeros(2), 0.0
+    for held in range(2):
+        free = 1 - held
+        for bound in (lowest[held], highest[held]):
+            step = np.empty(2)
+            step[held] = bound
+            wanted = -(gradient[free] + hessian[free, held] * bound) / hessian[free, free]
+            step[free] = min(max(wanted, lowest[free]), highest[free])
+            model = float(gradient @ step + 0.5 * step @ hessian @ step)
+            if model < best_value:
+                best, best_value = step, model
+    return best
+
+
+def _solve(hessian: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve for two unknowns, scaled so that neither the units nor their squares over- or underflow."""
+    scale = np.sqrt(np.diag(hessian))
+    scaled = hessian / scale[:, np.newaxis] / scale
+    return np.asarray(np.linalg.solve(scaled, right / scale) / scale, dtype=np.float64)
