@@ -1,16 +1,12 @@
 """The Optimum-Path Forest classifier."""
 
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_is_fitted,
     column_or_1d,
     validate_data,
@@ -18,6 +14,7 @@ from sklearn.utils.validation import (
 
 from popf.inspection import Conquest, OptimumPathForest, Path, SpanningTree
 from popf.labels import check_labels, encode
+from popf.parameters import check_algorithm, kept_samples, n_bytes_of, n_threads_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,13 +23,10 @@ if TYPE_CHECKING:
 
     from popf.engine.conquest import EuclideanConquest
     from popf.engine.structures import Conquered
-    from popf.engine.structures import SpanningTree as TrainedTree
     from popf.engine.training import Trained
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-ALGORITHMS = ("auto", "kd_tree", "brute", "prim")
 
 
 class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -125,8 +119,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     [Path([2] -1.5*- 1 -1- 0 -0.4- sample; label 'low', cost 1.5)]
     """
 
-    _tree: "TrainedTree | SpanningTree"  # as it was found; sorted once somebody asks for it
-    _tree_exponent: int
+    _tree: SpanningTree  # as it was found, in the engine's unit, until somebody asks for it
+    _tree_exponent: int | None
 
     def __init__(
         self,
@@ -166,7 +160,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from popf.precomputed import check_precomputed, check_square
 
         metric = choose_metric(self.metric, self.metric_params)
-        self._check_parameters(metric.euclidean, metric.name)
+        check_algorithm(self.algorithm, metric)
+        n_threads, n_bytes = n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
         self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         samples, labels = validate_data(
             self, X, y, dtype=np.float64, order="C", ensure_min_samples=2
@@ -175,7 +170,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_labels(labels)
         if metric.precomputed:
             check_square(samples)
-        self.sample_indices_ = self._kept(samples, sample_weight)
+        self.sample_indices_ = kept_samples(samples, sample_weight)
         if len(self.sample_indices_) < len(labels):
             kept = self.sample_indices_
             labels = labels[kept]
@@ -192,13 +187,12 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         metric = metric.fitted(samples)
         metric.check(samples)
         self._metric = metric
-        n_threads = self._n_threads()
         exponent = 0
         self._conquest: EuclideanConquest | None = None
         self._samples: FloatArray | None = None
         if metric.euclidean:
             self.algorithm_ = self._choose_algorithm(samples)
-            block = block_size(samples.shape[1], self._n_bytes() // n_threads)
+            block = block_size(samples.shape[1], n_bytes // n_threads)
             trained, self._conquest = train_euclidean(
                 samples, codes, self.algorithm_, n_threads, block
             )
@@ -272,7 +266,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         new = self._check_new(X)
         if self._conquest is not None:
-            costs, exponent = self._conquest.costs_by_class(new, self._n_threads())
+            costs, exponent = self._conquest.costs_by_class(new, n_threads_of(self.n_jobs))
             return self._metric.transform(costs, exponent)
         return conquest_scan.costs_by_class(
             self._metric.blocks(new, self._samples),
@@ -281,7 +275,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._codes,
             len(self.classes_),
             self._scan_rows(),
-            self._n_threads(),
+            n_threads_of(self.n_jobs),
         )
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -336,10 +330,10 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def spanning_tree_(self) -> SpanningTree:
         """The minimum spanning tree; sorted when it is first asked for."""
         check_is_fitted(self)
-        if not isinstance(self._tree, SpanningTree):
-            tree = self._tree.in_order()
-            weights = self._metric.transform(tree.weights, self._tree_exponent)
-            self._tree = SpanningTree(tree.lower, tree.higher, weights)
+        if self._tree_exponent is not None:
+            weights = self._metric.transform(self._tree.weights, self._tree_exponent)
+            self._tree = self._tree.in_order()._replace(weights=np.sort(weights))
+            self._tree_exponent = None
         return self._tree
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -351,60 +345,16 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = self.metric == "precomputed"
         return tags
 
-    def _check_parameters(self, euclidean: bool, metric: str) -> None:
-        if self.algorithm not in ALGORITHMS:
-            names = ", ".join(map(repr, ALGORITHMS))
-            raise ValueError(f"algorithm must be one of {names}, not {self.algorithm!r}.")
-        if self.algorithm in ("kd_tree", "brute") and not euclidean:
-            raise ValueError(
-                f"algorithm {self.algorithm!r} serves Euclidean distances only, not metric "
-                f"{metric!r}: use algorithm='auto' or 'prim'."
-            )
-        memory: Any = self.working_memory
-        if not (memory is None or (isinstance(memory, Real) and 0.0 < float(memory) < np.inf)):
-            raise ValueError(f"working_memory must be a positive number of MiB, not {memory!r}.")
-        n_jobs: Any = self.n_jobs
-        if not (n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)):
-            raise ValueError(
-                f"n_jobs must be a number of threads, None for 1 or -1 for all cores, not {n_jobs!r}."
-            )
-
-    def _n_threads(self) -> int:
-        n_threads: int = effective_n_jobs(self.n_jobs)
-        return n_threads
-
-    def _n_bytes(self) -> int:
-        memory = self.working_memory
-        return int((get_config()["working_memory"] if memory is None else memory) * 2**20)
-
     def _scan_rows(self) -> int:
         from popf.engine.conquest_scan import BLOCK_BYTES, rows_per_block
 
-        share = self._n_bytes() // self._n_threads()
+        share = n_bytes_of(self.working_memory) // n_threads_of(self.n_jobs)
         return rows_per_block(len(self.costs_), min(BLOCK_BYTES, share))
 
     def _choose_algorithm(self, X: FloatArray) -> str:
         from popf.engine.choice import choose_algorithm
 
         return choose_algorithm(X) if self.algorithm == "auto" else self.algorithm
-
-    def _kept(self, X: FloatArray, sample_weight: ArrayLike | None) -> IntArray:
-        """Find the samples of positive weight; the others count as absent."""
-        if sample_weight is None:
-            return np.arange(len(X))
-        weight = _check_sample_weight(sample_weight, X)
-        for row in np.flatnonzero(weight < 0.0):
-            raise ValueError(
-                f"sample_weight[{row}] is {weight[row]}, but weights must not be negative. Leave a "
-                "sample out by a weight of 0."
-            )
-        kept = np.flatnonzero(weight > 0.0)
-        if len(kept) == 0:
-            raise ValueError(
-                "sample_weight is zero everywhere, which leaves no samples: give some of them a "
-                "positive weight."
-            )
-        return kept
 
     def _set_forest(self, trained: "Trained", exponent: int) -> None:
         forest = trained.forest
@@ -441,7 +391,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         new = self._check_new(X)
         if self._conquest is not None:
-            found, exponent = self._conquest.conquer(new, self._n_threads())
+            found, exponent = self._conquest.conquer(new, n_threads_of(self.n_jobs))
             return Conquered(
                 found.nodes,
                 self._metric.transform(found.costs, exponent),
@@ -454,6 +404,6 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self.costs_,
                 self._codes,
                 self._scan_rows(),
-                self._n_threads(),
+                n_threads_of(self.n_jobs),
             )
         )

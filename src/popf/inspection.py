@@ -5,28 +5,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.structures import SpanningTree
+
 if TYPE_CHECKING:
     import networkx
     import pandas
 
+__all__ = ["Conquest", "OptimumPathForest", "Path", "SpanningTree"]
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-
-class SpanningTree(NamedTuple):
-    """A minimum spanning tree, edges by (weight, lower index, higher index).
-
-    Attributes
-    ----------
-    lower, higher : ndarray of shape (n_samples - 1,)
-        The two ends of each edge, ``lower < higher``.
-    weights : ndarray of shape (n_samples - 1,)
-        The length of each edge.
-    """
-
-    lower: IntArray
-    higher: IntArray
-    weights: FloatArray
 
 
 class Conquest(NamedTuple):
@@ -73,11 +61,11 @@ class Path:
         return float(self.weights[self.bottleneck])
 
     def __repr__(self) -> str:
+        ends = [*map(str, self.nodes[1:].tolist()), "sample"]
         steps = [f"[{self.nodes[0]}]"]
-        for edge, weight in enumerate(self.weights):
-            last = edge == len(self.weights) - 1
+        for edge, (weight, end) in enumerate(zip(self.weights, ends, strict=True)):
             mark = "*" if edge == self.bottleneck else ""
-            steps.append(f"-{weight:.4g}{mark}- {'sample' if last else int(self.nodes[edge + 1])}")
+            steps.append(f"-{weight:.4g}{mark}- {end}")
         label = self.label.item() if isinstance(self.label, np.generic) else self.label
         return f"Path({' '.join(steps)}; label {label!r}, cost {self.cost:.4g})"
 

@@ -1,16 +1,24 @@
 """Optimum-path forests on arrays: arrays in, arrays out.
 
-The stages of the paper, each in a module of its own, in the order in which data flows through them:
+The stages of the paper, in the order in which data flows through them:
 
-``points``          copies, scales and de-duplicates the samples
-``kdtree``          the space tree
-``neighbours``      nearest neighbours and nearest outsiders in the space tree
-``products``        the same by blocks of matrix products, for high dimension
-``boruvka``         certified merging of components into the minimum spanning tree
-``prim``            the spanning tree for any metric, one row of distances at a time
-``competition``     costs, predecessors and roots, by two sweeps over the tree
-``conquest``        who conquers a new sample: in the space tree, by products, or by a scan
-``distances``       metrics beyond the Euclidean one
+``points``             copies, scales and de-duplicates the samples
+``choice``             which algorithm suits them
+``kdtree``             the space tree
+``neighbours``         nearest neighbours and nearest outsiders in the space tree
+``tiles``              matrix products as bounds on distances
+``products``           nearest neighbours and nearest outsiders by tiles, for high dimension
+``boruvka``            certified merging of components into the minimum spanning tree
+``prim``               the spanning tree for any metric, one row of distances at a time
+``competition``        costs, predecessors and roots, by two sweeps over the tree
+``training``           these stages in a row
+``conquest``           who conquers a new sample, by Euclidean distance:
+``conquest_tree``      in the space tree,
+``conquest_products``  by tiles,
+``conquest_scan``      by a scan, which serves any metric
+``distances``          metrics beyond the Euclidean one
 
-Nothing here knows scikit-learn or an estimator; nothing here imports from the layers above.
+Beneath them: ``structures`` (what the stages hand to each other), ``jit`` (compilation), ``lanes`` (vector
+instructions), ``threads`` and ``blas``. Nothing here knows scikit-learn or an estimator; nothing here
+imports from the layers above.
 """
