@@ -14,7 +14,13 @@ from sklearn.utils.validation import (
 
 from popf.inspection import Conquest, OptimumPathForest, Path, SpanningTree
 from popf.labels import check_labels, encode
-from popf.parameters import check_algorithm, kept_samples, n_bytes_of, n_threads_of
+from popf.parameters import (
+    check_algorithm,
+    kept_samples,
+    n_bytes_of,
+    n_threads_of,
+    set_precomputed_tags,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -340,10 +346,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "forest_")
 
     def __sklearn_tags__(self) -> "Tags":
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.positive_only = self.metric == "precomputed"
-        return tags
+        return set_precomputed_tags(super().__sklearn_tags__(), self.metric)
 
     def _scan_rows(self) -> int:
         from popf.engine.conquest_scan import BLOCK_BYTES, rows_per_block

@@ -10,6 +10,8 @@ from sklearn import get_config
 from sklearn.utils.validation import _check_sample_weight
 
 if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
     from popf.metric_choice import Metric
 
 ALGORITHMS = ("auto", "kd_tree", "brute", "prim")
@@ -79,3 +81,9 @@ def kept_samples(X: NDArray[np.float64], sample_weight: ArrayLike | None) -> NDA
             "positive weight."
         )
     return kept
+
+
+def set_precomputed_tags(tags: "Tags", metric: Any) -> "Tags":
+    """Tell scikit-learn what X is: with distances computed beforehand, a matrix of them."""
+    tags.input_tags.pairwise = tags.input_tags.positive_only = metric == "precomputed"
+    return tags

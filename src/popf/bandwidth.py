@@ -1,0 +1,172 @@
+"""The soft method's fit: left-out scores, a bandwidth, and what turns scores into probabilities."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, log_softmax
+from sklearn.utils import check_random_state
+
+from popf.solvers import Newton, PlattObjective, Solution, Solver, platt_targets
+from popf.solvers.softmax import fit_softmax, softmax_targets
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Bandwidths in units of the median winning cost: 8 ... 0.022, each the last over the root of two.
+WIDEST, N_CHAINS, N_HALVINGS = 8.0, 2, 9
+# From how many of the left-out samples the median winning cost is taken at most.
+N_FOR_UNIT = 1000
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """From the scores of the classes to log probabilities, whatever their number.
+
+    Attributes
+    ----------
+    slope : float
+        What the scores are multiplied by; 0 leaves the prior.
+    biases : ndarray of shape (n_classes,)
+        What is added to each.
+    solution : Solution or None
+        How the solver got there, for two classes.
+    """
+
+    slope: float
+    biases: FloatArray
+    solution: Solution | None = None
+
+    def logits(self, scores: FloatArray) -> FloatArray:
+        """Give exponents whose softmax are the probabilities; a low score is a high one."""
+        if self.slope == 0.0:
+            return np.tile(self.biases, (len(scores), 1))
+        exponents: FloatArray = self.biases - self.slope * scores
+        return exponents
+
+
+def bandwidth_grid(unit: float) -> FloatArray:
+    """Make the bandwidths to choose from, as chains of halves.
+
+    Examples
+    --------
+    >>> from popf.bandwidth import bandwidth_grid
+    >>> bandwidth_grid(1.0)[0, :4].tolist()
+    [8.0, 4.0, 2.0, 1.0]
+    """
+    tops = WIDEST / 2.0 ** (np.arange(N_CHAINS) / N_CHAINS)
+    halvings: FloatArray = np.ldexp(tops[:, None] * unit, -np.arange(N_HALVINGS))
+    return halvings
+
+
+def rows_to_leave_out(
+    codes: IntArray, at_most: int | None, random_state: int | np.random.RandomState | None
+) -> IntArray:
+    """Draw a stratified sample of the training rows, all of them if there are no more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.bandwidth import rows_to_leave_out
+    >>> rows_to_leave_out(np.array([0, 0, 0, 0, 1, 1]), 3, 0)
+    array([2, 3, 4])
+    """
+    if at_most is None or len(codes) <= at_most:
+        return np.arange(len(codes))
+    random = check_random_state(random_state)
+    chosen = []
+    for code in range(int(codes.max()) + 1):
+        members = np.flatnonzero(codes == code)
+        share = max(1, round(at_most * len(members) / len(codes)))
+        chosen.append(random.choice(members, size=min(share, len(members)), replace=False))
+    return np.sort(np.concatenate(chosen))
+
+
+def unit_of_cost(winning: FloatArray, weights: FloatArray) -> float:
+    """Give the median winning cost, or if that is 0 the mean positive one, or 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.bandwidth import unit_of_cost
+    >>> unit_of_cost(np.array([0.0, 0.0, 0.0, 3.0, 5.0]), np.ones(5))
+    4.0
+    """
+    order = np.argsort(winning, kind="stable")
+    ranked, mass = winning[order], np.cumsum(weights[order])
+    middle = int(np.searchsorted(mass, mass[-1] / 2.0))
+    median = float(ranked[middle])
+    if mass[middle] == mass[-1] / 2.0 and middle + 1 < len(ranked):
+        median = float(ranked[middle] / 2.0 + ranked[middle + 1] / 2.0)
+    positive = winning > 0.0
+    if median > 0.0 or not positive.any():
+        return median
+    return float(np.average(winning[positive], weights=weights[positive]))
+
+
+def prior(masses: FloatArray) -> Scaling:
+    """Make the scaling that answers the smoothed prior whatever the scores."""
+    return Scaling(0.0, np.log((masses + 1.0) / (masses.sum() + len(masses))))
+
+
+def fit_scaling(
+    scores: FloatArray,
+    codes: IntArray,
+    weights: FloatArray,
+    masses: FloatArray,
+    solver: Solver | None = None,
+    box: Any = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> Scaling:
+    """Fit slope and biases to left-out scores: for two classes exactly Platt's.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_classes)
+        Finite.
+    codes : ndarray of shape (n_rows,)
+        The class of every row.
+    weights : ndarray of shape (n_rows,)
+    masses : ndarray of shape (n_classes,)
+        The weight of each class, for the prior.
+    solver : Solver, optional
+        For two classes; Newton's method by default.
+    box, random_state
+        For the solver.
+
+    Returns
+    -------
+    Scaling
+        The prior if the scores tell nothing, or the wrong way round.
+    """
+    offsets = scores - scores.mean(axis=1, keepdims=True)
+    spread = float(np.sqrt(np.average((offsets**2).sum(axis=1), weights=weights)))
+    if len(codes) == 0 or not 0.0 < spread < np.inf or len(np.unique(codes)) < 2:
+        return prior(masses)
+    own = np.bincount(codes, weights=weights, minlength=len(masses)).astype(np.float64)
+    if len(masses) == 2:
+        margin = scores[:, 0] - scores[:, 1]
+        unit = float(np.sqrt(np.average(margin**2, weights=weights)))
+        objective = PlattObjective(margin / unit, platt_targets(codes, weights), weights)
+        solution = (solver or Newton()).minimize(objective, box, random_state)
+        slope, bias = solution.theta
+        if slope > 0.0:
+            return prior(masses)
+        # P = 1 / (1 + exp(A s + B)) as a softmax: half of the exponent goes to each class.
+        biases = np.array([bias / 2.0, -bias / 2.0])
+        return Scaling(float(-slope / unit), biases, solution)
+    slope, biases = fit_softmax(-offsets / spread, softmax_targets(codes, own), weights)
+    return Scaling(slope / spread, biases) if slope > 0.0 else prior(masses)
+
+
+def log_loss(scaling: Scaling, scores: FloatArray, codes: IntArray, weights: FloatArray) -> float:
+    """Mean log loss of the probabilities that a scaling gives."""
+    log_probability = log_softmax(scaling.logits(scores), axis=1)
+    return float(-np.average(log_probability[np.arange(len(codes)), codes], weights=weights))
+
+
+def binary_probability(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Give probabilities and log probabilities of two classes, (n, 2) each, from the logit."""
+    both = np.column_stack([-logit, logit])
+    return expit(both), log_expit(both)
