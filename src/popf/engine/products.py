@@ -20,7 +20,7 @@ from .structures import (
     NeighbourLists,
     RoundState,
 )
-from .threads import map_chunks
+from .threads import Team, map_chunks
 from .tiles import (
     OrderedPoints,
     Workbench,
@@ -78,7 +78,7 @@ def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourL
     # Each block with itself first: then bounds are low when it meets the others.
     turns = [[(block, block) for block in range(n_blocks)], *tournament(n_blocks)]
     benches = Workbenches()
-    with one_blas_thread():
+    with one_blas_thread(), Team(n_threads) as team:
         for pairs in turns:
 
             def meet(start: int, stop: int, pairs: list[tuple[int, int]] = pairs) -> None:
@@ -86,7 +86,7 @@ def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourL
                     for first, second in pairs[start:stop]:
                         _meet(ordered, lists, first, second, bench)
 
-            map_chunks(meet, len(pairs), 1, n_threads)
+            team.map_chunks(meet, len(pairs), 1)
     last = lists.squared[:, -1]
     if k < n_points - 1:
         # What did not pass is farther than the last one listed; what was dropped may tie with it.
