@@ -36,14 +36,15 @@ html_static_path = ["_static"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_nav_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 # Only the reference has pages below it, so only there is something to put beside the text.
-pages = ["index", "start", "how_opf_works", "metrics", "algorithms", "exactness", "benchmarks"]
+pages = ["index", "start", "how_opf_works", "probabilities", "metrics_of_quality"]
+pages += ["metrics", "algorithms", "exactness", "benchmarks"]
 html_sidebars = {page: [] for page in pages}
 
 

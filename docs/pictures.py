@@ -6,8 +6,12 @@ The pictures are kept under ``_static``; run this again when they should change.
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 
-from popf import OPFClassifier
+from popf import OPFClassifier, POPFClassifier
+from popf.solvers import platt_probability
 
 FOLDER = Path(__file__).parent / "_static"
 SCALE, MARGIN, TITLE = 46, 32, 26
@@ -142,20 +146,118 @@ def panel(number, title, shapes):
     return f'<g transform="translate({number * WIDTH:.0f},0)">{heading}{"".join(shapes)}</g>'
 
 
-def draw():
-    opf = OPFClassifier().fit(X, Y)
-    panels = [
-        panel(0, "1–2  Spanning tree, prototypes", spanning_tree(opf)),
-        panel(1, "3  The forest and its costs", forest(opf)),
-        panel(2, "4  A new sample is conquered", conquest(opf)),
-    ]
+def picture(width, height, panels):
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {3 * WIDTH:.0f} {HEIGHT:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'font-family="system-ui, sans-serif">'
         f'<rect width="100%" height="100%" fill="white"/>'
         f"{''.join(panels)}</svg>\n"
     )
 
 
+def draw_forest():
+    opf = OPFClassifier().fit(X, Y)
+    panels = [
+        panel(0, "1–2  Spanning tree, prototypes", spanning_tree(opf)),
+        panel(1, "3  The forest and its costs", forest(opf)),
+        panel(2, "4  A new sample is conquered", conquest(opf)),
+    ]
+    return picture(3 * WIDTH, HEIGHT, panels)
+
+
+# The picture of probabilities.md: a panel a method, P against the signed cost.
+PLOT_WIDTH, PLOT_HEIGHT, LEFT, TOP = 360, 230, 56, 58
+FARTHEST = 1.6  # the few costs beyond it are drawn at the rim
+
+
+def on_plot(signed, probability):
+    """Return where a sample lies in its panel."""
+    share = (np.clip(signed, -FARTHEST, FARTHEST) / FARTHEST + 1) / 2
+    return LEFT + share * PLOT_WIDTH, TOP + (1 - probability) * PLOT_HEIGHT
+
+
+def axes(with_name):
+    shapes = []
+    for probability in (0, 0.5, 1):
+        (x1, y), (x2, _) = on_plot(-FARTHEST, probability), on_plot(FARTHEST, probability)
+        shapes.append(
+            f'<line x1="{x1}" y1="{y}" x2="{x2}" y2="{y}" stroke="{QUIET}" stroke-width="1"/>'
+        )
+        shapes.append(text(x1 - 8, y + 4, f"{probability:g}", anchor="end"))
+    for signed in (-1.5, -1, -0.5, 0, 0.5, 1, 1.5):
+        x, y = on_plot(signed, 0)
+        shapes.append(f'<line x1="{x:.1f}" y1="{y}" x2="{x:.1f}" y2="{y + 5}" stroke="{QUIET}"/>')
+        shapes.append(text(x, y + 20, f"{signed:g}".replace("-", "−")))
+    x, y = on_plot(0, 0)
+    shapes.append(text(x, y + 42, "signed cost of the winning path, y·C"))
+    if with_name:
+        x, y = 16, TOP + PLOT_HEIGHT / 2
+        name = text(x, y, "P(malignant)")
+        shapes.append(f'<g transform="rotate(-90 {x} {y})">{name}</g>')
+    return shapes
+
+
+def probability_marks(signed, probability, malignant):
+    """Draw a circle for each benign sample, a square for each malignant one."""
+    marks = []
+    for f, p, positive in zip(signed, probability, malignant, strict=True):
+        x, y = on_plot(f, p)
+        if positive:
+            marks.append(
+                f'<rect x="{x - 3:.1f}" y="{y - 3:.1f}" width="6" height="6" '
+                f'fill="{FILL["square"]}" stroke="white" stroke-width="0.5"/>'
+            )
+        else:
+            marks.append(
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{FILL["circle"]}" '
+                f'stroke="white" stroke-width="0.5"/>'
+            )
+    return marks
+
+
+def legend(x):
+    words = [
+        f'<circle cx="{x}" cy="38" r="4.5" fill="{FILL["circle"]}"/>',
+        text(x + 10, 42, "benign", anchor="start"),
+        f'<rect x="{x + 66}" y="33.5" width="9" height="9" fill="{FILL["square"]}"/>',
+        text(x + 80, 42, "malignant", anchor="start"),
+    ]
+    return "".join(words)
+
+
+def draw_probabilities():
+    cancer = load_breast_cancer()
+    samples = cancer.data[:, [0, 1, 4]]
+    labels = cancer.target_names[cancer.target]
+    train, test, y_train, y_test = train_test_split(
+        samples, labels, train_size=0.25, stratify=labels, random_state=0
+    )
+    scaler = StandardScaler().fit(train)
+    train, test = scaler.transform(train), scaler.transform(test)
+    panels = []
+    titles = {"paper": "The paper: a curve of one cost", "soft": "Soft: all paths compete"}
+    for number, (method, title) in enumerate(titles.items()):
+        model = POPFClassifier(method).fit(train, y_train)
+        found = model.opf_.conquer(test)
+        signed = np.where(y_train[found.nodes] == "malignant", found.costs, -found.costs)
+        shapes = axes(with_name=number == 0)
+        if method == "paper":
+            grid = np.linspace(-FARTHEST, FARTHEST, 121)
+            curve = zip(*on_plot(grid, platt_probability(grid, (model.A_, model.B_))), strict=True)
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in curve)
+            shapes.append(
+                f'<polyline points="{points}" fill="none" stroke="{INK}" stroke-width="1.5"/>'
+            )
+        probability = model.predict_proba(test)[:, 1]
+        shapes += probability_marks(signed, probability, y_test == "malignant")
+        heading = text(LEFT, 18, title, size=14, anchor="start", weight="bold")
+        shift = number * (PLOT_WIDTH + LEFT)
+        panels.append(f'<g transform="translate({shift},0)">{heading}{"".join(shapes)}</g>')
+    return picture(
+        2 * (PLOT_WIDTH + LEFT) + 24, TOP + PLOT_HEIGHT + 56, [*panels, legend(LEFT + 5)]
+    )
+
+
 if __name__ == "__main__":
-    (FOLDER / "forest.svg").write_text(draw(), encoding="utf-8")
+    (FOLDER / "forest.svg").write_text(draw_forest(), encoding="utf-8")
+    (FOLDER / "probabilities.svg").write_text(draw_probabilities(), encoding="utf-8")
