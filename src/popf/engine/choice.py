@@ -52,7 +52,7 @@ def choose_algorithm(X: FloatArray) -> str:
     if len(sizes) > 1:
         growth = float(np.clip(np.log(work[1] / work[0]) / np.log(sizes[1] / sizes[0]), 0.0, 1.0))
     expected = work[-1] * (n_samples / sizes[-1]) ** growth
-    # Nanoseconds for all samples, measured over 5,000 to 60,000 samples of 8 to 100 features.
+    # Nanoseconds for all samples, measured over 5,000 to 60,000 samples of 8 to 50 features.
     by_tree = n_samples / LANES * expected * (20.0 + 1.7 * n_features)
     by_products = n_samples**2 / 2.0 * (1.8 + 0.037 * n_features)
     return "kd_tree" if by_tree < by_products else "brute"
