@@ -94,13 +94,13 @@ def softmax(z):
     return e / e.sum(axis=1, keepdims=True)
 
 
-def targets(y, w, n_classes):
-    """(N_k + 1)/(N_k + 2) for a sample's class k, the rest spread over the others."""
+def targets(y, w, n_classes, a=0.5):
+    """(N_k + a)/(N_k + 2a) for a sample's class k, the rest spread over the others."""
     counts = np.array([w[y == k].sum() for k in range(n_classes)])
     T = np.empty((len(y), n_classes))
     for i, k in enumerate(y):
-        T[i] = 1.0 / (counts[k] + 2.0) / (n_classes - 1)
-        T[i, k] = (counts[k] + 1.0) / (counts[k] + 2.0)
+        T[i] = a / (counts[k] + 2.0 * a) / (n_classes - 1)
+        T[i, k] = (counts[k] + a) / (counts[k] + 2.0 * a)
     return T
 
 

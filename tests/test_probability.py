@@ -8,23 +8,31 @@ import pytest
 from hypothesis import assume, given
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit, softmax
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_blobs, make_moons
+from sklearn.datasets import load_iris, load_wine, make_blobs, make_moons
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss, pairwise_distances
 from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
+import naive_maps
 import naive_soft
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, POPFClassifier, map_choice, soft_method
+from popf.linear_maps import DiscriminantStretch
 from popf.solvers import PSO, Newton, PlattObjective, Solution, platt_targets
+from popf.solvers.softmax import fit_softmax, softmax_targets
 from strategies import bounded, moderate_floats, problems, size, small_integers
 
 X, Y = make_moons(size(120), noise=0.3, random_state=1)
 NEW = np.random.default_rng(2).uniform(-1.5, 2.5, size=(40, 2))
 X3, Y3 = make_blobs(90, centers=3, cluster_std=3.0, random_state=0)
 NEW3 = np.random.default_rng(3).uniform(-8, 10, size=(40, 2))
+WINE, CULTIVAR = load_wine(return_X_y=True)
 SWARMS = ["pso", "bat", "firefly"]
 
 
@@ -78,13 +86,30 @@ def assert_equals_naive(model, forest, D_queries, queries, tolerance):
     if not clear[chosen]:
         return
     m = naive_soft.scores(forest, D_queries, model.bandwidth_)
-    expected = naive_soft.probabilities(calibrations[chosen], m)
+    weight = naive_weight(forest, losses[chosen])
+    if calibrations[chosen].prior is None:
+        assert_allclose(model.prior_weight_, 1.0 - weight, rtol=0, atol=max(1e-6, 10 * tolerance))
+    prior = naive_soft.smoothed_prior(forest.y, forest.w, forest.n_classes)
+    mixed = naive_soft.probabilities(calibrations[chosen], m) ** weight * prior ** (1.0 - weight)
+    expected = mixed / mixed.sum(axis=1, keepdims=True)
     assert_allclose(model.predict_proba(queries), expected, rtol=0, atol=tolerance)
     if forest.n_classes == 2:
         decision = -(model.A_ * (m[:, 0] - m[:, 1]) + model.B_)
     else:
         decision = -model.slope_ * m + model.biases_
     assert_allclose(model.decision_function(queries), decision, rtol=1e-9, atol=1e-9)
+
+
+def naive_weight(forest, loss):
+    """Odds of the scores against the prior alone: likelihood ratio over the number of samples."""
+    rows = naive_soft.scored(forest)
+    y, w = forest.y[rows], forest.w[rows]
+    prior = naive_soft.smoothed_prior(forest.y, forest.w, forest.n_classes)
+    gain = -(w * np.log(prior[y])).sum() - w.sum() * loss
+    sizes = [w[y == k].sum() for k in np.unique(y)]
+    number = max(len(sizes) * len(sizes) / sum(1.0 / size for size in sizes), 1.0)
+    odds = np.exp(gain) / number
+    return odds / (1.0 + odds)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -575,6 +600,317 @@ def test_not_fitted():
         soft().predict_proba(NEW)
 
 
+# A linear map ------------------------------------------------------------------------------------
+
+MAPS = ["weights", "whitening", "discriminant"]
+CORRELATED = WINE[:, [0, 5, 6, 9]] * [1.0, 10.0, 0.1, 100.0]  # units that have nothing in common
+
+
+def mapped(linear_map="auto", **parameters):
+    return POPFClassifier(linear_map=linear_map, random_state=0, **parameters)
+
+
+@pytest.mark.parametrize("linear_map", MAPS)
+def test_a_map_is_fitted_on_all_samples_and_its_probabilities_on_held_out_ones(linear_map):
+    model = mapped(linear_map).fit(CORRELATED[::2], CULTIVAR[::2])
+    new = naive_maps.MAPS[linear_map](CORRELATED[::2], CULTIVAR[::2], CORRELATED[1::2])
+    assert_allclose(model.linear_map_.transform(CORRELATED[1::2]), new, rtol=1e-6, atol=1e-6)
+    training = model.linear_map_.transform(CORRELATED[::2])
+    forest = naive_soft.grow(distances(training, training), CULTIVAR[::2])
+    m = naive_soft.scores(forest, distances(new, training), model.bandwidth_)
+    expected = softmax(-model.slope_ * m + model.biases_, axis=1)
+    assert_allclose(model.predict_proba(CORRELATED[1::2]), expected, rtol=0, atol=2e-6)
+    assert model.linear_map_losses_ == {linear_map: model.left_out_losses_.min()}
+    assert_array_equal(
+        model.opf_.predict(new), OPFClassifier().fit(training, CULTIVAR[::2]).predict(new)
+    )
+
+
+@pytest.mark.parametrize("linear_map", [None, *MAPS])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_held_out_scores_are_the_naive_ones(linear_map, weighted):
+    samples, y = CORRELATED[::3], CULTIVAR[::3]
+    w = np.random.default_rng(0).integers(1, 4, len(y)) if weighted else np.ones(len(y), dtype=int)
+    problem = map_choice.Problem(samples, y, w.astype(float), OPFClassifier, True, 1, 2**20)
+    transformer = None if linear_map is None else map_choice.MAPS[linear_map]()
+    found, taus = map_choice.held_out(transformer, problem, None, 0)
+    folds = map_choice.deal(problem, 0)
+    assert set(folds) == set(range(5))
+    row = 0
+    for fold in range(5):
+        rest, out = folds != fold, folds == fold
+        training, new = samples[rest], samples[out]
+        if linear_map is not None:
+            training, new = (
+                naive_maps.MAPS[linear_map](samples[rest], y[rest], part, w[rest])
+                for part in (training, new)
+            )
+        forest = naive_soft.grow(distances(training, training), y[rest], w[rest])
+        for j in (0, 7, 14):
+            expected = naive_soft.scores(forest, distances(new, training), taus[j])
+            assert_allclose(
+                found.scores[row : row + len(new), :, j], expected, rtol=1e-6, atol=1e-6
+            )
+        assert_array_equal(found.codes[row : row + len(new)], y[out])
+        assert_array_equal(found.weights[row : row + len(new)], w[out])
+        row += len(new)
+    assert row == len(y)
+
+
+def test_auto_takes_the_map_of_the_least_held_out_loss():
+    model = mapped().fit(CORRELATED, CULTIVAR)
+    assert list(model.linear_map_losses_) == ["none", *MAPS]
+    best = min(model.linear_map_losses_, key=model.linear_map_losses_.get)
+    assert best != "none"  # with such units no map is no choice
+    assert type(model.linear_map_) is map_choice.MAPS[best]
+    same = mapped(best).fit(CORRELATED, CULTIVAR)
+    assert_array_equal(model.predict_proba(CORRELATED), same.predict_proba(CORRELATED))
+    assert_allclose(same.linear_map_losses_[best], model.linear_map_losses_[best], rtol=1e-12)
+
+
+def test_auto_leaves_round_classes_alone():
+    model = mapped().fit(X, Y)
+    losses = model.linear_map_losses_
+    assert min(losses, key=losses.get) == "none"
+    assert model.linear_map_ is None
+    assert_array_equal(model.predict_proba(NEW), soft().fit(X, Y).predict_proba(NEW))
+
+
+def test_a_map_pays_where_most_features_tell_nothing():
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(500, 30))
+    y = (samples[:, 0] + samples[:, 1] + 0.5 * rng.normal(size=500) > 0).astype(int)
+    train, new = slice(0, 150), slice(150, 500)
+    plain, auto = (
+        log_loss(y[new], model.fit(samples[train], y[train]).predict_proba(samples[new]))
+        for model in (soft(), mapped())
+    )
+    assert auto < plain - 0.1
+
+
+def test_many_samples_are_judged_by_a_part_of_them(monkeypatch):
+    seen = []
+    real = map_choice.held_out
+
+    def watched(transformer, problem, *more):
+        seen.append((type(transformer).__name__, len(problem.codes)))
+        return real(transformer, problem, *more)
+
+    monkeypatch.setattr(map_choice, "held_out", watched)
+    monkeypatch.setattr(map_choice, "N_TO_CHOOSE", 90)
+    model = mapped(n_left_out=60).fit(CORRELATED, CULTIVAR)
+    assert [n for _, n in seen[:4]] == [90] * 4
+    assert seen[4:] == [(type(model.linear_map_).__name__, len(CULTIVAR))]
+    P = model.predict_proba(CORRELATED)
+    assert_array_equal(mapped(n_left_out=60).fit(CORRELATED, CULTIVAR).predict_proba(CORRELATED), P)
+    assert log_loss(CULTIVAR, P) < 0.3
+
+
+@pytest.mark.parametrize("linear_map", ["auto", *MAPS])
+def test_what_must_not_matter_to_a_map(linear_map):
+    samples, y = CORRELATED, CULTIVAR
+    P = mapped(linear_map).fit(samples, y).predict_proba(samples)
+    order = np.random.default_rng(0).permutation(len(y))
+    shuffled = mapped(linear_map).fit(samples[order], y[order])
+    assert_allclose(shuffled.predict_proba(samples), P, rtol=0, atol=3e-6)
+    named = mapped(linear_map).fit(samples, np.array(["ant", "bee", "cat"])[y])
+    assert_array_equal(named.predict_proba(samples), P)
+    for factor in (1e-150, 1e150):
+        scaled = mapped(linear_map).fit(samples * factor, y)
+        assert_allclose(scaled.predict_proba(samples * factor), P, rtol=0, atol=3e-6)
+    zero = np.concatenate([np.ones(len(y)), np.zeros(3)])
+    more, labels = np.concatenate([samples, samples[:3] + 1.0]), np.concatenate([y, [2, 2, 2]])
+    absent = mapped(linear_map).fit(more, labels, sample_weight=zero)
+    assert_array_equal(absent.predict_proba(samples), P)
+    assert len(absent.opf_.sample_indices_) == len(y)
+
+
+@pytest.mark.parametrize("linear_map", ["auto", *MAPS])
+def test_tiny_classes_and_duplicates_under_a_map(linear_map):
+    alone = np.where(np.arange(len(Y)) == 7, 2, Y)
+    pair = np.where(np.isin(np.arange(len(Y)), [7, 30]), 2, Y)
+    for samples, y in (
+        (X, alone),
+        (X, pair),
+        (X[:2], [0, 1]),
+        (X[:3], [0, 1, 2]),
+        (X[:5], [0, 0, 1, 1, 1]),
+        (np.ones((8, 2)), [0, 1] * 4),
+        (DUPLICATES, DUPLICATE_LABELS),
+    ):
+        P = mapped(linear_map).fit(samples, y).predict_proba(samples)
+        assert ((P > 0.0) & (P < 1.0)).all()
+        assert_allclose(P.sum(axis=1), 1.0)
+    assert_allclose(P[[0, -1], 1], [0.25, 0.875], atol=0.08)
+
+
+@pytest.mark.parametrize("linear_map", ["auto", *MAPS])
+def test_weights_under_a_map(linear_map):
+    w = np.random.default_rng(0).uniform(0.5, 3.0, len(Y3))
+    P = mapped(linear_map).fit(X3, Y3, sample_weight=w).predict_proba(X3)
+    assert log_loss(Y3, P) < 0.9 * np.log(3)
+    plain = mapped(linear_map).fit(X3, Y3)
+    assert (plain.predict_proba(X3) != P).any()
+    ones = mapped(linear_map).fit(X3, Y3, sample_weight=np.ones(len(Y3)))
+    assert_array_equal(ones.predict_proba(X3), plain.predict_proba(X3))
+
+
+def test_a_transformer_of_the_users_own():
+    model = mapped(PCA(2, random_state=0)).fit(CORRELATED, CULTIVAR)
+    assert model.linear_map_.n_components_ == 2
+    assert model.opf_.n_features_in_ == 2
+    assert model.n_features_in_ == 4
+    assert list(model.linear_map_losses_) == ["PCA"]
+    assert not hasattr(model.linear_map, "components_")  # the parameter itself is left alone
+    pipeline = make_pipeline(StandardScaler(), DiscriminantStretch())
+    named = mapped("discriminant").fit(CORRELATED, CULTIVAR)
+    same = mapped(pipeline).fit(CORRELATED, CULTIVAR)
+    P = named.predict_proba(CORRELATED)
+    assert_allclose(same.predict_proba(CORRELATED), P, rtol=0, atol=3e-6)
+    assert clone(mapped(DiscriminantStretch(strength=3.0))).linear_map.strength == 3.0
+    search = GridSearchCV(
+        mapped(DiscriminantStretch()), {"linear_map__strength": [0.0, 4.0]}, scoring="neg_log_loss"
+    )
+    assert np.isfinite(search.fit(CORRELATED, CULTIVAR).best_score_)
+    w = np.linspace(1.0, 2.0, len(CULTIVAR))
+    refused(
+        lambda: mapped(PCA()).fit(CORRELATED, CULTIVAR, sample_weight=w), "PCA()", "sample_weight"
+    )
+
+
+@pytest.mark.parametrize("linear_map", ["auto", "weights"])
+def test_pickles_names_and_paths_with_a_map(linear_map):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(CORRELATED, columns=["alcohol", "phenols", "flavanoids", "colour"])
+    model = mapped(linear_map).fit(frame, CULTIVAR)
+    assert_array_equal(model.feature_names_in_, frame.columns)
+    P = model.predict_proba(frame)
+    for other in [pickle.loads(pickle.dumps(model)), clone(model).fit(frame, CULTIVAR)]:
+        assert_array_equal(other.predict_proba(frame), P)
+    with config_context(transform_output="pandas"):
+        again = mapped(linear_map).fit(frame, CULTIVAR)
+        assert_array_equal(again.predict_proba(frame), P)
+    (path,) = model.opf_.explain(model.linear_map_.transform(CORRELATED[:1]))
+    assert path.label == CULTIVAR[0]
+    model.set_params(linear_map=None).fit(frame, CULTIVAR)
+    assert model.linear_map_ is None
+    assert not hasattr(model, "linear_map_losses_")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"linear_map": "rotation"}, ["linear_map", "'rotation'", "'whitening'"]),
+        ({"linear_map": 3}, ["linear_map", "3"]),
+        ({"linear_map": PCA}, ["linear_map", "PCA"]),
+        ({"linear_map": "auto", "metric": "precomputed"}, ["linear_map", "precomputed"]),
+        ({"linear_map": "auto", "method": "paper"}, ["linear_map", "paper", "pipeline"]),
+    ],
+)
+def test_maps_that_cannot_be_had(parameters, said):
+    kind = (ValueError, TypeError)
+    refused(lambda: POPFClassifier(**parameters).fit(WIDE, Y), *said, kind=kind)
+    refused(lambda: mapped().fit(X, ["ham"] * len(X)), "one class", "'ham'")
+
+
+def test_a_map_that_gives_nonsense_is_named():
+    nonsense = FunctionTransformer(lambda samples: samples * np.nan)
+    refused(lambda: mapped(nonsense).fit(X, Y), "linear_map", "NaN")
+
+
+# How far the prior is better ---------------------------------------------------------------------
+
+
+def believed(monkeypatch, model, *data):
+    """The same model without any draw to the prior."""
+    with monkeypatch.context() as patched:
+        patched.setattr(soft_method, "weight_of_evidence", lambda *_: 1.0)
+        return clone(model).fit(*data)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("linear_map", [None, "auto"])
+def test_labels_at_random_are_hardly_worse_than_the_prior(n_classes, linear_map, monkeypatch):
+    losses, weights = [], []
+    truth = np.arange(300) % n_classes
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        samples, y = rng.normal(size=(100, 4)), np.arange(100) % n_classes
+        new = rng.normal(size=(300, 4))
+        model = mapped(linear_map).fit(samples, y)
+        other = believed(monkeypatch, model, samples, y)
+        losses.append([log_loss(truth, one.predict_proba(new)) for one in (model, other)])
+        weights.append(model.prior_weight_)
+    drawn, undrawn = np.mean(losses, axis=0) - np.log(n_classes)
+    assert drawn < 0.006
+    assert drawn < undrawn / 2.0
+    assert np.median(weights) > 0.9
+
+
+def test_weak_evidence_draws_to_the_prior_and_keeps_the_order(monkeypatch):
+    rng = np.random.default_rng(1)
+    samples = rng.normal(size=(60, 2))
+    y = (samples[:, 0] + 3.0 * rng.normal(size=60) > 0).astype(int)
+    model = soft().fit(samples, y)
+    raw = believed(monkeypatch, model, samples, y)
+    assert 0.05 < model.prior_weight_ < 1.0
+    prior = np.log((y.sum() + 1) / (61 - y.sum()))
+    drawn, undrawn = model.decision_function(NEW) - prior, raw.decision_function(NEW) - prior
+    assert_allclose(drawn, (1.0 - model.prior_weight_) * undrawn, rtol=1e-5, atol=1e-5)
+
+
+def test_strong_evidence_leaves_platts_answer_alone():
+    assert soft().fit(X, Y).prior_weight_ < 1e-6
+    assert soft().fit(X3, Y3).prior_weight_ < 1e-2
+
+
+def test_evidence_counts_repetition_but_not_units_of_the_weights():
+    w = np.random.default_rng(0).integers(1, 4, 40)
+    one = soft().fit(X[:40], Y[:40], sample_weight=w).prior_weight_
+    many = soft().fit(np.repeat(X[:40], w, axis=0), np.repeat(Y[:40], w)).prior_weight_
+    assert_allclose(one, many, rtol=1e-3)
+    shares = soft().fit(X, Y, sample_weight=np.full(len(Y), 1.0 / len(Y)))
+    assert shares.prior_weight_ < 0.01
+
+
+# The solver of three classes and more ------------------------------------------------------------
+
+
+def test_the_history_of_the_solver_for_three_classes():
+    model = soft().fit(X3, Y3)
+    solution = model.solution_
+    assert isinstance(solution, Solution)
+    assert solution.converged
+    assert solution.message
+    assert solution.n_iterations == len(solution.history) - 1 > 1
+    assert solution.n_evaluations > solution.n_iterations
+    assert (np.diff(solution.history) <= 0.0).all()
+    assert solution.value == solution.history[-1]
+    assert solution.path.shape == (len(solution.history), 4)
+    assert_allclose(solution.theta[1:], model.biases_, atol=1e-3)  # but for the prior's part
+    assert_allclose(solution.path[:, 1:].sum(axis=1), 0.0, atol=1e-12)
+
+
+def test_a_solver_of_three_classes_that_stops_early_warns():
+    with pytest.warns(ConvergenceWarning, match="still moving after 1 iterations"):
+        model = soft(solver=Newton(max_iterations=1)).fit(X3, Y3)
+    assert not model.solution_.converged
+    assert model.solution_.n_iterations == 1
+    assert np.isfinite(model.predict_proba(NEW3)).all()
+
+
+def test_fit_softmax_stops_where_the_gradient_vanishes():
+    rng = np.random.default_rng(0)
+    scores, codes = rng.normal(size=(50, 3)), np.arange(50) % 3
+    targets = softmax_targets(codes, np.bincount(codes).astype(float))
+    solution = fit_softmax(scores, targets, np.ones(50))
+    P = softmax(solution.theta[0] * scores + solution.theta[1:], axis=1)
+    assert_allclose(((P - targets) * scores).sum(), 0.0, atol=1e-6)
+    assert_allclose((P - targets).sum(axis=0), 0.0, atol=1e-6)
+    assert_allclose(solution.value, -(targets * np.log(P)).sum(), rtol=1e-12)
+    assert_allclose(solution.history[0], 50 * np.log(3), rtol=1e-12)
+
+
 # What users get wrong ----------------------------------------------------------------------------
 
 WRONG = {
@@ -642,6 +978,10 @@ def expected_failures(estimator):
         return {
             "check_sample_weight_equivalence_on_dense_data": "other rows are drawn to be left out"
         }
+    if estimator.linear_map is not None:
+        return {
+            "check_sample_weight_equivalence_on_dense_data": "a sample is in one fold, its copies in several"
+        }
     return {}
 
 
@@ -652,6 +992,8 @@ def expected_failures(estimator):
         POPFClassifier(calibration="multinomial"),
         POPFClassifier(metric="manhattan", n_jobs=2),
         POPFClassifier(metric="precomputed"),
+        POPFClassifier(linear_map="auto", random_state=0),
+        POPFClassifier(linear_map="discriminant"),
         POPFClassifier("paper"),
     ],
     expected_failed_checks=expected_failures,

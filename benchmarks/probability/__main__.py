@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from ..__main__ import positive
 from ..results import FOLDER
 from ..tables import as_text
-from .contestants import MAKERS, PRIOR, SOFT, SVM
+from .contestants import MAKERS, MAPPED, PRIOR, SOFT, SVM
 from .datasets import PUBLIC, QUICK, Dataset, datasets
 from .journal import Journal
 from .measure import measure
@@ -133,7 +133,7 @@ def one_line(run: dict[str, Any]) -> str:
     """Say what came out of a run."""
     shown = [
         f"{name} {run['scores'][name]['log loss']:.3f}"
-        for name in (SOFT, SVM, PRIOR)
+        for name in (SOFT, MAPPED, SVM, PRIOR)
         if name in run["scores"]
     ]
     failed = [f"{name} FAILED ({text})" for name, text in run["failed"].items()]

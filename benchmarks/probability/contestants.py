@@ -23,7 +23,9 @@ from sklearn.svm import SVC
 
 from popf import POPFClassifier
 
-SOFT, SVM, PRIOR = "soft", "SVC + Platt", "class prior"
+SOFT, MAPPED, SVM, PRIOR = "popf soft", "popf soft + map", "SVC + Platt", "class prior"
+MULTINOMIAL, PAPER = "popf soft, multinomial", "popf paper"
+PLATT, PLATT_MAPPED = "popf soft, a = 1", "popf soft + map, a = 1"
 N_FOLDS = 3
 GAUSSIAN_PROCESS_LIMIT = 250
 
@@ -96,8 +98,14 @@ def _gaussian_process(task: Task) -> Any:
 # A further method of popf is one more line here; what it is compared with stays the same.
 MAKERS: dict[str, Callable[[Task], Any]] = {
     SOFT: lambda task: POPFClassifier(random_state=task.seed, n_jobs=1),
-    "soft, multinomial": _multinomial,
-    "paper": _paper,
+    MAPPED: lambda task: POPFClassifier(linear_map="auto", random_state=task.seed, n_jobs=1),
+    # The targets of Platt, beside those of Jeffreys.
+    PLATT: lambda task: POPFClassifier(smoothing=1.0, random_state=task.seed, n_jobs=1),
+    PLATT_MAPPED: lambda task: POPFClassifier(
+        linear_map="auto", smoothing=1.0, random_state=task.seed, n_jobs=1
+    ),
+    MULTINOMIAL: _multinomial,
+    PAPER: _paper,
     SVM: _svc,
     "random forest": lambda task: RandomForestClassifier(300, random_state=task.seed),
     # As it comes: with smaller leaves it can split sets of less than 40 too, and scores worse for it.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..tables import Table
+from .contestants import MAPPED, SOFT
 from .measure import METRICS
+
+OURS = (SOFT, MAPPED)
 
 
 def tables(summary: dict[str, Any]) -> list[Table]:
@@ -25,19 +28,19 @@ def overall_table(kind: str, part: dict[str, Any]) -> Table:
     """Tabulate the means over datasets, best log loss first, with ranks and tests."""
     header = (
         *("", *METRICS, "rank by log loss", "by ECE"),
-        *("soft wins : loses", "p", "datasets", "fit", "warnings"),
+        *(text for ours in OURS for text in (f"{ours} wins : loses", "p")),
+        *("datasets", "fit", "warnings"),
     )
     rows = []
     by_loss = sorted(part["overall"].items(), key=lambda item: item[1]["log loss"])
     for name, means in by_loss:
-        test = part["against"]["log loss"].get(name)
+        tests = [part["against"][ours]["log loss"].get(name) for ours in OURS]
         rows.append(
             (
                 name,
                 *(f"{means[metric]:.4f}" for metric in METRICS),
                 *(optional(part["ranks"][of].get(name), ".2f") for of in ("log loss", "ECE")),
-                f"{test['wins']} : {test['losses']}" if test else "",
-                optional(test["p"], ".2g") if test else "",
+                *(text for test in tests for text in tested(test)),
                 str(means["datasets"]),
                 f"{1e3 * means['fit']:.0f} ms",
                 f"{means['warnings']:.1f}",
@@ -52,6 +55,13 @@ def overall_table(kind: str, part: dict[str, Any]) -> Table:
     return Table("probability", title, "", header, rows)
 
 
+def tested(test: dict[str, Any] | None) -> tuple[str, str]:
+    """Say how often ours wins and loses, and how likely that is by chance."""
+    if test is None:
+        return "", ""
+    return f"{test['wins']} : {test['losses']}", optional(test["p"], ".2g")
+
+
 def dataset_table(kind: str, part: dict[str, Any]) -> Table:
     """Tabulate the mean log loss of everyone on every dataset."""
     names = list(part["overall"])
@@ -63,7 +73,7 @@ def dataset_table(kind: str, part: dict[str, Any]) -> Table:
 
 
 def criteria_table(kind: str, part: dict[str, Any]) -> Table:
-    """Tabulate what is asked of soft."""
+    """Tabulate what is asked of ours."""
     rows = [
         (
             entry["criterion"],
@@ -74,7 +84,7 @@ def criteria_table(kind: str, part: dict[str, Any]) -> Table:
         )
         for entry in part["criteria"]
     ]
-    header = ("criterion", "soft", "limit", "", "datasets above it")
+    header = ("criterion", "value", "limit", "", "datasets above it")
     return Table("probability", f"Criteria, {kind}", "", header, rows)
 
 

@@ -18,6 +18,8 @@ IntArray = NDArray[np.int64]
 WIDEST, N_CHAINS, N_HALVINGS = 8.0, 2, 9
 # From how many of the left-out samples the median winning cost is taken at most.
 N_FOR_UNIT = 1000
+# How many pairs of samples are looked at to choose a bandwidth, and by how many left-out samples.
+PAIRS_FOR_BANDWIDTH, FEWEST_FOR_BANDWIDTH, MOST_FOR_BANDWIDTH = 20_000_000, 400, 2000
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,22 @@ class Scaling:
     biases : ndarray of shape (n_classes,)
         What is added to each.
     solution : Solution or None
-        How the solver got there, for two classes.
+        How the solver got there, None for the prior.
     """
 
     slope: float
     biases: FloatArray
     solution: Solution | None = None
+
+    @property
+    def gain(self) -> float:
+        """How much exponents change with scores, at most; 0 if they do not."""
+        return self.slope
+
+    def drawn_to(self, other: "Scaling", weight: float) -> "Scaling":
+        """Mix exponents: `weight` of these, the rest of another scaling, which has slope 0."""
+        biases = weight * self.biases + (1.0 - weight) * other.biases
+        return Scaling(weight * self.slope, biases, self.solution)
 
     def logits(self, scores: FloatArray) -> FloatArray:
         """Give exponents whose softmax are the probabilities; a low score is a high one."""
@@ -58,6 +70,19 @@ def bandwidth_grid(unit: float) -> FloatArray:
     tops = WIDEST / 2.0 ** (np.arange(N_CHAINS) / N_CHAINS)
     halvings: FloatArray = np.ldexp(tops[:, None] * unit, -np.arange(N_HALVINGS))
     return halvings
+
+
+def n_for_bandwidth(n_samples: int) -> int:
+    """From how many left-out samples the bandwidth is chosen at most.
+
+    Examples
+    --------
+    >>> from popf.bandwidth import n_for_bandwidth
+    >>> [n_for_bandwidth(n) for n in (1_000, 50_000, 1_000_000)]
+    [2000, 400, 400]
+    """
+    wanted = PAIRS_FOR_BANDWIDTH // n_samples
+    return min(MOST_FOR_BANDWIDTH, max(FEWEST_FOR_BANDWIDTH, wanted))
 
 
 def rows_to_leave_out(
@@ -118,6 +143,7 @@ def fit_scaling(
     solver: Solver | None = None,
     box: Any = None,
     random_state: int | np.random.RandomState | None = None,
+    smoothing: float = 1.0,
 ) -> Scaling:
     """Fit slope and biases to left-out scores: for two classes exactly Platt's.
 
@@ -131,9 +157,11 @@ def fit_scaling(
     masses : ndarray of shape (n_classes,)
         The weight of each class, for the prior.
     solver : Solver, optional
-        For two classes; Newton's method by default.
+        Newton's method by default, and always for more than two classes.
     box, random_state
         For the solver.
+    smoothing : float
+        Of the targets; see `popf.solvers.platt_targets`.
 
     Returns
     -------
@@ -148,7 +176,7 @@ def fit_scaling(
     if len(masses) == 2:
         margin = scores[:, 0] - scores[:, 1]
         unit = float(np.sqrt(np.average(margin**2, weights=weights)))
-        objective = PlattObjective(margin / unit, platt_targets(codes, weights), weights)
+        objective = PlattObjective(margin / unit, platt_targets(codes, weights, smoothing), weights)
         solution = (solver or Newton()).minimize(objective, box, random_state)
         slope, bias = solution.theta
         if slope > 0.0:
@@ -156,8 +184,49 @@ def fit_scaling(
         # P = 1 / (1 + exp(A s + B)) as a softmax: half of the exponent goes to each class.
         biases = np.array([bias / 2.0, -bias / 2.0])
         return Scaling(float(-slope / unit), biases, solution)
-    slope, biases = fit_softmax(-offsets / spread, softmax_targets(codes, own), weights)
-    return Scaling(slope / spread, biases) if slope > 0.0 else prior(masses)
+    limit = solver.max_iterations if isinstance(solver, Newton) else Newton.max_iterations
+    solution = fit_softmax(
+        -offsets / spread, softmax_targets(codes, own, smoothing), weights, limit
+    )
+    slope, biases = float(solution.theta[0]), solution.theta[1:]
+    return Scaling(slope / spread, biases, solution) if slope > 0.0 else prior(masses)
+
+
+def weight_of_evidence(
+    loss: float, codes: IntArray, weights: FloatArray, masses: FloatArray
+) -> float:
+    r"""Give the probability that the scores say more than the class prior does, between 0 and 1.
+
+    Slope and bandwidth are fitted to the left-out scores, so that they gain a little even where labels
+    have nothing to do with the features. By Schwarz's approximation of the evidence, two parameters that
+    raise the log likelihood by g are as probable as the prior alone if :math:`g = \log N`, and the odds
+    are :math:`e^g / N`. For N stands the number of classes times the harmonic mean of their sizes:
+    the number of samples where classes are equal, less where one of them is rare.
+
+    Parameters
+    ----------
+    loss : float
+        The mean left-out log loss.
+    codes, weights : ndarray of shape (n_rows,)
+        Of the samples left out. Weights count as repetition, but the mean sample as no less than one.
+    masses : ndarray of shape (n_classes,)
+        The weight of each class, for the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.bandwidth import weight_of_evidence
+    >>> codes, masses = np.arange(100) % 2, np.array([50.0, 50.0])
+    >>> [round(weight_of_evidence(loss, codes, np.ones(100), masses), 3) for loss in (0.69, 0.65, 0.6)]
+    [0.014, 0.428, 0.991]
+    """
+    own = np.bincount(codes, weights=weights).astype(np.float64)
+    own = own[own > 0.0] * max(1.0, len(codes) / weights.sum()) if len(codes) else own
+    if len(own) < 2:
+        return 0.0
+    gain = float(np.average(-prior(masses).biases[codes], weights=weights)) - loss
+    equal = len(own) ** 2 / float((1.0 / own).sum())
+    return float(expit(own.sum() * gain - np.log(max(equal, 1.0))))
 
 
 def log_loss(scaling: Scaling, scores: FloatArray, codes: IntArray, weights: FloatArray) -> float:

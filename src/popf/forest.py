@@ -12,6 +12,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from popf.devices import device_for, kernels_for, like, to_host
 from popf.inspection import Conquest, OptimumPathForest, Path, SpanningTree
 from popf.labels import check_labels, encode
 from popf.parameters import (
@@ -67,6 +68,10 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         How many threads to use, as in joblib: None is 1, -1 is all cores.
     working_memory : float, default=None
         How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+    device : {None, "cpu", "cuda"}, default=None
+        Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is: to a
+        GPU for arrays of CuPy or PyTorch that lie there. The forest is the same, to the bit. (``"host"``
+        runs the GPU's algorithm on the processor, for tests.)
 
     Attributes
     ----------
@@ -86,8 +91,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (weight, lower index, higher index).
     forest_ : OptimumPathForest
         The forest, to look at: ``forest_.to_pandas()``, ``forest_.to_networkx()``.
-    algorithm_ : str
-        The algorithm that was used.
+    algorithm_, device_ : str
+        The algorithm that was used, and where.
     sample_indices_ : ndarray of shape (n_samples,)
         The rows of X that were used, those of positive weight. All indices above count these.
     n_features_in_ : int
@@ -136,12 +141,14 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         algorithm: str = "auto",
         n_jobs: int | None = None,
         working_memory: float | None = None,
+        device: str | None = None,
     ) -> None:
         self.metric = metric
         self.metric_params = metric_params
         self.algorithm = algorithm
         self.n_jobs = n_jobs
         self.working_memory = working_memory
+        self.device = device
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Self":
         """Grow the forest.
@@ -167,10 +174,12 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         metric = choose_metric(self.metric, self.metric_params)
         check_algorithm(self.algorithm, metric)
+        self.device_ = device_for(self.device, X, metric, self.algorithm)
+        kernels = kernels_for(self.device_)
         n_threads, n_bytes = n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
         self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         samples, labels = validate_data(
-            self, X, y, dtype=np.float64, order="C", ensure_min_samples=2
+            self, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
         )
         labels = column_or_1d(labels, warn=True)
         check_labels(labels)
@@ -197,10 +206,10 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._conquest: EuclideanConquest | None = None
         self._samples: FloatArray | None = None
         if metric.euclidean:
-            self.algorithm_ = self._choose_algorithm(samples)
+            self.algorithm_ = self._choose_algorithm(samples) if kernels is None else "brute"
             block = block_size(samples.shape[1], n_bytes // n_threads)
             trained, self._conquest = train_euclidean(
-                samples, codes, self.algorithm_, n_threads, block
+                samples, codes, self.algorithm_, n_threads, block, kernels
             )
             exponent = self._conquest.exponent
         else:
@@ -223,7 +232,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
         """
         nodes = self.conquer(X).nodes
-        labels: NDArray[Any] = self.classes_[self._codes[nodes]]
+        labels: NDArray[Any] = like(self.classes_[self._codes[to_host(nodes)]], X)
         return labels
 
     def conquer(self, X: ArrayLike) -> Conquest:
@@ -246,7 +255,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array([0.75, 1.  ])
         """
         found = self._conquered(X)
-        return Conquest(found.nodes, found.costs)
+        return Conquest(like(found.nodes, X), like(found.costs, X))
 
     def path_costs_by_class(self, X: ArrayLike) -> FloatArray:
         """Find the cheapest path that each class offers to each sample.
@@ -273,7 +282,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         new = self._check_new(X)
         if self._conquest is not None:
             costs, exponent = self._conquest.costs_by_class(new, n_threads_of(self.n_jobs))
-            return self._metric.transform(costs, exponent)
+            by_class: FloatArray = like(self._metric.transform(costs, exponent), X)
+            return by_class
         return conquest_scan.costs_by_class(
             self._metric.blocks(new, self._samples),
             len(new),
@@ -376,7 +386,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         new: FloatArray
         try:
-            new = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+            new = validate_data(self, to_host(X), dtype=np.float64, order="C", reset=False)
         except ValueError as error:
             if self._metric.precomputed and "is expecting" in str(error):
                 hint = "With metric='precomputed' X has a column for every training sample."

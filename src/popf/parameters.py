@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from popf.metric_choice import Metric
+    from popf.solvers import Solver
 
 ALGORITHMS = ("auto", "kd_tree", "brute", "prim")
+SOLVERS = ("newton", "nelder-mead", "pso", "bat", "firefly")
 
 
 def check_algorithm(algorithm: str, metric: "Metric") -> None:
@@ -62,6 +64,31 @@ def n_bytes_of(working_memory: Any) -> int:
             f"working_memory must be a positive number of MiB, not {working_memory!r}."
         )
     return int(float(working_memory) * 2**20)
+
+
+def solver_of(solver: Any) -> "Solver":
+    """Say which solver a name means; an object of `popf.solvers` means itself.
+
+    Examples
+    --------
+    >>> from popf.parameters import solver_of
+    >>> solver_of("pso")
+    PSO()
+    """
+    from popf import solvers
+
+    if isinstance(solver, str):
+        makers = (solvers.Newton, solvers.NelderMead, solvers.PSO, solvers.Bat, solvers.Firefly)
+        named = dict(zip(SOLVERS, makers, strict=True))
+        if solver not in named:
+            raise ValueError(f"solver must be one of {SOLVERS} or a solver, not {solver!r}.")
+        made: Solver = named[solver]()
+        return made
+    if not isinstance(solver, solvers.Solver):
+        raise TypeError(
+            f"solver must be one of {SOLVERS} or an object of popf.solvers, not {solver!r}."
+        )
+    return solver
 
 
 def kept_samples(X: NDArray[np.float64], sample_weight: ArrayLike | None) -> NDArray[np.int64]:

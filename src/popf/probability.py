@@ -1,6 +1,5 @@
 """The probabilistic Optimum-Path Forest classifier."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -8,27 +7,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from popf.devices import device_for, like, to_host
 from popf.forest import OPFClassifier
-from popf.parameters import n_bytes_of, n_threads_of, set_precomputed_tags
+from popf.labels import check_labels, encode
+from popf.parameters import kept_samples, n_bytes_of, n_threads_of, set_precomputed_tags
+from popf.probability_checks import check_classes, check_parameters, warn_of
 
 if TYPE_CHECKING:
     from typing import Self
 
     from sklearn.utils import Tags
 
+    from popf.soft_competition import LeftOut
     from popf.solvers import Solution, Solver
 
-FloatArray = NDArray[np.float64]
+    HeldOut = tuple[LeftOut, NDArray[np.float64]]
 
-METHODS = ("soft", "paper")
-CALIBRATIONS = ("softmax", "multinomial")
-SOLVERS = ("newton", "nelder-mead", "pso", "bat", "firefly")
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
 FITTED = (
     *("A_", "B_", "slope_", "biases_"),
     *("bandwidth_", "bandwidths_", "left_out_losses_", "solution_"),
+    *("linear_map_", "linear_map_losses_", "prior_weight_"),
 )
 BOX = ((-10.0, 10.0), (-10.0, 10.0))
 
@@ -60,13 +63,24 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     calibration : {"softmax", "multinomial"}, default="softmax"
         For three classes and more in the soft method: one slope for all, or a multinomial logistic
         regression on all scores. For two classes both are Platt's.
-    n_left_out : int or None, default=10000
-        From how many training samples, drawn by class, bandwidth and scaling are fitted at most.
+    n_left_out : int or None, default=5000
+        From how many training samples, drawn by class, slope and biases are fitted at most; for the
+        bandwidth fewer do. None takes all.
+    tolerance : float, default=1e-6
+        How wrong a probability of the soft method may be, for the sake of speed. 0 computes every
+        distance directly and leaves nothing out.
+    smoothing : float or None, default=None
+        a in the targets (N + a) / (N + 2a) that stand for 1. None takes Platt's 1 for the paper's method, and
+        Jeffreys' 1/2 for the soft one, which is less cautious where classes are well apart.
+    linear_map : None, "auto", "weights", "whitening", "discriminant" or a transformer, default=None
+        What maps the features first, so that distances fit the classes: a map of `popf.linear_maps`, or a
+        transformer. "auto" tries none and the three by cross-validated log loss. Soft method only;
+        bandwidth and scaling are then fitted to samples that the map has not seen.
     box : pair of pairs, default=((-10, 10), (-10, 10))
         Where A and B are looked for, in the paper's method and by solvers that need a box.
     random_state : int, RandomState or None, default=None
-        Seeds the swarms and the draw of left-out samples.
-    metric, metric_params, algorithm, n_jobs, working_memory
+        Seeds the swarms, the draw of left-out samples, and the folds in which maps are tried.
+    metric, metric_params, algorithm, n_jobs, working_memory, device
         As for `OPFClassifier`.
 
     Attributes
@@ -81,10 +95,17 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         :math:`\tau`, in the unit of the metric (soft).
     bandwidths_, left_out_losses_ : ndarray
         The bandwidths tried, and the left-out log loss of each (soft).
+    prior_weight_ : float
+        How far the answers are drawn to the class prior because the left-out scores hardly beat it: 0 not
+        at all, 1 all the way (soft).
     solution_ : Solution or None
         How the solver got there: its history, path and number of evaluations.
+    linear_map_ : object or None
+        The fitted map, None for none.
+    linear_map_losses_ : dict
+        With `linear_map`: the cross-validated log loss of every map tried, by name.
     opf_ : OPFClassifier
-        The forest.
+        The forest; it knows samples as `linear_map_` maps them.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -106,9 +127,9 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), POPFClassifier()).fit(X[::2], y[::2])
     >>> model.predict_proba(X[5:8]).round(2)
-    array([[0.98, 0.02],
+    array([[0.99, 0.01],
            [1.  , 0.  ],
-           [0.92, 0.08]])
+           [0.95, 0.05]])
     """
 
     def __init__(
@@ -118,7 +139,10 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solver: "str | Solver" = "newton",
         threshold: float = 0.5,
         calibration: str = "softmax",
-        n_left_out: int | None = 10_000,
+        n_left_out: int | None = 5000,
+        tolerance: float = 1e-6,
+        smoothing: float | None = None,
+        linear_map: Any = None,
         box: Any = BOX,
         random_state: int | np.random.RandomState | None = None,
         metric: str | Callable[..., float] = "euclidean",
@@ -126,12 +150,16 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         algorithm: str = "auto",
         n_jobs: int | None = None,
         working_memory: float | None = None,
+        device: str | None = None,
     ) -> None:
         self.method = method
         self.solver = solver
         self.threshold = threshold
         self.calibration = calibration
         self.n_left_out = n_left_out
+        self.tolerance = tolerance
+        self.smoothing = smoothing
+        self.linear_map = linear_map
         self.box = box
         self.random_state = random_state
         self.metric = metric
@@ -139,6 +167,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.algorithm = algorithm
         self.n_jobs = n_jobs
         self.working_memory = working_memory
+        self.device = device
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Self":
         """Grow the forest and fit its probabilities.
@@ -156,36 +185,37 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : POPFClassifier
         """
+        from popf.metric_choice import choose_metric
+
         solver = self._check_parameters()
-        for (
-            name
-        ) in FITTED:  # a fit that fails leaves nothing half fitted, one that succeeds nothing old
+        # A fit that fails leaves nothing half fitted, one that succeeds nothing old.
+        for name in FITTED:
             self.__dict__.pop(name, None)
+        metric = choose_metric(self.metric, self.metric_params)
+        self.device_ = device_for(self.device, X, metric, self.algorithm)
         samples, labels = validate_data(
-            self, X, y, dtype=np.float64, order="C", ensure_min_samples=2
+            self, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
         )
-        opf = OPFClassifier(
-            self.metric,
-            metric_params=self.metric_params,
-            algorithm=self.algorithm,
-            n_jobs=self.n_jobs,
-            working_memory=self.working_memory,
-        )
-        self.opf_ = opf.fit(samples, labels, sample_weight)
-        self.classes_ = opf.classes_
-        self._check_classes(solver)
-        kept = opf.sample_indices_
+        sample_weight = to_host(sample_weight)
+        kept = kept_samples(samples, sample_weight)
         weights = np.ones(len(labels))
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, samples)
         weights = np.ascontiguousarray(weights[kept], dtype=np.float64)
+        check_labels(labels)
+        classes, codes = encode(labels[kept])
+        check_classes(self, len(classes), solver)
+        held_out = self._fit_map(samples, codes, kept, weights)
+        samples = self._mapped(samples)
+        opf = self.opf_ = self._forest().fit(samples, labels, sample_weight)
+        self.classes_ = opf.classes_
         self._fitted_method = self.method
         if self.method == "paper":
             self.solution_ = self._fit_paper(solver, weights)
         else:
             precomputed = opf._metric.precomputed
             samples = samples[np.ix_(kept, kept)] if precomputed else samples[kept]
-            self.solution_ = self._fit_soft(solver, samples, weights)
+            self.solution_ = self._fit_soft(solver, samples, weights, held_out)
         return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -201,10 +231,9 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         from popf.bandwidth import binary_probability
 
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return binary_probability(decision)[0]
-        probability: FloatArray = softmax(decision, axis=1)
+        decision = self._decision(X)
+        both = binary_probability(decision)[0] if decision.ndim == 1 else softmax(decision, axis=1)
+        probability: FloatArray = like(both, X)
         return probability
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
@@ -220,10 +249,10 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         from popf.bandwidth import binary_probability
 
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return binary_probability(decision)[1]
-        log_probability: FloatArray = log_softmax(decision, axis=1)
+        decision = self._decision(X)
+        two = decision.ndim == 1
+        both = binary_probability(decision)[1] if two else log_softmax(decision, axis=1)
+        log_probability: FloatArray = like(both, X)
         return log_probability
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -237,12 +266,12 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,)
         """
-        probability = self.predict_proba(X)
+        probability = to_host(self.predict_proba(X))
         if len(self.classes_) == 2:
             chosen = (probability[:, 1] >= self.threshold).astype(np.int64)
         else:
             chosen = probability.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[chosen]
+        labels: NDArray[Any] = like(self.classes_[chosen], X)
         return labels
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -256,15 +285,24 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
+        decision: FloatArray = like(self._decision(X), X)
+        return decision
+
+    def _decision(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        new = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        new = validate_data(self, to_host(X), dtype=np.float64, order="C", reset=False)
+        new = self._mapped(new)
         if self._fitted_method == "paper":
             found = self.opf_.conquer(new)
             signed = np.where(self.opf_._codes[found.nodes] == 1, found.costs, -found.costs)
             logit: FloatArray = -(self.A_ * signed + self.B_)
             return logit
         checked = self.opf_._check_new(new)
-        scores = self._competition.scores(checked, self.bandwidth_, *self._means())
+        if self._scaling.gain == 0.0:  # the prior, whatever the scores
+            scores = np.zeros((len(checked), len(self.classes_)))
+        else:
+            error = 2.0 * self.tolerance / self._scaling.gain
+            scores = self._competition.scores(checked, self.bandwidth_, *self._means(), error)
         exponents: FloatArray = self._scaling.logits(scores)
         return exponents[:, 1] - exponents[:, 0] if len(self.classes_) == 2 else exponents
 
@@ -277,54 +315,42 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return set_precomputed_tags(tags, self.metric)
 
     def _check_parameters(self) -> "Solver":
-        from popf import solvers
-        from popf.solvers.base import check_box
+        return check_parameters(self)
 
-        check_box(self.box)
-        for name, value, choices in (
-            ("method", self.method, METHODS),
-            ("calibration", self.calibration, CALIBRATIONS),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name} must be one of {choices}, not {value!r}.")
-        if not (np.isreal(self.threshold) and 0.0 < self.threshold < 1.0):
-            raise ValueError(f"threshold must lie between 0 and 1, not at {self.threshold!r}.")
-        limit = self.n_left_out
-        if limit is not None and not (isinstance(limit, int | np.integer) and limit >= 2):
-            raise ValueError(f"n_left_out must be None or a number from 2 on, not {limit!r}.")
-        solver = self.solver
-        if isinstance(solver, str):
-            makers = (
-                solvers.Newton,
-                solvers.NelderMead,
-                solvers.PSO,
-                solvers.Bat,
-                solvers.Firefly,
-            )
-            named = dict(zip(SOLVERS, makers, strict=True))
-            if solver not in named:
-                raise ValueError(f"solver must be one of {SOLVERS} or a solver, not {solver!r}.")
-            solver = named[solver]()
-        if not isinstance(solver, solvers.Solver):
-            raise TypeError(
-                f"solver must be one of {SOLVERS} or an object of popf.solvers, not {solver!r}."
-            )
-        return solver
+    def _forest(self) -> OPFClassifier:
+        return OPFClassifier(
+            self.metric,
+            metric_params=self.metric_params,
+            algorithm=self.algorithm,
+            n_jobs=self.n_jobs,
+            working_memory=self.working_memory,
+            device=self.device_,
+        )
 
-    def _check_classes(self, solver: "Solver") -> None:
-        from popf.solvers import Newton
+    def _fit_map(
+        self, samples: FloatArray, codes: IntArray, kept: IntArray, weights: FloatArray
+    ) -> "HeldOut | None":
+        """Fit the map, and give scores of samples that it has not seen."""
+        self.linear_map_: Any = None
+        if (
+            self.linear_map is None or codes.max() == 0
+        ):  # of one class the forest says what is wrong
+            return None
+        from popf.map_choice import Problem, fit_map
 
-        n_classes = len(self.classes_)
-        if n_classes > 2 and self.method == "paper":
-            raise ValueError(
-                f"Only binary classification is supported by method='paper', but y has {n_classes} "
-                "classes: use method='soft'."
-            )
-        if n_classes > 2 and not isinstance(solver, Newton):
-            raise ValueError(
-                f"y has {n_classes} classes, for which only solver='newton' serves, not "
-                f"{self.solver!r}."
-            )
+        exact = self.tolerance == 0.0
+        means = (*self._means(), self._smoothing())
+        problem = Problem(samples[kept], codes, weights, self._forest, exact, *means)
+        found = fit_map(self.linear_map, problem, self.n_left_out, self.random_state)
+        self.linear_map_, held_out, self.linear_map_losses_ = found
+        return held_out
+
+    def _mapped(self, samples: FloatArray) -> FloatArray:
+        if self.linear_map_ is None:
+            return samples
+        from popf.map_choice import mapped
+
+        return mapped(self.linear_map_, samples)
 
     def _fit_paper(self, solver: "Solver", weights: FloatArray) -> "Solution | None":
         """Fit A and B to the signed costs of the training samples."""
@@ -332,61 +358,60 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         codes = self.opf_._codes
         signed = np.where(codes == 1, self.opf_.costs_, -self.opf_.costs_)
-        objective = PlattObjective(signed, platt_targets(codes, weights), weights)
+        objective = PlattObjective(
+            signed, platt_targets(codes, weights, self._smoothing()), weights
+        )
         solution = solver.minimize(objective, self.box, self.random_state)
         self.A_, self.B_ = solution.theta.tolist()
-        self._warn(solution)
+        warn_of(self, solution)
         return solution
 
     def _fit_soft(
-        self, solver: "Solver", samples: FloatArray, weights: FloatArray
+        self,
+        solver: "Solver",
+        samples: FloatArray,
+        weights: FloatArray,
+        held_out: "HeldOut | None",
     ) -> "Solution | None":
         """Choose a bandwidth by the left-out log loss, and fit the scaling of the scores."""
-        from popf.bandwidth import fit_scaling, rows_to_leave_out
-        from popf.soft_competition import Multinomial, SoftCompetition, fit_all
-        from popf.solvers import Newton
+        from popf.bandwidth import n_for_bandwidth, rows_to_leave_out
+        from popf.soft_competition import SoftCompetition
+        from popf.soft_method import calibrate
 
-        competition = self._competition = SoftCompetition(self.opf_, samples, weights)
-        masses, binary = competition.masses, len(self.classes_) == 2
-        rows = rows_to_leave_out(self.opf_._codes, self.n_left_out, self.random_state)
-        left_out, self.bandwidths_ = competition.leave_out(samples, rows, *self._means())
-        scalings, self.left_out_losses_ = fit_all(left_out, masses)
-        best = int(np.argmin(self.left_out_losses_))
-        self.bandwidth_ = float(self.bandwidths_[best])
-        scaling, scores = scalings[best], left_out.scores[:, :, best]
-        informed = scaling.slope > 0.0
-        if informed and binary and not isinstance(solver, Newton):
-            box, seed = self.box, self.random_state
-            scaling = fit_scaling(scores, *left_out[1:], masses, solver, box, seed)
-        self._scaling: Any = scaling
-        if informed and not binary and self.calibration == "multinomial":
-            self._scaling = Multinomial(scores, *left_out[1:])
-        if binary:
+        codes, seed, means = self.opf_._codes, self.random_state, self._means()
+        exact = self.tolerance == 0.0
+        competition = SoftCompetition(self.opf_, samples, weights, exact)
+        self._competition, more = competition, None
+        if held_out is None:
+            rows = rows_to_leave_out(codes, self.n_left_out, seed)
+            few = rows[rows_to_leave_out(codes[rows], n_for_bandwidth(len(codes)), seed)]
+            taus = competition.grid(samples, few, *means)
+            held_out = competition.leave_out(samples, few, taus, *means), taus.ravel()
+            more = rows if len(rows) > len(few) else None
+        left_out, self.bandwidths_ = held_out
+        settings = (competition.masses, solver, self.box, self.calibration, seed, self._smoothing())
+        found = calibrate(left_out, *settings)
+        self.bandwidth_ = float(self.bandwidths_[found.best])
+        self.left_out_losses_ = found.losses
+        if more is not None:  # a bandwidth needs fewer samples than slope and biases do
+            tau = np.array([[self.bandwidth_]])
+            found = calibrate(competition.leave_out(samples, more, tau, *means), *settings)
+        scaling, self._scaling = found.scaling, found.answer
+        self.prior_weight_ = found.prior_weight
+        if len(self.classes_) == 2:
             self.A_ = -scaling.slope
             self.B_ = float(scaling.biases[0] - scaling.biases[1])
         else:
             self.slope_, self.biases_ = scaling.slope, scaling.biases
         if scaling.solution is not None:
-            self._warn(scaling.solution)
+            warn_of(self, scaling.solution)
         return scaling.solution
+
+    def _smoothing(self) -> float:
+        if self.smoothing is None:
+            return 1.0 if self.method == "paper" else 0.5
+        return self.smoothing
 
     def _means(self) -> tuple[int, int]:
         """How many threads and how many bytes may be used."""
         return n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
-
-    def _warn(self, solution: "Solution") -> None:
-        if not solution.converged:
-            warnings.warn(
-                f"solver {self.solver!r} did not converge ({solution.message}); its best point is kept. "
-                "Give it more iterations.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        if self.method == "paper" and any(solution.at_bound):
-            a, b = solution.theta
-            warnings.warn(
-                f"The box {self.box!r} holds A = {a:.4g}, B = {b:.4g}: the best values lie outside it. "
-                "Rescale the features or widen the box, or use method='soft', which is free of scale.",
-                UserWarning,
-                stacklevel=4,
-            )

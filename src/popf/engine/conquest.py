@@ -1,5 +1,7 @@
 """Conquest of new samples by Euclidean distance, in the space tree, by products or by a scan."""
 
+from typing import Any
+
 import numpy as np
 
 from . import conquest_products, conquest_scan, conquest_tree, kdtree
@@ -24,14 +26,23 @@ class EuclideanConquest:
         The class of every sample.
     block : int
         How many points make a block of a matrix product.
+    kernels : HostKernels or CudaKernels, optional
+        The device that conquers, by products, where the processor need not.
     """
 
     def __init__(
-        self, algorithm: str, distinct: DistinctPoints, codes: IntArray, block: int
+        self,
+        algorithm: str,
+        distinct: DistinctPoints,
+        codes: IntArray,
+        block: int,
+        kernels: Any = None,
     ) -> None:
         self.algorithm = algorithm
         self.exponent = distinct.exponent
         self.block = block
+        self.kernels = kernels
+        self._on_device: Any = None  # the points laid out there, with costs and ranks
         self._codes = codes
         self._point_of = distinct.point_of
         self._sample = _conquering_samples(distinct, codes)
@@ -76,13 +87,37 @@ class EuclideanConquest:
             Costs and distances are to be multiplied by ``4**exponents``.
         """
         queries, exponents, far = self._scaled(X)
-        found = _conquer(self._index, queries, n_threads)
+        found = self._conquer_scaled(queries, n_threads)
         if far.any():
             # Seen from there all training points are at one distance, which no cost exceeds.
             distances = _squared_norms(queries[far])
             found.nodes[far] = self._foremost
             found.costs[far] = found.distances[far] = distances
         return found._replace(nodes=self._sample[found.nodes]), exponents
+
+    def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquered:
+        index = self._index
+        if self.kernels is None or not isinstance(index, conquest_products.CostedBlocks):
+            return _conquer(index, queries, n_threads)
+        from .device import conquest as device_conquest
+        from .device.points import DevicePoints
+
+        if self._on_device is None:
+            self._on_device = DevicePoints(index.points, self.kernels)
+        # In the order of the index, and back.
+        plain = index._replace(order=np.arange(len(index.order)))
+        found = device_conquest.conquer(
+            self._on_device,
+            index.costs,
+            index.rank,
+            queries,
+            lambda unsure: _conquer(plain, unsure, n_threads),
+        )
+        return found._replace(nodes=index.order[found.nodes])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A GPU does not travel: where the forest is loaded, the processor conquers.
+        return {**self.__dict__, "kernels": None, "_on_device": None}
 
     def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
         """Find the smallest path cost that each class offers to each new sample, as `conquer`."""

@@ -3,10 +3,10 @@ r"""Soft competition: all paths to a sample count, not only the cheapest.
 Every training node v offers a path that costs ``c_v = max(C_v, d(v, t))``. The score of a class is their
 soft minimum, ``m_k = -log(mean over v in k of exp(-c_v / tau))``; as tau goes to 0, the class of the
 smallest score becomes the one that conquers. The exponentials are taken relative to the cheapest path of the
-class, so that no score overflows or vanishes, however small tau is.
+class seen so far, so that no score overflows or vanishes, however small tau is.
 
-Bandwidths come in chains of halves: ``exp(-x / (tau / 2))`` is the square of ``exp(-x / tau)``, so a whole
-chain costs one exponential.
+Here the nodes are met chunk after chunk, the distances given as blocks, whatever the metric;
+`soft_space` computes Euclidean ones on the way, and passes by what is too far to count.
 """
 
 from typing import NamedTuple
@@ -15,13 +15,21 @@ import numpy as np
 
 from .conquest_scan import BlockOfDistances
 from .jit import jit
+from .soft_lanes import (
+    CHAIN,
+    QUERIES,
+    WIDTH,
+    add_chain,
+    add_exponentials,
+    costs_from_distances,
+    costs_from_squares,
+    smallest,
+)
 from .structures import FloatArray, IntArray
 from .threads import chunks, map_chunks
 
-# Nodes handled at a time: enough for vectors, few enough to stay in the first cache.
+# Nodes met at a time: enough to forget the call, few enough to stay in the first cache.
 CHUNK = 256
-# Beyond this an exponential is as good as nothing.
-SMALLEST_EXPONENT = -700.0
 
 
 class Competitors(NamedTuple):
@@ -48,53 +56,108 @@ class Competitors(NamedTuple):
     squared: bool
 
 
-class Scratch(NamedTuple):
-    """Buffers of a thread.
+class Scores(NamedTuple):
+    """What comes out.
 
     Attributes
     ----------
-    shifted : ndarray of shape (CHUNK,)
-    bits : ndarray of shape (CHUNK,)
-        The same memory as integers.
-    factors : ndarray of shape (CHUNK,)
-    sums : ndarray of shape (n_chains, n_halvings, CHUNK)
+    scores : ndarray of shape (n_queries, n_classes, n_chains, n_halvings)
+        Soft minima; infinite for a class without any other member.
+    lowest : ndarray of shape (n_queries, n_classes)
+        The cheapest path of each class, likewise.
     """
 
-    shifted: FloatArray
-    bits: IntArray
-    factors: FloatArray
+    scores: FloatArray
+    lowest: FloatArray
+
+
+class Bandwidths(NamedTuple):
+    """Bandwidths, and how the sums are taken.
+
+    Attributes
+    ----------
+    taus : ndarray of shape (n_chains, 1 or 9)
+        In a row each is half of the one before. Without any row only the cheapest paths are found.
+    error : float
+        How much may be left out of a sum, relative to it.
+    """
+
+    taus: FloatArray
+    error: float
+
+
+class Scratch(NamedTuple):
+    """Sums under way, of some queries, mostly four.
+
+    Attributes
+    ----------
+    costs : ndarray of shape (n_queries, CHUNK)
+        Path costs of the nodes of a chunk.
+    weights : ndarray of shape (CHUNK,)
+    low : ndarray of shape (n_queries,)
+        The cheapest path so far, to which the sums are relative.
+    sums : ndarray of shape (n_queries, n_bandwidths, 8)
+    """
+
+    costs: FloatArray
+    weights: FloatArray
+    low: FloatArray
     sums: FloatArray
 
 
-def lowest_costs(
-    blocks: BlockOfDistances, own: IntArray, nodes: Competitors, block_rows: int, n_threads: int = 1
-) -> FloatArray:
-    """Find the cheapest path that each class offers to each query.
+def new_scratch(taus: FloatArray, n_queries: int = QUERIES) -> Scratch:
+    """Allocate the buffers of a thread."""
+    return Scratch(
+        np.empty((n_queries, CHUNK)),
+        np.zeros(CHUNK),
+        np.empty(n_queries),
+        np.empty((n_queries, taus.size, WIDTH)),
+    )
+
+
+def new_scores(n_queries: int, n_classes: int, taus: FloatArray) -> Scores:
+    """Allocate what comes out."""
+    if taus.shape[1] not in (1, CHAIN):
+        raise ValueError(f"a chain has 1 or {CHAIN} bandwidths, not {taus.shape[1]}.")
+    shape = (n_queries, n_classes)
+    return Scores(np.full((*shape, *taus.shape), np.inf), np.full(shape, np.inf))
+
+
+def class_scores(
+    blocks: BlockOfDistances,
+    own: IntArray,
+    nodes: Competitors,
+    taus: FloatArray,
+    block_rows: int,
+    n_threads: int = 1,
+) -> Scores:
+    """Compute the soft minimum of the paths that each class offers to each query.
 
     Parameters
     ----------
     blocks : callable
-        ``blocks(start, stop)`` gives the distances of those queries to all nodes, in an array that
-        is overwritten.
+        ``blocks(start, stop)`` gives the distances of those queries to all nodes.
     own : ndarray of shape (n_queries,)
         The node that a query is itself, whose weight then counts one less; -1 for new samples.
     nodes : Competitors
+    taus : ndarray of shape (n_chains, 1 or 9)
+        As for `Bandwidths`.
     block_rows : int
         How many queries make a block.
     n_threads : int
 
     Returns
     -------
-    ndarray of shape (n_queries, n_classes)
-        Infinite for a class without any other member.
+    Scores
     """
-    lowest = np.full((len(own), len(nodes.masses)), np.inf)
+    found = new_scores(len(own), len(nodes.masses), taus)
 
     def scan(start: int, stop: int) -> None:
-        _lowest(blocks(start, stop), own[start:stop], nodes, lowest[start:stop])
+        mine = Scores(found.scores[start:stop], found.lowest[start:stop])
+        _scan(blocks(start, stop), own[start:stop], nodes, taus, new_scratch(taus), mine)
 
     map_chunks(scan, len(own), block_rows, n_threads)
-    return lowest
+    return found
 
 
 def mean_positive_cost(
@@ -109,7 +172,7 @@ def mean_positive_cost(
     Parameters
     ----------
     blocks, own, nodes, block_rows
-        As for `lowest_costs`.
+        As for `class_scores`.
     query_weights : ndarray of shape (n_queries,)
 
     Returns
@@ -118,148 +181,132 @@ def mean_positive_cost(
     """
     total = mass = 0.0
     for start, stop in chunks(len(own), block_rows):
-        block = blocks(start, stop)
-        _lowest(block, own[start:stop], nodes, np.empty((stop - start, len(nodes.masses))))
-        counts = (block > 0.0) & (block < np.inf)
-        weights = query_weights[start:stop, None] * nodes.weights * counts
+        distances = blocks(start, stop)
+        costs = np.maximum(np.sqrt(distances) if nodes.squared else distances, nodes.costs)
+        weights = query_weights[start:stop, None] * nodes.weights
+        rows = np.flatnonzero(own[start:stop] >= 0)
+        weights[rows, own[start:stop][rows]] -= query_weights[start:stop][rows]
+        weights = np.where((costs > 0.0) & (costs < np.inf), np.maximum(weights, 0.0), 0.0)
         mass += float(weights.sum())
-        total += float((weights * np.where(counts, block, 0.0)).sum())
+        total += float((weights * np.where(weights > 0.0, costs, 0.0)).sum())
     return total / mass if mass > 0.0 else 0.0
 
 
-def class_scores(
-    blocks: BlockOfDistances,
-    own: IntArray,
-    nodes: Competitors,
-    taus: FloatArray,
-    block_rows: int,
-    n_threads: int = 1,
-) -> FloatArray:
-    """Compute the soft minimum of the paths that each class offers to each query.
+@jit
+def _scan(block, own, nodes, taus, scratch, found):
+    """Let all nodes compete for the queries of a block of distances."""
+    costs, weights, starts = nodes.costs, nodes.weights, nodes.starts
+    offers, near = scratch.costs, scratch.weights
+    for q in range(block.shape[0]):
+        for k in range(len(starts) - 1):
+            begin(scratch, 0)
+            for first in range(starts[k], starts[k + 1], CHUNK):
+                size = min(CHUNK, starts[k + 1] - first)
+                whole = size // WIDTH * WIDTH
+                if nodes.squared:
+                    costs_from_squares(block, q, first, whole, 0.0, costs, costs, offers, 0)
+                else:
+                    costs_from_distances(block, q, first, whole, 0.0, costs, costs, offers, 0)
+                for i in range(whole, size):
+                    distance = block[q, first + i]
+                    distance = np.sqrt(distance) if nodes.squared else distance
+                    offers[0, i] = max(distance, costs[first + i])
+                near[:size] = weights[first : first + size]
+                padded = -(-size // WIDTH) * WIDTH
+                offers[0, size:padded] = np.inf
+                near[size:padded] = 0.0
+                take(scratch, 0, padded, near, 0, own[q] - first, taus)
+            inside = starts[k] <= own[q] < starts[k + 1]
+            mass = nodes.masses[k]
+            if inside:
+                mass = mass_without(weights, starts[k], starts[k + 1], own[q], mass)
+            finish(scratch, 0, mass, taus, found.scores[q, k])
+            found.lowest[q, k] = scratch.low[0]
+
+
+@jit
+def begin(scratch, row):
+    """Forget all costs and sums of a query."""
+    scratch.low[row] = np.inf
+    scratch.sums[row] = 0.0
+
+
+@jit
+def take(scratch, row, size, weights, start, own, taus):
+    """Add the exponentials of the costs in ``scratch.costs[row]`` to the sums.
 
     Parameters
     ----------
-    blocks, own, nodes, block_rows, n_threads
-        As for `lowest_costs`.
-    taus : ndarray of shape (n_chains, n_halvings)
-        Bandwidths; in a row each is half of the one before.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_classes, n_chains * n_halvings)
-        Infinite for a class without any other member.
+    scratch : Scratch
+    row : int
+        The query.
+    size : int
+        How many costs there are, a multiple of eight.
+    weights : ndarray
+    start : int
+        The weights are ``weights[start : start + size]``.
+    own : int
+        Which of them is the query itself, if in that range.
+    taus : ndarray of shape (n_chains, 1 or 9)
     """
-    shape = (len(own), len(nodes.masses), *taus.shape)
-    scores = np.zeros(shape)
-
-    def scan(start: int, stop: int) -> None:
-        block, mine = blocks(start, stop), own[start:stop]
-        lowest = np.full((stop - start, len(nodes.masses)), np.inf)
-        _lowest(block, mine, nodes, lowest)
-        shifted = np.empty(CHUNK)
-        sums = np.empty((*taus.shape, CHUNK))
-        scratch = Scratch(shifted, shifted.view(np.int64), np.empty(CHUNK), sums)
-        _soften(block, mine, nodes, lowest, taus, scores[start:stop], scratch)
-
-    map_chunks(scan, len(own), block_rows, n_threads)
-    return scores.reshape(len(own), len(nodes.masses), -1)
-
-
-@jit
-def _lowest(block, own, nodes, lowest):
-    """Turn distances into path costs, and find the lowest of each class beside the query itself."""
-    costs, starts = nodes.costs, nodes.starts
-    for q in range(block.shape[0]):
-        if nodes.squared:
-            for v in range(block.shape[1]):
-                block[q, v] = np.sqrt(block[q, v])
-        for v in range(block.shape[1]):
-            block[q, v] = max(costs[v], block[q, v])
-        if own[q] >= 0 and nodes.weights[own[q]] <= 1.0:
-            block[q, own[q]] = np.inf  # nothing is left of it
-        for k in range(len(starts) - 1):
-            smallest = np.inf
-            for v in range(starts[k], starts[k + 1]):
-                smallest = min(smallest, block[q, v])
-            lowest[q, k] = smallest
-
-
-@jit
-def _exponentials(scratch, size):
-    """Turn ``shifted``, at most 0, into ``factors = exp(shifted)``, to about one unit in the last place.
-
-    exp(x) = 2^n exp(r) with n an integer and |r| <= ln(2) / 2, exp(r) by its Taylor series. Adding
-    1.5 * 2^52 rounds to an integer and leaves it in the lowest bits. Unlike the C library's, loops of
-    this are compiled to vector instructions.
-    """
-    shifted, bits, factors = scratch.shifted, scratch.bits, scratch.factors
-    for i in range(size):
-        x = max(shifted[i], SMALLEST_EXPONENT)
-        rounded = x * 1.4426950408889634 + 6755399441055744.0
-        n = rounded - 6755399441055744.0
-        r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
-        p = 1.0 / 6227020800.0
-        p = p * r + 1.0 / 479001600.0
-        p = p * r + 1.0 / 39916800.0
-        p = p * r + 1.0 / 3628800.0
-        p = p * r + 1.0 / 362880.0
-        p = p * r + 1.0 / 40320.0
-        p = p * r + 1.0 / 5040.0
-        p = p * r + 1.0 / 720.0
-        p = p * r + 1.0 / 120.0
-        p = p * r + 1.0 / 24.0
-        p = p * r + 1.0 / 6.0
-        p = p * r + 0.5
-        p = p * r + 1.0
-        factors[i] = p * r + 1.0
-        shifted[i] = rounded
-    for i in range(size):
-        bits[i] = (bits[i] + 1023) << 52
-    for i in range(size):
-        factors[i] *= shifted[i]
-
-
-@jit
-def _soften(block, own, nodes, lowest, taus, scores, scratch):
-    """Sum the exponentials of each class, and turn the sums into scores."""
-    weights, starts = nodes.weights, nodes.starts
-    shifted, factors, sums = scratch.shifted, scratch.factors, scratch.sums
+    costs, sums = scratch.costs, scratch.sums
     n_chains, n_halvings = taus.shape
-    for q in range(block.shape[0]):
-        for k in range(len(starts) - 1):
-            low = lowest[q, k]
-            if low == np.inf:
-                scores[q, k] = np.inf
-                continue
-            mass = nodes.masses[k]
-            sums[:] = 0.0
-            for first in range(starts[k], starts[k + 1], CHUNK):
-                size = min(CHUNK, starts[k + 1] - first)
-                costs, weight = block[q, first : first + size], weights[first : first + size]
-                for chain in range(n_chains):
-                    rate = -1.0 / taus[chain, 0]
-                    for i in range(size):
-                        shifted[i] = (costs[i] - low) * rate
-                    _exponentials(scratch, size)
-                    for half in range(n_halvings):
-                        total = sums[chain, half]
-                        for i in range(size):
-                            total[i] += weight[i] * factors[i]
-                            factors[i] *= factors[i]
-            inside = starts[k] <= own[q] < starts[k + 1]
-            if inside:
-                mass -= min(weights[own[q]], 1.0)
-                if mass <= 1e-6 * nodes.masses[k]:  # little is left: count it anew
-                    mass = max(weights[own[q]] - 1.0, 0.0)
-                    for v in range(starts[k], starts[k + 1]):
-                        if v != own[q]:
-                            mass += weights[v]
+    rest, cost = 0.0, np.inf
+    if 0 <= own < size:
+        # One of the samples that it stands for is left out, so it is met apart from the others.
+        rest, cost = weights[start + own] - 1.0, costs[row, own]
+        costs[row, own] = np.inf
+    least = smallest(costs, row, size)
+    if rest > 0.0:
+        least = min(least, cost)
+    low = scratch.low[row]
+    if least < low:
+        if low < np.inf:
             for chain in range(n_chains):
                 for half in range(n_halvings):
-                    total = 0.0
-                    for i in range(CHUNK):
-                        total += sums[chain, half, i]
-                    if inside and weights[own[q]] > 1.0:
-                        # One of the samples it stands for is the query.
-                        total -= np.exp((low - block[q, own[q]]) / taus[chain, half])
-                    scores[q, k, chain, half] = low / taus[chain, half] - np.log(total / mass)
+                    factor = np.exp((least - low) / taus[chain, half])
+                    total = sums[row, chain * n_halvings + half]
+                    for lane in range(WIDTH):
+                        total[lane] *= factor
+        low = least
+        scratch.low[row] = low
+    if low == np.inf:
+        return
+    for chain in range(n_chains):
+        rate = -1.0 / taus[chain, 0]
+        if n_halvings == 1:
+            add_exponentials(costs, row, size, weights, start, low, rate, sums, chain)
+        else:
+            add_chain(costs, row, size, weights, start, low, rate, sums, chain * n_halvings)
+        if rest > 0.0:
+            for half in range(n_halvings):
+                term = rest * np.exp((low - cost) / taus[chain, half])
+                sums[row, chain * n_halvings + half, 0] += term
+
+
+@jit
+def finish(scratch, row, mass, taus, scores):
+    """Turn the sums of a query into scores, relative to a class of that mass."""
+    n_chains, n_halvings = taus.shape
+    low = scratch.low[row]
+    if low == np.inf:
+        return
+    for chain in range(n_chains):
+        for half in range(n_halvings):
+            total = 0.0
+            for lane in range(WIDTH):
+                total += scratch.sums[row, chain * n_halvings + half, lane]
+            scores[chain, half] = low / taus[chain, half] - np.log(total / mass)
+
+
+@jit
+def mass_without(weights, start, stop, own, mass):
+    """Give the mass of a class without one sample of node `own`."""
+    less = mass - min(weights[own], 1.0)
+    if less > 1e-6 * mass:
+        return less
+    less = max(weights[own] - 1.0, 0.0)  # little is left: count it anew
+    for v in range(start, stop):
+        if v != own:
+            less += weights[v]
+    return less

@@ -1,7 +1,7 @@
 """From samples and classes to the forest: the stages in a row."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,7 +72,12 @@ def train(weights_among: WeightsAmong, codes: IntArray) -> Trained:
 
 
 def train_euclidean(
-    X: FloatArray, codes: IntArray, algorithm: str, n_threads: int, block: int
+    X: FloatArray,
+    codes: IntArray,
+    algorithm: str,
+    n_threads: int,
+    block: int,
+    kernels: Any = None,
 ) -> tuple[Trained, EuclideanConquest]:
     """Train on Euclidean distances.
 
@@ -85,6 +90,8 @@ def train_euclidean(
     n_threads : int
     block : int
         How many points make a block of a matrix product.
+    kernels : HostKernels or CudaKernels, optional
+        The device that finds neighbours and conquers, by products, instead of the processor.
 
     Returns
     -------
@@ -97,6 +104,8 @@ def train_euclidean(
     classes = point_classes(distinct, codes)
     if len(distinct.points) == 1:
         spanned = _span_one_point()
+    elif kernels is not None:
+        spanned = _span_by_device(distinct.points, classes, kernels)
     elif algorithm == "kd_tree":
         spanned = _span_by_tree(distinct.points, classes, n_threads)
     elif algorithm == "brute":
@@ -108,7 +117,7 @@ def train_euclidean(
     prototypes = spanned.prototypes | (classes[order] < 0)
     forest = compete(spanned.tree, prototypes, order)
     trained = _for_samples(spanned._replace(prototypes=prototypes), forest, distinct)
-    conquest = EuclideanConquest(algorithm, distinct, codes, block)
+    conquest = EuclideanConquest(algorithm, distinct, codes, block, kernels)
     conquest.lay_out(distinct.points, spanned.space, order, forest.costs)
     return trained, conquest
 
@@ -144,6 +153,18 @@ def _span_by_products(points: FloatArray, classes: IntArray, n_threads: int, blo
     search = partial(products.nearest_outsiders, ordered, n_threads)
     tree, prototypes = boruvka.spanning_tree(lists, ordered.order, classes[ordered.order], search)
     return Spanned(tree, prototypes, ordered.order, None)
+
+
+def _span_by_device(points: FloatArray, classes: IntArray, kernels: Any) -> Spanned:
+    from .device import points as device_points
+    from .device import tree as device_tree
+
+    laid = device_points.DevicePoints(points, kernels)
+    lists = device_tree.nearest_neighbours(laid)
+    search = partial(device_tree.nearest_outsiders, laid, device_points.ROWS)
+    order = np.arange(len(points))
+    tree, prototypes = boruvka.spanning_tree(lists, order, classes, search)
+    return Spanned(tree, prototypes, order, None)
 
 
 def _span_by_rows(points: FloatArray, classes: IntArray, n_threads: int) -> Spanned:

@@ -20,11 +20,13 @@ BLOCK = 16_384
 THINNED = 10_000
 
 
-def platt_targets(y: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
+def platt_targets(
+    y: ArrayLike, weights: ArrayLike | None = None, smoothing: float = 1.0
+) -> FloatArray:
     r"""Platt's regularised targets, in place of 1 and 0.
 
-    .. math:: t_i = \frac{N_+ + 1}{N_+ + 2} \text{ for } y_i = +1, \qquad
-              t_i = \frac{1}{N_- + 2} \text{ for } y_i = -1.
+    .. math:: t_i = \frac{N_+ + a}{N_+ + 2 a} \text{ for } y_i = +1, \qquad
+              t_i = \frac{a}{N_- + 2 a} \text{ for } y_i = -1.
 
     Parameters
     ----------
@@ -32,6 +34,8 @@ def platt_targets(y: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
         The classes; what is greater than 0 (1, True) is positive.
     weights : array-like of shape (n_samples,), default=None
         Non-negative weights: N₊ and N₋ are then sums of weights.
+    smoothing : float, default=1.0
+        a: 1 is Platt's choice, 1/2 that of Jeffreys.
 
     Returns
     -------
@@ -48,7 +52,8 @@ def platt_targets(y: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
         raise ValueError(f"y has shape {positive.shape}; give one class per sample, (n_samples,)")
     w = np.ones(positive.size) if weights is None else _as_weights(weights, positive.size)
     n_positive, n_negative = float(w[positive].sum()), float(w[~positive].sum())
-    return np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
+    a = smoothing
+    return np.where(positive, (n_positive + a) / (n_positive + 2.0 * a), a / (n_negative + 2.0 * a))
 
 
 def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:

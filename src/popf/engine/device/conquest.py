@@ -1,0 +1,83 @@
+"""Who conquers a new sample, on a device: the cheapest few by products, the winner by exact distances.
+
+A winner is certain if it costs less than what is left out could at best. Where it does not, as with many
+nodes of one and the same cost, the sample is handed to another search.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..structures import Conquered, FloatArray, IntArray
+from .host import CANDIDATES
+from .points import ROWS, DevicePoints
+
+Fallback = Callable[[FloatArray], Conquered]
+
+
+def conquer(
+    laid: DevicePoints,
+    costs: FloatArray,
+    rank: IntArray,
+    queries: FloatArray,
+    fallback: Fallback,
+    rows: int = ROWS,
+) -> Conquered:
+    """Find who conquers each query.
+
+    Parameters
+    ----------
+    laid : DevicePoints
+    costs : ndarray of shape (n_points,)
+        Squared costs.
+    rank : ndarray of shape (n_points,)
+        Breaks ties between points at the same cost and distance: lower conquers.
+    queries : ndarray of shape (n_queries, n_features)
+        Scaled as the points are.
+    fallback : callable
+        Finds who conquers queries of which the device is not certain.
+    rows : int
+        How many queries make a block.
+
+    Returns
+    -------
+    Conquered
+    """
+    kernels, n_points = laid.kernels, len(laid)
+    xp, n_queries = kernels.xp, len(queries)
+    # Rounded down, so that bounds stay bounds.
+    single = costs.astype(np.float32)
+    single = np.where(single > costs, np.nextafter(single, np.float32(-np.inf)), single)
+    floors, deciding = kernels.put(single), laid.decide()
+    exact_costs, exact_rank = deciding[0].put(costs), deciding[0].put(rank)
+    found = Conquered(np.empty(n_queries, dtype=np.int64), np.empty(n_queries), np.empty(n_queries))
+    certain = np.empty(n_queries, dtype=np.bool_)
+    for start in range(0, n_queries, rows):
+        here = slice(start, min(start + rows, n_queries))
+        mine = laid.others(queries[here])
+        n_here = len(mine.lower)
+        own = xp.full(n_here, -1, dtype=np.int64)
+        kept = (
+            xp.full((n_here, CANDIDATES), np.inf, dtype=np.float32),
+            xp.full((n_here, CANDIDATES), -1, dtype=np.int32),
+        )
+        for first in range(0, n_points, laid.columns):
+            last = min(first + laid.columns, n_points)
+            other = laid.block(first, last)
+            products = kernels.multiply(mine.single, other.single)
+            norms = (mine.lower, other.lower)
+            kernels.select(products, norms, floors[first:last], first, own, kept)
+        decider, points = deciding
+        if decider is not kernels:
+            kept = (kernels.get(kept[0]), kernels.get(kept[1]))
+        answers = decider.conquerors(
+            decider.put(queries[here]), points, kept, exact_costs, exact_rank
+        )
+        for whole, part in zip((*found, certain), answers, strict=True):
+            whole[here] = part
+    unsure = np.flatnonzero(~certain)
+    if len(unsure):
+        again = fallback(queries[unsure])
+        for whole, part in zip(found, again, strict=True):
+            whole[unsure] = part
+    return found

@@ -1,0 +1,179 @@
+"""Neighbours on a device, for the spanning tree: see `boruvka` for what is done with them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..boruvka import are_wanted, offer
+from ..jit import jit
+from ..structures import (
+    ArcArray,
+    BoolArray,
+    Components,
+    FloatArray,
+    IntArray,
+    NeighbourLists,
+)
+from .host import CANDIDATES
+from .points import ROWS, DevicePoints
+
+# How many neighbours of every point are listed, out of the candidates.
+N_NEIGHBOURS = 12
+# How many pairs of a tile may come back at a time.
+CAPACITY = 1 << 24
+
+
+def nearest_neighbours(
+    laid: DevicePoints, k: int = N_NEIGHBOURS, rows: int = ROWS
+) -> NeighbourLists:
+    """Find the nearest neighbours of every point.
+
+    Parameters
+    ----------
+    laid : DevicePoints
+    k : int
+        How many, at most as many as there are candidates.
+    rows : int
+        How many points make a block.
+
+    Returns
+    -------
+    NeighbourLists
+    """
+    kernels, n_points = laid.kernels, len(laid)
+    xp, k = kernels.xp, min(k, n_points - 1, CANDIDATES)
+    lists = NeighbourLists(
+        np.empty((n_points, k), dtype=np.int32), np.empty((n_points, k)), np.empty(n_points)
+    )
+    floors = xp.zeros(laid.columns, dtype=np.float32)
+    for start in range(0, n_points, rows):
+        stop = min(start + rows, n_points)
+        mine = laid.block(start, stop)
+        own = xp.arange(start, stop, dtype=np.int64)
+        kept = (
+            xp.full((stop - start, CANDIDATES), np.inf, dtype=np.float32),
+            xp.full((stop - start, CANDIDATES), -1, dtype=np.int32),
+        )
+        for first in range(0, n_points, laid.columns):
+            other = laid.block(first, min(first + laid.columns, n_points))
+            products = kernels.multiply(mine.single, other.single)
+            norms = (mine.lower, other.lower)
+            kernels.select(products, norms, floors[: len(other.lower)], first, own, kept)
+        deciding, points = laid.decide()
+        if deciding is not kernels:
+            kept = (kernels.get(kept[0]), kernels.get(kept[1]))
+        here = slice(start, stop)
+        found = deciding.neighbours(points[here], points, kept, k)
+        lists.positions[here], lists.squared[here], lists.horizon[here] = found
+    return lists
+
+
+def nearest_outsiders(
+    laid: DevicePoints,
+    rows_at_once: int,
+    components: Components,
+    lists: NeighbourLists,
+    best: ArcArray,
+    certain: BoolArray,
+    prototypes: BoolArray,
+) -> None:
+    """Find the shortest arc out of every component whose `best` arc is not `certain`.
+
+    First an upper bound on its length, from products alone; then all pairs that may be as short, of which
+    the distances are computed.
+
+    Parameters
+    ----------
+    laid : DevicePoints
+    rows_at_once : int
+        How many points make a block.
+    components, lists, best, certain, prototypes
+        As for `neighbours.nearest_outsiders`.
+    """
+    of = components.of
+    wanted = np.flatnonzero(are_wanted(of, lists.horizon, best, certain, False))
+    bounds = best["squared"].copy()
+    for rows, low in _upper_bounds(laid, rows_at_once, of, wanted):
+        np.minimum.at(bounds, of[rows], low.astype(np.float64))
+    waiting = [wanted[i : i + rows_at_once] for i in range(0, len(wanted), rows_at_once)]
+    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    while waiting:
+        rows = waiting.pop()
+        pairs = _pairs_within(laid, of, rows, bounds[of[rows]])
+        if pairs is None:  # too many at once
+            half = -(-len(rows) // 2)
+            waiting += [rows[:half], rows[half:]]
+            continue
+        _offer_all(best, of, *pairs, components.indices)
+        found.append(pairs)
+    for pairs in found:
+        _mark_ties(best, of, *pairs, components.classes, prototypes)
+    lists.horizon[wanted] = np.maximum(lists.horizon[wanted], best["squared"][of[wanted]])
+
+
+def _upper_bounds(
+    laid: DevicePoints, rows_at_once: int, of: NDArray[np.int32], wanted: IntArray
+) -> list[tuple[IntArray, FloatArray]]:
+    """Bound the distance of some points to the nearest point of another component from above."""
+    kernels, n_points = laid.kernels, len(laid)
+    whole = kernels.put(of)
+    bounds = []
+    for at in range(0, len(wanted), rows_at_once):
+        rows = wanted[at : at + rows_at_once]
+        mine, own = laid.take(rows), kernels.put(of[rows])
+        low = kernels.xp.full(len(rows), np.inf, dtype=np.float32)
+        for first in range(0, n_points, laid.columns):
+            last = min(first + laid.columns, n_points)
+            other = laid.block(first, last)
+            products = kernels.multiply(mine.single, other.single)
+            sides = (own, whole[first:last])
+            kernels.outsider_bounds(products, (mine.upper, other.upper), sides, low)
+        bounds.append((rows, kernels.get(low)))
+    return bounds
+
+
+def _pairs_within(
+    laid: DevicePoints, of: NDArray[np.int32], rows: IntArray, limits: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray] | None:
+    """List pairs of components that may be as near as the limit of their row, with their squares."""
+    kernels, n_points = laid.kernels, len(laid)
+    mine, own = laid.take(rows), kernels.put(of[rows])
+    with np.errstate(over="ignore"):
+        above = np.nextafter(limits.astype(np.float32), np.float32(np.inf))
+    limit = kernels.put(above)
+    whole = kernels.put(of)
+    firsts, seconds, squares = [], [], []
+    for first in range(0, n_points, laid.columns):
+        last = min(first + laid.columns, n_points)
+        other = laid.block(first, last)
+        products = kernels.multiply(mine.single, other.single)
+        norms, sides = (mine.lower, other.lower), (own, whole[first:last])
+        pairs = kernels.outsiders(products, norms, sides, limit, CAPACITY)
+        if pairs is None and len(rows) > 1:
+            return None
+        if pairs is None:  # one row, and all of it: nothing to be gained by less
+            outside = first + np.flatnonzero(of[first:last] != of[rows[0]])
+            pairs = np.zeros(len(outside), dtype=np.int64), outside - first
+        deciding, points = laid.decide()
+        a, b = rows[pairs[0]], pairs[1] + first
+        squared = deciding.get(deciding.pair_squares(points, deciding.put(a), deciding.put(b)))
+        near = squared <= limits[pairs[0]]
+        firsts.append(a[near])
+        seconds.append(b[near])
+        squares.append(squared[near])
+    return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(squares)
+
+
+@jit
+def _offer_all(best, of, first, second, squared, index):
+    for i in range(len(first)):
+        offer(best, of[first[i]], squared[i], first[i], second[i], index)
+
+
+@jit
+def _mark_ties(best, of, first, second, squared, classes, prototypes):
+    """Mark the ends of arcs between classes that are as short as the shortest of their component."""
+    for i in range(len(first)):
+        u, v = first[i], second[i]
+        if squared[i] == best[of[u]]["squared"] and classes[u] != classes[v]:
+            prototypes[u] = True
+            prototypes[v] = True

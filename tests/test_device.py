@@ -1,0 +1,211 @@
+"""The GPU's algorithm: on the processor everywhere, and on a GPU where there is one."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from popf import OPFClassifier, POPFClassifier
+from popf.devices import is_on_gpu
+from popf.engine.device import cuda, points, tree
+from popf.engine.device.host import HostKernels
+from popf.engine.soft import Bandwidths
+from popf.engine.soft_products import line_up, product_scores
+
+
+def has_gpu():
+    try:
+        cuda.cuda_kernels()
+    except cuda.DeviceError:
+        return False
+    return True
+
+
+gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU, or no CuPy")
+DEVICES = ["host", pytest.param("cuda", marks=[gpu, pytest.mark.gpu])]
+
+
+def continuous(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return rng.normal(size=(n, d)) + y[:, None], y
+
+
+def ties(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, size=(n, d)).astype(float)
+    return X, (X.sum(axis=1) > 1.5 * d).astype(int) ^ (rng.random(n) < 0.1)
+
+
+def clusters(n, d, seed=0):
+    X, y = continuous(n, d, seed)
+    return X + 100.0 * (np.arange(n) % 7)[:, None], y
+
+
+def pairs(n, d, seed=0):
+    """Every point has a near twin and all else is far, so that lists tell little."""
+    X, y = continuous(n, d, seed)
+    X[1::2] = X[: 2 * (n // 2) : 2] + 1e-9
+    return X, y
+
+
+PROBLEMS = [(continuous, 300, 12), (ties, 300, 4), (clusters, 210, 5), (pairs, 201, 6)]
+
+
+def same_forest(one, other):
+    for name in ("prototypes_", "costs_", "predecessors_", "roots_"):
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    for mine, theirs in zip(one.spanning_tree_, other.spanning_tree_, strict=True):
+        assert_array_equal(mine, theirs)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Tiles so small that there are many of them."""
+    monkeypatch.setattr(points.DevicePoints.__init__, "__defaults__", (64, 0.5))
+    monkeypatch.setattr(points, "ROWS", 50)
+    monkeypatch.setattr(tree.nearest_neighbours, "__defaults__", (tree.N_NEIGHBOURS, 70))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("make", "n", "d"), PROBLEMS, ids=lambda x: getattr(x, "__name__", x))
+def test_the_forest_is_the_same(make, n, d, device, small_tiles):
+    X, y = make(n, d)
+    new, _ = make(80, d, seed=1)
+    on_device = OPFClassifier(device=device).fit(X, y)
+    here = OPFClassifier().fit(X, y)
+    same_forest(on_device, here)
+    assert (on_device.device_, on_device.algorithm_) == (device, "brute")
+    for mine, theirs in zip(on_device.conquer(new), here.conquer(new), strict=True):
+        assert_array_equal(mine, theirs)
+    assert_array_equal(on_device.predict(new), here.predict(new))
+    assert_array_equal(on_device.path_costs_by_class(new), here.path_costs_by_class(new))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_points_that_do_not_fit_are_brought_block_by_block(device, small_tiles, monkeypatch):
+    monkeypatch.setattr(points.DevicePoints.__init__, "__defaults__", (64, 0.0))
+    for make, n, d in PROBLEMS:
+        X, y = make(n, d)
+        new, _ = make(40, d, seed=2)
+        on_device, here = OPFClassifier(device=device).fit(X, y), OPFClassifier().fit(X, y)
+        same_forest(on_device, here)
+        assert_array_equal(on_device.conquer(new).nodes, here.conquer(new).nodes)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_too_many_pairs_are_listed_in_parts(device, small_tiles, monkeypatch):
+    monkeypatch.setattr(tree, "CAPACITY", 3)
+    X, y = ties(150, 3)
+    same_forest(OPFClassifier(device=device).fit(X, y), OPFClassifier().fit(X, y))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_any_scale(device, scale, small_tiles):
+    X, y = continuous(150, 20)
+    same_forest(OPFClassifier(device=device).fit(scale * X, y), OPFClassifier().fit(scale * X, y))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_far_and_extreme_queries(device):
+    X, y = continuous(100, 3)
+    new = np.array([[1e300, 0.0, 0.0], [-1e200, 1e200, 3.0], [0.0, 0.0, 0.0], [1e8, 1.0, 1.0]])
+    on_device, here = OPFClassifier(device=device).fit(X, y), OPFClassifier().fit(X, y)
+    assert_array_equal(on_device.conquer(new).nodes, here.conquer(new).nodes)
+    assert_array_equal(on_device.conquer(new).costs, here.conquer(new).costs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("d", [2, 30])
+def test_probabilities(device, n_classes, d):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 400)
+    X = rng.normal(size=(400, d)) + 1.5 * y[:, None]
+    new = rng.normal(size=(100, d)) + 1.0
+    w = rng.integers(1, 3, 400).astype(float)
+    on_device = POPFClassifier(device=device, tolerance=1e-9).fit(X, y, sample_weight=w)
+    here = POPFClassifier(tolerance=1e-9).fit(X, y, sample_weight=w)
+    assert on_device.device_ == device
+    assert_allclose(on_device.bandwidth_, here.bandwidth_, rtol=1e-9)
+    assert_allclose(on_device.predict_proba(new), here.predict_proba(new), atol=1e-8)
+    exact = POPFClassifier(device=device, tolerance=0.0).fit(X, y, sample_weight=w)
+    assert_allclose(exact.predict_proba(new), here.predict_proba(new), atol=1e-8)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_soft_scores_equal_those_of_the_processor(device):
+    kernels = HostKernels() if device == "host" else cuda.cuda_kernels()
+    from popf.bandwidth import bandwidth_grid
+    from popf.engine.device.soft import device_scores
+
+    rng = np.random.default_rng(3)
+    samples = rng.normal(size=(300, 7))
+    samples[10:20] = samples[:10]  # at no distance, where products cancel
+    codes, weights = rng.integers(0, 3, 300), rng.integers(1, 4, 300).astype(float)
+    nodes = line_up(samples, codes, 0.5 * rng.random(300), weights)
+    own = np.concatenate([nodes.place[:60], np.full(40, -1)])
+    for taus in (bandwidth_grid(0.7), np.array([[0.3]]), np.empty((0, 1))):
+        bandwidths = Bandwidths(taus, 1e-9)
+        mine = device_scores(nodes, samples[:100], own, bandwidths, kernels, 33, 57)
+        theirs = product_scores(nodes, samples[:100], own, bandwidths)
+        assert_allclose(mine.scores, theirs.scores, rtol=1e-8, atol=1e-8)
+        assert_allclose(mine.lowest, theirs.lowest, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_model_goes_on_without_the_device(device):
+    X, y = continuous(120, 8)
+    for model in (OPFClassifier(device=device), POPFClassifier(device=device)):
+        model.fit(X, y)
+        again = pickle.loads(pickle.dumps(model))
+        assert_array_equal(again.predict(X), model.predict(X))
+
+
+@gpu
+@pytest.mark.gpu
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_arrays_on_the_gpu_stay_there(library):
+    X, y = continuous(200, 10)
+    module = pytest.importorskip(library)
+    there = module.asarray(X)
+    there = there.cuda() if library == "torch" else there
+    labels = module.asarray(y)
+    assert is_on_gpu(there)
+    for model, plain in (
+        (OPFClassifier(), OPFClassifier(device="cpu")),
+        (POPFClassifier(), POPFClassifier(device="cuda")),
+    ):
+        model.fit(there, labels)
+        plain.fit(X, y)
+        assert model.device_ == "cuda"
+        predicted = model.predict(there)
+        assert type(predicted) is type(there)
+        assert is_on_gpu(predicted)
+        assert_array_equal(predicted.get() if library == "cupy" else predicted.cpu(), plain.predict(X))
+    assert is_on_gpu(model.predict_proba(there))
+
+
+@pytest.mark.parametrize("estimator", [OPFClassifier, POPFClassifier])
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"device": "gpu"}, "'gpu'"),
+        ({"device": "cuda", "metric": "manhattan"}, "manhattan"),
+        ({"device": "cuda", "algorithm": "kd_tree"}, "kd_tree"),
+    ],
+)
+def test_what_a_device_cannot_do_is_said(estimator, parameters, said):
+    X, y = continuous(20, 2)
+    with pytest.raises(ValueError, match=said):
+        estimator(**parameters).fit(X, y)
+
+
+def test_without_cupy_or_a_gpu_the_message_says_so():
+    if has_gpu():
+        pytest.skip("there is a GPU")
+    X, y = continuous(20, 2)
+    with pytest.raises(cuda.DeviceError, match="device=None"):
+        OPFClassifier(device="cuda").fit(X, y)
