@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
+from popf.display import ForestDisplay, LandscapeDisplay, ReliabilityDisplay, ThresholdDisplay
 from popf.solvers import platt_probability
 
 FOLDER = Path(__file__).parent / "_static"
@@ -258,6 +260,70 @@ def draw_probabilities():
     )
 
 
+# The pictures of displays.md, light and dark, with its data.
+
+
+def tumours():
+    cancer = load_breast_cancer(as_frame=True)
+    measured = cancer.data[["mean texture", "mean area"]]
+    labels = cancer.target_names[cancer.target]
+    return train_test_split(measured, labels, train_size=0.33, stratify=labels, random_state=0)
+
+
+def draw_reliability():
+    train, test, y_train, y_test = tumours()
+    ax = None
+    for method in ("soft", "paper"):
+        model = make_pipeline(StandardScaler(), POPFClassifier(method, box=WIDE_BOX))
+        model.fit(train, y_train)
+        shown = ReliabilityDisplay.from_estimator(model, test, y_test, name=method, ax=ax)
+        ax = shown.ax_
+    return shown
+
+
+def draw_threshold():
+    train, test, y_train, y_test = tumours()
+    model = make_pipeline(StandardScaler(), POPFClassifier()).fit(train, y_train)
+    return ThresholdDisplay.from_estimator(model, test, y_test, cost_fp=1, cost_fn=10)
+
+
+def draw_plane():
+    train, test, y_train, _ = tumours()
+    model = make_pipeline(StandardScaler(), OPFClassifier()).fit(train, y_train)
+    return ForestDisplay.from_estimator(model, train, sample=test.iloc[[SAMPLE]], resolution=400)
+
+
+def draw_landscape():
+    samples, labels = load_breast_cancer(return_X_y=True)
+    model = POPFClassifier("paper").fit(StandardScaler().fit_transform(samples), labels)
+    solvers = ["nelder-mead", "pso", "bat", "firefly"]
+    return LandscapeDisplay.from_estimator(model, solvers=solvers, random_state=0)
+
+
+WIDE_BOX = ((-30, 10), (-10, 10))
+SAMPLE = 19
+DISPLAYS = {
+    "reliability": draw_reliability,
+    "threshold": draw_threshold,
+    "forest": draw_plane,
+    "landscape": draw_landscape,
+}
+
+
+def draw_displays():
+    import matplotlib.pyplot as plt
+
+    for name, style in {"light": "default", "dark": "dark_background"}.items():
+        with plt.style.context(style):
+            for display, draw in DISPLAYS.items():
+                figure = draw().figure_
+                path = FOLDER / f"{display}-{name}.png"
+                # No version of matplotlib in the file: the same picture is the same file.
+                figure.savefig(path, dpi=130, metadata={"Software": None})
+                plt.close(figure)
+
+
 if __name__ == "__main__":
+    draw_displays()
     (FOLDER / "forest.svg").write_text(draw_forest(), encoding="utf-8")
     (FOLDER / "probabilities.svg").write_text(draw_probabilities(), encoding="utf-8")

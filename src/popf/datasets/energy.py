@@ -1,0 +1,302 @@
+"""Generated energy consumers, some of whom steal: stand-ins for the paper's private datasets.
+
+A consumer has machines (installed power, kW) behind a transformer (kVA) and a contract (contracted demand,
+kW). In a month of `HOURS` hours they draw at most the maximum demand D (kW) and on average the share LF of it,
+the load factor, so the active energy is ``E = LF * D * HOURS`` (kWh). With power factor PF the reactive
+energy is ``R = E * tan(arccos(PF))`` (kvarh). The utility bills the larger of the contracted demand and the
+metered one.
+
+Theft is under-metering: shares of E, D and R pass the meter by. The features are what the meter says, so they
+stay consistent with each other, and theft shows as a demand too small for the contract and the machines, as
+a low load factor (metering disturbed for hours), or as a low power factor (active energy metered too low,
+reactive not).
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+from popf.datasets.registry import ENERGY_FEATURES
+
+HOURS = 730.0  # of a month
+MINIMUM_CONTRACT = 30.0  # kW, the least that a consumer of this kind contracts
+#: Sizes in which transformers are made, kVA.
+TRANSFORMERS = np.array(
+    [45, 75, 112.5, 150, 225, 300, 500, 750, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7500, 10000, 15000]
+)  # fmt: skip
+_SCATTER = 60.0  # how closely the thieves' strengths lie about their mean: parameters of a beta law
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What kind of consumers are drawn.
+
+    Attributes
+    ----------
+    n_samples : int
+        As many as the paper's set has.
+    theft_rate, strength : float
+        Defaults, chosen so that OPF's accuracy on standardised features is near what the paper prints.
+    median_power, spread : float
+        Of the installed power (kW), log-normal.
+    demand_factor, load_factor, power_factor : tuple of float
+        Mean and concentration of beta laws.
+    season : float
+        Swing of the demand over the year.
+    ways : tuple of float
+        Shares of thieves who bypass the meter, disturb it for hours, or slow its active part.
+    """
+
+    n_samples: int
+    theft_rate: float
+    strength: float
+    median_power: float
+    spread: float
+    demand_factor: tuple[float, float]
+    load_factor: tuple[float, float]
+    power_factor: tuple[float, float]
+    season: float
+    ways: tuple[float, float, float]
+
+
+PROFILES = {
+    "commercial": Profile(
+        4952, 0.06, 0.52, 150.0, 0.35, (0.62, 120.0), (0.45, 60.0), (0.93, 200.0), 0.15, (0.4, 0.4, 0.2)
+    ),
+    "industrial": Profile(
+        3182, 0.06, 0.66, 600.0, 0.35, (0.7, 200.0), (0.62, 150.0), (0.92, 400.0), 0.05, (0.1, 0.5, 0.4)
+    ),
+}  # fmt: skip
+
+
+class _Consumers(NamedTuple):
+    """What does not change from month to month."""
+
+    installed: Floats
+    transformer: Floats
+    contracted: Floats
+    demand: Floats
+    load_factor: Floats
+    power_factor: Floats
+
+
+def make_energy_theft(
+    profile: str = "commercial",
+    *,
+    n_samples: int | None = None,
+    theft_rate: float | None = None,
+    strength: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Bunch:
+    """Draw a month of consumers, some of whom steal energy.
+
+    Parameters
+    ----------
+    profile : {"commercial", "industrial"}, default="commercial"
+    n_samples : int, default=None
+        Number of consumers; None for as many as the paper's set has, 4,952 or 3,182.
+    theft_rate : float, default=None
+        Share of thieves; None for the profile's own.
+    strength : float, default=None
+        Mean share of energy that a thief hides from the meter, from 0 (nothing to be seen) to below 1; None for
+        the profile's own.
+    random_state : int, Generator or None, default=None
+        Seed.
+
+    Returns
+    -------
+    Bunch
+        `data` of shape (n_samples, 8), the columns named in `feature_names`; `target`, 1 for theft and -1 for
+        regular; `hidden`, the share of its active energy that each consumer hides; `target_names`, `DESCR`.
+
+    Examples
+    --------
+    >>> from popf.datasets import make_energy_theft
+    >>> month = make_energy_theft("industrial", n_samples=200, theft_rate=0.1, random_state=0)
+    >>> month.data.shape, int((month.target == 1).sum())
+    ((200, 8), 20)
+    """
+    kind = _profile(profile)
+    n, rate, strength = _checked(kind, n_samples, theft_rate, strength)
+    rng = np.random.default_rng(random_state)
+    theft_rng = rng.spawn(1)[0]  # its own, so that the strength changes no consumer
+    thief = np.zeros(n, dtype=bool)
+    thief[rng.permutation(n)[: round(rate * n)]] = True
+    consumers = _draw_consumers(kind, n, rng)
+    hidden = _hidden_shares(kind, n, strength, theft_rng) * thief[:, None]
+    month = int(rng.integers(12))
+    data = _metered(consumers, kind, np.full(n, month), hidden, rng)
+    return Bunch(
+        data=data,
+        target=np.where(thief, 1, -1),
+        hidden=hidden[:, 0],
+        feature_names=list(ENERGY_FEATURES),
+        target_names=["regular", "theft"],
+        DESCR=__doc__,
+    )
+
+
+def make_energy_theft_months(
+    profile: str = "commercial",
+    *,
+    n_consumers: int = 500,
+    n_months: int = 24,
+    theft_rate: float | None = None,
+    strength: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Bunch:
+    """Draw consumers month by month, some of whom turn to theft and stay with it.
+
+    Parameters
+    ----------
+    profile : {"commercial", "industrial"}, default="commercial"
+    n_consumers : int, default=500
+    n_months : int, default=24
+        At least 2. The first month is always regular.
+    theft_rate : float, default=None
+        Share of consumers who turn to theft at some time; None for the profile's own.
+    strength : float, default=None
+        As in `make_energy_theft`.
+    random_state : int, Generator or None, default=None
+        Seed.
+
+    Returns
+    -------
+    Bunch
+        One row a consumer and month, the months of a consumer together: `data` of shape
+        (n_consumers * n_months, 8), `target` (1 while stealing, else -1), `consumer`, `month` (from 0) and
+        `hidden` of every row; `onset` of shape (n_consumers,), the first month of theft, -1 for never;
+        `feature_names`, `target_names`, `DESCR`.
+
+    Examples
+    --------
+    >>> from popf.datasets import make_energy_theft_months
+    >>> years = make_energy_theft_months(n_consumers=50, n_months=12, theft_rate=0.2, random_state=0)
+    >>> years.data.shape, int((years.onset >= 0).sum())
+    ((600, 8), 10)
+    >>> bool(((years.target == 1) == (years.hidden > 0)).all())
+    True
+    """
+    kind = _profile(profile)
+    n, rate, strength = _checked(kind, n_consumers, theft_rate, strength, "n_consumers")
+    _check_count("n_months", n_months, 2)
+    rng = np.random.default_rng(random_state)
+    theft_rng = rng.spawn(1)[0]
+    onset = np.full(n, -1)
+    turned = rng.permutation(n)[: round(rate * n)]
+    onset[turned] = rng.integers(1, n_months, size=len(turned))
+    consumers = _draw_consumers(kind, n, rng)
+    hidden = _hidden_shares(kind, n, strength, theft_rng)
+
+    consumer = np.repeat(np.arange(n), n_months)
+    month = np.tile(np.arange(n_months), n)
+    steals = (onset[consumer] >= 0) & (month >= onset[consumer])
+    shares = hidden[consumer] * steals[:, None]
+    rows = _Consumers(*(values[consumer] for values in consumers))
+    data = _metered(rows, kind, month, shares, rng)
+    return Bunch(
+        data=data,
+        target=np.where(steals, 1, -1),
+        consumer=consumer,
+        month=month,
+        hidden=shares[:, 0],
+        onset=onset,
+        feature_names=list(ENERGY_FEATURES),
+        target_names=["regular", "theft"],
+        DESCR=__doc__,
+    )
+
+
+def _profile(profile: str) -> Profile:
+    if profile not in PROFILES:
+        raise ValueError(f"profile must be 'commercial' or 'industrial', not {profile!r}.")
+    return PROFILES[profile]
+
+
+def _checked(
+    kind: Profile, n: Any, rate: Any, strength: Any, name: str = "n_samples"
+) -> tuple[int, float, float]:
+    n = kind.n_samples if n is None else n
+    rate = kind.theft_rate if rate is None else rate
+    strength = kind.strength if strength is None else strength
+    _check_count(name, n, 1)
+    if not 0.0 <= rate <= 1.0:
+        raise ValueError(f"theft_rate must be a share from 0 to 1, not {rate!r}.")
+    if not 0.0 <= strength < 1.0:
+        raise ValueError(f"strength must be a share from 0 to below 1, not {strength!r}.")
+    return int(n), float(rate), float(strength)
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}.")
+
+
+def _beta(law: tuple[float, float], n: int, rng: np.random.Generator) -> Floats:
+    mean, concentration = law
+    return rng.beta(mean * concentration, (1.0 - mean) * concentration, n)
+
+
+def _draw_consumers(kind: Profile, n: int, rng: np.random.Generator) -> _Consumers:
+    installed = kind.median_power * np.exp(kind.spread * rng.standard_normal(n))
+    # A consumer of this kind has machines enough for the least contract.
+    installed = np.clip(installed, 2.0 * MINIMUM_CONTRACT, 0.9 * TRANSFORMERS[-1])
+    demand = installed * _beta(kind.demand_factor, n, rng)
+    power_factor = _beta(kind.power_factor, n, rng)
+    # The smallest transformer that carries the usual demand with a fifth to spare.
+    size = np.searchsorted(TRANSFORMERS, 1.2 * demand / power_factor)
+    transformer = TRANSFORMERS[np.minimum(size, len(TRANSFORMERS) - 1)]
+    contracted = np.maximum(MINIMUM_CONTRACT, np.round(demand * rng.uniform(0.95, 1.15, n)))
+    load_factor = _beta(kind.load_factor, n, rng)
+    return _Consumers(installed, transformer, contracted, demand, load_factor, power_factor)
+
+
+def _hidden_shares(kind: Profile, n: int, strength: float, rng: np.random.Generator) -> Floats:
+    """Draw how much of active energy, demand and reactive energy each consumer would hide.
+
+    No more of the demand than of the energy: the mean cannot exceed the peak.
+    """
+    way = rng.choice(3, size=n, p=kind.ways)
+    share = _beta((strength, _SCATTER), n, rng) if strength > 0.0 else np.zeros(n)
+    of_demand = np.array([1.0, 0.25, 1.0])[way]
+    of_reactive = np.array([1.0, 1.0, 0.0])[way]
+    shares: Floats = share[:, None] * np.column_stack([np.ones(n), of_demand, of_reactive])
+    return shares
+
+
+def _metered(
+    consumers: _Consumers,
+    kind: Profile,
+    month: NDArray[np.int64],
+    hidden: Floats,
+    rng: np.random.Generator,
+) -> Floats:
+    """Give the eight features that the meter and the contract tell, one row a month."""
+    n = len(month)
+    season = 1.0 + kind.season * np.cos(2.0 * np.pi * month / 12.0)
+    demand = consumers.demand * season * np.exp(0.05 * rng.standard_normal(n))
+    # Neither the machines nor the transformer can give more.
+    limit = np.minimum(consumers.installed, consumers.transformer * consumers.power_factor)
+    demand = np.minimum(demand, limit)
+    load_factor = np.minimum(1.0, consumers.load_factor * np.exp(0.05 * rng.standard_normal(n)))
+    active = load_factor * demand * HOURS
+    reactive = active * np.tan(np.arccos(consumers.power_factor))
+
+    active, demand, reactive = np.array([active, demand, reactive]) * (1.0 - hidden.T)
+    return np.column_stack(
+        [
+            np.maximum(demand, consumers.contracted),
+            consumers.contracted,
+            demand,
+            reactive,
+            consumers.transformer,
+            active / np.hypot(active, reactive),
+            consumers.installed,
+            active / (demand * HOURS),
+        ]
+    )

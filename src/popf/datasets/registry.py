@@ -1,0 +1,233 @@
+"""Which datasets there are: the paper's fourteen, their scaled forms, and a few of scikit-learn's."""
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from popf.datasets.names import near_words
+
+Kind = Literal["public", "stand-in", "scikit-learn"]
+
+UCI = "CC BY 4.0 (UCI)"
+UNSTATED = "not stated"
+_LIBSVM = "LIBSVM page"
+
+
+class OpenML(NamedTuple):
+    """Where OpenML has a dataset, and what its labels are called there."""
+
+    data_id: int
+    labels: dict[str, int]
+    target: str = "default-target"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One dataset.
+
+    Attributes
+    ----------
+    name : str
+        As in the paper's tables, with ``_scale`` for the form scaled to [-1, 1].
+    title : str
+        What it is.
+    kind : {"public", "stand-in", "scikit-learn"}
+    n_samples, n_features : int
+    class_names : dict of int to str
+        What the labels mean.
+    features : tuple of str
+        Names of the features.
+    origin : str
+        Where it is from, in words.
+    licence : str
+    in_paper : bool
+        Whether the paper's tables have it under this name.
+    file : str
+        Name on the LIBSVM page, and of the file in a folder; empty where there is none.
+    openml : OpenML or None
+    note : str
+        What a user should know before using it.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    n_samples: int
+    n_features: int
+    class_names: dict[int, str]
+    features: tuple[str, ...]
+    origin: str
+    licence: str
+    in_paper: bool = False
+    file: str = ""
+    openml: OpenML | None = None
+    note: str = ""
+
+    @property
+    def scaled(self) -> bool:
+        """Whether this is the form scaled to [-1, 1]."""
+        return self.file.endswith("_scale")
+
+    @property
+    def raw_file(self) -> str:
+        """Name of the unscaled file."""
+        return self.file.removesuffix("_scale")
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether it is generated in place of data that nobody can have."""
+        return self.kind == "stand-in"
+
+
+def _numbered(word: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{word}{number}" for number in range(1, count + 1))
+
+
+_BREAST = (
+    "clump_thickness", "cell_size", "cell_shape", "marginal_adhesion", "epithelial_cell_size",
+    "bare_nuclei", "bland_chromatin", "normal_nucleoli", "mitoses",
+)  # fmt: skip
+_DIABETES = (
+    "pregnancies", "glucose", "blood_pressure", "skin_thickness", "insulin", "mass", "pedigree", "age",
+)  # fmt: skip
+_HEART = (
+    "age", "sex", "chest_pain", "resting_blood_pressure", "cholesterol", "fasting_blood_sugar",
+    "resting_ecg", "max_heart_rate", "exercise_angina", "oldpeak", "slope", "major_vessels", "thal",
+)  # fmt: skip
+_LIVER = ("mcv", "alkphos", "sgpt", "sgot", "gammagt", "drinks")
+ENERGY_FEATURES = (
+    "demand_billed", "demand_contracted", "maximum_demand", "reactive_energy", "transformer_power",
+    "power_factor", "installed_power", "load_factor",
+)  # fmt: skip
+
+_RAW = [
+    Entry(
+        "australian", "Credit approval, Statlog (Australian)", "public", 690, 14,
+        {-1: "-", 1: "+"}, _numbered("A", 14), _LIBSVM, UCI, True, "australian",
+        OpenML(40981, {"0": -1, "1": 1}),
+        "Features of very different size: unscaled, A14 decides every distance.",
+    ),
+    Entry(
+        "breast_cancer", "Breast Cancer Wisconsin (Original), complete cases", "public", 683, 9,
+        {2: "benign", 4: "malignant"}, _BREAST, _LIBSVM, UCI, True, "breast-cancer",
+        OpenML(15, {"benign": 2, "malignant": 4}),
+        "The patient's id, first of the LIBSVM page's ten columns, is dropped; keep_id=True keeps it. "
+        "Unscaled, the id swamps every distance.",
+    ),
+    Entry(
+        "colon_cancer", "Gene expression in colon tissue (Alon et al., 1999)", "public", 62, 2000,
+        {-1: "tumour", 1: "normal"}, _numbered("gene", 2000), _LIBSVM, UNSTATED, True, "colon-cancer",
+    ),
+    Entry(
+        "diabetes", "Pima Indians diabetes", "public", 768, 8, {-1: "positive", 1: "negative"},
+        _DIABETES, _LIBSVM, "not clear", True, "diabetes",
+        OpenML(37, {"tested_positive": -1, "tested_negative": 1}),
+        "Zeros in glucose, blood pressure, skin thickness, insulin and mass stand for unknown values.",
+    ),
+    Entry(
+        "fourclass", "Four regions in the plane, two classes (Ho and Kleinberg, 1996)", "public", 862, 2,
+        {-1: "-1", 1: "+1"}, ("x1", "x2"), _LIBSVM, UNSTATED, True, "fourclass",
+    ),
+    Entry(
+        "heart", "Heart disease, Statlog", "public", 270, 13, {-1: "absent", 1: "present"}, _HEART,
+        _LIBSVM, UCI, True, "heart", OpenML(53, {"absent": -1, "present": 1}),
+    ),
+    Entry(
+        "ionosphere", "Radar returns from the ionosphere", "public", 351, 34, {-1: "bad", 1: "good"},
+        _numbered("a", 34), _LIBSVM, UCI, True, "ionosphere", OpenML(59, {"b": -1, "g": 1}),
+        "Column 2 is constant.",
+    ),
+    Entry(
+        "liver", "Liver disorders (BUPA), six features", "public", 345, 6,
+        {1: "selector 1", 2: "selector 2"}, _LIVER, _LIBSVM, UCI, True, "liver-disorders",
+        OpenML(8, {"1": 1, "2": 2}, "selector"),
+        "The label is a mark for splitting the data, not a diagnosis (McDermott and Forsyth, 2016): kept "
+        "because the paper and most others used it. The LIBSVM page now serves another form, of five "
+        "features.",
+    ),
+]  # fmt: skip
+
+
+def _scaled(raw: Entry) -> Entry:
+    return replace(
+        raw,
+        name=f"{raw.name}_scale",
+        title=f"{raw.title}, scaled to [-1, 1]",
+        file=f"{raw.file}_scale",
+        in_paper=raw.name == "ionosphere",
+    )
+
+
+_PLANE = ("x1", "x2")
+_STAND_IN = "generated by popf; the paper's own is "
+_STAND_INS = [
+    Entry(
+        f"synthetic{number}", f"Stand-in: {title}", "stand-in", n_samples, 2, {-1: "-1", 1: "+1"}, _PLANE,
+        f"{_STAND_IN}not defined", "BSD-3-Clause (popf)", True,
+        note="Not the paper's data: only size and overlap are like it.",
+    )
+    for number, n_samples, title in (
+        (0, 500, "two classes drawn alike in the plane"),
+        (2, 1000, "two classes nearly alike in the plane"),
+        (3, 200, "two classes mingled in close pairs"),
+    )
+] + [
+    Entry(
+        name, f"Stand-in: energy theft, {profile} consumers", "stand-in", n_samples, 8,
+        {-1: "regular", 1: "theft"}, ENERGY_FEATURES, f"{_STAND_IN}private", "BSD-3-Clause (popf)", True,
+        note=f"Not the paper's data: make_energy_theft(profile={profile!r}, random_state=0).",
+    )
+    for name, profile, n_samples in (("comercial", "commercial", 4952), ("industrial", "industrial", 3182))
+]  # fmt: skip
+
+_BUNDLED = [
+    Entry(
+        name, title, "scikit-learn", n_samples, n_features, dict(enumerate(classes)), (),
+        "scikit-learn", UCI, note="Not in the paper; scikit-learn brings it.",
+    )
+    for name, title, n_samples, n_features, classes in (
+        ("breast_cancer_diagnostic", "Breast Cancer Wisconsin (Diagnostic), another set than breast_cancer",
+         569, 30, ("malignant", "benign")),
+        ("iris", "Iris plants", 150, 4, ("setosa", "versicolor", "virginica")),
+        ("wine", "Wine recognition", 178, 13, ("class_0", "class_1", "class_2")),
+        ("digits", "Handwritten digits", 1797, 64, tuple("0123456789")),
+    )
+]  # fmt: skip
+
+_ORDER = (
+    "australian", "comercial", "industrial", "breast_cancer", "colon_cancer", "diabetes", "fourclass", "heart",
+    "ionosphere", "ionosphere_scale", "liver", "synthetic0", "synthetic2", "synthetic3",
+)  # fmt: skip
+_ALL = [
+    *_RAW,
+    *(_scaled(raw) for raw in _RAW if raw.name != "colon_cancer"),
+    *_STAND_INS,
+    *_BUNDLED,
+]
+_BY_NAME = {entry.name: entry for entry in _ALL}
+#: All datasets by name: the paper's in its order, then the others.
+ENTRIES = {name: _BY_NAME[name] for name in dict.fromkeys((*_ORDER, *_BY_NAME))}
+
+# The paper's first table calls breast_cancer "breast"; the LIBSVM page has names of its own.
+_ALIASES = {"breast": "breast_cancer", "commercial": "comercial"} | {
+    entry.file.replace("-", "_"): name for name, entry in ENTRIES.items() if entry.file
+}
+
+
+def entry_of(name: str) -> Entry:
+    """Find a dataset by the paper's name or by the LIBSVM page's.
+
+    Examples
+    --------
+    >>> from popf.datasets.registry import entry_of
+    >>> entry_of("liver-disorders").name
+    'liver'
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be the name of a dataset, not {type(name).__name__}.")
+    plain = name.strip().lower().replace("-", "_")
+    plain = _ALIASES.get(plain, plain)
+    if plain not in ENTRIES:
+        raise ValueError(
+            f"there is no dataset {name!r}{near_words(name, ENTRIES)} Known: {', '.join(ENTRIES)}."
+        )
+    return ENTRIES[plain]

@@ -1,0 +1,180 @@
+"""What the displays share: matplotlib when it is needed, axes, colours and legends.
+
+Axes and figures are typed ``Any``: the package must type-check where matplotlib is not installed.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+# The colours of Okabe and Ito, which colour-blind people can tell apart; those first that stand out
+# from the background. Vermillion is kept for what must stand out where classes have colours.
+_BLUE, _SKY, _GREEN, _PURPLE = "#0072B2", "#56B4E9", "#009E73", "#CC79A7"
+_ORANGE, _YELLOW, _VERMILLION = "#E69F00", "#F0E442", "#D55E00"
+ON_LIGHT = (_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY)
+ON_DARK = (_SKY, _ORANGE, _GREEN, _PURPLE, _YELLOW, _VERMILLION)
+FILLS_ON_LIGHT = (_BLUE, _ORANGE, _GREEN, _PURPLE, _SKY)
+FILLS_ON_DARK = (_SKY, _YELLOW, _GREEN, _PURPLE, _BLUE)
+STRONG = _VERMILLION
+# Colour is never the only difference.
+LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Marks of one size look different in size: these make up for it.
+MARKER_SCALE = {"^": 1.25, "v": 1.25, "D": 0.9, "P": 1.2, "X": 1.2}
+
+LONG_NAMES = {"c": "color", "ls": "linestyle", "lw": "linewidth", "ms": "markersize"}
+
+CURVE = "popf-curve"
+PANEL = "_popf_panel"
+Colour = tuple[float, float, float]
+
+
+class Look(NamedTuple):
+    """Colours that suit the axes they were taken from.
+
+    Attributes
+    ----------
+    ink, background : tuple of three floats
+        The colours of text and of the axes.
+    quiet, faint : tuple of three floats
+        Between the two: for what should be seen second, and for what should hardly be seen.
+    colours : tuple of str
+        For lines.
+    fills : tuple of str
+        For marks and areas; none of them is `STRONG`.
+    """
+
+    ink: Colour
+    background: Colour
+    quiet: Colour
+    faint: Colour
+    colours: tuple[str, ...]
+    fills: tuple[str, ...]
+
+    def colour(self, number: int) -> str:
+        """Give the colour of a line."""
+        return self.colours[number % len(self.colours)]
+
+    def fill(self, number: int) -> str:
+        """Give the colour of a class."""
+        return self.fills[number % len(self.fills)]
+
+
+def need_matplotlib(module: str = "matplotlib") -> Any:
+    """Import matplotlib, or a module of it, or say how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            'Drawing needs matplotlib, which is not installed: pip install "popf[plot]"'
+        ) from error
+
+
+def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:
+    """Give `ax`, or new axes in a new figure of pyplot where it is None."""
+    need_matplotlib()
+    if ax is None:
+        _, ax = need_matplotlib("matplotlib.pyplot").subplots(figsize=figsize, layout="constrained")
+    return ax
+
+
+def panel_below(ax: Any, share: float) -> Any:
+    """Give the panel below the axes, cutting it from them the first time it is asked for.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    share : float
+        How much of the height the panel takes.
+
+    Returns
+    -------
+    matplotlib Axes
+        With the same horizontal axis.
+    """
+    panel = getattr(ax, PANEL, None)
+    if panel is not None and panel.figure is not None:
+        return panel
+    figure, place = ax.figure, ax.get_subplotspec()
+    if place is not None:
+        rows = place.subgridspec(2, 1, height_ratios=(1.0 - share, share), hspace=0.03)
+        ax.set_subplotspec(rows[0])
+        panel = figure.add_subplot(rows[1], sharex=ax)
+    else:  # axes that were put somewhere by hand
+        box = ax.get_position()
+        low, gap = share * box.height, 0.04 * box.height
+        ax.set_position([box.x0, box.y0 + low + gap, box.width, box.height - low - gap])
+        panel = figure.add_axes([box.x0, box.y0, box.width, low], sharex=ax)
+    setattr(ax, PANEL, panel)
+    ax.tick_params(labelbottom=False)
+    figure.sca(ax)  # what pyplot does next is meant for the axes the user knows
+    return panel
+
+
+def look_of(ax: Any) -> Look:
+    """Choose colours for the axes as they are, whatever the style they were made in."""
+    to_rgba = need_matplotlib("matplotlib.colors").to_rgba
+    background = to_rgba(ax.get_facecolor())
+    if background[3] == 0.0:
+        background = to_rgba(ax.figure.get_facecolor())
+    back: Colour = background[:3]
+    ink: Colour = to_rgba(ax.xaxis.label.get_color())[:3]
+    dark = sum(back) < 1.5
+    colours, fills = (ON_DARK, FILLS_ON_DARK) if dark else (ON_LIGHT, FILLS_ON_LIGHT)
+    return Look(ink, back, blend(ink, back, 0.55), blend(ink, back, 0.18), colours, fills)
+
+
+def blend(colour: Any, background: Colour, share: float) -> Colour:
+    """Mix a colour into the background: what it looks like where it is partly transparent."""
+    over = need_matplotlib("matplotlib.colors").to_rgb(colour)
+    red, green, blue = (share * a + (1 - share) * b for a, b in zip(over, background, strict=True))
+    return red, green, blue
+
+
+def n_curves(ax: Any) -> int:
+    """Count the curves that displays have drawn, so that the next one looks different."""
+    return sum(str(line.get_gid()).startswith(CURVE) for line in ax.get_lines())
+
+
+def curve_style(ax: Any, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Choose how the next curve looks, save what the user has said."""
+    number = n_curves(ax)
+    style = {
+        "gid": f"{CURVE}-{number}",
+        "color": look_of(ax).colour(number),
+        "linestyle": LINE_STYLES[number % len(LINE_STYLES)],
+    }
+    # matplotlib refuses a name together with its short form.
+    return {**style, **{LONG_NAMES.get(name, name): value for name, value in wanted.items()}}
+
+
+def refresh_legend(
+    ax: Any, last: Sequence[str] = (), *, loc: str = "best", beside: bool = False
+) -> None:
+    """Make the legend anew: every label once, those in `last` at the end.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    last : sequence of str
+        Labels that come last.
+    loc : str
+        Where it goes within the axes.
+    beside : bool
+        Whether to put it right of the axes, which takes a figure of our own: it must make room.
+    """
+    handles: dict[str, Any] = {}
+    for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        handles.setdefault(label, handle)
+    labels = sorted(handles, key=lambda label: last.index(label) if label in last else -1)
+    shown = [handles[label] for label in labels]
+    if beside:
+        ax.figure.legend(shown, labels, loc="outside right upper", fontsize="small")
+    else:
+        ax.legend(shown, labels, loc=loc, fontsize="small")
+
+
+def halo(look: Look, width: float = 3.0) -> list[Any]:
+    """Make an edge in the colour of the background, so that text and lines stand out."""
+    effects = need_matplotlib("matplotlib.patheffects")
+    return [effects.withStroke(linewidth=width, foreground=look.background)]

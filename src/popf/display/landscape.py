@@ -1,0 +1,317 @@
+"""The function that the paper's fit minimises, over A and B, and how solvers walk in it."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from popf.display import canvas
+from popf.display.objectives import Landscape, paper_objective, prepare_landscape
+from popf.parameters import solver_of
+from popf.solvers import Solution, Solver
+from popf.solvers.base import PAPER_BOX, Objective
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from popf import POPFClassifier
+
+__all__ = ["Landscape", "LandscapeDisplay", "prepare_landscape"]
+
+FloatArray = NDArray[np.float64]
+
+FIGURE_SIZE = (6.4, 5.0)
+# Levels span this many powers of ten below the highest value: the valley is flat, its walls are not.
+DECADES = 4
+LEVELS_PER_DECADE = 3
+# Paths that take less than this share of the picture are drawn again, larger.
+ZOOMED = 0.4
+# The steps of longer paths have no marks, which would hide each other.
+MARKED_STEPS = 25
+
+
+class LandscapeDisplay:
+    """A function of A and B as contours, and the paths of solvers in it.
+
+    Colours and contours show how far F lies above its lowest value on the grid, by powers of ten.
+
+    Parameters
+    ----------
+    A : array-like of shape (n_A,)
+        Grid of the first parameter.
+    B : array-like of shape (n_B,)
+        Grid of the second.
+    values : array-like of shape (n_B, n_A)
+        F on the grid. What is not finite is left blank.
+    paths : dict, default=None
+        For each name an array of shape (n_steps, 2), the points (A, B) a solver went through.
+    finals : dict, default=None
+        For each of these names, or some, the value of F at the end, for the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
+    contours_ : matplotlib QuadContourSet
+        The filled contours.
+    colorbar_ : matplotlib Colorbar
+        Their scale.
+    zoom_ax_ : matplotlib Axes or None
+        The enlarged part.
+    paths_ : dict
+        For each name its line.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from popf import POPFClassifier
+    >>> from popf.display import LandscapeDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = POPFClassifier("paper").fit(scale(X), y)
+    >>> display = LandscapeDisplay.from_estimator(
+    ...     model, solvers=["nelder-mead", "pso"], random_state=0, ax=Figure().subplots()
+    ... )
+    >>> list(display.paths_)
+    ['newton (fitted)', 'nelder-mead', 'pso']
+    >>> display.values.shape
+    (101, 101)
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self,
+        *,
+        A: ArrayLike,
+        B: ArrayLike,
+        values: ArrayLike,
+        paths: Mapping[str, ArrayLike] | None = None,
+        finals: Mapping[str, float] | None = None,
+    ) -> None:
+        self.A = np.asarray(A, dtype=np.float64)
+        self.B = np.asarray(B, dtype=np.float64)
+        self.values = np.asarray(values, dtype=np.float64)
+        wanted = (self.B.size, self.A.size)
+        if self.values.shape != wanted:
+            raise ValueError(
+                f"values has the shape {self.values.shape}; for {wanted[1]} values of A and "
+                f"{wanted[0]} of B it must be {wanted}, a row for each B."
+            )
+        if not np.isfinite(self.values).any():
+            raise ValueError("values holds no finite number; there is nothing to draw.")
+        self.paths = {name: np.asarray(path, float) for name, path in (paths or {}).items()}
+        for name, path in self.paths.items():
+            if path.ndim != 2 or path.shape[1] != 2 or len(path) == 0:
+                raise ValueError(
+                    f"the path {name!r} has the shape {path.shape}; it must be (n_steps, 2)."
+                )
+        self.finals = dict(finals or {})
+
+    @classmethod
+    def from_objective(
+        cls,
+        objective: Objective,
+        box: ArrayLike = PAPER_BOX,
+        *,
+        solutions: Mapping[str, Solution] | None = None,
+        resolution: int = 101,
+        ax: Any = None,
+    ) -> "Self":
+        """Draw any function of two parameters.
+
+        Parameters
+        ----------
+        objective : callable
+            From an array of shape (n, 2), one point a row, to n values.
+        box : array-like of shape (2, 2), default=((-10, 10), (-10, 10))
+            (lowest, highest) of A and of B. What paths do outside is not seen.
+        solutions : dict, default=None
+            For each name what ``solver.minimize`` returned.
+        resolution : int, default=101
+            How many values of each parameter.
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : LandscapeDisplay
+        """
+        canvas.need_matplotlib()
+        found = prepare_landscape(objective, box, resolution=resolution)
+        solutions = solutions or {}
+        return cls(
+            A=found.A,
+            B=found.B,
+            values=found.values,
+            paths={name: solution.path for name, solution in solutions.items()},
+            finals={name: solution.value for name, solution in solutions.items()},
+        ).plot(ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: "POPFClassifier",
+        *,
+        solvers: Iterable[str | Solver] | Mapping[str, Solver] = (),
+        sample_weight: ArrayLike | None = None,
+        random_state: Any = None,
+        resolution: int = 101,
+        ax: Any = None,
+    ) -> "Self":
+        """Draw what a fitted ``POPFClassifier(method="paper")`` has minimised, over its box.
+
+        Parameters
+        ----------
+        estimator : POPFClassifier
+            Fitted with ``method="paper"``.
+        solvers : list of str or solvers, or dict, default=()
+            Solvers to run besides, by name (``"nelder-mead"``, ``"pso"`` ...) or as objects of
+            `popf.solvers`. The path of the fitted model itself is always drawn.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights given to ``fit``, if any.
+        random_state : int, RandomState or None, default=None
+            Seeds the swarms.
+        resolution, ax
+            As for `from_objective`.
+
+        Returns
+        -------
+        display : LandscapeDisplay
+        """
+        canvas.need_matplotlib()
+        objective = paper_objective(estimator, sample_weight)
+        own = estimator.solution_
+        assert own is not None  # paper_objective has looked
+        solutions = {f"{_name_of(estimator.solver)} (fitted)": own}
+        for name, solver in _named(solvers).items():
+            solutions[name] = solver.minimize(objective, estimator.box, random_state)
+        box = PAPER_BOX if estimator.box is None else estimator.box
+        return cls.from_objective(objective, box, solutions=solutions, resolution=resolution, ax=ax)
+
+    def plot(
+        self,
+        *,
+        ax: Any = None,
+        cmap: Any = None,
+        zoom: bool | None = None,
+        legend: bool = True,
+        **line: Any,
+    ) -> "Self":
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure.
+        cmap : str or Colormap, default=None
+            The colours of F; None for greys that suit the background, before which the paths stand out.
+        zoom : bool, default=None
+            Whether to draw the part where the paths lie again, larger; None for where it is small.
+        legend : bool, default=True
+            Whether to draw a legend.
+        **line
+            Options of all paths, such as ``linewidth``.
+
+        Returns
+        -------
+        self : LandscapeDisplay
+        """
+        ax = canvas.axes_for(ax, FIGURE_SIZE)
+        look = canvas.look_of(ax)
+        colors = canvas.need_matplotlib("matplotlib.colors")
+        if cmap is None:
+            # The valley has the colour of the background, in light and in dark.
+            ends = [canvas.blend(look.ink, look.background, share) for share in (0.0, 0.62)]
+            cmap = colors.LinearSegmentedColormap.from_list("popf", ends)
+        above = np.ma.masked_invalid(self.values)
+        above = above - above.min()
+        # A flat function has no contours; any positive height serves to draw it.
+        highest = float(above.max()) or 1.0
+        top = np.ceil(np.log10(highest) * LEVELS_PER_DECADE) / LEVELS_PER_DECADE
+        levels = np.logspace(top - DECADES, top, DECADES * LEVELS_PER_DECADE + 1)
+        # Contours of the lowest points themselves are those below the first level.
+        above = np.ma.maximum(above, levels[0] / 10.0)
+        norm = colors.LogNorm(levels[0], levels[-1])
+        look_of_contours = {"levels": levels, "norm": norm, "cmap": cmap, "extend": "min"}
+        self.contours_ = self._draw_contours(ax, above, look_of_contours)
+        self.ax_, self.figure_ = ax, ax.figure
+        self.colorbar_ = ax.figure.colorbar(self.contours_, ax=ax, pad=0.02)
+        self.colorbar_.set_ticks(10.0 ** np.arange(np.ceil(top - DECADES), np.floor(top) + 1))
+        self.colorbar_.ax.minorticks_off()
+        lowest = self.values[np.isfinite(self.values)].min()
+        self.colorbar_.set_label(f"F − {lowest:.4g}, its lowest value on the grid")
+        ax.set(xlabel="A", ylabel="B")
+        ax.set(xlim=(self.A.min(), self.A.max()), ylim=(self.B.min(), self.B.max()))
+        self.paths_ = {name: self._draw_path(ax, name, line) for name in self.paths}
+        self.zoom_ax_ = None
+        if not self.paths:
+            return self
+        x, y, share = self._where_paths_lie()
+        wanted = share < ZOOMED if zoom is None else zoom
+        # Legend and zoomed part lie one above the other, on the side where the paths are not.
+        right = x[0] + x[1] < self.A.min() + self.A.max()
+        if wanted:
+            place = (0.53 if right else 0.03, 0.03, 0.44, 0.44)
+            inset = self.zoom_ax_ = ax.inset_axes(place, zorder=6)
+            self._draw_contours(inset, above, look_of_contours)
+            inset.set(xlim=x, ylim=y, xticks=[], yticks=[])
+            for name in self.paths:
+                self._draw_path(inset, name, line)
+            ax.indicate_inset_zoom(inset, edgecolor=look.ink, alpha=0.8)
+        if legend:
+            canvas.refresh_legend(ax, loc="upper right" if right else "upper left")
+        return self
+
+    def _draw_contours(self, ax: Any, above: Any, style: dict[str, Any]) -> Any:
+        edge = canvas.look_of(ax).background
+        ax.contour(self.A, self.B, above, levels=style["levels"], colors=[edge], linewidths=0.5)
+        return ax.contourf(self.A, self.B, above, zorder=0, **style)
+
+    def _where_paths_lie(self) -> tuple[FloatArray, FloatArray, float]:
+        """Give the ends of A and of B about all paths, and what share of the grid that is."""
+        low = np.array([self.A.min(), self.B.min()])
+        width = np.array([self.A.max(), self.B.max()]) - low
+        steps = (np.vstack(list(self.paths.values())) - low) / width
+        steps = steps[((steps >= 0.0) & (steps <= 1.0)).all(axis=1)]
+        if len(steps) == 0:
+            steps = np.array([[0.0, 0.0], [1.0, 1.0]])
+        half = min(max(0.6 * float(np.ptp(steps, axis=0).max()), 0.01), 0.5)
+        middle = np.clip((steps.min(axis=0) + steps.max(axis=0)) / 2.0, half, 1.0 - half)
+        x, y = (low + np.outer([-half, half], width) + middle * width).T
+        return x, y, 2.0 * half
+
+    def _draw_path(self, ax: Any, name: str, line: dict[str, Any]) -> Any:
+        """Draw a path with small marks at its steps, hollow at the start and large at the end."""
+        look, path = canvas.look_of(ax), self.paths[name]
+        moved = np.append(True, (np.diff(path, axis=0) != 0.0).any(axis=1))
+        path, number = path[moved], canvas.n_curves(ax)
+        marker = canvas.MARKERS[number % len(canvas.MARKERS)]
+        style = {"linewidth": 1.6, "marker": marker, **canvas.curve_style(ax, line)}
+        halo = canvas.halo(look, style["linewidth"] + 1.8)
+        (drawn,) = ax.plot(*path.T, zorder=3, **{"markersize": 3.0, "path_effects": halo, **style})
+        colour, above = drawn.get_color(), {"marker": style["marker"], "ls": "", "zorder": 4}
+        ax.plot(*path[0], mfc=look.background, mec=colour, mew=1.3, ms=5.5, **above)
+        # Solvers that end in one place must all be seen there: each mark lies inside the last.
+        size = max(10.0 - 1.7 * number, 3.5)
+        ax.plot(*path[-1], mfc=colour, mec=look.background, mew=0.8, ms=size, **above)
+        value = f": F = {self.finals[name]:.4g}" if name in self.finals else ""
+        ax.plot([], [], **{**style, "gid": None, "markersize": 5.0, "label": name + value})
+        return drawn
+
+
+def _name_of(solver: str | Solver) -> str:
+    return solver if isinstance(solver, str) else repr(solver)
+
+
+def _named(solvers: Iterable[str | Solver] | Mapping[str, Solver]) -> dict[str, Solver]:
+    """Give solvers their names, and names their solvers."""
+    if isinstance(solvers, str):
+        solvers = [solvers]
+    pairs = solvers.items() if isinstance(solvers, Mapping) else ((_name_of(s), s) for s in solvers)
+    return {name: solver_of(solver) for name, solver in pairs}

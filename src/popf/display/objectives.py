@@ -1,0 +1,127 @@
+"""Functions of A and B on a grid, among them the one that the paper's fit minimises."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from popf.solvers import PlattObjective, platt_targets
+from popf.solvers.base import PAPER_BOX, Evaluations, Objective, check_box, check_integer
+
+if TYPE_CHECKING:
+    from popf import POPFClassifier
+
+FloatArray = NDArray[np.float64]
+
+
+class Landscape(NamedTuple):
+    """Values on a grid.
+
+    Attributes
+    ----------
+    A, B : ndarray of shape (resolution,)
+        The grid.
+    values : ndarray of shape (resolution, resolution)
+        ``values[i, j]`` belongs to ``B[i]`` and ``A[j]``, as in `numpy.meshgrid`.
+    """
+
+    A: FloatArray
+    B: FloatArray
+    values: FloatArray
+
+
+def prepare_landscape(
+    objective: Objective, box: ArrayLike = PAPER_BOX, *, resolution: int = 101
+) -> Landscape:
+    """Compute a function of two parameters on a grid; nothing is drawn.
+
+    Parameters
+    ----------
+    objective : callable
+        From an array of shape (n, 2), one point (A, B) a row, to n values, such as
+        `popf.solvers.PlattObjective`.
+    box : array-like of shape (2, 2), default=((-10, 10), (-10, 10))
+        (lowest, highest) of A and of B.
+    resolution : int, default=101
+        How many values of each.
+
+    Returns
+    -------
+    landscape : Landscape
+        ``A``, ``B`` and ``values``.
+
+    Examples
+    --------
+    >>> from popf.display import prepare_landscape
+    >>> A, B, values = prepare_landscape(
+    ...     lambda thetas: thetas[:, 0] + 10 * thetas[:, 1], ((0, 2), (0, 1)), resolution=3
+    ... )
+    >>> values
+    array([[ 0.,  1.,  2.],
+           [ 5.,  6.,  7.],
+           [10., 11., 12.]])
+    """
+    check_integer("resolution", resolution, 2)
+    ends = check_box(box)
+    if ends is None:
+        raise ValueError("box is None; a landscape needs bounds, such as ((-10, 10), (-10, 10)).")
+    evaluate = Evaluations(objective)
+    A, B = np.linspace(ends.lower, ends.upper, resolution).T
+    # A row at a time: an objective may need memory for every point.
+    rows = [evaluate(np.column_stack([A, np.full(resolution, b)])) for b in B]
+    return Landscape(A, B, np.array(rows))
+
+
+def paper_objective(
+    estimator: "POPFClassifier", sample_weight: ArrayLike | None = None
+) -> PlattObjective:
+    """Give the function of A and B that a fitted ``POPFClassifier(method="paper")`` has minimised.
+
+    Parameters
+    ----------
+    estimator : POPFClassifier
+        Fitted with ``method="paper"``.
+    sample_weight : array-like of shape (n_samples,), default=None
+        The weights given to ``fit``, if any.
+
+    Returns
+    -------
+    objective : PlattObjective
+
+    Examples
+    --------
+    >>> from popf import POPFClassifier
+    >>> from popf.display.objectives import paper_objective
+    >>> model = POPFClassifier("paper").fit([[0.0], [1.0], [2.5], [3.0]], [0, 0, 1, 1])
+    >>> bool(paper_objective(model)([model.A_, model.B_]) == model.solution_.value)
+    True
+    """
+    from popf import POPFClassifier
+
+    name = type(estimator).__name__
+    if not isinstance(estimator, POPFClassifier):
+        raise TypeError(
+            f"{name} has no landscape over A and B; pass a fitted POPFClassifier(method='paper'), "
+            "or use LandscapeDisplay.from_objective."
+        )
+    check_is_fitted(estimator)
+    if estimator._fitted_method != "paper":
+        raise ValueError(
+            "the soft method fits A and B to scores it does not keep; pass a "
+            "POPFClassifier(method='paper'), or use LandscapeDisplay.from_objective."
+        )
+    opf = estimator.opf_
+    weights = None
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, dtype=np.float64)[opf.sample_indices_]
+    signed = np.where(opf._codes == 1, opf.costs_, -opf.costs_)
+    objective = PlattObjective(signed, platt_targets(opf._codes, weights), weights)
+    fitted = estimator.solution_
+    assert fitted is not None  # the paper's method always has one
+    if not np.isclose(float(objective(fitted.theta)), fitted.value, rtol=1e-9, atol=0.0):
+        raise ValueError(
+            "the model was fitted with other sample weights than those given here; pass the same "
+            "as in fit: sample_weight=..."
+        )
+    return objective

@@ -1,0 +1,361 @@
+"""Are probabilities frequencies? The reliability curve."""
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from popf.display import canvas
+from popf.display.events import event, name_of, predicted, probability_of
+from popf.metrics import expected_calibration_error
+from popf.metrics.calibration import _bins as bins_of
+from popf.metrics.checks import as_weights, check_same_length
+
+if TYPE_CHECKING:
+    from typing import Self
+
+FloatArray = NDArray[np.float64]
+
+FIGURE_SIZE = (5.4, 5.8)
+HISTOGRAM_BINS = 20
+HISTOGRAM_SHARE = 0.24
+CALIBRATED = "calibrated"
+
+
+class ReliabilityCurve(NamedTuple):
+    """A reliability curve, its interval, and a histogram of the probabilities.
+
+    Attributes
+    ----------
+    probability : ndarray of shape (n_filled,)
+        The mean probability in each bin that is not empty.
+    frequency : ndarray of shape (n_filled,)
+        How often the event happened there.
+    lower, upper : ndarray of shape (n_filled,)
+        Wilson's interval about the frequency.
+    weights : ndarray of shape (n_filled,)
+        How many samples the bin holds, or the sum of their weights.
+    error : float
+        The expected calibration error with these bins.
+    shares : ndarray of shape (20,)
+        The share of the samples whose probability lies in each twentieth of [0, 1].
+    confidence : float
+        The confidence of the interval.
+    """
+
+    probability: FloatArray
+    frequency: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    weights: FloatArray
+    error: float
+    shares: FloatArray
+    confidence: float
+
+
+def prepare_reliability(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    n_bins: int = 10,
+    strategy: Literal["uniform", "quantile"] = "uniform",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    confidence: float = 0.95,
+) -> ReliabilityCurve:
+    r"""Compute a reliability curve with its interval; nothing is drawn.
+
+    In a bin with frequency h and n samples the interval is Wilson's, with z the normal quantile of the
+    confidence; n is the effective number :math:`(\sum w)^2 / \sum w^2` where samples have weights w:
+
+    .. math:: \frac{h + \frac{z^2}{2n} \pm z \sqrt{\frac{h (1 - h)}{n} + \frac{z^2}{4 n^2}}}
+              {1 + \frac{z^2}{n}}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels.
+    y_prob : array-like of shape (n_samples,)
+        The probability of the positive class.
+    n_bins : int, default=10
+        The number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width or of equal mass, those of `popf.metrics.expected_calibration_error`.
+    pos_label : int, float, bool or str, default=None
+        The positive class, drawn against all others; None for the second of two.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights; zero leaves a sample out.
+    confidence : float, default=0.95
+        The confidence of the interval, for each bin by itself.
+
+    Returns
+    -------
+    curve : ReliabilityCurve
+
+    Examples
+    --------
+    >>> from popf.display import prepare_reliability
+    >>> curve = prepare_reliability([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], n_bins=2)
+    >>> curve.probability, curve.frequency
+    (array([0.2, 0.7]), array([0., 1.]))
+    >>> curve.lower.round(2), curve.upper.round(2)
+    (array([0.  , 0.34]), array([0.66, 1.  ]))
+    """
+    if not (np.isreal(confidence) and 0.0 < confidence < 1.0):
+        raise ValueError(f"confidence={confidence!r} must lie between 0 and 1, as 0.95 does.")
+    happened, _ = event(y_true, pos_label)
+    probability = probability_of(y_prob)
+    check_same_length(happened, probability, "y_prob")
+    weights = as_weights(sample_weight, len(happened))
+    error = expected_calibration_error(
+        happened,
+        probability,
+        n_bins=n_bins,
+        strategy=strategy,
+        kind="binary",
+        sample_weight=weights,
+    )
+    bins = bins_of(probability, weights, n_bins, strategy)
+    mass = np.bincount(bins, weights).astype(np.float64, copy=False)
+    filled = mass > 0.0
+    mass = mass[filled]
+    frequency = np.bincount(bins, weights * happened)[filled] / mass
+    lower, upper = _wilson(
+        frequency, mass**2 / np.bincount(bins, weights**2)[filled], float(confidence)
+    )
+    fine = bins_of(probability, weights, HISTOGRAM_BINS, "uniform")
+    return ReliabilityCurve(
+        probability=np.bincount(bins, weights * probability)[filled] / mass,
+        frequency=frequency,
+        lower=lower,
+        upper=upper,
+        weights=mass,
+        error=error,
+        shares=np.bincount(fine, weights, minlength=HISTOGRAM_BINS) / weights.sum(),
+        confidence=float(confidence),
+    )
+
+
+def _wilson(
+    frequency: FloatArray, n: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    z = float(ndtri(0.5 + confidence / 2.0))
+    middle = frequency + z**2 / (2.0 * n)
+    half = z * np.sqrt(frequency * (1.0 - frequency) / n + (z / (2.0 * n)) ** 2)
+    scale = 1.0 + z**2 / n
+    # Rounding must not put the frequency itself outside.
+    lower = np.clip((middle - half) / scale, 0.0, frequency)
+    return lower, np.clip((middle + half) / scale, frequency, 1.0)
+
+
+class ReliabilityDisplay:
+    """Reliability curve with an interval, and the histogram of the probabilities below it.
+
+    A curve on the diagonal means that probabilities are frequencies: of the samples with 80 %, eight in ten
+    are positive. Below the diagonal a model promises too much, above it too little.
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+        What `prepare_reliability` computes.
+    name : str, default=None
+        The name in the legend.
+    pos_label : object, default=None
+        The class whose probability it is, for the labels of the axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes with the curve.
+    histogram_ax_ : matplotlib Axes or None
+        The axes with the histogram.
+    figure_ : matplotlib Figure
+        The figure.
+    line_ : matplotlib Line2D
+        The curve.
+    band_ : matplotlib PolyCollection
+        The interval: Wilson's, for each bin by itself, joined from bin to bin.
+
+    See Also
+    --------
+    popf.metrics.expected_calibration_error : The number in the legend.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from popf import POPFClassifier
+    >>> from popf.display import ReliabilityDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> ax = Figure().subplots()  # leave ax out for a figure of pyplot
+    >>> for method in ("soft", "paper"):
+    ...     model = POPFClassifier(method).fit(X[::2], y[::2])
+    ...     display = ReliabilityDisplay.from_estimator(
+    ...         model, X[1::2], y[1::2], name=method, ax=ax
+    ...     )
+    >>> display.line_.get_label()
+    'paper (ECE 0.046)'
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self, *, curve: ReliabilityCurve, name: str | None = None, pos_label: Any = None
+    ) -> None:
+        self.curve = curve
+        self.name = name
+        self.pos_label = pos_label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> "Self":
+        """Draw the curve of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier or Pipeline
+            Fitted, with ``predict_proba``.
+        X : array-like of shape (n_samples, n_features)
+            Samples that it was not fitted to.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        pos_label : int, float, bool or str, default=None
+            The positive class, drawn against all others; None for the second of two.
+        name : str, default=None
+            The name in the legend; None for that of the class.
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure. To compare, pass the ``ax_`` of another display.
+        **options
+            Those of `prepare_reliability`: ``n_bins``, ``strategy``, ``sample_weight``, ``confidence``.
+
+        Returns
+        -------
+        display : ReliabilityDisplay
+        """
+        canvas.need_matplotlib()
+        probability, pos_label = predicted(estimator, X, pos_label)
+        name = name_of(estimator) if name is None else name
+        return cls.from_predictions(
+            y, probability, pos_label=pos_label, name=name, ax=ax, **options
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> "Self":
+        """Draw the curve of probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels.
+        y_prob : array-like of shape (n_samples,)
+            The probability of the positive class.
+        pos_label, name, ax, **options
+            As for `from_estimator`.
+
+        Returns
+        -------
+        display : ReliabilityDisplay
+        """
+        canvas.need_matplotlib()
+        curve = prepare_reliability(y_true, y_prob, pos_label=pos_label, **options)
+        _, pos_label = event(y_true, pos_label)
+        return cls(curve=curve, name=name, pos_label=pos_label).plot(ax=ax)
+
+    def plot(
+        self,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        histogram: bool = True,
+        legend: bool = True,
+        **line: Any,
+    ) -> "Self":
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure. The histogram takes its place from the bottom of the axes, and
+            is shared with other curves there.
+        name : str, default=None
+            The name in the legend, None for that of the display.
+        histogram : bool, default=True
+            Whether to draw the histogram.
+        legend : bool, default=True
+            Whether to draw a legend.
+        **line
+            Options of the line, such as ``color``.
+
+        Returns
+        -------
+        self : ReliabilityDisplay
+        """
+        ax = canvas.axes_for(ax, FIGURE_SIZE)
+        curve, name = self.curve, self.name if name is None else name
+        number, look = canvas.n_curves(ax), canvas.look_of(ax)
+        if number == 0:
+            ax.plot([0, 1], [0, 1], ":", color=look.quiet, lw=1.2, zorder=1, label=CALIBRATED)
+        error = f"ECE {curve.error:.3f}"
+        style = {
+            "label": error if name is None else f"{name} ({error})",
+            "marker": canvas.MARKERS[number % len(canvas.MARKERS)],
+            "markersize": 5.0,
+            "linewidth": 1.8,
+            **canvas.curve_style(ax, line),
+        }
+        (self.line_,) = ax.plot(curve.probability, curve.frequency, zorder=3, **style)
+        colour = self.line_.get_color()
+        interval = f"{100 * curve.confidence:g} % interval (Wilson)"
+        self.band_ = ax.fill_between(
+            curve.probability,
+            curve.lower,
+            curve.upper,
+            color=colour,
+            alpha=0.2,
+            lw=0,
+            zorder=2,
+            label=interval,
+        )
+        # The band is known at the bins only; it is joined between them for the eye.
+        ax.vlines(curve.probability, curve.lower, curve.upper, color=colour, lw=0.9, alpha=0.5)
+        of = "" if self.pos_label is None else f" of {self.pos_label}"
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel=f"Frequency{of}")
+        self.ax_, self.figure_, self.histogram_ax_ = ax, ax.figure, None
+        lowest = ax
+        if histogram:
+            lowest = self.histogram_ax_ = canvas.panel_below(ax, HISTOGRAM_SHARE)
+            edges = np.linspace(0.0, 1.0, HISTOGRAM_BINS + 1)
+            lowest.stairs(curve.shares, edges, fill=True, color=colour, alpha=0.2)
+            lowest.stairs(
+                curve.shares, edges, color=colour, lw=1.3, linestyle=self.line_.get_linestyle()
+            )
+            top = max(0.0 if number == 0 else lowest.get_ylim()[1], 1.1 * float(curve.shares.max()))
+            lowest.set_ylim(0.0, top)
+            lowest.set_ylabel("Share")
+            ax.set_xlabel("")
+        lowest.set_xlabel(f"Probability{of}")
+        if legend:
+            canvas.refresh_legend(ax, last=(interval, CALIBRATED))
+        return self

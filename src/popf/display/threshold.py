@@ -1,0 +1,369 @@
+"""What a threshold on the probability brings: accuracy, precision, recall and cost."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from popf.display import canvas
+from popf.display.events import event, predicted, probability_of
+from popf.metrics import threshold_curve
+
+if TYPE_CHECKING:
+    from typing import Self
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+FIGURE_SIZE = (6.4, 4.4)
+FIGURE_SIZE_WITH_COST = (6.4, 5.6)
+COST_SHARE = 0.3
+
+
+class ThresholdValues(NamedTuple):
+    """What every threshold brings.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (n_thresholds,)
+        The thresholds Θ.
+    values : dict
+        ``"accuracy"`` (Papa's), ``"precision"`` (NaN where no sample is called positive) and ``"recall"``,
+        arrays of shape (n_thresholds,).
+    costs : dict
+        ``"cost"``, the mean cost of a sample, if costs were given.
+    chosen : float
+        The threshold of the lowest cost, or else of the best accuracy; of several, the nearest to 0.5.
+    """
+
+    thresholds: FloatArray
+    values: dict[str, FloatArray]
+    costs: dict[str, FloatArray]
+    chosen: float
+
+
+def prepare_thresholds(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    thresholds: ArrayLike | Literal["all"] | None = None,
+    cost_fp: float | None = None,
+    cost_fn: float | None = None,
+    pos_label: Any = None,
+) -> ThresholdValues:
+    r"""Compute accuracy, precision, recall and cost for every threshold; nothing is drawn.
+
+    A sample is called positive where P ≥ Θ. The cost is that of the errors, per sample:
+
+    .. math:: \frac{c_{FP} \cdot FP + c_{FN} \cdot FN}{N}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels; both the positive class and another must occur.
+    y_prob : array-like of shape (n_samples,)
+        The probability of the positive class.
+    thresholds : array-like of shape (n_thresholds,) or "all", default=None
+        The values of Θ, as for `popf.metrics.threshold_curve`: None for 0.01, 0.02, ..., 0.99.
+    cost_fp, cost_fn : float, default=None
+        What a false alarm and what a miss costs. None for both: no cost is computed.
+    pos_label : int, float, bool or str, default=None
+        The positive class, against all others; None for the second of two.
+
+    Returns
+    -------
+    values : ThresholdValues
+
+    Examples
+    --------
+    >>> from popf.display import prepare_thresholds
+    >>> found = prepare_thresholds(
+    ...     [0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], thresholds=[0.3, 0.5, 0.7], cost_fp=1, cost_fn=4
+    ... )
+    >>> found.values["recall"]
+    array([1. , 0.5, 0.5])
+    >>> found.costs["cost"], found.chosen
+    (array([0.25, 1.25, 1.  ]), 0.3)
+    """
+    happened, _ = event(y_true, pos_label)
+    probability = probability_of(y_prob)
+    accuracy = threshold_curve(happened, probability, thresholds=thresholds)
+    at = accuracy.thresholds
+    hits = _count_from(probability[happened], at)
+    alarms = _count_from(probability[~happened], at)
+    with np.errstate(invalid="ignore"):
+        precision = hits / (hits + alarms)
+    values = {
+        "accuracy": accuracy.scores,
+        "precision": precision,
+        "recall": hits / happened.sum(),
+    }
+    if cost_fp is None and cost_fn is None:
+        return ThresholdValues(at, values, {}, accuracy.best_threshold)
+    of_alarm, of_miss = _check_cost("cost_fp", cost_fp), _check_cost("cost_fn", cost_fn)
+
+    def saved(true: BoolArray, called: BoolArray) -> float:
+        n_alarms, n_misses = int((called & ~true).sum()), int((true & ~called).sum())
+        return -(of_alarm * n_alarms + of_miss * n_misses) / len(true)
+
+    cost = threshold_curve(happened, probability, score=saved, thresholds=at)
+    return ThresholdValues(at, values, {"cost": 0.0 - cost.scores}, cost.best_threshold)
+
+
+def _count_from(probability: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """For each threshold, how many probabilities reach it."""
+    below = np.searchsorted(np.sort(probability), thresholds)
+    return (len(probability) - below).astype(np.float64)
+
+
+def _check_cost(name: str, cost: Any) -> float:
+    if cost is None:
+        raise ValueError(f"{name} is missing; give both cost_fp and cost_fn, or neither.")
+    if not (np.isreal(cost) and 0.0 <= cost < np.inf):
+        raise ValueError(f"{name}={cost!r} must be a finite number of at least 0.")
+    return float(cost)
+
+
+class ThresholdDisplay:
+    """Scores over the threshold Θ, with costs in a panel below.
+
+    Parameters
+    ----------
+    thresholds : array-like of shape (n_thresholds,)
+        The thresholds Θ.
+    values : dict
+        For each name an array of shape (n_thresholds,), drawn as a line, or (n_runs, n_thresholds), drawn as
+        the mean over runs in a band of one standard deviation on either side. NaN is left out.
+    costs : dict, default=None
+        The same for what should be small; drawn in a panel below, with a scale of its own.
+    chosen : float, default=None
+        A threshold to mark.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes with the values.
+    cost_ax_ : matplotlib Axes or None
+        The axes with the costs.
+    figure_ : matplotlib Figure
+        The figure.
+    lines_ : dict
+        For each name its line.
+    bands_ : dict
+        For each name of several runs its band.
+
+    See Also
+    --------
+    popf.metrics.threshold_curve : The choice of a threshold.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from popf.display import ThresholdDisplay
+    >>> display = ThresholdDisplay.from_predictions(
+    ...     [0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], cost_fp=1, cost_fn=4, ax=Figure().subplots()
+    ... )
+    >>> sorted(display.lines_)
+    ['accuracy', 'cost', 'precision', 'recall']
+    >>> display.chosen
+    0.4
+
+    Two methods in three runs:
+
+    >>> runs = {"P-OPF-NM": [[0.6, 0.8], [0.7, 0.9], [0.8, 0.7]], "OPF": [[0.7, 0.7]] * 3}
+    >>> display = ThresholdDisplay(thresholds=[0.3, 0.5], values=runs).plot(ax=Figure().subplots())
+    >>> display.lines_["P-OPF-NM"].get_ydata()
+    array([0.7, 0.8])
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self,
+        *,
+        thresholds: ArrayLike,
+        values: Mapping[str, ArrayLike],
+        costs: Mapping[str, ArrayLike] | None = None,
+        chosen: float | None = None,
+    ) -> None:
+        self.thresholds = np.array(thresholds, dtype=np.float64)
+        if self.thresholds.ndim != 1 or len(self.thresholds) == 0:
+            raise ValueError(
+                f"thresholds has the shape {self.thresholds.shape}; pass a list of numbers."
+            )
+        self.values = {name: self._checked(name, found) for name, found in values.items()}
+        self.costs = {name: self._checked(name, found) for name, found in (costs or {}).items()}
+        if not self.values:
+            raise ValueError("values is empty; name at least one curve.")
+        self.chosen = chosen
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        pos_label: Any = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> "Self":
+        """Draw what thresholds bring for a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier or Pipeline
+            Fitted, with ``predict_proba``.
+        X : array-like of shape (n_samples, n_features)
+            Samples that it was not fitted to.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        pos_label : int, float, bool or str, default=None
+            The positive class, drawn against all others; None for the second of two.
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure.
+        **options
+            Those of `prepare_thresholds`: ``thresholds``, ``cost_fp``, ``cost_fn``; and ``chosen``, to mark
+            this threshold rather than the best.
+
+        Returns
+        -------
+        display : ThresholdDisplay
+        """
+        canvas.need_matplotlib()
+        probability, pos_label = predicted(estimator, X, pos_label)
+        return cls.from_predictions(y, probability, pos_label=pos_label, ax=ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        pos_label: Any = None,
+        ax: Any = None,
+        chosen: float | None = None,
+        **options: Any,
+    ) -> "Self":
+        """Draw what thresholds bring for probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels.
+        y_prob : array-like of shape (n_samples,)
+            The probability of the positive class.
+        pos_label, ax, chosen, **options
+            As for `from_estimator`.
+
+        Returns
+        -------
+        display : ThresholdDisplay
+        """
+        canvas.need_matplotlib()
+        found = prepare_thresholds(y_true, y_prob, pos_label=pos_label, **options)
+        return cls(
+            thresholds=found.thresholds,
+            values=found.values,
+            costs=found.costs,
+            chosen=found.chosen if chosen is None else chosen,
+        ).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None, legend: bool = True, **line: Any) -> "Self":
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure. The panel of the costs takes its place from the bottom of the
+            axes.
+        legend : bool, default=True
+            Whether to draw a legend.
+        **line
+            Options of all lines, such as ``linewidth``.
+
+        Returns
+        -------
+        self : ThresholdDisplay
+        """
+        ax = canvas.axes_for(ax, FIGURE_SIZE_WITH_COST if self.costs else FIGURE_SIZE)
+        look = canvas.look_of(ax)
+        self.lines_: dict[str, Any] = {}
+        self.bands_: dict[str, Any] = {}
+        self.ax_, self.figure_, self.cost_ax_ = ax, ax.figure, None
+        for name, values in self.values.items():
+            self._draw(ax, name, values, canvas.curve_style(ax, line))
+        lowest = ax
+        if self.costs:
+            lowest = self.cost_ax_ = canvas.panel_below(ax, COST_SHARE)
+            for name, values in self.costs.items():
+                style = canvas.curve_style(lowest, {"color": look.ink, **line})
+                self._draw(lowest, name, values, style)
+            lowest.set_ylabel("Cost per sample" if list(self.costs) == ["cost"] else "Cost")
+            ax.set_xlabel("")
+        last = [self._band_name(values) for values in (self.values | self.costs).values()]
+        if self.chosen is not None:
+            last.append(f"Θ = {self.chosen:.3g}")
+            style = {"color": look.quiet, "lw": 1.2, "ls": (0, (2, 2)), "zorder": 1}
+            ax.axvline(self.chosen, label=last[-1], **style)
+            if lowest is not ax:
+                lowest.axvline(self.chosen, **style)
+        lowest.set_xlabel("Threshold Θ")
+        ax.set_ylabel("Score" if len(self.values) > 1 else next(iter(self.values)).capitalize())
+        if legend:
+            canvas.refresh_legend(ax, last=last)
+            if len(self.costs) > 1:
+                canvas.refresh_legend(lowest)
+        return self
+
+    def _draw(self, ax: Any, name: str, values: FloatArray, style: dict[str, Any]) -> None:
+        order = np.argsort(self.thresholds, kind="stable")
+        at = self.thresholds[order]
+        mean, deviation = mean_and_deviation(values)
+        (line,) = ax.plot(at, mean[order], zorder=3, **{"label": name, "linewidth": 1.8, **style})
+        self.lines_[name] = line
+        if deviation is not None:
+            low, high = (mean - deviation)[order], (mean + deviation)[order]
+            self.bands_[name] = ax.fill_between(
+                at,
+                low,
+                high,
+                color=line.get_color(),
+                alpha=0.18,
+                lw=0,
+                zorder=2,
+                label=self._band_name(values),
+            )
+
+    def _band_name(self, values: FloatArray) -> str:
+        return f"± 1 deviation, {len(values)} runs" if values.ndim == 2 else ""
+
+    def _checked(self, name: str, values: ArrayLike) -> FloatArray:
+        array = np.asarray(values, dtype=np.float64)
+        n = len(self.thresholds)
+        if array.ndim not in (1, 2) or array.shape[-1] != n or len(array) == 0:
+            raise ValueError(
+                f"{name!r} has the shape {array.shape}; for {n} thresholds it must be ({n},), or "
+                f"(n_runs, {n})."
+            )
+        return array
+
+
+def mean_and_deviation(values: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """Give the mean over runs and the standard deviation, NaN left out; no deviation of one run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.display.threshold import mean_and_deviation
+    >>> mean_and_deviation(np.array([[0.5, np.nan], [0.7, 0.9]]))
+    (array([0.6, 0.9]), array([0.14142136, 0.        ]))
+    """
+    if values.ndim == 1:
+        return values, None
+    known = np.ma.masked_invalid(values)
+    n = known.count(axis=0)
+    squares = known.var(axis=0) * n / np.maximum(n - 1, 1)
+    return known.mean(axis=0).filled(np.nan), np.sqrt(squares).filled(np.nan)

@@ -1,0 +1,372 @@
+"""Forests and their probabilities: the least from which the rest is rebuilt exactly.
+
+Of a forest are kept its samples, their classes, the predecessors and the edges of the spanning tree.
+Costs, roots and the search structures follow from these, to the bit, by a pass over the samples; so a file
+does not depend on how this version of popf lays them out, and cannot hold a forest that contradicts itself.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.engine.structures import FloatArray, IntArray, SpanningTree
+from popf.forest import OPFClassifier
+from popf.io.codec import Decoder, Encoder
+from popf.parameters import check_algorithm, n_bytes_of, n_threads_of
+from popf.probability import FITTED, POPFClassifier
+
+# How many rows are looked at together: their differences stay in the cache.
+CHUNK_ROWS = 4096
+MAX_JOBS = 4096
+_NUMBERS = ("A_", "B_", "slope_", "bandwidth_")
+_FOREST_STATE = frozenset(
+    (
+        *("n_features_in_", "feature_names_in_", "classes_", "sample_indices_", "algorithm_"),
+        *("prototypes_", "costs_", "predecessors_", "roots_", "forest_"),
+        *("_metric", "_conquest", "_samples", "_codes", "_tree", "_tree_exponent"),
+    )
+)
+_PROBABILITY_STATE = frozenset(
+    (
+        *("n_features_in_", "feature_names_in_", "classes_", "opf_"),
+        *("_fitted_method", "_competition", "_scaling"),
+    )
+)
+
+
+def require(condition: Any, what: str) -> None:
+    """Raise ValueError unless the condition holds."""
+    if not condition:
+        raise ValueError(what)
+
+
+def forest_state(opf: OPFClassifier, encoder: Encoder, where: str) -> dict[str, Any]:
+    """Gather what makes a fitted `OPFClassifier`, encoded."""
+    from popf.metric_choice import CallableMetric
+
+    refuse_unknown(opf, _FOREST_STATE, where)
+    metric: Any = opf._metric
+    if isinstance(metric, CallableMetric):
+        raise TypeError(
+            f"{where} was fitted with a function as its metric, {metric.name!r}, and a model file holds no "
+            "code: use a metric that has a name, or metric='precomputed'."
+        )
+    n, tree = len(opf._codes), opf.spanning_tree_
+    whole = np.array_equal(opf.sample_indices_, np.arange(n))
+    kept: dict[str, Any] = {
+        "samples": training_samples(opf),
+        "codes": opf._codes.astype(np.min_scalar_type(len(opf.classes_))),
+        "predecessors": _small(opf.predecessors_, n),
+        "lower": _small(tree.lower, n),
+        "higher": _small(tree.higher, n),
+        "sample_indices": None if whole else opf.sample_indices_,
+        "metric_params": getattr(metric, "params", {}),
+    }
+    if metric.name == "gaussian":
+        kept["metric_params"] = {"gamma": metric.gamma}
+    if not metric.euclidean:
+        kept["lengths"], kept["weights"] = opf.forest_.lengths, tree.weights
+    return {
+        "n_features": opf.n_features_in_,
+        "algorithm": opf.algorithm_,
+        "metric": metric.name,
+        "classes": encoder.array(opf.classes_, f"classes_ of {where}"),
+        **{name: encoder.value(value, name) for name, value in kept.items()},
+    }
+
+
+def restore_forest(opf: OPFClassifier, state: dict[str, Any], decoder: Decoder) -> None:
+    """Make a new `OPFClassifier` a fitted one.
+
+    Parameters
+    ----------
+    opf : OPFClassifier
+        With its parameters.
+    state : dict
+        What `forest_state` gave.
+    decoder : Decoder
+    """
+    from popf.engine.structures import Forest
+    from popf.engine.training import Trained
+    from popf.metric_choice import choose_metric
+
+    kept = {name: decoder.value(value) for name, value in state.items()}
+    require(isinstance(kept["metric"], str), "its metric has no name")
+    metric = choose_metric(kept["metric"], kept["metric_params"])
+    check_algorithm(opf.algorithm, choose_metric(opf.metric, opf.metric_params))
+    check_means(opf)
+    algorithm = kept["algorithm"]
+    require(algorithm in ("kd_tree", "brute", "prim"), f"algorithm {algorithm!r}")
+    require(metric.euclidean or algorithm == "prim", f"algorithm {algorithm!r}")
+    codes = kept["codes"].astype(np.int64)
+    n, n_features, classes = len(codes), kept["n_features"], kept["classes"]
+    require(type(n_features) is int and n >= 2 and codes.ndim == 1, "its number of samples")
+    require(classes.ndim == 1 and 2 <= len(classes) == len(np.unique(classes)), "its classes")
+    require(_in_range(codes, len(classes)), "classes of its samples")
+    require(np.bincount(codes, minlength=len(classes)).min() > 0, "a class without samples")
+    predecessors = _indices(kept["predecessors"], n, -1)
+    ends = _indices(kept["lower"], n - 1), _indices(kept["higher"], n - 1)
+    _check_tree(*ends, n)
+    require(predecessors.max() < n and predecessors.min() == -1, "its predecessors")
+    require((codes[predecessors] == codes)[predecessors >= 0].all(), "paths between classes")
+    if metric.precomputed:
+        require(kept["samples"] is None, "samples of a forest on distances")
+    else:
+        samples = kept["samples"]
+        require(_is_finite(samples, (n, n_features)), "its samples")
+        metric.check(samples)
+        opf._samples = None if metric.euclidean else samples
+    opf.n_features_in_ = n_features
+    opf.sample_indices_ = _kept_rows(kept["sample_indices"], n, n_features, metric.precomputed)
+    opf.classes_, opf._codes, opf._metric, opf.algorithm_ = classes, codes, metric, algorithm
+    opf._conquest, exponent = None, 0
+    if metric.precomputed:
+        opf._samples = None
+    if metric.euclidean:
+        from popf.engine.points import distinct_points
+
+        distinct = distinct_points(samples)
+        exponent, points, of = distinct.exponent, distinct.points, distinct.point_of
+        tails = np.where(predecessors < 0, np.arange(n), predecessors)
+        lengths = squared_distances(points, of, of[tails])
+        weights = squared_distances(points, of[ends[0]], of[ends[1]])
+    else:
+        lengths, weights = kept["lengths"], kept["weights"]
+        for numbers, size in ((lengths, n), (weights, n - 1)):
+            require(_is_float(numbers, (size,)) and (numbers >= 0.0).all(), "its lengths")
+        lengths = np.where(predecessors < 0, 0.0, lengths)
+    costs, roots = costs_and_roots(predecessors, lengths)
+    if metric.euclidean:
+        opf._conquest = _laid_out(opf, distinct, costs)
+    forest = Forest(costs, predecessors, lengths, roots)
+    opf._set_forest(Trained(SpanningTree(*ends, weights), predecessors < 0, forest), exponent)
+
+
+def probability_state(model: POPFClassifier, encoder: Encoder, where: str) -> dict[str, Any]:
+    """Gather what makes a fitted `POPFClassifier`, encoded."""
+    refuse_unknown(model, _PROBABILITY_STATE | set(FITTED), where)
+    state: dict[str, Any] = {
+        "n_features": model.n_features_in_,
+        "method": model._fitted_method,
+        "forest": encoder.value(model.opf_, where),
+        "fitted": {
+            name: encoder.value(getattr(model, name), name)
+            for name in FITTED
+            if hasattr(model, name)
+        },
+    }
+    if model._fitted_method == "soft":
+        competition, weights = model._competition, model._competition._weights
+        state["soft"] = {
+            "exact": competition._exact,
+            "weights": encoder.value(None if (weights == 1.0).all() else weights, "weights"),
+            "scaling": _scaling_state(model._scaling, encoder),
+        }
+    return state
+
+
+def restore_probability(model: POPFClassifier, state: dict[str, Any], decoder: Decoder) -> None:
+    """Make a new `POPFClassifier` a fitted one, as `restore_forest` does."""
+    from popf.soft_competition import SoftCompetition
+    from popf.solvers import Solution
+
+    model._check_parameters()
+    check_means(model)
+    opf = decoder.value(state["forest"])
+    require(type(opf) is OPFClassifier and hasattr(opf, "forest_"), "no forest")
+    method, n_features, n_classes = state["method"], state["n_features"], len(opf.classes_)
+    require(method == "soft" or (method == "paper" and n_classes == 2), f"method {method!r}")
+    fitted = {name: decoder.value(value) for name, value in state["fitted"].items()}
+    require(set(fitted) <= set(FITTED) and "solution_" in fitted, "its fitted attributes")
+    for name in _NUMBERS:
+        require(isinstance(fitted.get(name, 0.0), float), f"{name} is {fitted.get(name)!r}")
+        require(np.isfinite(fitted.get(name, 0.0)), f"{name} is {fitted.get(name)!r}")
+    solution = fitted["solution_"]
+    require(solution is None or type(solution) is Solution, "its solution")
+    require(solution is None or _is_float(solution.theta, solution.theta.shape[:1]), "solution")
+    if n_classes == 2:
+        require({"A_", "B_"} <= set(fitted), "no A and B")
+    linear_map = fitted.setdefault("linear_map_", None)
+    mapped_from = opf.n_features_in_ if linear_map is None else linear_map.n_features_in_
+    require(n_features == mapped_from, "its number of features")
+    model.n_features_in_ = n_features
+    model.opf_, model.classes_, model._fitted_method = opf, opf.classes_, method
+    if method == "soft":
+        soft, n = state["soft"], len(opf._codes)
+        require(fitted.get("bandwidth_", 0.0) > 0.0, "its bandwidth")
+        for name in ("bandwidths_", "left_out_losses_"):
+            require(_is_float(fitted[name], fitted[name].shape[:1]), name)
+        weights = decoder.value(soft["weights"])
+        weights = np.ones(n) if weights is None else weights
+        require(_is_finite(weights, (n,)) and (weights > 0.0).all(), "its weights")
+        samples = training_samples(opf)
+        if samples is None:  # distances of training samples among each other serve the fit alone
+            samples = np.empty((n, 0))
+        model._competition = SoftCompetition(opf, samples, weights, soft["exact"] is True)
+        model._scaling = _restore_scaling(soft["scaling"], n_classes, solution, decoder)
+    for name, value in fitted.items():
+        setattr(model, name, value)
+
+
+def training_samples(opf: OPFClassifier) -> FloatArray | None:
+    """Give the samples that a forest was grown on, None if it was given distances.
+
+    Examples
+    --------
+    >>> from popf import OPFClassifier
+    >>> from popf.io.forests import training_samples
+    >>> training_samples(OPFClassifier().fit([[3.0], [1.0], [3.0]], [0, 1, 0]))
+    array([[3.],
+           [1.],
+           [3.]])
+    """
+    conquest = opf._conquest
+    if conquest is None:
+        return opf._samples
+    index: Any = conquest._index
+    laid_out = getattr(index, "space", index)
+    points = np.empty_like(laid_out.points)
+    points[laid_out.order] = laid_out.points
+    samples: FloatArray = np.ldexp(points[conquest._point_of], conquest.exponent)
+    return samples
+
+
+def squared_distances(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+    """Squared distances of pairs of points, summed feature after feature as the engine does."""
+    total = np.zeros(len(first))
+    for start in range(0, len(first), CHUNK_ROWS):
+        rows = slice(start, start + CHUNK_ROWS)
+        differences = points[first[rows]] - points[second[rows]]
+        for column in differences.T:
+            total[rows] += column * column
+    return total
+
+
+def costs_and_roots(predecessors: IntArray, lengths: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Find where each path begins, and its largest edge, by paths of doubling length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.io.forests import costs_and_roots
+    >>> costs_and_roots(np.array([-1, 0, 1]), np.array([0.0, 5.0, 2.0]))
+    (array([0., 5., 5.]), array([0, 0, 0]))
+    """
+    n = len(predecessors)
+    roots = np.where(predecessors < 0, np.arange(n), predecessors)
+    costs = lengths.copy()
+    for _ in range(n.bit_length()):
+        np.maximum(costs, costs[roots], out=costs)
+        roots = roots[roots]
+    require((predecessors[roots] < 0).all(), "paths that have no beginning")
+    return costs, roots
+
+
+def check_means(model: OPFClassifier | POPFClassifier) -> None:
+    """Raise ValueError if a file asks for an absurd number of threads, or amount of memory."""
+    n_threads_of(model.n_jobs)
+    n_bytes_of(model.working_memory)
+    require(abs(model.n_jobs or 1) <= MAX_JOBS, f"n_jobs is {model.n_jobs}")
+
+
+def refuse_unknown(model: Any, known: frozenset[str] | set[str], where: str) -> None:
+    """Raise TypeError if the model holds something that would be lost."""
+    for name in sorted(set(vars(model)) - set(model.get_params(deep=False)) - known):
+        raise TypeError(
+            f"{where}, a {type(model).__name__}, has an attribute {name!r} that popf.save does not know. "
+            "Delete it if it is yours, or keep the model by pickle or skops, at your own risk."
+        )
+
+
+def _scaling_state(scaling: Any, encoder: Encoder) -> dict[str, Any]:
+    """Encode what turns scores into exponents: a scaling, or a regression drawn to the prior."""
+    if hasattr(scaling, "regression"):
+        inner = scaling.regression
+        return {
+            "weight": float(scaling.weight),
+            "prior": _scaling_state(scaling.prior, encoder),
+            "spread": inner._spread,
+            "coefficients": encoder.value(inner._regression.coef_, "coefficients"),
+            "intercepts": encoder.value(inner._regression.intercept_, "intercepts"),
+        }
+    return {"slope": float(scaling.slope), "biases": encoder.value(scaling.biases, "biases")}
+
+
+def _restore_scaling(state: Any, n_classes: int, solution: Any, decoder: Decoder) -> Any:
+    """Make what `_scaling_state` has encoded."""
+    from sklearn.linear_model import LogisticRegression
+
+    from popf.bandwidth import Scaling
+    from popf.soft_competition import Multinomial
+    from popf.soft_method import Drawn
+
+    if "biases" in state:
+        slope, biases = state["slope"], decoder.value(state["biases"])
+        require(type(slope) is float and 0.0 <= slope < np.inf, f"slope {slope!r}")
+        require(_is_finite(biases, (n_classes,)), "its biases")
+        return Scaling(slope, biases, solution)
+    weight, spread = state["weight"], state["spread"]
+    require(type(weight) is float and 0.0 <= weight <= 1.0, f"weight {weight!r}")
+    require(type(spread) is float and 0.0 < spread < np.inf, f"spread {spread!r}")
+    regression = LogisticRegression(max_iter=1000)
+    regression.coef_ = decoder.value(state["coefficients"])
+    regression.intercept_ = decoder.value(state["intercepts"])
+    regression.classes_, regression.n_features_in_ = np.arange(n_classes), n_classes
+    require(_is_finite(regression.coef_, (n_classes, n_classes)), "its coefficients")
+    require(_is_finite(regression.intercept_, (n_classes,)), "its intercepts")
+    inner = Multinomial.__new__(Multinomial)
+    inner._spread, inner._regression = spread, regression
+    return Drawn(inner, _restore_scaling(state["prior"], n_classes, None, decoder), weight)
+
+
+def _laid_out(opf: OPFClassifier, distinct: Any, costs: FloatArray) -> Any:
+    """Make the search structure of a Euclidean forest."""
+    from popf.engine.conquest import EuclideanConquest
+    from popf.engine.tiles import block_size
+
+    n_bytes = n_bytes_of(opf.working_memory) // n_threads_of(opf.n_jobs)
+    points = distinct.points
+    block = block_size(points.shape[1], n_bytes)
+    conquest = EuclideanConquest(opf.algorithm_, distinct, opf._codes, block)
+    conquest.lay_out(points, None, np.arange(len(points)), costs[distinct.first])
+    return conquest
+
+
+def _kept_rows(rows: Any, n: int, n_features: int, precomputed: bool) -> IntArray:
+    kept = np.arange(n) if rows is None else _indices(rows, n)
+    require((np.diff(kept) > 0).all(), "rows that were kept")
+    if precomputed:  # columns of new samples are picked by them
+        require(kept[-1] < n_features and (rows is not None or n == n_features), "rows kept")
+    return kept
+
+
+def _check_tree(lower: IntArray, higher: IntArray, n: int) -> None:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    require((lower < higher).all() and (higher < n).all(), "edges of its tree")
+    graph = coo_array((np.ones(n - 1, dtype=np.int8), (lower, higher)), shape=(n, n))
+    require(connected_components(graph, directed=False)[0] == 1, "a tree in pieces")
+
+
+def _small(indices: IntArray, n: int) -> NDArray[Any]:
+    return indices.astype(np.int32) if n <= 2**31 else indices
+
+
+def _indices(numbers: NDArray[Any], size: int, lowest: int = 0) -> IntArray:
+    require(numbers.dtype.kind == "i" and numbers.shape == (size,), "numbers of samples")
+    require((numbers >= lowest).all(), "numbers of samples")
+    return numbers.astype(np.int64)
+
+
+def _in_range(numbers: IntArray, stop: int) -> bool:
+    return bool(numbers.min() >= 0 and numbers.max() < stop)
+
+
+def _is_float(array: Any, shape: tuple[int, ...]) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == shape
+
+
+def _is_finite(array: Any, shape: tuple[int, ...]) -> bool:
+    return _is_float(array, shape) and bool(np.isfinite(array).all())

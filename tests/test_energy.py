@@ -1,0 +1,173 @@
+"""Generated consumers: the features agree with each other, and theft is what was asked for."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from popf import OPFClassifier
+from popf.datasets import load, make_energy_theft, make_energy_theft_months
+from popf.datasets.energy import HOURS, MINIMUM_CONTRACT, TRANSFORMERS
+from popf.metrics import opf_accuracy_score
+
+PROFILES = ("commercial", "industrial")
+NAMES = [
+    "demand_billed", "demand_contracted", "maximum_demand", "reactive_energy", "transformer_power",
+    "power_factor", "installed_power", "load_factor",
+]  # fmt: skip
+
+
+def columns(bunch):
+    assert bunch.feature_names == NAMES
+    return dict(zip(NAMES, bunch.data.T, strict=True))
+
+
+def assert_consistent(bunch):
+    """What the meter and the contract say must hold together, thief or not."""
+    c = columns(bunch)
+    assert np.isfinite(bunch.data).all()
+    assert (bunch.data > 0).all()
+    np.testing.assert_array_equal(
+        c["demand_billed"], np.maximum(c["maximum_demand"], c["demand_contracted"])
+    )
+    assert (c["demand_contracted"] >= MINIMUM_CONTRACT).all()
+    assert np.isin(c["transformer_power"], TRANSFORMERS).all()
+    assert (c["maximum_demand"] <= c["installed_power"]).all()
+    assert (c["maximum_demand"] <= c["transformer_power"]).all()
+    assert (c["load_factor"] <= 1.0).all()
+    assert (c["power_factor"] < 1.0).all()
+    # Active energy from the load factor and the demand, reactive energy from it and the power factor.
+    active = c["load_factor"] * c["maximum_demand"] * HOURS
+    np.testing.assert_allclose(
+        c["reactive_energy"], active * np.tan(np.arccos(c["power_factor"])), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_features_are_physically_consistent(profile):
+    @settings(max_examples=25, deadline=None)
+    @given(rate=st.floats(0, 1), strength=st.floats(0, 0.95), seed=st.integers(0, 2**32 - 1))
+    def check(rate, strength, seed):
+        options = {"theft_rate": rate, "strength": strength, "random_state": seed}
+        bunch = make_energy_theft(profile, n_samples=60, **options)
+        assert_consistent(bunch)
+        assert (bunch.target == 1).sum() == round(rate * 60)
+        assert (bunch.hidden[bunch.target == -1] == 0).all()
+        months = make_energy_theft_months(profile, n_consumers=10, n_months=7, **options)
+        assert_consistent(months)
+
+    check()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_thieves_hide_the_share_that_was_asked_for(profile):
+    bunch = make_energy_theft(profile, n_samples=4000, theft_rate=0.5, strength=0.3, random_state=0)
+    hidden = bunch.hidden[bunch.target == 1]
+    assert hidden.mean() == pytest.approx(0.3, abs=0.01)
+    assert hidden.std() < 0.1
+
+
+def test_theft_lowers_what_the_meter_says_and_nothing_else():
+    # The same seed draws the same consumers; only the thieves' meters differ.
+    honest, theft = (
+        make_energy_theft(n_samples=500, theft_rate=0.3, strength=strength, random_state=7)
+        for strength in (1e-12, 0.5)
+    )
+    thief = honest.target == 1
+    np.testing.assert_array_equal(honest.target, theft.target)
+    before, after = columns(honest), columns(theft)
+    for name in ("installed_power", "transformer_power", "demand_contracted"):
+        np.testing.assert_array_equal(before[name], after[name])
+    demand = after["maximum_demand"] / before["maximum_demand"]
+    assert (demand[thief] < 1).all()
+    assert (after["load_factor"] <= before["load_factor"] * (1 + 1e-9)).all()
+    assert (after["power_factor"][thief] <= before["power_factor"][thief] * (1 + 1e-9)).all()
+    active = [c["maximum_demand"] * c["load_factor"] for c in (before, after)]
+    np.testing.assert_allclose((active[1] / active[0])[thief], 1 - theft.hidden[thief], rtol=1e-9)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_without_strength_there_is_nothing_to_see_and_with_it_there_is(profile):
+    def separation(strength):
+        bunch = make_energy_theft(
+            profile, n_samples=4000, theft_rate=0.5, strength=strength, random_state=1
+        )
+        c = columns(bunch)
+        used = c["maximum_demand"] * c["load_factor"] / c["demand_contracted"]
+        return roc_auc_score(bunch.target == 1, -used)
+
+    assert separation(0.0) == pytest.approx(0.5, abs=0.03)
+    assert separation(0.3) > 0.75
+    assert separation(0.6) > 0.95
+
+
+def test_a_seed_gives_one_dataset_and_the_sizes_are_the_papers():
+    first, again = (make_energy_theft("industrial", random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(first.data, again.data)
+    assert first.data.shape == (3182, 8)
+    assert make_energy_theft(random_state=0).data.shape == (4952, 8)
+    other = make_energy_theft("industrial", random_state=4)
+    assert not np.array_equal(first.data, other.data)
+
+
+@pytest.mark.parametrize(("name", "printed"), [("comercial", 87.66), ("industrial", 97.03)])
+def test_the_stand_ins_are_about_as_hard_as_the_paper_prints(name, printed):
+    X, y = load(name, return_X_y=True, download=False)
+    X = StandardScaler().fit_transform(X)
+    scores = []
+    for seed in range(3):
+        a, b, c, d = train_test_split(X, y, train_size=0.25, stratify=y, random_state=seed)
+        scores.append(100 * opf_accuracy_score(d, OPFClassifier().fit(a, c).predict(b)))
+    assert np.mean(scores) == pytest.approx(printed, abs=3)
+
+
+def test_consumers_turn_to_theft_and_stay_with_it():
+    years = make_energy_theft_months(
+        n_consumers=80, n_months=24, theft_rate=0.25, strength=0.5, random_state=2
+    )
+    assert years.data.shape == (80 * 24, 8)
+    assert (years.onset >= 0).sum() == 20
+    assert years.onset[years.onset >= 0].min() >= 1
+    for consumer in range(80):
+        rows = years.consumer == consumer
+        np.testing.assert_array_equal(years.month[rows], np.arange(24))
+        onset = years.onset[consumer]
+        expected = np.where((onset >= 0) & (np.arange(24) >= onset), 1, -1)
+        np.testing.assert_array_equal(years.target[rows], expected)
+        # Machines, transformer and contract stay; what is metered moves.
+        fixed = years.data[rows][:, [1, 4, 6]]
+        assert (fixed == fixed[0]).all()
+        assert len(np.unique(years.data[rows][:, 2])) > 12  # the machines limit some months alike
+    energy = years.data[:, 2] * years.data[:, 7]
+    drops = []
+    for consumer in np.flatnonzero(years.onset >= 0):
+        rows = years.consumer == consumer
+        steals = years.target[rows] == 1
+        drops.append(energy[rows][steals].mean() / energy[rows][~steals].mean())
+    assert np.mean(drops) == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"profile": "rural"}, "'commercial' or 'industrial', not 'rural'"),
+        ({"n_samples": 0}, "n_samples must be an integer of at least 1, not 0"),
+        ({"n_samples": 2.5}, "n_samples"),
+        ({"theft_rate": 1.5}, "theft_rate must be a share from 0 to 1, not 1.5"),
+        ({"strength": 1.0}, "strength must be a share from 0 to below 1"),
+        ({"strength": float("nan")}, "strength"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        make_energy_theft(**options)
+
+
+def test_months_and_consumers_are_counted():
+    with pytest.raises(ValueError, match="n_months must be an integer of at least 2, not 1"):
+        make_energy_theft_months(n_months=1)
+    with pytest.raises(ValueError, match="n_consumers"):
+        make_energy_theft_months(n_consumers=0)
