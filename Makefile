@@ -13,7 +13,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 
 $(STAMP)-package: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".[pandas,networkx]"
+	$(BIN)/python -m pip install --quiet --editable ".[cli,plot,networkx]"
 	touch $@
 
 $(STAMP)-%: $(STAMP)-package
@@ -21,7 +21,7 @@ $(STAMP)-%: $(STAMP)-package
 	touch $@
 
 demo: $(STAMP)-package
-	$(BIN)/python -m popf demo
+	$(BIN)/python -m popf demo --out build/demo
 
 test: $(STAMP)-test
 	$(BIN)/python -m pytest --numprocesses=auto $(ARGS)

@@ -77,33 +77,17 @@ def test_examples_run(example, capsys):
     assert capsys.readouterr().out.strip()
 
 
-def test_the_demo_compares_and_explains(capsys):
-    assert main(["demo"]) == 0
-    shown = capsys.readouterr().out
-    for words in [
-        "optimum-path forest",
-        "1-nearest neighbour",
-        "prototypes",
-        "The longest arc of this path",
-    ]:
-        assert words in shown
-    assert "misclassifies 0 of its" in shown
-
-
 def test_the_command_line_shows_help_and_refuses_plainly(capsys):
     assert main([]) == 0
     assert "demo" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as refusal:
-        main(["dance"])
-    assert refusal.value.code == 2
+    assert main(["dance"]) == 2
     assert "dance" in capsys.readouterr().err
 
 
 def test_the_version_is_one(capsys):
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     version = declared["version"]
-    with pytest.raises(SystemExit):
-        main(["--version"])
+    assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"popf {version}\n"
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")

@@ -1,104 +1,75 @@
-"""What ``python -m popf demo`` shows: a forest beside its peers, and one prediction explained."""
+"""What ``popf demo`` shows: the paper's experiment in small, and one prediction explained."""
 
+import os
+import sys
+from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import train_test_split
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier
-from popf.inspection import Path
 
-Labels = NDArray[np.str_]
-Features = NDArray[np.float64]
-
-
-class Split(NamedTuple):
-    """Training and test samples."""
-
-    X_train: Features
-    X_test: Features
-    y_train: Labels
-    y_test: Labels
+#: Data that come with popf or are generated: no network is needed.
+DATASETS = ("breast_cancer", "heart_scale", "liver", "industrial", "synthetic2")
+RUNS = 10
 
 
-def demo() -> str:
-    """Train on scikit-learn's breast-cancer data, and say in a few lines what came of it."""
-    split = breast_cancer()
-    forest = make_pipeline(StandardScaler(), OPFClassifier())
+def demo(out: str | os.PathLike[str] = "popf-demo") -> int:
+    """Run the paper's protocol on a few data sets, print what came out, and explain one prediction.
+
+    Parameters
+    ----------
+    out : path-like, default="popf-demo"
+        The folder for tables, figures and the report.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    from popf.experiment.render import as_text
+    from popf.experiment.report import REPORT, reproduce
+    from popf.experiment.tables import measure_table
+
+    print(f"The paper's experiment in small: {', '.join(DATASETS)}, {RUNS} random splits of each.")
     start = perf_counter()
-    forest.fit(split.X_train, split.y_train).predict(split.X_test)
-    first = perf_counter() - start
-    rivals = {
-        "optimum-path forest": forest,
-        "1-nearest neighbour": make_pipeline(StandardScaler(), KNeighborsClassifier(1)),
-        "logistic regression": make_pipeline(StandardScaler(), LogisticRegression()),
-    }
-    n_train, n_features = split.X_train.shape
-    lines = [
-        "Breast-cancer data of scikit-learn: is a tumour benign or malignant?",
-        f"{n_train} samples to learn from, {len(split.X_test)} to test on, "
-        f"{n_features} features, standardised.",
-        "",
-        f"{'':20}  accuracy  balanced accuracy       fit   predict",
-        *(score(name, model, split) for name, model in rivals.items()),
-        "",
-        f"(The forest's first fit and predict took {first:.1f} s: Numba compiles, then caches.)",
-        "",
-        *describe_forest(forest, split),
-        "",
-        *describe_path(forest, split),
-    ]
-    return "\n".join(lines)
-
-
-def breast_cancer() -> Split:
-    """Split the data 75/25, each class alike, labels as words."""
-    data = load_breast_cancer()
-    labels = data.target_names[data.target].astype(str)
-    return Split(*train_test_split(data.data, labels, stratify=labels, random_state=0))
-
-
-def score(name: str, model: Pipeline, split: Split) -> str:
-    """Fit a fresh copy of `model`, and put its scores and times in a line of the table."""
-    model = clone(model)
-    start = perf_counter()
-    model.fit(split.X_train, split.y_train)
-    fitted = perf_counter()
-    predicted = model.predict(split.X_test)
-    end = perf_counter()
-    accuracy = accuracy_score(split.y_test, predicted)
-    balanced = balanced_accuracy_score(split.y_test, predicted)
-    return (
-        f"{name:20}  {accuracy:8.3f}  {balanced:17.3f}  "
-        f"{1e3 * (fitted - start):5.1f} ms  {1e3 * (end - fitted):5.1f} ms"
+    results = reproduce(out, fresh=True, say=_say, datasets=DATASETS, runs=RUNS, n_jobs=-1)
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for name in ("accuracy", "log_loss"):
+        print("\n" + as_text(measure_table(results, name), colour=colour))
+    print("\n" + "\n".join(explanation()))
+    print(
+        f"\n{perf_counter() - start:.0f} s. All tables, figures and an explanation of the paper's values:"
     )
+    print(Path(out, REPORT).resolve().as_uri())
+    return 1 if results.failures() else 0
 
 
-def describe_forest(forest: Pipeline, split: Split) -> list[str]:
-    """Say how many prototypes the forest grows from, and that it makes no training errors."""
-    opf = forest[-1]
-    labels, counts = np.unique(split.y_train[opf.prototypes_], return_counts=True)
-    shares = " and ".join(f"{count} {label}" for label, count in zip(labels, counts, strict=True))
-    errors = int(np.sum(forest.predict(split.X_train) != split.y_train))
+def explanation() -> list[str]:
+    """Grow one forest, and say in words why it calls one sample what it does."""
+    from popf.datasets import load
+
+    data = load("breast_cancer", download=False)
+    names = dict(zip(sorted(set(data.target.tolist())), data.target_names, strict=True))
+    y = [names[label] for label in data.target.tolist()]
+    X_train, X_test, y_train, y_test = train_test_split(
+        data.data, y, train_size=0.25, stratify=y, random_state=0
+    )
+    forest = make_pipeline(StandardScaler(), OPFClassifier()).fit(X_train, y_train)
+    errors = sum(forest.predict(X_train) != y_train)
     return [
-        f"The forest grows from {len(opf.prototypes_)} prototypes ({shares}), the samples",
-        f"where classes meet; it misclassifies {errors} of its {len(split.y_train)} own samples.",
+        f"One forest on breast_cancer grows from {len(forest[-1].prototypes_)} prototypes, the samples where",
+        f"classes meet, and misclassifies {errors} of its {len(y_train)} own samples.",
+        *describe_path(forest, X_test, y_test),
     ]
 
 
-def describe_path(forest: Pipeline, split: Split) -> list[str]:
+def describe_path(forest: Pipeline, X_test: object, y_test: list[str]) -> list[str]:
     """Explain in words the first test sample whose path has a few training samples on it."""
-    opf, samples = forest[-1], forest[:-1].transform(split.X_test)
-    paths: list[Path] = opf.explain(samples)
+    opf, samples = forest[-1], forest[:-1].transform(X_test)
+    paths = opf.explain(samples)
     number = next((i for i, path in enumerate(paths) if 2 < len(path.nodes) < 6), 0)
     path = paths[number]
     stops = [f"sample {node}" for node in path.nodes] + [f"test sample {number}"]
@@ -106,10 +77,14 @@ def describe_path(forest: Pipeline, split: Split) -> list[str]:
     ways = zip(path.weights, stops[1:], strict=True)
     others = opf.path_costs_by_class(samples[[number]])[0][opf.classes_ != path.label]
     return [
-        f"Why is test sample {number}, which is {split.y_test[number]}, called {path.label}?",
+        f"Why is test sample {number}, which is {y_test[number]}, called {path.label}?",
         f"    training {stops[0]}, a {path.label} prototype",
         *(f"    -- {weight:.2f} --> {stop}" for weight, stop in ways),
         f"The longest arc of this path, {stops[widest]} to {stops[widest + 1]}, is its cost: "
         f"{path.cost:.2f}.",
         f"The best path that the other class offers costs {others.min():.2f}.",
     ]
+
+
+def _say(sentence: str) -> None:
+    print(f"popf: {sentence}", file=sys.stderr)

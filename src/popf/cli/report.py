@@ -1,0 +1,201 @@
+"""``popf report``: one page on a model and the rows it is judged by."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from popf.cli import options
+
+if TYPE_CHECKING:
+    from popf.report.contents import Contents
+    from popf.tables.model import TableModel
+
+EXAMPLES = """\b
+Examples:
+  popf report model.popf test.csv -o report.html
+  popf report model.popf test.csv --id consumer --cost-fp 1 --cost-fn 20 -o report.html
+  popf report model.popf test.csv --target stolen --positive yes --top 300 -o report.html
+"""
+
+
+def report(
+    model: options.Model,
+    data: options.Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column with the labels. Default: the model's."),
+    ] = None,
+    id: options.Ids = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="The class in question. Default: the model's."),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Where the slider starts. Default: the model's own.")
+    ] = None,
+    cost_fp: Annotated[
+        float | None, typer.Option(help="Cost of a false alarm; with --cost-fn, starts the slider.")
+    ] = None,
+    cost_fn: Annotated[float | None, typer.Option(help="Cost of a miss.")] = None,
+    top: Annotated[int, typer.Option(help="How many rows are listed, with their paths.")] = 100,
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the intervals.")] = 0,
+    n_jobs: options.Jobs = -1,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
+    na: options.Missing = None,
+    progress: options.Progress = None,
+    json: options.Json = False,
+) -> int:
+    """Write one page: how good the probabilities are, which threshold to use, who is at risk.
+
+    Judge a model by rows it was not fitted to. The page is one file that needs no network. It holds the
+    listed rows, and the training rows on their paths: share it only with those who may see them.
+    """
+    from popf.cli.output import check_output, file_for, plain_warnings, show
+    from popf.cli.scoring import ids_in, need_probabilities
+    from popf.io import describe
+    from popf.report.assembly import Options, gather
+    from popf.report.page import as_page
+    from popf.tables import open_model
+
+    check_output(output, [model, data])
+    wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
+    Options(**wanted, top=top)  # what is wrong with these is said before any work
+    with plain_warnings():
+        table_model = open_model(model, n_jobs)
+        need_probabilities(table_model, model)
+        table = options.table(data, delimiter, encoding, decimal, na)
+        ids = ids_in(table_model, table, id)
+        chosen = _target(table_model, target, table.names, str(data))
+        _check_roles(table_model, chosen, ids)
+        if threshold is None and cost_fp is None:
+            wanted["threshold"] = _own_threshold(table_model, positive)
+        frame, labels, probability = _scored(table_model, table, chosen, ids, progress)
+        contents = gather(
+            table_model.model,
+            frame,
+            labels,
+            {name: frame[name].tolist() for name in ids},
+            {**describe(model), "file": model.name, "data": data.name, "target": chosen},
+            probability,
+            Options(
+                positive=_positive(table_model, positive), **wanted, top=top, title=title, seed=seed
+            ),
+        )
+        page = as_page(contents).encode()
+        with file_for(output) as file:
+            file.write(page)
+    facts = _facts(contents, output, len(page))
+    show(facts, _lines(facts), json)
+    return 0
+
+
+def _scored(
+    table_model: "TableModel", table: Any, target: str, ids: list[str], progress: bool | None
+) -> tuple[Any, Any, Any]:
+    """Read and score all rows: the frame, the labels, the probabilities."""
+    import numpy as np
+    import pandas
+
+    from popf.cli.scoring import scored_pieces
+    from popf.tables.cells import match_labels
+
+    frames: list[Any] = []
+    tables: list[Any] = []
+    with scored_pieces(table_model, table, [target, *ids], progress=progress) as pieces:
+        for scored in pieces:
+            frames.append(scored.frame)
+            tables.append(scored.probability)
+    frame = pandas.concat(frames, ignore_index=True)
+    where = f"{table.path}, column {target!r},"
+    codes = match_labels(frame[target].tolist(), table_model.classes, where)
+    return frame, table_model.classes[codes], np.vstack(tables)
+
+
+def _target(table_model: "TableModel", target: str | None, names: list[str], where: str) -> str:
+    chosen = target or table_model.layout.target
+    if chosen is None:
+        raise ValueError("the model does not know which column holds the labels: give --target.")
+    if chosen not in names:
+        from popf.datasets.names import near_words
+
+        raise ValueError(
+            f"{where} has no column {chosen!r} with labels{near_words(chosen, names)} A report needs to "
+            "know what the rows are; name the column by --target."
+        )
+    return chosen
+
+
+def _check_roles(table_model: "TableModel", target: str, ids: list[str]) -> None:
+    if target in table_model.features:
+        raise ValueError(f"--target {target} is a feature of the model: name the column of labels.")
+    if target in ids:
+        raise ValueError(f"--id {target} holds the labels: it cannot be an id as well.")
+
+
+def _positive(table_model: "TableModel", positive: str | None) -> Any:
+    if positive is not None:
+        from popf.tables.cells import find_class
+
+        return table_model.classes.tolist()[find_class(positive, table_model.classes)]
+    return table_model.positive if table_model.binary else None
+
+
+def _own_threshold(table_model: "TableModel", positive: str | None) -> float | None:
+    """Give the threshold that the model was fitted with, seen from the class in question."""
+    if not table_model.binary:
+        return None
+    own = table_model.layout.threshold
+    return own if _positive(table_model, positive) == table_model.positive else 1.0 - own
+
+
+def _facts(contents: "Contents", output: Path, n_bytes: int) -> dict[str, Any]:
+    quality, found = contents.quality, contents.decisions
+    names = ("log_loss", "brier", "error", "auc")
+    scores = {name: getattr(quality, name)._asdict() for name in names}
+    alarm, miss = found.costs[contents.pair]
+    best = int(found.recommended[contents.pair])
+    return {
+        "output": str(output),
+        "n_bytes": n_bytes,
+        "n_rows": found.n_samples,
+        "positive": contents.event,
+        "n_positive": found.n_positive,
+        "scores": {("ece" if name == "error" else name): scores[name] for name in names},
+        "prior_log_loss": quality.prior_log_loss,
+        "miss_per_false_alarm": miss / alarm,
+        "recommended_threshold": float(found.thresholds[best]),
+        "threshold": float(found.thresholds[contents.start]),
+        "n_classes": len(contents.classes),
+    }
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    from popf.cli.output import columns, counted
+
+    rows = [
+        [name, f"{score['value']:.3f}", f"[{score['lower']:.3f}, {score['upper']:.3f}]"]
+        for name, score in (
+            ("log loss", facts["scores"]["log_loss"]),
+            ("Brier score", facts["scores"]["brier"]),
+            ("ECE", facts["scores"]["ece"]),
+            ("AUC", facts["scores"]["auc"]),
+        )
+    ]
+    share = facts["n_positive"] / facts["n_rows"]
+    lines = [
+        f"Wrote {facts['output']}: {counted(facts['n_rows'], 'row')}, "
+        f"{share:.1%} of them {facts['positive']}",
+        *columns(rows),
+        f"  lowest cost at threshold {facts['recommended_threshold']:.4g}, where a miss costs as much as "
+        f"{facts['miss_per_false_alarm']:.4g} false alarms",
+    ]
+    if facts["n_classes"] > 2:
+        lines.append(f"  {facts['positive']} against all others; for another class use --positive.")
+    return lines

@@ -1,0 +1,20 @@
+"""Probabilities watched over time: whose rises, how early theft is found, and a picture.
+
+``rule``       series of probabilities, and the rule by which one is rising
+``detection``  how surely and how early rises find what began, at a given rate of false alarms
+``picture``    the probabilities of those that rise, drawn over time
+"""
+
+from popf.monitoring.detection import Detection, detection_table
+from popf.monitoring.picture import plot_rising
+from popf.monitoring.rule import Series, alarms, make_series, rises
+
+__all__ = [
+    "Detection",
+    "Series",
+    "alarms",
+    "detection_table",
+    "make_series",
+    "plot_rising",
+    "rises",
+]

@@ -1,0 +1,158 @@
+"""The probabilities of those that rise, drawn over time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.display.canvas import blend, look_of, need_matplotlib
+from popf.monitoring.rule import Series
+
+COLUMNS = 4
+MOST = 12
+
+
+def plot_rising(
+    series: Series,
+    who: Sequence[int],
+    *,
+    first_alarm: Sequence[int] | NDArray[Any],
+    names: Sequence[str],
+    time_label: str = "time",
+    onset: Sequence[float | None] | None = None,
+    time_names: dict[float, str] | None = None,
+    label: str = "probability",
+) -> Any:
+    """Draw a small picture for each of some consumers, with the range of all others behind it.
+
+    Parameters
+    ----------
+    series : Series
+        Of all consumers.
+    who : sequence of int
+        Rows of `series` that rise; the first twelve are drawn, and all others are the background.
+    first_alarm : sequence of int
+        For each of them, the position in time of the alarm, -1 for none.
+    names : sequence of str
+        What to call them.
+    time_label : str, default="time"
+    onset : sequence of float or None, default=None
+        For each of them the time at which theft began, where that is known.
+    time_names : dict, default=None
+        How to write times that are no plain numbers.
+    label : str, default="probability"
+        Of the vertical axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pytest
+    >>> _ = pytest.importorskip("matplotlib")
+    >>> from popf.monitoring import make_series, plot_rising
+    >>> series = make_series([1, 1, 2, 2], [1, 2, 1, 2], [0.1, 0.8, 0.2, 0.1])
+    >>> figure = plot_rising(series, [0], first_alarm=[1], names=["A"])
+    >>> figure.axes[0].get_title(loc="left")
+    'A'
+    """
+    need_matplotlib()
+    figure_of = need_matplotlib("matplotlib.figure").Figure
+    band = _band(series, list(who))
+    who = list(who)[:MOST]
+    if not who:
+        raise ValueError("there is nobody to draw: no probability rises by the limit.")
+    n_columns = min(COLUMNS, len(who))
+    n_rows = -(-len(who) // n_columns)
+    size = (2.6 * n_columns + 0.8, 1.75 * n_rows + 1.1)
+    figure = figure_of(figsize=size, layout="constrained")
+    panels = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for number, (panel, unit) in enumerate(zip(panels, who, strict=False)):
+        began = None if onset is None else onset[number]
+        _draw_one(panel, series, unit, band, (int(first_alarm[number]), began))
+        panel.set_title(str(names[number]), loc="left", fontsize=9, fontweight="bold", pad=3)
+        if time_names is not None:
+            _name_times(panel, time_names)
+        # A panel above an empty place carries the times itself.
+        if number + n_columns >= len(who):
+            panel.tick_params(labelbottom=True)
+    for panel in panels[len(who) :]:
+        panel.set_visible(False)
+    figure.supxlabel(time_label, fontsize=9)
+    figure.supylabel(label, fontsize=9)
+    _legend(figure, panels[0])
+    return figure
+
+
+def _band(series: Series, rising: list[int]) -> tuple[Any, Any, Any] | None:
+    """Give times, and between what most probabilities of those who do not rise lie at each."""
+    present = np.isfinite(series.times)
+    present[rising] = False
+    times = np.unique(series.times[present])
+    if len(series.times) - len(rising) < 20 or len(times) > 2000:
+        return None
+    values = [series.probability[present & (series.times == time)] for time in times]
+    low, high = np.array([np.quantile(value, [0.05, 0.95]) for value in values]).T
+    return times, low, high
+
+
+def _draw_one(
+    panel: Any, series: Series, unit: int, band: Any, marks: tuple[int, float | None]
+) -> None:
+    look = look_of(panel)
+    alarm, began = marks
+    times, values = series.times[unit], series.probability[unit]
+    if band is not None:
+        panel.fill_between(
+            *band,
+            color=blend(look.ink, look.background, 0.12),
+            lw=0,
+            label="90 % of the others",
+            zorder=1,
+        )
+    if began is not None:
+        panel.axvline(began, color=look.quiet, lw=1.2, ls=(0, (1, 1.5)), label="began", zorder=2)
+    panel.plot(times, values, color=look.colour(0), lw=1.8, zorder=3, label="probability")
+    if alarm >= 0:
+        panel.plot(
+            times[alarm],
+            values[alarm],
+            "o",
+            ms=7,
+            color=look.colour(1),
+            mec=look.background,
+            mew=1.2,
+            zorder=4,
+            label="first alarm",
+        )
+    panel.set_ylim(-0.04, 1.04)
+    panel.set_yticks([0.0, 0.5, 1.0])
+    panel.grid(axis="y", color=look.faint, lw=0.6)
+    panel.tick_params(labelsize=8, length=2.5, color=look.quiet)
+    for side in ("top", "right"):
+        panel.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        panel.spines[side].set_color(look.quiet)
+
+
+def _name_times(panel: Any, time_names: dict[float, str]) -> None:
+    times = sorted(time_names)
+    step = max(1, -(-len(times) // 4))
+    shown = times[::step]
+    panel.set_xticks(shown, [time_names[time] for time in shown])
+
+
+def _legend(figure: Any, panel: Any) -> None:
+    found = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
+    figure.legend(
+        found.values(),
+        found.keys(),
+        loc="outside upper left",
+        ncols=len(found),
+        fontsize=8,
+        frameon=False,
+        handlelength=1.6,
+        columnspacing=1.4,
+    )

@@ -1,0 +1,197 @@
+"""``popf report``: the page from files, and one line where something is wrong."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import popf
+from popf import OPFClassifier, POPFClassifier
+from popf.cli import main
+from popf.datasets import make_energy_theft
+from popf.tables import FitOptions, fit_table, open_table
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    data = make_energy_theft(n_samples=900, theft_rate=0.2, random_state=6)
+    frame = pd.DataFrame(data.data.round(3), columns=data.feature_names)
+    frame.insert(0, "consumer", [f"C-{number}" for number in range(900)])
+    frame["region"] = np.random.default_rng(0).choice(["north", "south"], 900)
+    frame["stolen"] = np.where(data.target == 1, "yes", "no")
+    frame[:400].to_csv(folder / "train.csv", index=False)
+    frame[400:].to_csv(folder / "test.csv", index=False)
+    frame[400:].to_parquet(folder / "test.parquet", index=False)
+    fitted = fit_table(
+        open_table(folder / "train.csv"), FitOptions(target="stolen", ids=("consumer",))
+    )
+    facts = fitted.table_model.layout.as_facts()
+    popf.save(fitted.table_model.model, folder / "model.popf", X=fitted.frame, facts=facts)
+    _spoil(folder)
+    return folder
+
+
+def _spoil(folder):
+    """Write files that are wrong in one way each."""
+    frame = pd.read_csv(folder / "test.csv")
+    (folder / "empty.csv").write_text("")
+    (folder / "latin.csv").write_bytes("größe,a\n1,2\n".encode("latin-1"))
+    frame.to_csv(folder / "semicolons.csv", sep=";", index=False)
+    twice = frame.rename(columns={"load_factor": "power_factor"})
+    twice.to_csv(folder / "twice.csv", index=False)
+    frame.drop(columns="stolen").to_csv(folder / "unlabelled.csv", index=False)
+    frame.drop(columns="region").to_csv(folder / "short.csv", index=False)
+    frame[frame["stolen"] == "no"].to_csv(folder / "one_class.csv", index=False)
+    frame.loc[1, "stolen"] = "perhaps"
+    frame.to_csv(folder / "strange.csv", index=False)
+    numbers = frame.select_dtypes("number")
+    popf.save(OPFClassifier().fit(numbers, frame["stolen"].to_numpy()), folder / "labels.popf")
+
+
+@pytest.fixture
+def run(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+
+    def run(*words):
+        status = main(["report", *map(str, words)])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+def test_a_model_and_a_file_give_a_page(run, tmp_path):
+    page = tmp_path / "page.html"
+    status, out, err = run("model.popf", "test.csv", "-o", page, "--cost-fp", 1, "--cost-fn", 10)
+    assert (status, err) == (0, "")
+    assert out.startswith(f"Wrote {page}: 500 rows")
+    text = page.read_text(encoding="utf-8")
+    assert "How likely is stolen = yes?" in text
+    assert "model.popf on test.csv" in text
+    assert ">C-4" in text
+    assert "region" in text
+    assert "A miss costs as much as 10 false alarms." in text
+    assert list(tmp_path.iterdir()) == [page]
+
+
+def test_json_says_what_the_page_says(run, tmp_path):
+    page = tmp_path / "page.html"
+    status, out, _ = run("model.popf", "test.csv", "-o", page, "--json", "--top", 5)
+    assert status == 0
+    facts = json.loads(out)
+    assert facts["n_bytes"] == page.stat().st_size
+    assert facts["n_rows"] == 500
+    assert facts["positive"] == "yes"
+    assert facts["threshold"] == 0.5
+    score = facts["scores"]["log_loss"]
+    assert f'<dd class="value">{score["value"]:.3f}</dd>' in page.read_text(encoding="utf-8")
+
+
+def test_parquet_and_csv_give_the_same_page(run, tmp_path):
+    pages = [tmp_path / "a.html", tmp_path / "b.html"]
+    for page, data in zip(pages, ("test.csv", "test.parquet"), strict=True):
+        assert run("model.popf", data, "-o", page)[0] == 0
+    one, other = (page.read_text(encoding="utf-8") for page in pages)
+    assert one.replace("test.csv", "test.parquet") == other
+
+
+def test_the_other_class_can_be_asked_for(run, tmp_path):
+    page = tmp_path / "page.html"
+    assert run("model.popf", "test.csv", "-o", page, "--positive", "no")[0] == 0
+    assert "How likely is stolen = no?" in page.read_text(encoding="utf-8")
+
+
+def test_models_of_popf_save_and_of_three_classes(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(240, 3)), columns=["a", "b", "c"])
+    kind = np.digitize(frame["a"] + 0.3 * rng.normal(size=240), [-0.5, 0.8])
+    model = make_pipeline(StandardScaler(), POPFClassifier()).fit(frame[:120], kind[:120])
+    popf.save(model, tmp_path / "three.popf")
+    frame.assign(kind=kind)[120:].to_csv(tmp_path / "three.csv", index=False)
+    page = tmp_path / "page.html"
+    words = (tmp_path / "three.popf", tmp_path / "three.csv", "-o", page)
+    status, _, err = run(*words)
+    assert status == 2
+    assert "give --target" in err
+    status, out, _ = run(*words, "--target", "kind")
+    assert status == 0
+    assert "for another class use --positive" in out
+    assert run(*words, "--target", "kind", "--positive", "1")[0] == 0
+    assert "How likely is kind = 1?" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["model.popf", "nowhere.csv"], "there is no file nowhere.csv"),
+        (["nowhere.popf", "test.csv"], "nowhere.popf"),
+        (["test.csv", "test.csv"], "is not a popf model"),
+        (["model.popf", "empty.csv"], "empty.csv is empty"),
+        (["model.popf", "latin.csv"], "is not text in utf-8"),
+        (["model.popf", "semicolons.csv"], "pass --delimiter ';'"),
+        (["model.popf", "twice.csv"], "several columns named power_factor"),
+        (["model.popf", "unlabelled.csv"], "has no column 'stolen' with labels"),
+        (["model.popf", "short.csv"], "missing"),
+        (
+            ["model.popf", "one_class.csv"],
+            "a report needs samples that are and samples that are not",
+        ),
+        (["model.popf", "strange.csv"], "'perhaps' (row 2), never seen in training"),
+        (["labels.popf", "test.csv", "--target", "stolen"], "gives labels only"),
+        (["model.popf", "test.csv", "--target", "region"], "is a feature of the model"),
+        (["model.popf", "test.csv", "--id", "stolen"], "cannot be an id as well"),
+        (["model.popf", "test.csv", "--id", "nobody"], "'nobody'"),
+        (["model.popf", "test.csv", "--positive", "maybe"], "--positive maybe is no class"),
+        (["model.popf", "test.csv", "--threshold", "2"], "threshold=2.0 must lie between"),
+        (["model.popf", "test.csv", "--cost-fp", "1"], "cost_fn is missing"),
+        (["model.popf", "test.csv", "--top", "0"], "top=0 must be"),
+        (["model.popf", "test.csv", "-o", "test.csv"], "would replace an input"),
+        (["model.popf", "test.csv", "-o", "nowhere/page.html"], "there is no folder"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line_and_status_2(run, tmp_path, words, message):
+    page = tmp_path / "page.html"
+    status, out, err = run(*words, *([] if "-o" in words else ["-o", page]))
+    assert (status, out) == (2, "")
+    lines = [line for line in err.splitlines() if not line.startswith("note:")]
+    (line,) = [line for line in lines if "popf: note" not in line]
+    assert line.startswith("popf: ")
+    assert message in line
+    assert not page.exists()
+
+
+def test_a_full_disk_leaves_the_old_page(run, tmp_path, monkeypatch):
+    page = tmp_path / "page.html"
+    page.write_text("old")
+    monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "full")))
+    status, out, err = run("model.popf", "test.csv", "-o", page)
+    assert (status, out) == (1, "")
+    assert "the disk is full" in err
+    assert page.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [page]
+
+
+def test_an_interrupted_run_leaves_no_page(run, tmp_path, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("popf.report.page.as_page", interrupt)
+    status, _, err = run("model.popf", "test.csv", "-o", tmp_path / "page.html")
+    assert status == 130
+    assert "interrupted" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_shows_examples_of_use():
+    command = [sys.executable, "-m", "popf", "report", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    for word in ("--cost-fn", "--positive", "--id", "--json", "at risk"):
+        assert word in done.stdout
