@@ -23,13 +23,13 @@ _NUMBERS = ("A_", "B_", "slope_", "bandwidth_")
 _FOREST_STATE = frozenset(
     (
         *("n_features_in_", "feature_names_in_", "classes_", "sample_indices_", "algorithm_"),
-        *("prototypes_", "costs_", "predecessors_", "roots_", "forest_"),
+        *("device_", "prototypes_", "costs_", "predecessors_", "roots_", "forest_"),
         *("_metric", "_conquest", "_samples", "_codes", "_tree", "_tree_exponent"),
     )
 )
 _PROBABILITY_STATE = frozenset(
     (
-        *("n_features_in_", "feature_names_in_", "classes_", "opf_"),
+        *("n_features_in_", "feature_names_in_", "classes_", "opf_", "device_"),
         *("_fitted_method", "_competition", "_scaling"),
     )
 )
@@ -120,6 +120,7 @@ def restore_forest(opf: OPFClassifier, state: dict[str, Any], decoder: Decoder) 
     opf.n_features_in_ = n_features
     opf.sample_indices_ = _kept_rows(kept["sample_indices"], n, n_features, metric.precomputed)
     opf.classes_, opf._codes, opf._metric, opf.algorithm_ = classes, codes, metric, algorithm
+    opf.device_ = "cpu"  # a GPU does not travel
     opf._conquest, exponent = None, 0
     if metric.precomputed:
         opf._samples = None
@@ -190,7 +191,7 @@ def restore_probability(model: POPFClassifier, state: dict[str, Any], decoder: D
     linear_map = fitted.setdefault("linear_map_", None)
     mapped_from = opf.n_features_in_ if linear_map is None else linear_map.n_features_in_
     require(n_features == mapped_from, "its number of features")
-    model.n_features_in_ = n_features
+    model.n_features_in_, model.device_ = n_features, "cpu"
     model.opf_, model.classes_, model._fitted_method = opf, opf.classes_, method
     if method == "soft":
         soft, n = state["soft"], len(opf._codes)

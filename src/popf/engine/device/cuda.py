@@ -63,7 +63,7 @@ class CudaKernels:
         self.xp = cupy
         module = cupy.RawModule(code=SOURCE, options=("--std=c++14",))
         self._kernel = {name: module.get_function(name) for name in NAMES}
-        self._tensor = _use_tensor_cores(cupy)
+        self._tensor = _tensor_cores(cupy)
 
     def put(self, array: NDArray[Any]) -> Array:
         """Bring an array to the device."""
@@ -83,11 +83,19 @@ class CudaKernels:
         """How wrong a product may be, relative to half the sum of the squared norms."""
         rounded = 2.0 * (n_features + 16) * float(np.finfo(np.float32).eps)
         # Tensor cores round both factors to eleven bits first.
-        return rounded + (2.0**-10 * 1.01 if self._tensor else 0.0)
+        return rounded + (2.0**-10 * 1.01 if self._tensor is not None else 0.0)
 
     def multiply(self, left: Array, right: Array) -> Array:
-        """Products of all pairs of rows."""
-        return self.xp.matmul(left, right.T)
+        """Products of all pairs of rows, in float32 on the tensor cores where there are any."""
+        if self._tensor is None or left.dtype != np.float32:
+            return self.xp.matmul(left, right.T)
+        linalg, tensor = self._tensor
+        before = linalg.get_compute_type(np.float32)
+        linalg.set_compute_type(np.float32, tensor)
+        try:
+            return self.xp.matmul(left, right.T)
+        finally:  # the user's own products are as they were
+            linalg.set_compute_type(np.float32, before)
 
     def select(
         self,
@@ -212,17 +220,16 @@ def _i(value: int) -> np.int64:
     return np.int64(value)
 
 
-def _use_tensor_cores(cupy: Any) -> bool:
-    """Let float32 products run on the tensor cores, where CuPy and the device can."""
+def _tensor_cores(cupy: Any) -> tuple[Any, int] | None:
+    """Find out how to run float32 products on the tensor cores, if CuPy and the device can."""
     try:
-        from cupy._core import COMPUTE_TYPE_TF32, set_compute_type
+        from cupy._core import _routines_linalg as linalg
 
-        if int(cupy.cuda.Device().compute_capability) < 80:
-            return False
-        set_compute_type(cupy.float32, COMPUTE_TYPE_TF32)
+        tensor = linalg.COMPUTE_TYPE_TF32
+        linalg.get_compute_type(np.float32)
     except (ImportError, AttributeError):
-        return False
-    return True
+        return None
+    return (linalg, tensor) if int(cupy.cuda.Device().compute_capability) >= 80 else None
 
 
 assert CANDIDATES == WARP
