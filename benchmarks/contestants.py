@@ -10,10 +10,15 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from .data import Data
 
 POPF = "popf"
+SOFT, LABELS, GPU = "popf soft", "popf labels", "popf on a GPU"
+SOLVERS = ("Newton", "PSO", "bat", "firefly")
+WARM_SAMPLES = 8_000
 
 
 class Contestant:
@@ -102,6 +107,77 @@ class _OPFython(Contestant):
         self._model.predict(data.queries)
 
 
+class _Labels(_POPF):
+    """The forest: a fit, and one prediction of the training set; then predictions."""
+
+    def fit(self, data: Data) -> None:
+        super().fit(data)
+        self._model.predict(data.X)
+
+
+class _Soft(_Estimator):
+    """popf's probabilities by the soft method."""
+
+    def warm_up(self, data: Data) -> None:
+        # Enough samples for every way in which they are summed, each with itself left out.
+        rng = np.random.default_rng(0)
+        copies = -(-WARM_SAMPLES // len(data.X))
+        X, y = np.tile(data.X, (copies, 1)), np.tile(data.y, copies)
+        X += 0.01 * rng.standard_normal(X.shape)
+        self._model = self._make().fit(X, y)
+        self._model.predict_proba(data.queries)
+
+    def predict(self, data: Data) -> None:
+        self._model.predict_proba(data.queries)
+
+
+class _Solver(Contestant):
+    """A solver of Platt's objective, on the first feature as scores."""
+
+    operations = ("fit",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    def fit(self, data: Data) -> None:
+        from popf.solvers import PlattObjective, platt_targets
+
+        objective = PlattObjective(data.X[:, 0], platt_targets(data.y))
+        self._make().minimize(objective, ((-10.0, 10.0), (-10.0, 10.0)), 0)
+
+
+def _solver(name: str) -> Callable[[int], Contestant]:
+    def make(_threads: int) -> Contestant:
+        from popf.parameters import solver_of
+
+        return _Solver(lambda: solver_of(name.lower()))
+
+    return make
+
+
+def _soft(threads: int) -> Contestant:
+    from popf import POPFClassifier
+
+    return _Soft(lambda: POPFClassifier(n_jobs=threads, random_state=0))
+
+
+def _labels(threads: int) -> Contestant:
+    from popf import OPFClassifier
+
+    return _Labels(lambda **settings: OPFClassifier(n_jobs=threads, **settings))
+
+
+def _gpu(threads: int) -> Contestant:
+    from popf import OPFClassifier
+    from popf.engine.device.cuda import DeviceError, cuda_kernels
+
+    try:
+        cuda_kernels()
+    except DeviceError as error:
+        raise ImportError(str(error)) from error
+    return _Estimator(lambda: OPFClassifier(n_jobs=threads, device="cuda"))
+
+
 def _popf(threads: int) -> Contestant:
     from popf import OPFClassifier
 
@@ -119,6 +195,10 @@ def _nearest_neighbours(k: int) -> Callable[[int], Contestant]:
 
 CONTESTANTS: dict[str, Callable[[int], Contestant]] = {
     POPF: _popf,
+    SOFT: _soft,
+    LABELS: _labels,
+    GPU: _gpu,
+    **{name: _solver(name) for name in SOLVERS},
     "quitefastmst": lambda threads: _SpanningTree(threads, "auto"),
     "quitefastmst brute": lambda threads: _SpanningTree(threads, "brute"),
     "opfython": lambda _threads: _OPFython(),

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .contestants import IMPORTS, POPF
+from .contestants import GPU, IMPORTS, LABELS, POPF, SOFT, SOLVERS
 from .data import SHAPES, DataSpec
 
 SCALES = ("full", "quick", "tiny")
@@ -24,7 +24,7 @@ IMPORT_LIMIT = 0.05
 
 @dataclass(frozen=True)
 class Target:
-    """popf shall take at most `ratio` times what `peer` takes for `operation`.
+    """`subject` shall take at most `ratio` times what `peer` takes for `operation`.
 
     `operation` is ``"fit"``, ``"predict"`` or ``"total"``, their sum. Without a ratio the two are
     only shown beside each other.
@@ -33,6 +33,7 @@ class Target:
     operation: str
     peer: str
     ratio: float | None = None
+    subject: str = POPF
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,76 @@ def start(scale: Scale) -> list[Task]:
     return tasks
 
 
+def probability(scale: Scale) -> list[Task]:
+    """Compare the soft method with the forest's labels.
+
+    A fit of the peer is that of the forest and one prediction of its training set.
+    """
+    tasks = []
+    for full, quick, d, ratio in (
+        (20_000, 3_000, 8, 10.0),
+        (100_000, 6_000, 2, 10.0),
+        (20_000, 3_000, 100, 4.0),
+    ):
+        data = DataSpec(scale.pick(full, quick), d, scale.pick(2_000, 500))
+        targets = (Target("fit", LABELS, 3.0, SOFT), Target("predict", LABELS, ratio, SOFT))
+        both = ("fit", "predict")
+        tasks.append(Task("probability", data.size, data, (SOFT, LABELS), both, targets=targets))
+    data = DataSpec(scale.pick(1_000_000, 10_000), 2, scale.pick(2_000, 500))
+    targets = (Target("fit", LABELS, None, SOFT), Target("predict", LABELS, None, SOFT))
+    tasks.append(
+        Task("probability", data.size, data, (SOFT, LABELS), ("fit", "predict"), targets=targets)
+    )
+    tasks.append(Task("memory", data.size, data, (SOFT, LABELS), kind="memory", repeat=1))
+    return tasks
+
+
+def solvers(scale: Scale) -> list[Task]:
+    """Hold the solvers of Platt's objective against the seconds that they may take."""
+    tasks = []
+    for name, seconds in zip(SOLVERS, (0.5, 0.2, 0.2, 0.2), strict=True):
+        data = DataSpec(scale.pick(1_000_000, 10_000) if name == SOLVERS[0] else 200, 1)
+        tasks.append(
+            Task(
+                "solvers",
+                f"{name}, {data.n_samples:,} scores",
+                data,
+                (name,),
+                targets=(Target("fit", WANTED, 1.0, name),),
+                recorded=((WANTED, "fit", seconds),),
+            )
+        )
+    return tasks
+
+
+def gpu(scale: Scale) -> list[Task]:
+    """Fit and predict on a GPU, beside all cores of the same machine where that is bearable."""
+    tasks, both = [], ("fit", "predict")
+    for full, quick, fit, predict in ((200_000, 2_000, 2.0, None), (1_000_000, 4_000, 30.0, 20.0)):
+        n = scale.pick(full, quick)
+        data = DataSpec(n, 128, n)
+        wanted = [("fit", fit)] + ([("predict", predict)] if predict else [])
+        tasks.append(
+            Task(
+                "gpu",
+                data.size,
+                data,
+                (GPU,),
+                both,
+                threads=cores(),
+                targets=tuple(Target(operation, WANTED, 1.0, GPU) for operation, _ in wanted),
+                recorded=tuple((WANTED, operation, seconds) for operation, seconds in wanted),
+            )
+        )
+    data = DataSpec(scale.pick(200_000, 2_000), 128, scale.pick(20_000, 500))
+    targets = tuple(Target(operation, POPF, None, GPU) for operation in both)
+    beside = Task("gpu", f"{data.size}, beside", data, (GPU, POPF), both, targets=targets)
+    return [*tasks, replace(beside, threads=cores(), once=(POPF,))]
+
+
+#: The name of a limit in seconds, beside which a time is put as beside a peer's.
+WANTED = "wanted"
+
 SUITES: dict[str, Callable[[Scale], list[Task]]] = {
     "table": table,
     "libopf": libopf,
@@ -216,6 +287,9 @@ SUITES: dict[str, Callable[[Scale], list[Task]]] = {
     "threads": threads,
     "memory": memory,
     "start": start,
+    "probability": probability,
+    "solvers": solvers,
+    "gpu": gpu,
 }
 
 

@@ -86,12 +86,14 @@ def comparisons(record: Record) -> list[Row]:
     rows = []
     for target in task["targets"]:
         operation, peer = target["operation"], target["peer"]
-        ours, theirs = values(record, POPF, operation), values(record, peer, operation)
-        note = "against a recorded figure" if task["recorded"] else ""
+        subject = target.get("subject", POPF)  # not in files of before
+        ours, theirs = values(record, subject, operation), values(record, peer, operation)
+        recorded = {name for name, _, _ in task["recorded"]}
+        note = "against a recorded figure" if peer in recorded else ""
         if peer in record["timed_out"]:
             # It took longer than that, so the true ratio is smaller still.
             theirs, note = [record["timed_out"][peer]], "peer stopped at the time limit"
-        for name in (peer, POPF):
+        for name in (peer, subject):
             if name in record["missing"] or name in record["failed"]:
                 note = f"{name}: {record['missing'].get(name) or record['failed'][name]}"
         ratio = divided(min(ours, default=None), min(theirs, default=None))
@@ -102,6 +104,7 @@ def comparisons(record: Record) -> list[Row]:
             "threads": task["threads"],
             "operation": operation,
             "peer": peer,
+            "subject": subject,
             "popf_seconds": min(ours, default=None),
             "peer_seconds": min(theirs, default=None),
             "ratio": ratio,
@@ -110,7 +113,7 @@ def comparisons(record: Record) -> list[Row]:
             "verdict": verdict(ratio, target["ratio"]),
             "note": note,
         }
-        if POPF in record["timed_out"]:
+        if subject in record["timed_out"]:
             row["note"] = "popf stopped at the time limit"
             row["verdict"] = None if target["ratio"] is None else "not met"
         rows.append(row)

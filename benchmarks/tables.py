@@ -43,6 +43,23 @@ def tables(summary: dict[str, list[Row]]) -> list[Table]:
         comparison_table(
             "shapes", "Shapes beside quitefastmst", "The same fits.", compared("shapes")
         ),
+        comparison_table(
+            "probability",
+            "Probabilities beside labels",
+            "The soft method's fit beside a fit of the forest and one prediction of its training set; "
+            "`predict_proba` beside `predict`.",
+            compared("probability"),
+        ),
+        comparison_table(
+            "solvers", "Solvers", "Beside the seconds that they may take.", compared("solvers")
+        ),
+        comparison_table(
+            "gpu",
+            "On a GPU",
+            "Exact, the same forest as the processor's; beside the seconds wanted, and beside all cores "
+            "of the same machine.",
+            compared("gpu"),
+        ),
         threads_table(summary["threads"]),
         memory_table(summary["memory"]),
         start_table(summary["start"]),
