@@ -276,6 +276,26 @@ def gpu(scale: Scale) -> list[Task]:
     return [*tasks, replace(beside, threads=cores(), once=(POPF,))]
 
 
+def scaling(scale: Scale) -> list[Task]:
+    """Fit more and more samples on one core, on all, and on a GPU; the largest checks the cost model."""
+    sizes = {
+        (POPF, 8, 1): (62_500, 125_000, 250_000, 500_000, 1_000_000),
+        (POPF, 8, cores()): (125_000, 250_000, 500_000, 1_000_000, 2_000_000),
+        (POPF, 128, 1): (6_250, 12_500, 25_000, 50_000),
+        (POPF, 128, cores()): (12_500, 25_000, 50_000, 100_000, 200_000),
+        (GPU, 128, cores()): (62_500, 125_000, 250_000, 500_000, 1_000_000, 2_000_000),
+    }
+    tasks = []
+    for (who, d, n_threads), every in sizes.items():
+        for full in every if scale.name == "full" else every[-2:]:
+            n = scale.pick(full, full // 100)
+            data = DataSpec(n, d, n // 10)
+            tasks.append(
+                Task("scaling", data.size, data, (who,), ("fit", "predict"), threads=n_threads)
+            )
+    return list(dict.fromkeys(tasks))
+
+
 #: The name of a limit in seconds, beside which a time is put as beside a peer's.
 WANTED = "wanted"
 
@@ -290,6 +310,7 @@ SUITES: dict[str, Callable[[Scale], list[Task]]] = {
     "probability": probability,
     "solvers": solvers,
     "gpu": gpu,
+    "scaling": scaling,
 }
 
 

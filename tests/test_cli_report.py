@@ -14,7 +14,6 @@ import popf
 from popf import OPFClassifier, POPFClassifier
 from popf.cli import main
 from popf.datasets import make_energy_theft
-from popf.tables import FitOptions, fit_table, open_table
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +27,8 @@ def folder(tmp_path_factory):
     frame[:400].to_csv(folder / "train.csv", index=False)
     frame[400:].to_csv(folder / "test.csv", index=False)
     frame[400:].to_parquet(folder / "test.parquet", index=False)
-    fitted = fit_table(
-        open_table(folder / "train.csv"), FitOptions(target="stolen", ids=("consumer",))
-    )
-    facts = fitted.table_model.layout.as_facts()
-    popf.save(fitted.table_model.model, folder / "model.popf", X=fitted.frame, facts=facts)
+    words = ["--target", "stolen", "--id", "consumer", "-o", str(folder / "model.popf")]
+    assert main(["fit", str(folder / "train.csv"), *words]) == 0
     _spoil(folder)
     return folder
 

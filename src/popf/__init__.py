@@ -4,23 +4,34 @@
 keep models in files that are safe to share.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from popf.forest import OPFClassifier
-from popf.probability import POPFClassifier
-
 if TYPE_CHECKING:
+    from popf.forest import OPFClassifier
     from popf.io import load, save
+    from popf.probability import POPFClassifier
 
-__version__ = "0.1.0"
 __all__ = ["OPFClassifier", "POPFClassifier", "__version__", "load", "save"]
+__version__ = "0.1.0"
+
+# What is imported when it is first asked for: the command line's help needs none of it.
+_HOMES = {
+    "OPFClassifier": "popf.forest",
+    "POPFClassifier": "popf.probability",
+    "load": "popf.io",
+    "save": "popf.io",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # What is seldom needed is imported when it is asked for.
-    if name in ("load", "save", "io"):
-        from importlib import import_module
+    if name == "io":
+        return import_module("popf.io")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'popf' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found
 
-        module = import_module("popf.io")
-        return module if name == "io" else getattr(module, name)
-    raise AttributeError(f"module 'popf' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

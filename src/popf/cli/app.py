@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 
+from popf import __version__
 from popf.cli.errors import INTERRUPTED, guarded
 
 #: One module a command, with a function of the same name.
 COMMANDS = (
     *("fit", "predict", "evaluate", "explain", "report", "info", "monitor", "convert"),
-    *("reproduce", "demo"),
+    *("sample", "reproduce", "demo"),
 )
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"popf {version('popf')}")
+        typer.echo(f"popf {__version__}")
         raise typer.Exit
 
 

@@ -2,9 +2,9 @@
 
 import argparse
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
+from popf import __version__
 from popf.cli.errors import guarded
 
 MISSING = 'needs Typer and Rich, which are not installed: pip install "popf[cli]".'
@@ -17,7 +17,7 @@ def parser() -> argparse.ArgumentParser:
         description="Optimum-path forest classification, with probabilities.",
         epilog='All other commands come with pip install "popf[cli]".',
     )
-    top.add_argument("--version", action="version", version=f"popf {version('popf')}")
+    top.add_argument("--version", action="version", version=f"popf {__version__}")
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     demo = commands.add_parser("demo", help="a quick reproduction of the paper's experiment")

@@ -60,7 +60,7 @@ class CsvFile:
                 except ValueError as error:
                     self._blame(error, plan.numbers, start, n_rows)
                     raise
-                if frame is None:
+                if frame is None or not len(frame):
                     break
                 blank = frame[last].isna() if dtypes[last] == "float64" else frame[last] == ""
                 if blank.any():

@@ -11,7 +11,7 @@ from popf.metrics import expected_calibration_error, opf_accuracy_score
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 #: Bootstrap samples behind an interval, and how many cells they may take together.
-RESAMPLES = 400
+RESAMPLES = 200
 _CELLS = 100_000_000
 LEAST = 1e-15  # what a probability of 0 counts as in the log loss
 

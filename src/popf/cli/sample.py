@@ -1,0 +1,76 @@
+"""``popf sample``: tables to try the other commands on."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from popf.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXAMPLES = """\b
+Examples:
+  popf sample
+  popf sample trial && cd trial && popf fit consumers.csv --target stolen --id consumer -o model.popf
+"""
+#: What is written, and what it is for.
+FILES = {
+    "consumers.csv": "a month of 1,500 consumers, whether they steal is known: to fit",
+    "test.csv": "1,000 others, also known: to evaluate",
+    "new.csv": "500 others, not known: to predict",
+    "past.csv": "24 months of 500 consumers, known: to fit a model for monitoring",
+    "months.csv": "24 months of 500 others, known: to monitor",
+}
+
+
+def sample(
+    folder: Annotated[Path, typer.Argument(help="Where to, made if it is not there.")] = Path("."),
+    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+    json: options.Json = False,
+) -> int:
+    """Write generated tables of energy consumers, some of whom steal, to try popf on.
+
+    Nothing that is there is replaced.
+    """
+    from popf.cli.output import file_for, show
+
+    there = [name for name in FILES if (folder / name).exists()]
+    if there:
+        raise FileExistsError(f"{folder / there[0]} is there already: give another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, frame in _frames(seed):
+        with file_for(folder / name) as file:
+            file.write(frame.to_csv(index=False, lineterminator="\n").encode())
+    facts = {"files": [str(folder / name) for name in FILES]}
+    show(facts, _lines(folder), json)
+    return 0
+
+
+def _lines(folder: Path) -> list[str]:
+    width = max(len(str(folder / name)) for name in FILES) + 2
+    return [f"{folder / name!s:{width}}{words}" for name, words in FILES.items()]
+
+
+def _frames(seed: int) -> "Iterator[tuple[str, Any]]":
+    import numpy as np
+
+    from popf.datasets import make_energy_theft, make_energy_theft_months
+    from popf.tables.plans import need_pandas
+
+    pandas = need_pandas()
+    drawn = make_energy_theft(n_samples=3000, theft_rate=0.1, random_state=seed)
+    frame = pandas.DataFrame(drawn.data.round(3), columns=drawn.feature_names)
+    frame.insert(0, "consumer", [f"C{i:04d}" for i in range(3000)])
+    frame["stolen"] = np.where(drawn.target == 1, "yes", "no")
+    yield "consumers.csv", frame[:1500]
+    yield "test.csv", frame[1500:2500]
+    yield "new.csv", frame[2500:].drop(columns="stolen")
+    years = make_energy_theft_months(n_consumers=1000, theft_rate=0.15, random_state=seed + 1)
+    frame = pandas.DataFrame(years.data.round(3), columns=years.feature_names)
+    frame.insert(0, "month", [f"{2023 + m // 12}-{m % 12 + 1:02d}" for m in years.month])
+    frame.insert(0, "consumer", [f"M{c:04d}" for c in years.consumer])
+    frame["stolen"] = np.where(years.target == 1, "yes", "no")
+    yield "past.csv", frame[years.consumer < 500]
+    yield "months.csv", frame[years.consumer >= 500]

@@ -1,0 +1,103 @@
+"""``popf convert``: what goes in comes out, in another format."""
+
+import json
+
+import numpy as np
+import pytest
+
+from popf.__main__ import main
+from popf.datasets import read
+
+pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+pytest.importorskip("typer", reason="the command line needs popf[cli]")
+
+
+@pytest.fixture
+def csv(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "name": [f"{i:03d}" for i in range(30)],
+            "size": rng.normal(size=30),
+            "count": rng.integers(100, size=30),
+            "colour": np.where(np.arange(30) % 3, "red", "blue"),
+            "label": np.arange(30) % 2,
+        }
+    )
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    return tmp_path / "a.csv"
+
+
+def convert(*words):
+    return main(["convert", *map(str, words)])
+
+
+def test_csv_to_parquet_and_back_keeps_every_cell(csv, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    assert convert(csv, tmp_path / "a.parquet") == 0
+    kept = pd.read_parquet(tmp_path / "a.parquet")
+    expected = pd.read_csv(csv, dtype={"name": str})
+    pd.testing.assert_frame_equal(kept, expected, check_dtype=False)
+    assert kept["count"].dtype == np.int64
+    assert kept["name"][7] == "007"
+    assert convert(tmp_path / "a.parquet", tmp_path / "b.csv") == 0
+    assert (tmp_path / "b.csv").read_text() == csv.read_text()
+
+
+def test_gaps_survive(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.csv").write_text("x,n,word\n1.5,1,a\n,,\n2.5,3,c\n")
+    assert convert(tmp_path / "a.csv", tmp_path / "a.parquet") == 0
+    kept = pd.read_parquet(tmp_path / "a.parquet")
+    assert kept["x"].isna().tolist() == [False, True, False]
+    assert kept["n"].isna().tolist() == [False, True, False]
+    assert convert(tmp_path / "a.parquet", tmp_path / "b.csv") == 0
+    assert (tmp_path / "b.csv").read_text() == (tmp_path / "a.csv").read_text()
+
+
+def test_csv_to_libopf_and_back(csv, tmp_path, capsys):
+    out = tmp_path / "a.dat"
+    assert convert(csv, out, "--target", "label", "--drop", "name", "--encode", "onehot") == 0
+    frame, kept = pd.read_csv(csv), read(out)
+    assert kept.target.tolist() == (frame["label"] + 1).tolist()
+    np.testing.assert_array_equal(kept.data[:, 0], frame["size"].astype(np.float32))
+    np.testing.assert_array_equal(kept.data[:, 2:].argmax(axis=1), frame["colour"] == "red")
+    assert convert(out, tmp_path / "b.csv") == 0
+    back = pd.read_csv(tmp_path / "b.csv")
+    np.testing.assert_array_equal(back.to_numpy()[:, :-1], kept.data)
+
+
+def test_csv_to_svmlight(csv, tmp_path, capsys):
+    capsys.readouterr()
+    words = (csv, tmp_path / "a.svm", "--target", "label", "--drop", "name", "--drop", "colour")
+    assert convert(*words, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n_rows"], found["n_columns"]) == (30, 3)
+    X, y = read(tmp_path / "a.svm", return_X_y=True)
+    frame = pd.read_csv(csv)
+    np.testing.assert_array_equal(X, frame[["size", "count"]].to_numpy())
+    assert y.tolist() == frame["label"].tolist()
+
+
+def test_decimal_commas(tmp_path):
+    (tmp_path / "a.csv").write_text("x;label\n1,5;0\n-2,25;1\n")
+    options = ("--delimiter", ";", "--decimal", ",")
+    assert convert(tmp_path / "a.csv", tmp_path / "a.svm", *options) == 0
+    assert read(tmp_path / "a.svm").data.ravel().tolist() == [1.5, -2.25]
+    assert convert(tmp_path / "a.csv", tmp_path / "b.csv", *options) == 0
+    assert (tmp_path / "b.csv").read_text() == "x,label\n1.5,0\n-2.25,1\n"
+
+
+def test_what_has_no_meaning_is_refused_in_the_words_of_options(csv, tmp_path, capsys):
+    def said(*words):
+        capsys.readouterr()
+        assert convert(*words) == 2
+        return capsys.readouterr().err
+
+    assert "--encode onehot" in said(csv, tmp_path / "a.dat", "--target", "label")
+    assert "tells no format" in said(csv, tmp_path / "a.xlsx")
+    assert "leave them out" in said(csv, tmp_path / "b.csv", "--target", "label")
+    assert "did you mean colour" in said(csv, tmp_path / "b.csv", "--drop", "color")
+    assert convert(csv, tmp_path / "a.dat", "--encode", "ordinal") == 0
+    assert "do not have" in said(tmp_path / "a.dat", tmp_path / "b.csv", "--drop", "x1")
+    assert not (tmp_path / "b.csv").exists()
