@@ -1,0 +1,174 @@
+"""The Optimum-Path Forest classifier on a cluster."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from popf.forest import OPFClassifier
+from popf.metric_choice import Metric
+
+from .answers import Question
+from .base import DaskClassifier
+from .cluster import tasks_on
+from .model import Part, cheapest, settle
+
+if TYPE_CHECKING:
+    from typing import Self
+
+FloatArray = NDArray[np.float64]
+
+
+class DaskOPFClassifier(DaskClassifier):
+    """Optimum-Path Forest classifier of Dask collections, memory maps and Parquet folders.
+
+    Gives the forest that `popf.OPFClassifier` gives, to the bit, whatever the partitions. No task
+    holds more than two blocks of samples.
+
+    Parameters
+    ----------
+    client : distributed.Client, default=None
+        The cluster. None takes the default client, or threads of this process if there is none; then
+        blocks are kept in a temporary folder, not in memory.
+    metric : str or callable, default="euclidean"
+        As for `popf.OPFClassifier`, all but ``"precomputed"``.
+    metric_params, algorithm, n_jobs, working_memory
+        As for `popf.OPFClassifier`; `n_jobs` is the number of threads of one task.
+    block_size : int, default=None
+        How many rows make a block. None: as many as the largest partition; for files, as many as two
+        need 1 GiB for.
+    scratch : path, default=None
+        Where blocks are kept if X is in files or there is no client: a folder that all workers see. None
+        for a temporary one, which goes when the estimator does.
+
+    Attributes
+    ----------
+    classes_, prototypes_, costs_, predecessors_, roots_, spanning_tree_, forest_ : see OPFClassifier
+        In memory here, as they are small beside the samples.
+    algorithm_, sample_indices_, n_features_in_, feature_names_in_ : see OPFClassifier
+    n_blocks_, n_block_pairs_ : int
+        How many blocks there were, and how many pairs of them had to be looked at.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from popf.dask import DaskOPFClassifier
+    >>> X = np.array([[0.0], [1.0], [2.5], [6.0], [7.0], [7.5]])
+    >>> y = np.array(["low", "low", "low", "high", "high", "high"])
+    >>> forest = DaskOPFClassifier().fit(da.from_array(X, chunks=(2, 1)), da.from_array(y, chunks=2))
+    >>> forest.prototypes_
+    array([2, 3])
+    >>> forest.predict(da.from_array(np.array([[2.0], [5.0]]))).compute()
+    array(['low', 'high'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        client: Any = None,
+        *,
+        metric: str | Callable[..., float] = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        algorithm: str = "auto",
+        n_jobs: int | None = None,
+        working_memory: float | None = None,
+        block_size: int | None = None,
+        scratch: Any = None,
+    ) -> None:
+        self.client = client
+        self.metric = metric
+        self.metric_params = metric_params
+        self.algorithm = algorithm
+        self.n_jobs = n_jobs
+        self.working_memory = working_memory
+        self.block_size = block_size
+        self.scratch = scratch
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Self":
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, memory map, array-like, or path
+            Training samples. A path is that of a ``.npy`` file or of a folder of Parquet files.
+        y : Dask array or series, array-like, or str
+            Labels; the name of their column if X is a Parquet folder.
+        sample_weight : as y, default=None
+            A weight of zero leaves a sample out.
+
+        Returns
+        -------
+        self : DaskOPFClassifier
+        """
+        self._forget()
+        with tasks_on(self.client) as tasks:
+            self._fit_forest(tasks, X, y, sample_weight)
+        for name in ("classes_", "prototypes_", "costs_", "predecessors_", "roots_", "forest_"):
+            setattr(self, name, getattr(self._forest, name))
+        self.algorithm_ = self._forest.algorithm_
+        self.sample_indices_ = self._forest.sample_indices_
+        self._costed = self._new_costed  # last: see __sklearn_is_fitted__
+        return self
+
+    @property
+    def spanning_tree_(self) -> Any:
+        """The minimum spanning tree; sorted when it is first asked for."""
+        check_is_fitted(self)
+        return self._forest.spanning_tree_
+
+    def predict(self, X: Any) -> Any:
+        """Give every sample the label of the node that conquers it, lazily if X is lazy.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Dask array or series in the partitions of X; an array or series if X is in memory
+        """
+        check_is_fitted(self)
+        finish = partial(_label, self.classes_)
+        return self._ask(Question(Part.conquer, settle, finish, None, self.classes_.dtype), X)
+
+    def decision_function(self, X: Any) -> Any:
+        """Tell how much cheaper a class's best path is, as `OPFClassifier.decision_function`.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Dask array, series or dataframe in the partitions of X; not lazy if X is in memory
+        """
+        check_is_fitted(self)
+        finish = partial(_cost_difference, self._shell.metric)
+        columns = self.classes_ if len(self.classes_) > 2 else None
+        return self._ask(Question(Part.costs_by_class, cheapest, finish, columns, np.float64), X)
+
+    def to_local(self) -> OPFClassifier:
+        """Give the plain estimator, with all samples in this process.
+
+        Returns
+        -------
+        OPFClassifier
+        """
+        check_is_fitted(self)
+        return self._gather()[0]
+
+
+def _label(classes: NDArray[Any], offers: FloatArray) -> NDArray[Any]:
+    labels: NDArray[Any] = classes[offers[:, 2].astype(np.int64)]
+    return labels
+
+
+def _cost_difference(metric: Metric, offers: FloatArray) -> FloatArray:
+    costs = metric.transform(offers[:, :-1], offers[:, -1:].astype(np.int64))
+    if costs.shape[1] == 2:
+        difference: FloatArray = costs[:, 0] - costs[:, 1]
+        return difference
+    return -costs

@@ -1,0 +1,324 @@
+"""The probabilistic Optimum-Path Forest classifier on a cluster."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+from sklearn.utils.validation import check_is_fitted
+
+from popf.bandwidth import binary_probability, n_for_bandwidth, rows_to_leave_out
+from popf.probability import BOX, FITTED, POPFClassifier
+from popf.probability_checks import check_classes, warn_of
+from popf.soft_competition import SoftCompetition
+from popf.soft_method import calibrate
+
+from .answers import Question
+from .base import DaskClassifier
+from .cluster import Tasks, tasks_on
+from .dealing import Blocks
+from .model import Part, settle, together
+from .scoring import LeavingOut
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from popf.solvers import Solution, Solver
+
+FloatArray = NDArray[np.float64]
+
+
+class DaskPOPFClassifier(DaskClassifier):
+    """Probabilistic Optimum-Path Forest classifier of Dask collections, memory maps and Parquet folders.
+
+    Fits what `popf.POPFClassifier` fits: the same forest, the same left-out samples, and scores that
+    are sums over blocks, so they agree but for rounding and for the error that `tolerance` allows.
+
+    Parameters
+    ----------
+    client : distributed.Client, default=None
+        As for `DaskOPFClassifier`.
+    method, solver, threshold, calibration, n_left_out, tolerance, smoothing, box, random_state
+        As for `popf.POPFClassifier`.
+    metric, metric_params, algorithm, n_jobs, working_memory, block_size, scratch
+        As for `DaskOPFClassifier`.
+
+    Attributes
+    ----------
+    classes_, A_, B_, slope_, biases_, bandwidth_, bandwidths_, left_out_losses_, prior_weight_, solution_
+        As of `popf.POPFClassifier`.
+    opf_ : OPFClassifier
+        The forest to look at: costs, prototypes, spanning tree. It has no samples; `to_local` has.
+    n_features_in_, feature_names_in_, n_blocks_, n_block_pairs_
+        As of `DaskOPFClassifier`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from popf.dask import DaskPOPFClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, y = da.from_array(X / X.std(axis=0), chunks=(200, 30)), da.from_array(y, chunks=200)
+    >>> model = DaskPOPFClassifier().fit(X[:400], y[:400])
+    >>> model.predict_proba(X[400:403]).compute().round(1)
+    array([[1., 0.],
+           [0., 1.],
+           [0., 1.]])
+    """
+
+    def __init__(
+        self,
+        client: Any = None,
+        *,
+        method: str = "soft",
+        solver: "str | Solver" = "newton",
+        threshold: float = 0.5,
+        calibration: str = "softmax",
+        n_left_out: int | None = 5000,
+        tolerance: float = 1e-6,
+        smoothing: float | None = None,
+        box: Any = BOX,
+        random_state: int | np.random.RandomState | None = None,
+        metric: str | Callable[..., float] = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        algorithm: str = "auto",
+        n_jobs: int | None = None,
+        working_memory: float | None = None,
+        block_size: int | None = None,
+        scratch: Any = None,
+    ) -> None:
+        self.client = client
+        self.method = method
+        self.solver = solver
+        self.threshold = threshold
+        self.calibration = calibration
+        self.n_left_out = n_left_out
+        self.tolerance = tolerance
+        self.smoothing = smoothing
+        self.box = box
+        self.random_state = random_state
+        self.metric = metric
+        self.metric_params = metric_params
+        self.algorithm = algorithm
+        self.n_jobs = n_jobs
+        self.working_memory = working_memory
+        self.block_size = block_size
+        self.scratch = scratch
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Self":
+        """Grow the forest and fit its probabilities.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `DaskOPFClassifier.fit`; a sample of weight 2 counts as two.
+
+        Returns
+        -------
+        self : DaskPOPFClassifier
+        """
+        self._forget()
+        plain = self._plain_estimator()
+        solver = plain._check_parameters()
+        with tasks_on(self.client) as tasks:
+            shell, blocks = self._fit_forest(tasks, X, y, sample_weight)
+            self._shell = shell = shell._replace(exact=self.tolerance == 0.0)
+            # As in the plain estimator, the forest sees arrays, which have no names.
+            self._forest.__dict__.pop("feature_names_in_", None)
+            plain.opf_, plain.classes_ = self._forest, shell.classes
+            plain.linear_map_, plain._fitted_method = None, self.method
+            plain.n_features_in_ = self.n_features_in_
+            if self.method == "paper":
+                plain.solution_ = plain._fit_paper(solver, self._weights)
+            else:
+                plain.solution_ = self._fit_soft(plain, solver, tasks, blocks)
+        for name in (*FITTED, "classes_", "opf_"):
+            if hasattr(plain, name):
+                setattr(self, name, getattr(plain, name))
+        self._plain = plain
+        self._costed = self._new_costed  # last: see __sklearn_is_fitted__
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Give the probability of every class, lazily if X is lazy.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Dask array or dataframe in the partitions of X; not lazy if X is in memory
+        """
+        return self._ask_for("probability", X)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Give the logarithm of the probability of every class, lazily if X is lazy.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Dask array or dataframe in the partitions of X; not lazy if X is in memory
+        """
+        return self._ask_for("log probability", X)
+
+    def predict(self, X: Any) -> Any:
+        """Give every sample a label, lazily if X is lazy: of two, ``classes_[1]`` from the threshold on.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Dask array or series in the partitions of X; not lazy if X is in memory
+        """
+        return self._ask_for("label", X)
+
+    def decision_function(self, X: Any) -> Any:
+        """Give the logit of ``classes_[1]``, or exponents whose softmax are the probabilities.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Dask array, series or dataframe in the partitions of X; not lazy if X is in memory
+        """
+        return self._ask_for("logit", X)
+
+    def to_local(self) -> POPFClassifier:
+        """Give the plain estimator, with all samples in this process.
+
+        Returns
+        -------
+        POPFClassifier
+        """
+        check_is_fitted(self)
+        plain = POPFClassifier(**self._plain.get_params(deep=False))
+        plain.__dict__.update(self._plain.__dict__)
+        plain.opf_, samples = self._gather()
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = self.feature_names_in_
+        if self._plain._fitted_method == "soft":
+            exact = self._shell.exact
+            plain._competition = SoftCompetition(plain.opf_, samples, self._weights, exact)
+        return plain
+
+    def _check_classes(self, n_classes: int) -> None:
+        plain = self._plain_estimator()
+        check_classes(plain, n_classes, plain._check_parameters())
+
+    def _plain_estimator(self) -> POPFClassifier:
+        values = self.get_params(deep=False)
+        return POPFClassifier(
+            **{name: values[name] for name in POPFClassifier().get_params() if name in values}
+        )
+
+    def _fit_soft(
+        self, plain: POPFClassifier, solver: "Solver", tasks: Tasks, blocks: Blocks
+    ) -> "Solution | None":
+        """Choose a bandwidth by the left-out log loss, and fit the scaling, as the plain estimator."""
+        codes, seed = self._codes, self.random_state
+        everyone = (self._new_costed, blocks.blocks, self._block_of, codes, self._weights)
+        competition = LeavingOut(tasks, self._shell, *everyone)
+        rows = rows_to_leave_out(codes, self.n_left_out, seed)
+        few = rows[rows_to_leave_out(codes[rows], n_for_bandwidth(len(codes)), seed)]
+        taus = competition.grid(few)
+        settings = (
+            competition.masses,
+            solver,
+            self.box,
+            self.calibration,
+            seed,
+            plain._smoothing(),
+        )
+        found = calibrate(competition.leave_out(few, taus), *settings)
+        plain.bandwidths_, plain.left_out_losses_ = taus.ravel(), found.losses
+        plain.bandwidth_ = float(plain.bandwidths_[found.best])
+        if len(rows) > len(few):  # a bandwidth needs fewer samples than slope and biases do
+            tau = np.array([[plain.bandwidth_]])
+            found = calibrate(competition.leave_out(rows, tau), *settings)
+        plain._scaling, plain.prior_weight_ = found.answer, found.prior_weight
+        scaling = found.scaling
+        if len(plain.classes_) == 2:
+            plain.A_ = -scaling.slope
+            plain.B_ = float(scaling.biases[0] - scaling.biases[1])
+        else:
+            plain.slope_, plain.biases_ = scaling.slope, scaling.biases
+        if scaling.solution is not None:
+            warn_of(plain, scaling.solution)
+        self._masses = competition.masses
+        return scaling.solution
+
+    def _ask_for(self, what: str, X: Any) -> Any:
+        check_is_fitted(self)
+        plain, n_classes = self._plain, len(self.classes_)
+        offer: Callable[..., FloatArray]
+        combine: Callable[..., FloatArray]
+        logits: Callable[[FloatArray], FloatArray]
+        if plain._fitted_method == "paper":
+            offer, combine = Part.conquer, settle
+            logits = partial(_logits_of_costs, self._shell.metric, self.A_, self.B_)
+        elif plain._scaling.gain == 0.0:  # the prior, whatever the scores
+            offer, combine = partial(_no_offer, n_classes=n_classes), together
+            logits = partial(_logits_of_sums, plain._scaling, np.zeros(n_classes))
+        else:
+            error = 2.0 * self.tolerance / plain._scaling.gain
+            offer = partial(Part.sums, tau=self.bandwidth_, error=error)
+            combine = together
+            logits = partial(_logits_of_sums, plain._scaling, np.log(self._masses))
+        columns = self.classes_ if what.endswith("probability") or n_classes > 2 else None
+        dtype: Any = np.float64
+        if what == "label":
+            columns, dtype = None, self.classes_.dtype
+        finish = partial(_finish, what, logits, self.classes_, self.threshold)
+        return self._ask(Question(offer, combine, finish, columns, dtype), X)
+
+
+def _no_offer(part: Part, X: FloatArray, n_classes: int) -> FloatArray:
+    return np.zeros((len(X), n_classes))
+
+
+def _logits_of_costs(metric: Any, a: float, b: float, offers: FloatArray) -> FloatArray:
+    costs = metric.transform(offers[:, 0], offers[:, 4].astype(np.int64))
+    logits: FloatArray = -(a * np.where(offers[:, 2] == 1.0, costs, -costs) + b)
+    return logits
+
+
+def _logits_of_sums(scaling: Any, log_masses: FloatArray, logs: FloatArray) -> FloatArray:
+    exponents: FloatArray = scaling.logits(log_masses - logs)
+    return exponents[:, 1] - exponents[:, 0] if exponents.shape[1] == 2 else exponents
+
+
+def _finish(
+    what: str,
+    logits: Callable[[FloatArray], FloatArray],
+    classes: NDArray[Any],
+    threshold: float,
+    offers: FloatArray,
+) -> NDArray[Any]:
+    """Turn what the parts of the model say into the answer that was asked for."""
+    decision = logits(offers)
+    if what == "logit":
+        return decision
+    two = decision.ndim == 1
+    if what == "log probability":
+        log_probability: FloatArray = (
+            binary_probability(decision)[1] if two else log_softmax(decision, axis=1)
+        )
+        return log_probability
+    probability: FloatArray = binary_probability(decision)[0] if two else softmax(decision, axis=1)
+    if what == "probability":
+        return probability
+    chosen = (
+        (probability[:, 1] >= threshold).astype(np.int64) if two else probability.argmax(axis=1)
+    )
+    labels: NDArray[Any] = classes[chosen]
+    return labels
