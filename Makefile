@@ -36,7 +36,8 @@ bench: $(STAMP)-bench
 
 docs: $(STAMP)-docs
 	$(BIN)/python -m benchmarks.page
+	$(BIN)/python -m benchmarks.probability.page
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build docs/_build docs/api/generated docs/auto_examples .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,12 +12,14 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 templates_path = ["_templates"]
 # benchmarks.md, which `python -m benchmarks.page` makes, includes the analysis.
-exclude_patterns = ["_build", "benchmarks_analysis.md"]
+exclude_patterns = ["_build", "benchmarks_analysis.md", "sg_execution_times.rst"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
@@ -30,22 +32,36 @@ autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+# Every script of examples/ becomes a page with its output; the short ones come first.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": "/plot_",
+    "download_all_examples": False,
+    "min_reported_time": 1e9,  # times of whoever built the pages tell nobody anything
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "thumbnail_size": (400, 280),
+    "doc_module": ("popf",),
+    "backreferences_dir": "auto_examples/of",
+}
+
 html_theme = "pydata_sphinx_theme"
 html_title = "popf"
 html_static_path = ["_static"]
+html_css_files = ["popf.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_nav_level": 2,
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# Only the reference has pages below it, so only there is something to put beside the text.
-pages = ["index", "start", "how_opf_works", "probabilities", "metrics_of_quality"]
-pages += ["metrics", "algorithms", "exactness", "benchmarks"]
-html_sidebars = {page: [] for page in pages}
+# These have no pages below them, so nothing to put beside the text.
+html_sidebars = {page: [] for page in ("index", "start", "reproduction")}
 
 
 def leave_out_fields(app, what, name, member, skip, options):

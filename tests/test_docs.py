@@ -2,9 +2,14 @@
 
 import contextlib
 import doctest
+import importlib
+import inspect
 import io
+import json
+import pkgutil
 import re
 import runpy
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -14,11 +19,48 @@ from popf.__main__ import main
 from popf.engine.distances import EUCLIDEAN_TRANSFORMS, KERNELS
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = [README, *sorted(DOCS.glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+RESULTS = ROOT / "benchmarks" / "results"
 
 # A block of Python, and the block of its output where one follows it at once.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ANY_BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+PUBLIC = (
+    *("popf", "popf.inspection", "popf.metrics", "popf.linear_maps", "popf.solvers", "popf.io"),
+    *("popf.datasets", "popf.display", "popf.report", "popf.monitoring", "popf.tables"),
+    *("popf.experiment", "popf.dask"),
+)
+# What nobody makes by hand is shown by the example of what gives it or takes it.
+SHOWN_BY = {
+    "popf.io.load": "popf.io:save",
+    "popf.inspection.Path": "popf:OPFClassifier.explain",
+    "popf.inspection.Conquest": "popf:OPFClassifier.conquer",
+    "popf.metrics.ThresholdCurve": "popf.metrics:threshold_curve",
+    "popf.datasets.Catalogue": "popf.datasets:list_datasets",
+    "popf.datasets.Record": "popf.datasets:list_datasets",
+    "popf.display.ReliabilityCurve": "popf.display:prepare_reliability",
+    "popf.display.ThresholdValues": "popf.display:prepare_thresholds",
+    "popf.display.ForestLayout": "popf.display:prepare_forest",
+    "popf.display.Landscape": "popf.display:prepare_landscape",
+    "popf.report.Options": "popf.report:build",
+    "popf.monitoring.Series": "popf.monitoring:make_series",
+    "popf.monitoring.Detection": "popf.monitoring:detection_table",
+    "popf.tables.Dialect": "popf.tables:open_table",
+    "popf.tables.FitOptions": "popf.tables:fit_table",
+    "popf.tables.open_model": "popf.tables:fit_table",
+    "popf.experiment.Results": "popf.experiment:run",
+    "popf.experiment.JournalError": "popf.experiment:Journal",
+}
+# Fitted attributes are shown on pages.
+SHOWN_ON = {
+    "popf.inspection.SpanningTree": ("how_opf_works.md", "opf.spanning_tree_"),
+    "popf.inspection.OptimumPathForest": ("start.md", "opf.forest_.to_pandas()"),
+}
 
 
 def blocks(page):
@@ -29,15 +71,58 @@ def blocks(page):
         yield line, match.group(1), match.group(2)
 
 
+def commands(page):
+    """Yield every command of the console blocks of a page, as words, without comments."""
+    for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                for command in re.split(r"\s&&\s", line[2:]):
+                    yield shlex.split(command, comments=True)
+
+
 def same_output(shown, got):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     return doctest.OutputChecker().check_output(shown, got, flags)
 
 
+def write_wine_as_dat():
+    from sklearn.datasets import load_wine
+
+    from popf import datasets
+
+    X, y = load_wine(return_X_y=True)
+    datasets.write("training.dat", X[::2], y[::2])
+    datasets.write("testing.dat", X[1::2], y[1::2])
+
+
+def write_sample():
+    pytest.importorskip("typer", reason="the command line needs popf[cli]")
+    assert main(["sample"]) == 0
+
+
+# The files that pages speak of.
+FILES = {"README.md": write_sample, "choosing.md": write_sample, "moving.md": write_wine_as_dat}
+
+
+@pytest.fixture
+def no_windows(monkeypatch):
+    """Draw into memory, and forget all figures afterwards."""
+    plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need popf[plot]")
+    plt.switch_backend("agg")
+    monkeypatch.setattr(plt, "show", lambda: None)
+    yield
+    plt.close("all")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_blocks_run_and_print_what_the_page_shows(page):
+@pytest.mark.usefixtures("no_windows")
+def test_code_blocks_run_and_print_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = list(blocks(page))
+    if found:
+        FILES.get(page.name, lambda: None)()
     namespace = {"__name__": "__main__"}
-    for line, code, shown in blocks(page):
+    for line, code, shown in found:
         # Blank lines before the code make the line numbers of a traceback those of the page.
         compiled = compile("\n" * line + code, str(page), "exec")
         printed = io.StringIO()
@@ -50,31 +135,252 @@ def test_code_blocks_run_and_print_what_the_page_shows(page):
 
 def test_the_pages_hold_code_and_output():
     found = [block for page in PAGES for block in blocks(page)]
-    assert len(found) > 10
-    assert any(shown is not None for _, _, shown in found)
+    assert len(found) > 50
+    assert sum(shown is not None for _, _, shown in found) > 30
+
+
+@pytest.mark.parametrize("page", ["README.md", "choosing.md", "moving.md"])
+def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
+    """start.md and monitoring.md are run by test_cli_docs."""
+    pytest.importorskip("typer", reason="the command line needs popf[cli]")
+    from test_cli_docs import OUTSIDE, printed_by, sessions
+
+    monkeypatch.chdir(tmp_path)
+    FILES[page]()
+    path = ROOT / page if page == "README.md" else DOCS / page
+    count = 0
+    for command, shown in sessions(path):
+        words = shlex.split(command, comments=True)
+        if words[0] in (*OUTSIDE, "make") or words == ["popf", "sample"]:
+            continue
+        got = printed_by(words, capsys)
+        count += 1
+        if shown.strip():
+            assert same_output(shown.strip() + "\n", got.strip() + "\n"), f"{command}\n{got}"
+    assert count >= 2
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_popf_command_on_a_page_is_one_that_popf_takes(page):
+    typer = pytest.importorskip("typer", reason="the command line needs popf[cli]")
+    from popf.cli.app import app
+
+    known = typer.main.get_command(app).commands
+    for words in commands(page):
+        if words[0] != "popf":
+            assert words[0] in ("cd", "git", "head", "make", "pip", "pytest", "python"), words
+        elif words[1] in known:
+            # Parsed, not run: an option that is not there, or an argument too many, is an error here.
+            known[words[1]].make_context(words[1], list(words[2:]))
+        else:
+            assert words[1].startswith("--"), f"{page.name}: popf {words[1]}"
+
+
+def test_shell_commands_stand_in_console_blocks():
+    for page in PAGES:
+        for language, code in ANY_BLOCK.findall(page.read_text(encoding="utf-8")):
+            if language in ("text", "bash", "sh", "shell", ""):
+                lines = [
+                    line for line in code.splitlines() if re.match(r"(\$ )?(popf|make) \w", line)
+                ]
+                assert not lines, (
+                    f"{page.name}: {lines[0]!r} is not in a console block, so not tested"
+                )
+
+
+def test_every_target_of_make_on_a_page_is_in_the_makefile():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
+    wanted = {words[1] for page in PAGES for words in commands(page) if words[0] == "make"}
+    assert {"demo", "test"} <= wanted <= targets
 
 
 def test_every_link_between_pages_leads_somewhere():
-    generated = {"docs/benchmarks.md"}  # made from the measurements by `make docs`
+    generated = ("docs/benchmarks.md", "docs/auto_examples/")  # made by `make docs`
     for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
-        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        targets = re.findall(r"\]\(([^)#\s]+)", text) + re.findall(
+            r'(?:src|srcset)="([^"]+)"', text
+        )
+        for target in targets:
             if re.match(r"[a-z]+:", target):
                 continue
             found = (page.parent / target).resolve()
-            known = found.exists() or str(found.relative_to(ROOT)) in generated
+            known = found.exists() or str(found.relative_to(ROOT)).startswith(generated)
             assert known, f"{page.name} links to {target}"
+        for target in re.findall(r"\{doc\}`(?:[^`<]*<)?([\w/]+)>?`", text):
+            assert (DOCS / f"{target}.md").exists(), f"{page.name} refers to {target}"
+
+
+def test_the_places_that_contributing_names_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\b((?:src/popf|tests|docs|examples|benchmarks)/[\w/*.]*\w)", text))
+    missing = [path for path in named if not any(ROOT.glob(path))]
+    assert len(named) > 20
+    assert not missing
+
+
+def test_every_page_is_in_the_contents_once():
+    listed = []
+    for page in DOCS.glob("*.md"):
+        for contents in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            lines = [line for line in contents.splitlines() if line and not line.startswith(":")]
+            listed += [re.sub(r".*<(.*)>", r"\1", line) for line in lines]
+    included = {"benchmarks_analysis"}  # part of benchmarks.md
+    pages = {page.stem for page in DOCS.glob("*.md")} - included - {"index"}
+    assert sorted(listed) == sorted({*pages, "benchmarks", "auto_examples/index"})
 
 
 def test_every_metric_of_our_own_is_documented():
-    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    text = (DOCS / "metrics.md").read_text(encoding="utf-8")
     missing = [name for name in (*EUCLIDEAN_TRANSFORMS, *KERNELS) if f"`{name}`" not in text]
     assert not missing
 
 
+def public_names():
+    for package in PUBLIC:
+        if package == "popf.dask":
+            pytest.importorskip("distributed", reason="popf.dask needs popf[dask]")
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            if not name.startswith("__"):
+                yield package, name, getattr(module, name)
+
+
+def test_every_public_name_is_in_the_reference():
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    listed = set()
+    for module, names in re.findall(
+        r"currentmodule:: (\S+)\n\n.. autosummary::\n(?:   :.*\n)+\n((?:   \w+\n)+)", text
+    ):
+        listed |= {getattr(importlib.import_module(module), name) for name in names.split()}
+    missing = [f"{package}.{name}" for package, name, item in public_names() if item not in listed]
+    assert not missing
+
+
+def test_every_public_name_has_a_docstring_with_an_example():
+    for package, name, item in public_names():
+        whole = f"{package}.{name}".replace("popf.load", "popf.io.load")
+        text = inspect.getdoc(item) or ""
+        assert len(text.splitlines()[0]) > 10, f"{whole} has no docstring"
+        if whole in SHOWN_BY:
+            assert ">>>" not in text, f"{whole} has its own example: take it out of SHOWN_BY"
+            text = inspect.getdoc(pkgutil.resolve_name(SHOWN_BY[whole]))
+        elif whole in SHOWN_ON:
+            page, words = SHOWN_ON[whole]
+            assert any(words in code for _, code, _ in blocks(DOCS / page)), whole
+            continue
+        assert "Examples\n---" in text, f"{whole} has no example"
+        assert ">>>" in text, f"{whole} has no example"
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.usefixtures("no_windows")
 def test_examples_run(example, capsys):
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out.strip()
+
+
+def test_examples_are_pages_of_the_gallery():
+    for example in EXAMPLES:
+        assert example.name.startswith("plot_"), f"{example.name} is not run by the gallery"
+        title, line = example.read_text(encoding="utf-8").splitlines()[1:3]
+        assert line == "=" * len(title), example.name
+
+
+# README: contestants of the benchmark by their names there.
+RIVALS = {
+    "support vectors, tuned, Platt": "SVC + Platt",
+    "nearest neighbours, tuned, Platt": "k neighbours + Platt",
+    "random forest": "random forest",
+    "Gaussian process": "Gaussian process",
+    "gradient boosting": "gradient boosting",
+    "logistic regression": "logistic regression",
+    "the paper's P-OPF": "popf paper",
+}
+OURS = {'log loss, `linear_map="auto"`': "popf soft + map", "log loss, default": "popf soft"}
+
+
+def assert_rounded(shown, value):
+    """Check a number as it is printed, by the digits it has."""
+    digits = len(shown.partition(".")[2])
+    assert round(value, digits) == float(shown), f"{shown} is printed for {value}"
+
+
+def readme_table():
+    text = README.read_text(encoding="utf-8")
+    table = text[text.index("<!-- benchmarks -->") : text.index("<!-- /benchmarks -->")]
+    for line in table.splitlines()[3:]:
+        task, ours, theirs, ratio = (cell.strip() for cell in line.strip("|").split("|"))
+        peer, _, value = theirs.rpartition(": ")
+        yield task, ours.removesuffix(" s"), peer, value.removesuffix(" s"), ratio
+
+
+def cited(pattern):
+    """Load the one file of results that README names and `pattern` describes."""
+    names = set(re.findall(pattern, README.read_text(encoding="utf-8")))
+    assert len(names) == 1, names
+    return json.loads((RESULTS / names.pop()).read_text(encoding="utf-8"))
+
+
+def test_the_table_of_the_readme_is_what_was_measured():
+    losses = cited(r"probability-\d+-seeds\.json")["summary"]["binary"]["overall"]
+    times = cited(r"\d{4}-[\w-]+-table\.json")["summary"]["comparisons"]
+    seen, subject = set(), None
+    for task, ours, peer, theirs, ratio in readme_table():
+        if task in OURS or not task:
+            subject = OURS.get(task, subject)
+            mine, rival = (losses[name]["log loss"] for name in (subject, RIVALS[peer]))
+        else:
+            name = peer.partition(",")[0].removeprefix("scikit-learn's ")
+            (row,) = [row for row in times if (row["task"], row["peer"]) == (task, name)]
+            mine, rival = row["popf_seconds"], row["peer_seconds"]
+        assert_rounded(ours, mine)
+        assert_rounded(theirs, rival)
+        assert_rounded(ratio, mine / rival)
+        seen.add((task, peer))
+    assert len(seen) > 10
+
+
+def test_the_times_on_a_gpu_in_the_readme_are_what_was_measured():
+    rows = cited(r"\d{4}-[\w-]+-gpu\.json")["summary"]["comparisons"]
+    times = {(row["task"], row["operation"]): row["popf_seconds"] for row in rows}
+    text = re.sub(r"\s+", " ", README.read_text(encoding="utf-8"))
+    (found,) = re.findall(
+        r"a fit of 1,000,000 × 128 took ([\d.]+) s and of 200,000 × 128 ([\d.]+) s; "
+        r"labels for 1,000,000 samples from 1,000,000 × 128 took ([\d.]+) s",
+        text,
+    )
+    wanted = [("1,000,000 × 128", "fit"), ("200,000 × 128", "fit"), ("1,000,000 × 128", "predict")]
+    for shown, key in zip(found, wanted, strict=True):
+        assert_rounded(shown, times[key])
+
+
+def test_the_readme_says_how_popf_and_support_vectors_compare():
+    summary = cited(r"probability-\d+-seeds\.json")["summary"]["binary"]
+    text = README.read_text(encoding="utf-8")
+    against = summary["against"]["popf soft + map"]["log loss"]["SVC + Platt"]
+    assert against["p"] > 0.05  # "no difference"
+    assert f"({against['wins']} won, {against['losses']} lost)" in text
+    prior = summary["overall"]["class prior"]["log loss"]
+    assert f"has {prior:.3f}" in text
+    assert f"over {against['datasets']} sets" in text
+
+
+def test_the_page_of_probabilities_is_that_of_the_results():
+    from benchmarks.probability.page import latest, page
+
+    shown = (DOCS / "benchmarks_probability.md").read_text(encoding="utf-8")
+    assert shown == page(latest(RESULTS)), "run python -m benchmarks.probability.page"
+
+
+def test_what_is_cited_is_what_the_citation_file_says():
+    page = (DOCS / "cite.md").read_text(encoding="utf-8")
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    for title in re.findall(r'^ *title: "?(.*?)"?$', text, re.MULTILINE):
+        assert f"{{{title}}}" in page
+    for given in re.findall(r"^ *(?:doi|url|version): (.*)$", text, re.MULTILINE):
+        assert f"{{{given}}}" in page
 
 
 def test_the_command_line_shows_help_and_refuses_plainly(capsys):

@@ -10,6 +10,7 @@ private. Consumers are split three ways, and nobody is on two sides: a model is 
 alarm is set on others, and what is reported is measured on the rest.
 """
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ print(
     f"{(~watched).sum()} consumers to learn from, {watched.sum()} to watch over {N_MONTHS} months\n"
 )
 
+# %%
 # One random month of each consumer: the months of one consumer are nearly alike, and a model that has
 # seen some of them is too sure of the others.
 month_seen = rng.integers(N_MONTHS, size=N_CONSUMERS)
@@ -37,12 +39,15 @@ training = ~watched[data.consumer] & (data.month == month_seen[data.consumer])
 model = make_pipeline(StandardScaler(), POPFClassifier(linear_map="auto", random_state=0))
 model.fit(data.data[training], data.target[training])
 
+# %%
+# The others are scored, month by month.
 rows = watched[data.consumer]
 probability = model.predict_proba(data.data[rows])[:, 1]
 series = make_series(data.consumer[rows], data.month[rows], probability)
 who = data.consumer[rows][series.units]
 onset = data.onset[who]
 
+# %%
 # The rise: the mean of the last two months, minus the median of all months before.
 rise = rises(series.probability, recent=2, history=1)
 calibration = np.arange(len(who)) % 2 == 0
@@ -61,6 +66,7 @@ print(
 )
 print("A consumer is a false alarm if there is an alarm at any time in the two years.\n")
 
+# %%
 # Those who rise by the limit of the middle row, the most first.
 first = alarms(rise, table[1].limit)
 peak = np.nan_to_num(rise, nan=-np.inf).max(axis=1)
@@ -73,22 +79,23 @@ for unit in some:
     began = onset[unit] if onset[unit] >= 0 else "never"
     print(f"{who[unit]:8} {at:16} {began!s:>16}   {before:.3f} -> {now:.3f}")
 
-try:
-    drawn = [*some, *(unit for unit in rising if unit not in some)]
-    figure = plot_rising(
-        series,
-        drawn,
-        first_alarm=[first[unit] for unit in drawn],
-        names=[f"consumer {who[unit]}" for unit in drawn],
-        onset=[float(onset[unit]) if onset[unit] >= 0 else None for unit in drawn],
-        time_label="month",
-        label="probability of theft",
-    )
-except ImportError as error:  # matplotlib is optional
-    print(f"\n{error}")
-else:
-    import tempfile
+# %%
+# The same twelve as a picture: the dotted line is the month in which theft began, the mark the alarm.
+drawn = [*some, *(unit for unit in rising if unit not in some)]
+figure = plot_rising(
+    series,
+    drawn,
+    first_alarm=[first[unit] for unit in drawn],
+    names=[f"consumer {who[unit]}" for unit in drawn],
+    onset=[float(onset[unit]) if onset[unit] >= 0 else None for unit in drawn],
+    time_label="month",
+    label="probability of theft",
+)
+place = Path(tempfile.gettempdir()) / "popf-rising.png"
+figure.savefig(place, dpi=150)
 
-    place = Path(tempfile.gettempdir()) / "popf-rising.png"
-    figure.savefig(place, dpi=150)
-    print(f"\nPicture: {place}")
+# %%
+# .. image:: /_static/monitoring.png
+#    :alt: Twelve small pictures of probabilities over 24 months; most jump when theft begins
+#
+# sphinx_gallery_thumbnail_path = '_static/monitoring.png'

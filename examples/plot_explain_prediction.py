@@ -1,13 +1,17 @@
-"""Explain predictions: the path over which the forest reached a flower.
+"""
+Why was this flower called that?
+================================
 
-An optimum-path forest can say why: every prediction is a path from a prototype, over training
-samples, to the new sample. Its cost is its longest arc, the bottleneck, which is marked by a star.
+Every prediction of an optimum-path forest is a path from a prototype, over training samples, to the new sample.
+Its cost is its longest arc, the bottleneck, which is marked by a star.
 """
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
 from popf import OPFClassifier
+from popf.display import ForestDisplay
 
 iris = load_iris()
 names = iris.target_names[iris.target]
@@ -16,9 +20,10 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 opf = OPFClassifier().fit(X_train, y_train)
 predicted = opf.predict(X_test)
-print(f"{len(opf.prototypes_)} prototypes, accuracy {opf.score(X_test, y_test):.3f}\n")
+print(f"{len(opf.prototypes_)} prototypes, accuracy {opf.score(X_test, y_test):.3f}")
 
-# The flowers that were called wrongly are the ones to ask about.
+# %%
+# The flowers that were called wrongly are the ones to ask about. What each class offers says how close it was.
 wrong = [i for i in range(len(X_test)) if predicted[i] != y_test[i]]
 offers = opf.path_costs_by_class(X_test[wrong])
 for i, path, costs in zip(wrong, opf.explain(X_test[wrong]), offers, strict=True):
@@ -26,3 +31,8 @@ for i, path, costs in zip(wrong, opf.explain(X_test[wrong]), offers, strict=True
     print(f"  {path}")
     for name, cost in zip(opf.classes_, costs, strict=True):
         print(f"  best path offered by {name:12} costs {cost:.2f}")
+
+# %%
+# With four features the picture is a projection on two principal components: arcs look shorter than they are.
+ForestDisplay.from_estimator(opf, X_train, sample=X_test[wrong[-1:]])
+plt.show()

@@ -1,0 +1,30 @@
+"""
+A forest in the plane
+=====================
+
+How an optimum-path forest sees two classes: the tree that joins the samples, the prototypes at the border,
+the ground that each class conquers, and the path that decides about one new sample.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import make_moons
+
+from popf import OPFClassifier
+from popf.display import ForestDisplay
+
+X, y = make_moons(120, noise=0.18, random_state=3)
+opf = OPFClassifier().fit(X, y)
+print(f"{len(opf.prototypes_)} prototypes of {len(X)} samples")
+
+# %%
+# A new sample between the moons. Of all paths to it the one is best whose longest arc is shortest.
+sample = [[0.55, 0.35]]
+path = opf.explain(sample)[0]
+print(path)
+print("best path by class:", opf.path_costs_by_class(sample)[0].round(3))
+
+# %%
+# Prototypes have a ring, and dashed arcs join two classes. Every other sample hangs on the one before it on
+# its path. The colour of the ground is the label that a new sample would get there.
+ForestDisplay.from_estimator(opf, X, sample=sample)
+plt.show()
