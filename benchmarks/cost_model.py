@@ -1,9 +1,9 @@
 """A cost model fitted to the suite `scaling`, and what it says of sizes that were not measured.
 
 ``python -m benchmarks.cost_model FILE`` prints Markdown. For every curve (who, features, threads) the
-seconds of a fit are taken as ``a + b n log2(n)`` for a space tree, ``a + b n + c n²`` for products, with
-coefficients that are not negative, fitted to the relative errors of all sizes but the largest; that one
-is the check.
+seconds of a fit are taken as ``b n^e`` for a space tree, and as ``a + b n + c n²`` for products, with
+coefficients that are not negative, fitted to the relative errors of all sizes but two: the smallest, which
+also pays for what happens only once, and the largest, which is the check.
 """
 
 from __future__ import annotations
@@ -41,41 +41,38 @@ def curves(records: list[dict[str, Any]]) -> dict[Curve, dict[int, float]]:
     return found
 
 
-def terms(n: Floats, n_features: int) -> Floats:
-    """Give the terms of the model for so many samples, one a column."""
-    n = np.asarray(n, dtype=np.float64)
-    if n_features < PRODUCTS_FROM:
-        return np.stack([np.ones_like(n), n * np.log2(n)], axis=1)
-    return np.stack([np.ones_like(n), n, n * n], axis=1)
-
-
 def fit(seconds: dict[int, float], n_features: int) -> Floats:
-    """Fit the coefficients to relative errors."""
+    """Fit the coefficients to relative errors: (b, e) of a power, or (a, b, c) of a polynomial."""
     n = np.array(sorted(seconds), dtype=np.float64)
     measured = np.array([seconds[int(size)] for size in n])
-    design = terms(n, n_features) / measured[:, None]
+    if n_features < PRODUCTS_FROM:
+        exponent, level = np.polyfit(np.log(n), np.log(measured), 1)
+        return np.array([np.exp(level), exponent])
+    design = np.stack([np.ones_like(n), n, n * n], axis=1) / measured[:, None]
     scale = design.max(axis=0)
     found: Floats = nnls(design / scale, np.ones(len(n)))[0] / scale
     return found
 
 
-def predict(coefficients: Floats, n: int, n_features: int) -> float:
+def predict(coefficients: Floats, n: float) -> float:
     """Seconds for n samples."""
-    return float(terms(np.array([n], dtype=np.float64), n_features)[0] @ coefficients)
+    if len(coefficients) == 2:
+        return float(coefficients[0] * n ** coefficients[1])
+    return float(coefficients @ [1.0, n, n * n])
 
 
 def lines(records: list[dict[str, Any]]) -> list[str]:
     """Write the tables."""
     out = ["| | n | measured | model | off by |", "|---|---|---|---|---|"]
     for (who, d, n_threads), seconds in curves(records).items():
-        if len(seconds) < 3:
+        if len(seconds) < 4:
             continue
         where = "a GPU" if who == GPU else f"{n_threads} core{'s' if n_threads > 1 else ''}"
-        largest = max(seconds)
-        rest = {n: s for n, s in seconds.items() if n < largest}
+        smallest, largest = min(seconds), max(seconds)
+        rest = {n: s for n, s in seconds.items() if smallest < n < largest}
         coefficients = fit(rest, d)
         for n in sorted(seconds):
-            said = predict(coefficients, n, d)
+            said = predict(coefficients, n)
             mark = "**held out** " if n == largest else ""
             off = f"{mark}{said / seconds[n] - 1:+.0%}"
             out.append(f"| {where}, d = {d} | {n:,} | {seconds[n]:.2f} s | {said:.2f} s | {off} |")

@@ -194,7 +194,11 @@ def threads(scale: Scale) -> list[Task]:
 def memory(scale: Scale) -> list[Task]:
     """Peak memory of a fit, beyond what the process held once the data was there."""
     data = DataSpec(scale.pick(1_000_000, 50_000), 8)
-    return [Task("memory", data.size, data, (POPF, "1-NN"), kind="memory", repeat=1)]
+    plane = DataSpec(scale.pick(1_000_000, 10_000), 2, 2_000)
+    return [
+        Task("memory", data.size, data, (POPF, "1-NN"), kind="memory", repeat=1),
+        Task("memory", plane.size, plane, (SOFT, LABELS), kind="memory", repeat=1),
+    ]
 
 
 def start(scale: Scale) -> list[Task]:
@@ -229,7 +233,6 @@ def probability(scale: Scale) -> list[Task]:
     tasks.append(
         Task("probability", data.size, data, (SOFT, LABELS), ("fit", "predict"), targets=targets)
     )
-    tasks.append(Task("memory", data.size, data, (SOFT, LABELS), kind="memory", repeat=1))
     return tasks
 
 

@@ -232,6 +232,7 @@ def test_parameters_survive_cloning_and_setting():
         "algorithm": "prim",
         "n_jobs": 2,
         "working_memory": 64,
+        "device": None,
     }
     assert clone(forest).get_params() == parameters
     assert clone(forest.fit(X_TRAIN, Y_TRAIN)).get_params() == parameters
