@@ -69,6 +69,7 @@ def commands(place, data, out):
             *("monitor", model, data, "--id", "consumer", "--time", "month"),
             *("-o", out / "r.csv"),
         ],
+        "report": ["report", model, data, "-o", out / "p.html"],
         "convert": ["convert", data, out / "c.parquet"],
         "convert to numbers": ["convert", data, out / "c.dat", "--encode", "ordinal"],
     }
@@ -171,7 +172,7 @@ def test_a_target_with_gaps(tmp_path, capfd):
     assert "the first is row 5" in refused(capfd, *words)
 
 
-@pytest.mark.parametrize("way", ["evaluate", "monitor"])
+@pytest.mark.parametrize("way", ["evaluate", "report", "monitor"])
 def test_a_label_never_seen(place, tmp_path, capfd, way):
     table = rows()
     table.loc[6, "stolen"] = "perhaps"
@@ -183,7 +184,7 @@ def test_a_label_never_seen(place, tmp_path, capfd, way):
     assert os.listdir(tmp_path) == ["t.csv"]
 
 
-@pytest.mark.parametrize("way", ["predict", "evaluate", "explain", "monitor", "info"])
+@pytest.mark.parametrize("way", ["predict", "evaluate", "explain", "report", "monitor", "info"])
 def test_files_that_are_no_models(place, tmp_path, capfd, way):
     words = commands(place, place / "good.csv", tmp_path).get(way, ["info", "?"])
     damaged = bytearray((place / "model.popf").read_bytes())
@@ -191,17 +192,20 @@ def test_files_that_are_no_models(place, tmp_path, capfd, way):
     for name, content, expected in (
         ("absent.popf", None, "there is no file"),
         ("empty.popf", b"", "is empty"),
+        ("folder.popf", "folder", "is a folder"),
         ("csv.popf", good.encode(), "not a popf model"),
         ("short.popf", bytes(damaged[:200]), "short.popf"),
         ("damaged.popf", bytes(damaged), "damaged.popf"),
     ):
         model = tmp_path / name
-        if content is not None:
+        if content == "folder":
+            model.mkdir()
+        elif content is not None:
             model.write_bytes(content)
         if way == "info" and name == "damaged.popf":
             continue  # only the header is read
         assert expected in refused(capfd, words[0], model, *words[2:])
-    assert not {"o.csv", "r.csv"} & set(os.listdir(tmp_path))
+    assert not {"o.csv", "r.csv", "p.html"} & set(os.listdir(tmp_path))
 
 
 def test_columns_that_are_missing(place, tmp_path, capfd):
@@ -223,7 +227,99 @@ def test_places_that_cannot_be_written(place, tmp_path, capfd):
     assert "replace an input" in refused(capfd, "fit", data, "--target", "stolen", "-o", data)
     assert "replace an input" in refused(capfd, "convert", data, data)
     assert "suffix" in refused(capfd, "predict", model, data, "-o", tmp_path / "o.xlsx")
+    for way in ("fit", "predict", "report", "monitor", "convert", "convert to numbers"):
+        words = commands(place, data, data)[way]  # below a file
+        assert "good.csv is a file, not a folder" in refused(capfd, *words)
+    words = commands(place, data, tmp_path)
+    said = refused(capfd, *words["monitor"], "--plot", tmp_path / "r.gif")
+    assert "--plot: the suffix of" in said
+    assert ".png, .svg or .pdf" in said
+    assert "must be .csv" in refused(capfd, *words["monitor"][:-1], tmp_path / "r.txt")
+    assert ".html or .htm" in refused(capfd, *words["report"][:-1], tmp_path / "p.csv")
+    assert os.listdir(tmp_path) == []
     assert data.read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no null device")
+@pytest.mark.parametrize("way", ["fit", "predict", "report", "monitor"])
+def test_a_device_is_no_place_for_a_file(place, capfd, way):
+    words = commands(place, place / "good.csv", Path())[way]
+    assert "is a device" in refused(capfd, *words[:-1], "/dev/null")
+    with pytest.raises(ValueError, match="device"), atomic.replacing("/dev/null"):
+        pass
+    assert not Path("/dev/null").is_file()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.parametrize("way", ["fit", "predict", "report", "monitor", "convert"])
+def test_a_folder_without_permission_is_found_before_the_work(place, tmp_path, capfd, way):
+    tmp_path.chmod(0o500)
+    try:
+        words = commands(place, place / "never-read.csv", tmp_path)[way]
+        assert "cannot write to the output folder" in refused(capfd, *words)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_folder_that_takes_no_file_is_found_before_the_work(place, tmp_path, capfd, monkeypatch):
+    def refuse(*arguments, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(atomic.tempfile, "TemporaryFile", refuse)
+    for way in ("fit", "predict", "report", "monitor", "convert", "convert to numbers"):
+        words = commands(place, tmp_path / "never-read.csv", tmp_path)[way]
+        said = refused(capfd, *words)
+        assert said.startswith(
+            f"popf: cannot write to the output folder {tmp_path} (permission den"
+        )
+
+
+@pytest.mark.parametrize(
+    ("way", "words", "expected"),
+    [
+        ("fit", ["--threshold", "2"], "--threshold must lie between 0 and 1, not at 2"),
+        ("fit", ["--cost-fp", "1"], "--cost-fp and --cost-fn belong together"),
+        ("fit", ["--cost-fp", "0", "--cost-fn", "1"], "--cost-fp must be a positive number"),
+        ("fit", ["--method", "hard"], "--method must be one of soft, paper, not 'hard'"),
+        ("fit", ["--linear-map", "flat"], "--linear-map must be one of none, auto"),
+        ("fit", ["--metric", "euclid"], "--metric: there is no metric 'euclid'; did you mean"),
+        ("fit", ["--metric", "precomputed"], "--metric precomputed is for distances"),
+        ("fit", ["--delimiter", ""], "--delimiter must be one character"),
+        ("fit", ["--decimal", "x"], "--decimal must be"),
+        ("fit", ["--encoding", "utf-16"], "--encoding utf-8"),
+        ("predict", ["--threshold", "nan"], "--threshold must lie between 0 and 1"),
+        ("predict", ["--id", "consumr"], "--id: {data} has no column 'consumr'; did you mean consumer"),
+        ("evaluate", ["--threshold", "1"], "--threshold must lie between 0 and 1"),
+        ("evaluate", ["--target", "stole"], "'stole' with labels; did you mean stolen"),
+        ("evaluate", ["--target", "load"], "--target load is a feature of the model"),
+        ("report", ["--threshold", "2"], "--threshold 2.0 must lie between 0 and 1"),
+        ("report", ["--cost-fp", "1"], "give both --cost-fp and --cost-fn"),
+        ("report", ["--top", "0"], "--top 0 must be an integer from 1"),
+        ("explain", ["--where", "consumer=C000"], "either --row or --where"),
+        ("monitor", ["--rise", "3"], "--rise must lie between 0 and 1, not at 3"),
+        ("monitor", ["--time", "mont"], "--time: {data} has no column 'mont'; did you mean month"),
+        ("monitor", ["--truth", "stole"], "--truth: {data} has no column 'stole'"),
+        ("convert to numbers", ["--encode", "odd"], "--encode must be one of onehot, ordinal"),
+        ("convert to numbers", ["--target", "stole"], "--target: {data} has no column 'stole'"),
+        *((way, ["--n-jobs", "0"], "--n-jobs must be at least 1, or -1")
+          for way in ("fit", "predict", "evaluate", "report", "monitor")),
+        *((way, ["--seed", "-1"], "'--seed'") for way in ("fit", "evaluate", "report", "monitor")),
+    ],
+)  # fmt: skip
+def test_errors_name_the_option_as_typed(place, tmp_path, capfd, way, words, expected):
+    data = place / "good.csv"
+    said = refused(capfd, *commands(place, data, tmp_path)[way], *words)
+    assert expected.format(data=data) in said
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_may_not_be_read_is_named_without_a_number(place, capfd, monkeypatch):
+    def refuse(*arguments):
+        raise PermissionError(errno.EACCES, "Permission denied", "model.popf")
+
+    monkeypatch.setattr("popf.tables.model.describe", refuse)
+    said = refused(capfd, "predict", place / "model.popf", place / "good.csv")
+    assert said == "popf: model.popf: permission denied.\n"
 
 
 def test_usage_errors_are_one_line(capfd, place):
@@ -242,7 +338,9 @@ def full(*arguments):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("way", ["fit", "predict", "monitor", "convert", "convert to numbers"])
+@pytest.mark.parametrize(
+    "way", ["fit", "predict", "report", "monitor", "convert", "convert to numbers"]
+)
 def test_a_full_disk_leaves_what_was_there(place, tmp_path, capfd, monkeypatch, way):
     words = commands(place, place / "good.csv", tmp_path)[way]
     target = next(word for word in words if hasattr(word, "parent") and word.parent == tmp_path)
@@ -300,13 +398,10 @@ def test_an_interrupted_run_leaves_nothing_half_written(place, tmp_path, how, st
     assert sorted(os.listdir(tmp_path)) == ["o.csv", "t.csv"]
 
 
-def test_a_traceback_only_with_debug(place, tmp_path):
-    done = run("info", tmp_path / "absent.popf", "--debug")
-    assert done.returncode == 2
-    assert "Traceback" in done.stderr
-    plain = run("info", tmp_path / "absent.popf")
-    assert plain.stderr.count("\n") == 1
-    assert plain.returncode == 2
+def test_a_traceback_only_with_debug(tmp_path, capfd):
+    assert main(["info", str(tmp_path / "absent.popf"), "--debug"]) == 2
+    assert "Traceback" in capfd.readouterr().err
+    assert "absent.popf" in refused(capfd, "info", tmp_path / "absent.popf")
 
 
 def test_a_reader_that_leaves_early(place):
@@ -321,11 +416,17 @@ def test_a_reader_that_leaves_early(place):
 def test_json_on_failure_prints_nothing_on_standard_output(place, tmp_path):
     done = run("evaluate", place / "model.popf", tmp_path / "absent.csv", "--json")
     assert (done.returncode, done.stdout) == (2, "")
-    fine = run("info", place / "model.popf", "--json")
-    assert json.loads(fine.stdout)["popf_version"] == popf.__version__
+    assert done.stderr.startswith("popf: there is no file")
 
 
-@pytest.mark.parametrize("way", ["fit", "predict", "evaluate", "explain", "monitor", "convert"])
+def test_json_is_all_there_is_on_standard_output(place, capfd):
+    assert main(["info", str(place / "model.popf"), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["popf_version"] == popf.__version__
+
+
+@pytest.mark.parametrize(
+    "way", ["fit", "predict", "evaluate", "explain", "report", "monitor", "convert"]
+)
 def test_without_pandas_a_line_says_how_to_get_it(place, tmp_path, capfd, monkeypatch, way):
     monkeypatch.setitem(sys.modules, "pandas", None)
     words = commands(place, place / "good.csv", tmp_path)[way]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from popf import demo
 from popf.__main__ import main
 
 pytest.importorskip("pandas", reason="tables need popf[cli]")
@@ -60,6 +61,12 @@ def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys)
     assert count >= 4
 
 
+def commands_of_the_tool():
+    from popf.cli.app import COMMANDS
+
+    return COMMANDS
+
+
 def keys_in_the_table():
     """Give, by command, the names in code of its row in the table of keys."""
     text = (DOCS / "command_line.md").read_text(encoding="utf-8")
@@ -83,10 +90,19 @@ def test_json_has_the_keys_that_the_page_names(tmp_path, monkeypatch, capsys):
         "explain model.popf new.csv --row 3",
         "info model.popf",
         "monitor model.popf months.csv --id consumer --time month",
+        "report model.popf test.csv -o report.html",
         "convert new.csv new.tsv",
+        "reproduce --datasets synthetic3 --methods opf --runs 1 --n-jobs 1 --no-figures",
+        "demo",
     ]
+    monkeypatch.setattr(demo, "DATASETS", ("synthetic3",))
+    monkeypatch.setattr(demo, "RUNS", 1)
+    monkeypatch.setattr("popf.experiment.report.find_spec", lambda name: None)  # no figures
+    monkeypatch.setenv("JOBLIB_MULTIPROCESSING", "0")
     named = keys_in_the_table()
-    assert named.keys() == {command.split()[0] for command in commands}
+    assert (
+        named.keys() == {command.split()[0] for command in commands} == set(commands_of_the_tool())
+    )
     for command in commands:
         capsys.readouterr()
         assert main([*command.split(), "--json"]) == 0
@@ -103,7 +119,5 @@ def test_sample_replaces_nothing(tmp_path, capsys):
 
 
 def test_every_command_is_on_the_page():
-    from popf.cli.app import COMMANDS
-
     text = (DOCS / "command_line.md").read_text(encoding="utf-8")
-    assert [name for name in COMMANDS if f"`popf {name}" not in text] == []
+    assert [name for name in commands_of_the_tool() if f"`popf {name}" not in text] == []

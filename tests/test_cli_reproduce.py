@@ -2,10 +2,13 @@
 
 import builtins
 import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
+from csv import DictReader
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,6 +57,44 @@ def test_ones_own_data(csv, tmp_path, capsys):
     assert {f"tables/accuracy.{kind}" for kind in ("txt", "md", "tex", "csv")} <= files
 
 
+def test_json_has_the_numbers_and_the_files(csv, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["--data", csv, "--target", "label", "--datasets", "liver", "--raw", "--json"]
+    assert reproduce(*words, out=out) == 0
+    found = json.loads(capsys.readouterr().out)  # nothing else is there
+    files = [found["journal"], found["report"], *found["tables"].values(), *found["figures"]]
+    assert all(Path(name).is_file() for name in files)
+    assert found["figures"] == []
+    assert found["methods"] == ["OPF", "P-OPF-NM"]
+    assert (found["runs"], found["train_size"], found["seed"]) == (2, 0.25, 0)
+    assert found["datasets"]["mine"] == {
+        "n_samples": 60,
+        "n_features": 2,
+        "n_classes": 2,
+        "stand_in": False,
+        "source": "the user's",
+    }
+    assert found["failures"] == []
+    places = [(row["measure"], row["dataset"], row["method"]) for row in found["summaries"]]
+    assert len(set(places)) == len(places)
+    assert ("log_loss", "mine", "P-OPF-NM") in places
+    assert ("log_loss", "mine", "OPF") not in places  # it has no probabilities
+    for measure, name in found["tables"].items():
+        rows = list(DictReader(Path(name).read_text().splitlines()))
+        same = [row for row in found["summaries"] if row["measure"] == measure]
+        assert len(rows) == len(same)
+        for row, fact in zip(rows, same, strict=True):
+            assert (row["dataset"], row["method"]) == (fact["dataset"], fact["method"])
+            assert float(row["mean"]) == fact["mean"]
+            assert float(row["deviation"]) == fact["deviation"]
+            assert row["paper_mean"] == (
+                "" if fact["paper_mean"] is None else str(fact["paper_mean"])
+            )
+    of_liver = next(row for row in found["summaries"] if row["dataset"] == "liver")
+    assert (of_liver["measure"], of_liver["paper_mean"]) == ("accuracy", 61.0)
+    assert of_liver["paper_differs"] in (True, False)
+
+
 def test_named_data_beside_ones_own(csv, tmp_path, capsys):
     words = ["--data", csv, "--target", "label", "--datasets", "liver,synthetic3", "--raw"]
     assert reproduce(*words, out=tmp_path / "out") == 0
@@ -86,7 +127,7 @@ def test_the_same_command_goes_on_and_another_is_refused(csv, tmp_path, capsys):
         0.5,
     )
     assert "seed was 0, now 3" in said
-    assert "train_size was 0.25, now 0.5" in said
+    assert "--train-size was 0.25, now 0.5" in said
 
 
 @pytest.mark.parametrize(
@@ -94,11 +135,17 @@ def test_the_same_command_goes_on_and_another_is_refused(csv, tmp_path, capsys):
     [
         (["--datasets", "hart"], "did you mean heart"),
         (["--methods", "newtn", "--datasets", "liver"], "did you mean newton"),
-        (["--runs", "0", "--datasets", "liver"], "runs is 0"),
+        (["--runs", "0", "--datasets", "liver"], "--runs is 0; it must be"),
         (["--runs", "many"], "--runs"),
-        (["--train-size", "1.5", "--datasets", "liver"], "train_size is 1.5"),
+        (["--train-size", "1.5", "--datasets", "liver"], "--train-size is 1.5; it must be"),
         (["--train-size", "0.001", "--datasets", "liver"], "liver: 345 samples of 2 classes"),
+        (["--train-size", "0.001", "--datasets", "liver"], "with --train-size 0.001: every class"),
+        (["--n-jobs", "0", "--datasets", "liver"], "--n-jobs must be at least 1, or -1"),
+        (["--seed", "-1", "--datasets", "liver"], "--seed"),
         (["--target", "label"], "--data, which is missing"),
+        (["--drop", "id"], "--data, which is missing"),
+        (["--data", "mine.xlsx"], "the suffix of mine.xlsx tells no format"),
+        (["--data", "."], "is a folder"),
         (["--data", "no-such-file.csv"], "no-such-file.csv"),
         (["--dance"], "--dance"),
     ],
@@ -116,9 +163,28 @@ def test_a_csv_without_the_target_or_with_words_is_refused(csv, tmp_path, capsys
         capsys, "reproduce", "--out", tmp_path, *FAST, "--data", csv, "--target", "width"
     )
     assert "label" in said  # not a number
-    assert "encode" in said
+    assert "--encode onehot" in said
     words = ["--data", csv, "--target", "label", "--encode", "dance"]
-    assert "dance" in refused(capsys, "reproduce", "--out", tmp_path, *FAST, *words)
+    said = refused(capsys, "reproduce", "--out", tmp_path, *FAST, *words)
+    assert "--encode must be one of onehot, ordinal, not 'dance'" in said
+
+
+def test_gaps_and_columns_to_leave_out(csv, tmp_path, capsys):
+    lines = csv.read_text().splitlines()
+    named = [lines[0] + ";who", *(f"{line};C{n}" for n, line in enumerate(lines[1:]))]
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join(named).replace(",", ";").replace(".", ","))
+    words = ["--data", other, "--target", "label", "--delimiter", ";", "--decimal", ","]
+    said = refused(capsys, "reproduce", "--out", tmp_path, *FAST, *words)
+    assert "not numbers: who" in said
+    assert reproduce(*words, "--drop", "who", out=tmp_path / "out") == 0
+    assert reproduce("--data", csv, "--target", "label", out=tmp_path / "plain") == 0
+    tables = [tmp_path / name / "tables" / "accuracy.csv" for name in ("out", "plain")]
+    assert tables[0].read_text() == tables[1].read_text().replace("mine,", "other,")
+    csv.write_text("\n".join([lines[0], ",1.0,no", *lines[1:]]))
+    words = ["--data", csv, "--target", "label"]
+    said = refused(capsys, "reproduce", "--out", tmp_path, *FAST, *words)
+    assert "in 1 of 61 rows, the first is row 1: fill them in" in said
 
 
 def test_a_class_left_without_samples_is_an_error(tmp_path, capsys):
@@ -134,6 +200,8 @@ def test_a_folder_that_cannot_be_written_to_is_found_first(csv, tmp_path, capsys
     said = refused(capsys, "reproduce", "--out", blocked, "--data", tmp_path / "never-read.csv")
     assert "cannot write to the output folder" in said
     assert str(blocked) in said
+    assert "(it is a file)" in refused(capsys, "demo", "--out", csv)
+    assert "(it is a file)" in refused(capsys, "sample", csv)
 
 
 @pytest.mark.skipif(
@@ -196,17 +264,34 @@ def test_help_names_every_option(capsys):
 def short_demo(monkeypatch):
     monkeypatch.setattr(demo, "DATASETS", ("liver", "synthetic3"))
     monkeypatch.setattr(demo, "RUNS", 2)
+    monkeypatch.setattr("popf.experiment.report.DPI", 40)
     monkeypatch.setenv("JOBLIB_MULTIPROCESSING", "0")
 
 
-def test_the_demo_compares_reports_and_explains(tmp_path, capsys, short_demo):
+def test_the_demo_compares_reports_and_explains(tmp_path, capsys, short_demo, monkeypatch):
+    monkeypatch.setattr(demo, "DATASETS", ("synthetic3",))  # few figures
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
     shown = capsys.readouterr().out
-    for words in ["Accuracy", "Log loss", "liver", "prototypes", "The longest arc of this path"]:
+    for words in [
+        "Accuracy",
+        "Log loss",
+        "synthetic3",
+        "prototypes",
+        "The longest arc of this path",
+    ]:
         assert words in shown
     assert "misclassifies 0 of its" in shown
     assert (tmp_path / "demo" / "report.html").as_uri() in shown
     assert (tmp_path / "demo" / "figures" / "figure1.png").exists()
+
+
+def test_the_demo_as_json(tmp_path, capsys, short_demo, plain_install):
+    assert main(["demo", "--json", "--out", str(tmp_path / "demo")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {row["dataset"] for row in found["summaries"]} == {"liver", "synthetic3"}
+    assert "prototypes" in " ".join(found["explanation"])
+    assert Path(found["report"]).is_file()
+    assert found["seconds"] > 0.0
 
 
 def test_the_demo_data_come_with_popf():

@@ -640,7 +640,7 @@ def test_steps_of_another_scikit_learn_come_with_a_warning(path, monkeypatch):
     model = make_pipeline(StandardScaler(), OPFClassifier()).fit(IRIS_X, IRIS_Y)
     from popf.io import models
 
-    monkeypatch.setattr(models, "_versions", lambda: {"scikit-learn": "1.2.3"})
+    monkeypatch.setattr(models, "versions", lambda: {"scikit-learn": "1.2.3"})
     popf.save(model, path)
     with pytest.warns(UserWarning, match=r"fitted by scikit-learn 1\.2\.3"):
         popf.load(path)

@@ -480,6 +480,22 @@ def test_answers_fit_together_for_three_classes(calibration):
         assert model.biases_.shape == (3,)
 
 
+def test_a_class_of_one_sample_has_its_probability_in_either_calibration():
+    rows, y = np.vstack([X3, [[9.0, 9.0]]]), np.append(Y3, 3)
+    model = soft(calibration="multinomial").fit(rows, y)
+    P = model.predict_proba(rows)
+    # No sample of the last class can be left out: there is nothing to fit a regression to.
+    assert P.shape == (len(rows), 4)
+    assert_array_equal(P, soft(calibration="softmax").fit(rows, y).predict_proba(rows))
+    assert model.predict(rows)[-1] == 3
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(rows), P)
+    # With two there is.
+    rows, y = np.vstack([rows, [[9.0, 8.5]]]), np.append(y, 3)
+    two = soft(calibration="multinomial").fit(rows, y).predict_proba(rows)
+    assert two.shape == (len(rows), 4)
+    assert not np.array_equal(two, soft(calibration="softmax").fit(rows, y).predict_proba(rows))
+
+
 @pytest.mark.parametrize("method", ["soft", "paper"])
 @pytest.mark.parametrize("threshold", [0.01, 0.2, 0.5, 0.7, 0.99])
 def test_predict_thresholds_the_probability(method, threshold):

@@ -19,7 +19,9 @@ WIDEST, N_CHAINS, N_HALVINGS = 8.0, 2, 9
 # From how many of the left-out samples the median winning cost is taken at most.
 N_FOR_UNIT = 1000
 # How many pairs of samples are looked at to choose a bandwidth, and by how many left-out samples.
-PAIRS_FOR_BANDWIDTH, FEWEST_FOR_BANDWIDTH, MOST_FOR_BANDWIDTH = 20_000_000, 400, 2000
+PAIRS_FOR_BANDWIDTH, FEWEST_FOR_BANDWIDTH, MOST_FOR_BANDWIDTH = 15_000_000, 300, 2000
+# How wrong the sums of exponentials may be where they only serve the choice of a bandwidth.
+ROUGH_ERROR = 1e-5
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def n_for_bandwidth(n_samples: int) -> int:
     --------
     >>> from popf.bandwidth import n_for_bandwidth
     >>> [n_for_bandwidth(n) for n in (1_000, 50_000, 1_000_000)]
-    [2000, 400, 400]
+    [2000, 300, 300]
     """
     wanted = PAIRS_FOR_BANDWIDTH // n_samples
     return min(MOST_FOR_BANDWIDTH, max(FEWEST_FOR_BANDWIDTH, wanted))

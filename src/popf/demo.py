@@ -1,7 +1,7 @@
 """What ``popf demo`` shows: the paper's experiment in small, and one prediction explained."""
 
+import json
 import os
-import sys
 from pathlib import Path
 from time import perf_counter
 
@@ -10,40 +10,45 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier
+from popf.cli.messages import say
 
 #: Data that come with popf or are generated: no network is needed.
 DATASETS = ("breast_cancer", "heart_scale", "liver", "industrial", "synthetic2")
 RUNS = 10
 
 
-def demo(out: str | os.PathLike[str] = "popf-demo") -> int:
+def demo(out: str | os.PathLike[str] = "popf-demo", as_json: bool = False) -> int:
     """Run the paper's protocol on a few data sets, print what came out, and explain one prediction.
 
     Parameters
     ----------
     out : path-like, default="popf-demo"
         The folder for tables, figures and the report.
+    as_json : bool, default=False
+        Print one JSON object, and nothing else.
 
     Returns
     -------
     int
         The exit status.
     """
-    from popf.experiment.render import as_text
-    from popf.experiment.report import REPORT, reproduce
-    from popf.experiment.tables import measure_table
+    from popf.experiment.report import REPORT, reproduce, study_facts, tables_of
+    from popf.io.atomic import writable_folder
 
-    print(f"The paper's experiment in small: {', '.join(DATASETS)}, {RUNS} random splits of each.")
+    writable_folder(out)  # before anything is promised
+    names = ", ".join(DATASETS)
+    if not as_json:
+        print(f"The paper's experiment in small: {names}, {RUNS} random splits of each.\n")
     start = perf_counter()
-    results = reproduce(out, fresh=True, say=_say, datasets=DATASETS, runs=RUNS, n_jobs=-1)
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    for name in ("accuracy", "log_loss"):
-        print("\n" + as_text(measure_table(results, name), colour=colour))
-    print("\n" + "\n".join(explanation()))
-    print(
-        f"\n{perf_counter() - start:.0f} s. All tables, figures and an explanation of the paper's values:"
-    )
-    print(Path(out, REPORT).resolve().as_uri())
+    results = reproduce(out, fresh=True, say=say, datasets=DATASETS, runs=RUNS, n_jobs=-1)
+    words, seconds = explanation(), perf_counter() - start
+    if as_json:
+        facts = {**study_facts(results, out), "explanation": words, "seconds": seconds}
+        print(json.dumps(facts, allow_nan=False, indent=2))
+    else:
+        print("\n".join([*tables_of(results, ("accuracy", "log_loss")), *words]))
+        said = "All tables, figures and an explanation of the paper's values:"
+        print(f"\n{seconds:.0f} s. {said}\n{Path(out, REPORT).resolve().as_uri()}")
     return 1 if results.failures() else 0
 
 
@@ -84,7 +89,3 @@ def describe_path(forest: Pipeline, X_test: object, y_test: list[str]) -> list[s
         f"{path.cost:.2f}.",
         f"The best path that the other class offers costs {others.min():.2f}.",
     ]
-
-
-def _say(sentence: str) -> None:
-    print(f"popf: {sentence}", file=sys.stderr)

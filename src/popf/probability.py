@@ -62,7 +62,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The probability from which a sample is called ``classes_[1]``, for two classes.
     calibration : {"softmax", "multinomial"}, default="softmax"
         For three classes and more in the soft method: one slope for all, or a multinomial logistic
-        regression on all scores. For two classes both are Platt's.
+        regression on all scores, unless some class has a single sample. For two classes both are Platt's.
     n_left_out : int or None, default=5000
         From how many training samples, drawn by class, slope and biases are fitted at most; for the
         bandwidth fewer do. None takes all.
@@ -374,7 +374,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out: "HeldOut | None",
     ) -> "Solution | None":
         """Choose a bandwidth by the left-out log loss, and fit the scaling of the scores."""
-        from popf.bandwidth import n_for_bandwidth, rows_to_leave_out
+        from popf.bandwidth import ROUGH_ERROR, n_for_bandwidth, rows_to_leave_out
         from popf.soft_competition import SoftCompetition
         from popf.soft_method import calibrate
 
@@ -386,8 +386,9 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows = rows_to_leave_out(codes, self.n_left_out, seed)
             few = rows[rows_to_leave_out(codes[rows], n_for_bandwidth(len(codes)), seed)]
             taus = competition.grid(samples, few, *means)
-            held_out = competition.leave_out(samples, few, taus, *means), taus.ravel()
             more = rows if len(rows) > len(few) else None
+            wrong = () if more is None else (ROUGH_ERROR,)
+            held_out = competition.leave_out(samples, few, taus, *means, *wrong), taus.ravel()
         left_out, self.bandwidths_ = held_out
         settings = (competition.masses, solver, self.box, self.calibration, seed, self._smoothing())
         found = calibrate(left_out, *settings)

@@ -79,7 +79,8 @@ def calibrate(
     box, random_state
         For the solver; Newton's method needs none.
     calibration : {"softmax", "multinomial"}
-        For three classes and more.
+        For three classes and more. A multinomial regression needs left-out scores of every class; where
+        a class has none, as one with a single sample, softmax serves in its place.
     smoothing : float
         Of the targets; see `popf.solvers.platt_targets`.
 
@@ -101,6 +102,7 @@ def calibrate(
         )
     scaling = scaling.drawn_to(nothing, weight)
     answer: Scaling | Drawn = scaling
-    if len(masses) > 2 and calibration == "multinomial":
+    # A class whose samples are all alone, so that none can be left out, gives a regression nothing to fit.
+    if len(masses) > 2 and calibration == "multinomial" and len(np.unique(codes)) == len(masses):
         answer = Drawn(Multinomial(scores, codes, weights), nothing, weight)
     return Calibrated(best, losses, scaling, answer, 1.0 - weight)

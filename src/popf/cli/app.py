@@ -8,6 +8,7 @@ import typer
 
 from popf import __version__
 from popf.cli.errors import INTERRUPTED, guarded
+from popf.cli.messages import in_words_of_options
 
 #: One module a command, with a function of the same name.
 COMMANDS = (
@@ -50,7 +51,21 @@ for _name in COMMANDS:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the status with which the process should end."""
-    return guarded(_call, arguments)
+    return guarded(_call, arguments, _reworded)
+
+
+def _reworded(words: list[str], sentence: str) -> str:
+    """Put an error of the library into the options of the command that was called."""
+    command: Any = typer.main.get_command(app)
+    called = next((command.commands[word] for word in words if word in command.commands), None)
+    if called is None:
+        return sentence
+    options = {
+        str(option.name): next(name for name in option.opts if name.startswith("--"))
+        for option in called.params
+        if option.param_type_name == "option"
+    }
+    return in_words_of_options(sentence, options)
 
 
 def _call(words: list[str]) -> int:

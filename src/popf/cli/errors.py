@@ -5,12 +5,18 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
+from popf.cli.messages import say
+
 BAD_INPUT = 2
 FAILED = 1
 INTERRUPTED = 130
 
 
-def guarded(command: Callable[[list[str]], int | None], arguments: Sequence[str] | None) -> int:
+def guarded(
+    command: Callable[[list[str]], int | None],
+    arguments: Sequence[str] | None,
+    reworded: Callable[[list[str], str], str] | None = None,
+) -> int:
     """Call a command line with its arguments, and turn what it raises into a line and a status.
 
     Parameters
@@ -19,6 +25,8 @@ def guarded(command: Callable[[list[str]], int | None], arguments: Sequence[str]
         Gets the arguments without ``--debug``, which is understood anywhere.
     arguments : list of str or None
         None for those of the process.
+    reworded : callable, default=None
+        Gets the arguments and the sentence of an error, and gives the sentence to print.
 
     Returns
     -------
@@ -26,8 +34,9 @@ def guarded(command: Callable[[list[str]], int | None], arguments: Sequence[str]
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
+    given = [word for word in words if word != "--debug"]
     try:
-        return int(command([word for word in words if word != "--debug"]) or 0)
+        return int(command(given) or 0)
     except KeyboardInterrupt:
         return _say("interrupted.", INTERRUPTED)
     except BrokenPipeError:
@@ -38,7 +47,8 @@ def guarded(command: Callable[[list[str]], int | None], arguments: Sequence[str]
         if debug:
             traceback.print_exc()
             return status_of(error)
-        return _say(sentence(error), status_of(error))
+        line = sentence(error)
+        return _say(line if reworded is None else reworded(given, line), status_of(error))
 
 
 def status_of(error: BaseException) -> int:
@@ -65,12 +75,18 @@ def sentence(error: BaseException) -> str:
     "no column 'y'"
     >>> sentence(ZeroDivisionError())
     'ZeroDivisionError'
+    >>> sentence(FileNotFoundError(2, "No such file or directory", "model.popf"))
+    'model.popf: no such file or directory.'
     """
-    # str() of a KeyError quotes its message, and of an OSError adds the number.
+    if isinstance(error, OSError) and error.strerror:
+        # str() would begin with the number of the error.
+        reason = error.strerror[:1].lower() + error.strerror[1:].rstrip(".") + "."
+        return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
+    # str() of a KeyError quotes its message.
     first = error.args[0] if len(error.args) == 1 else str(error)
     return " ".join(str(first).split()) or type(error).__name__
 
 
 def _say(line: str, status: int) -> int:
-    print(f"popf: {line}", file=sys.stderr)
+    say(line)
     return status

@@ -35,7 +35,7 @@ def evaluate(
         typer.Option(metavar="COLUMN", help="The column with the labels. Default: as in training."),
     ] = None,
     threshold: Annotated[float | None, typer.Option(help="In place of the model's own.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap behind the intervals.")] = 0,
+    seed: Annotated[int, options.seed("Of the bootstrap behind the intervals.")] = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -52,17 +52,15 @@ def evaluate(
     """
     from popf.cli.output import plain_warnings, show
     from popf.cli.predict import with_threshold
-    from popf.cli.scoring import need_probabilities
+    from popf.cli.scoring import need_probabilities, target_in
     from popf.tables import evaluate as measure
     from popf.tables import open_model
 
     with plain_warnings():
         table_model = with_threshold(open_model(model, n_jobs), threshold)
         need_probabilities(table_model, model)
-        column = target or table_model.layout.target
-        if column is None:
-            raise ValueError(f"{model} does not know the column with the labels: give --target.")
         table = options.table(data, delimiter, encoding, decimal, na)
+        column = target_in(table_model, table, target)
         codes, probability = _scored(table_model, table, column, progress)
         positive = table_model.layout.positive
         found = measure(

@@ -59,7 +59,7 @@ def fit(
     ] = "none",
     metric: Annotated[str, typer.Option(help="The distance.")] = "euclidean",
     scale: Annotated[bool, typer.Option("--scale/--no-scale", help="Standardise numbers.")] = True,
-    seed: Annotated[int, typer.Option(help="Of all random choices.")] = 0,
+    seed: Annotated[int, options.seed("Of all random choices.")] = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -72,8 +72,8 @@ def fit(
     Numbers are standardised, text columns become categories, id columns are carried through. The file
     holds the training rows in prepared form: share it only with those who may see them.
     """
+    from popf.cli.messages import say
     from popf.cli.output import check_output, plain_warnings, show, writing
-    from popf.cli.reproduce import say
 
     check_output(output, [data])
     from popf.io import save
@@ -146,7 +146,8 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any], data: Path, output: Path) -> list[str]:
-    from popf.cli.output import columns, counted, listed
+    from popf.cli.output import columns, counted
+    from popf.names import listed
 
     shares = listed([f"{label} {n:,}" for label, n in facts["classes"].items()])
     read = facts["n_rows_read"]

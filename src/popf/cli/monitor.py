@@ -42,7 +42,7 @@ def monitor(
         str | None,
         typer.Option(metavar="COLUMN", help="True labels, to tell how early and surely it finds."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the split behind --truth.")] = 0,
+    seed: Annotated[int, options.seed("Of the split behind --truth.")] = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -60,9 +60,12 @@ def monitor(
     from popf.cli.output import check_output, file_for, plain_warnings, show
     from popf.cli.scoring import need_probabilities
     from popf.tables import open_model
+    from popf.tables.reading import need_columns
 
-    check_output(output, [model, data])
-    check_output(plot, [model, data])
+    check_output(output, [model, data], (".csv",))
+    check_output(plot, [model, data], (".png", ".svg", ".pdf"), "--plot")
+    if not 0.0 < rise <= 1.0:
+        raise ValueError(f"--rise must lie between 0 and 1, not at {rise:g}.")
     if not id:
         raise ValueError("--id: name the column that tells who is who.")
     with plain_warnings():
@@ -71,6 +74,12 @@ def monitor(
         if not table_model.binary:
             raise ValueError(f"{model} has more than two classes: there is no one probability.")
         table = options.table(data, delimiter, encoding, decimal, na)
+        for option, names in (
+            ("--id", id),
+            ("--time", [time]),
+            ("--truth", [truth] if truth else []),
+        ):
+            need_columns(table, names, option)
         watched = _watch(table_model, table, (id, time, truth), progress)
         found = _rising(watched, (rise, recent, history))
         if output is not None:
@@ -184,8 +193,6 @@ def _rising(watched: _Watched, rule: tuple[float, int, int]) -> _Rising:
     from popf.monitoring import alarms, rises
 
     limit, recent, history = rule
-    if not 0.0 < limit <= 1.0:
-        raise ValueError(f"--rise must lie between 0 and 1, not at {limit:g}.")
     series = watched.series
     rise = rises(series.probability, recent, history)
     if not np.isfinite(rise).any():
@@ -239,13 +246,11 @@ def _detections(watched: _Watched, rule: tuple[int, int], seed: int) -> list[dic
 
 
 def _draw(path: Path, watched: _Watched, found: _Rising, label: str) -> None:
+    from popf.cli.messages import say
     from popf.cli.output import file_for
-    from popf.cli.reproduce import say
     from popf.monitoring import plot_rising
 
     kind = path.suffix.lower().lstrip(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise ValueError(f"--plot: the suffix of {path} must be .png, .svg or .pdf.")
     if not found.units:
         say("note: nobody rises by the limit, so there is no picture.")
         return

@@ -1,5 +1,6 @@
 """Options that several commands have, and what they mean together."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from popf.tables.reading import Table
 
 Names = list[str]
+ENCODINGS = ("onehot", "ordinal")
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Of `popf fit`, or of popf.save.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet with named columns.")]
@@ -26,13 +28,49 @@ Missing = Annotated[
     typer.Option("--na", metavar="TEXT", help="Also stands for a missing value. Repeat it."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, for scripts.")]
-Jobs = Annotated[int, typer.Option(help="Threads; -1 for all cores.")]
+Encode = Annotated[
+    str | None,
+    typer.Option(
+        help="onehot or ordinal: columns of text as numbers.",
+        callback=lambda value: check_choice("--encode", value, ENCODINGS),
+    ),
+]
+Jobs = Annotated[
+    int, typer.Option(help="Threads; -1 for all cores.", callback=lambda value: check_jobs(value))
+]
 Progress = Annotated[
     bool | None, typer.Option("--progress/--no-progress", help="Default: on a terminal.")
 ]
 ChunkRows = Annotated[
     int | None, typer.Option(min=1, help="Rows held at a time. Default: some megabytes of cells.")
 ]
+
+
+def seed(words: str) -> Any:
+    """Make the option --seed, with words of help."""
+    return typer.Option(min=0, max=2**32 - 1, help=words)
+
+
+def check_choice(option: str, value: str | None, known: Sequence[str]) -> str | None:
+    """Give a value back, or raise ValueError where it is none of those known; None is left as it is.
+
+    Examples
+    --------
+    >>> from popf.cli.options import check_choice
+    >>> check_choice("--encode", "one hot", ["onehot", "ordinal"])
+    Traceback (most recent call last):
+    ValueError: --encode must be one of onehot, ordinal, not 'one hot'.
+    """
+    if value is not None and value not in known:
+        raise ValueError(f"{option} must be one of {', '.join(known)}, not {value!r}.")
+    return value
+
+
+def check_jobs(value: int) -> int:
+    """Give a number of threads or processes back, or raise ValueError for 0."""
+    if value == 0:
+        raise ValueError("--n-jobs must be at least 1, or -1 for all cores, not 0.")
+    return value
 
 
 def table(

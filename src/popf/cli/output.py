@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from popf.cli.messages import say
 from popf.cli.options import plain
-from popf.cli.reproduce import say
 
 
 class OutputError(RuntimeError):
@@ -69,18 +69,42 @@ def _terminated_in_order() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def check_output(path: Path | None, inputs: Sequence[Path]) -> None:
-    """Raise an error if a result would go where it cannot, or destroy an input, before any work."""
+def check_output(
+    path: Path | None, inputs: Sequence[Path], suffixes: Sequence[str] = (), option: str = ""
+) -> None:
+    """Raise an error if a result would go where it cannot, or destroy an input, before any work.
+
+    Parameters
+    ----------
+    path : Path or None
+        None for nowhere.
+    inputs : sequence of Path
+    suffixes : sequence of str
+        Those that the name may have; none for any.
+    option : str
+        What an error calls the path, such as ``--plot``.
+    """
+    from popf.io.atomic import writable_folder
+
     if path is None:
         return
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
-    if not path.resolve().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.resolve().parent}: make it first.")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is a device, not a file: give the name of a file.")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        if folder.exists():
+            raise NotADirectoryError(f"{folder} is a file, not a folder: name another place.")
+        raise FileNotFoundError(f"there is no folder {folder}: make it first.")
     for source in inputs:
         with suppress(OSError):
             if path.exists() and os.path.samefile(path, source):
                 raise ValueError(f"the output {path} would replace an input: name another file.")
+    if suffixes and path.suffix.lower() not in suffixes:
+        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}" if suffixes[1:] else suffixes[0]
+        raise ValueError(f"{option or '--output'}: the suffix of {path} must be {known}.")
+    writable_folder(folder)
 
 
 def show(facts: dict[str, Any], lines: Sequence[str], as_json: bool) -> None:
@@ -136,19 +160,6 @@ def counted(n: int, thing: str) -> str:
     ('1 row', '12,345 rows')
     """
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
-
-
-def listed(names: Sequence[Any], most: int = 6) -> str:
-    """Write the first of some names.
-
-    Examples
-    --------
-    >>> from popf.cli.output import listed
-    >>> listed(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(str(name) for name in names[:most]) + more
 
 
 def is_terminal() -> bool:

@@ -22,6 +22,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     demo = commands.add_parser("demo", help="a quick reproduction of the paper's experiment")
     demo.add_argument("--out", type=Path, default=Path("popf-demo"), help="folder for the report")
+    demo.add_argument("--json", action="store_true", help="print JSON, and nothing else")
     return top
 
 
@@ -44,4 +45,4 @@ def _call(words: list[str]) -> int:
         return 0
     from popf.demo import demo
 
-    return demo(options.out)
+    return demo(options.out, options.json)

@@ -49,8 +49,9 @@ def predict(
     """
     import numpy as np
 
-    from popf.cli.output import check_output, counted, listed, plain_warnings, show
+    from popf.cli.output import check_output, counted, plain_warnings, show
     from popf.cli.scoring import ids_in, scored_pieces
+    from popf.names import listed
     from popf.tables import open_model
 
     if output is None and json:
@@ -182,11 +183,9 @@ def _csv_writer(text: Any, delimiter: str = ",") -> Any:
 
 @contextmanager
 def _parquet(file: Any) -> Iterator[Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError('Parquet needs pyarrow: pip install "popf[parquet]"') from error
+    from popf.datasets.formats.parquet import need_pyarrow
+
+    pyarrow = need_pyarrow()
     writer: Any = None
 
     def write(frame: Any) -> None:

@@ -43,7 +43,7 @@ def report(
     cost_fn: Annotated[float | None, typer.Option(help="Cost of a miss.")] = None,
     top: Annotated[int, typer.Option(help="How many rows are listed, with their paths.")] = 100,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the intervals.")] = 0,
+    seed: Annotated[int, options.seed("Of the intervals.")] = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -58,13 +58,13 @@ def report(
     listed rows, and the training rows on their paths: share it only with those who may see them.
     """
     from popf.cli.output import check_output, file_for, plain_warnings, show
-    from popf.cli.scoring import ids_in, need_probabilities
+    from popf.cli.scoring import ids_in, need_probabilities, target_in
     from popf.io import describe
     from popf.report.assembly import Options, gather
     from popf.report.page import as_page
     from popf.tables import open_model
 
-    check_output(output, [model, data])
+    check_output(output, [model, data], (".html", ".htm"))
     wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
     Options(**wanted, top=top)  # what is wrong with these is said before any work
     with plain_warnings():
@@ -72,8 +72,9 @@ def report(
         need_probabilities(table_model, model)
         table = options.table(data, delimiter, encoding, decimal, na)
         ids = ids_in(table_model, table, id)
-        chosen = _target(table_model, target, table.names, str(data))
-        _check_roles(table_model, chosen, ids)
+        chosen = target_in(table_model, table, target)
+        if chosen in ids:
+            raise ValueError(f"--id {chosen} holds the labels: it cannot be an id as well.")
         if threshold is None and cost_fp is None:
             wanted["threshold"] = _own_threshold(table_model, positive)
         frame, labels, probability = _scored(table_model, table, chosen, ids, progress)
@@ -116,27 +117,6 @@ def _scored(
     where = f"{table.path}, column {target!r},"
     codes = match_labels(frame[target].tolist(), table_model.classes, where)
     return frame, table_model.classes[codes], np.vstack(tables)
-
-
-def _target(table_model: "TableModel", target: str | None, names: list[str], where: str) -> str:
-    chosen = target or table_model.layout.target
-    if chosen is None:
-        raise ValueError("the model does not know which column holds the labels: give --target.")
-    if chosen not in names:
-        from popf.datasets.names import near_words
-
-        raise ValueError(
-            f"{where} has no column {chosen!r} with labels{near_words(chosen, names)} A report needs to "
-            "know what the rows are; name the column by --target."
-        )
-    return chosen
-
-
-def _check_roles(table_model: "TableModel", target: str, ids: list[str]) -> None:
-    if target in table_model.features:
-        raise ValueError(f"--target {target} is a feature of the model: name the column of labels.")
-    if target in ids:
-        raise ValueError(f"--id {target} holds the labels: it cannot be an id as well.")
 
 
 def _positive(table_model: "TableModel", positive: str | None) -> Any:

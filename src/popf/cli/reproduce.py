@@ -1,16 +1,14 @@
 """``popf reproduce``: the paper's experiment, or a study of one's own."""
 
-import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from popf.cli import options
+from popf.cli.arrays import TABLES, check_format, from_file, from_table, suffix_of
 from popf.cli.errors import FAILED
-
-if TYPE_CHECKING:
-    from popf.experiment import Results
+from popf.cli.messages import say
 
 Words = list[str]
 SHOWN = ("accuracy", "seconds", "log_loss")
@@ -29,8 +27,11 @@ def reproduce(
     ] = None,
     runs: Annotated[int, typer.Option(help="How many random splits of each data set.")] = 20,
     train_size: Annotated[float, typer.Option(help="The share that is trained on.")] = 0.25,
-    seed: Annotated[int, typer.Option(help="Of all splits and random numbers.")] = 0,
-    n_jobs: Annotated[int, typer.Option(help="Runs at a time; -1 for one on every core.")] = -1,
+    seed: Annotated[int, options.seed("Of all splits and random numbers.")] = 0,
+    n_jobs: Annotated[
+        int,
+        typer.Option(help="Runs at a time; -1 for one on every core.", callback=options.check_jobs),
+    ] = -1,
     scale: Annotated[
         bool | None,
         typer.Option(
@@ -48,10 +49,13 @@ def reproduce(
     target: Annotated[
         str | None, typer.Option(help="The column of --data that holds the labels.")
     ] = None,
-    encode: Annotated[
-        str | None,
-        typer.Option(help="onehot or ordinal: for columns of --data that are not numbers."),
+    drop: Annotated[
+        Words | None, typer.Option(metavar="COLUMN", help="Left out of --data. Repeat it.")
     ] = None,
+    encode: options.Encode = None,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
     figures: Annotated[
         bool | None, typer.Option("--figures/--no-figures", help="Default: if matplotlib is there.")
     ] = None,
@@ -61,22 +65,27 @@ def reproduce(
     progress: Annotated[
         bool | None, typer.Option("--progress/--no-progress", help="Default: on a terminal.")
     ] = None,
+    json: options.Json = False,
 ) -> int:
     """Run the experiment of the paper, or the same on your own data.
 
     Every finished run is kept in the journal of the folder: killed or interrupted, the same command goes on
     where it stopped.
     """
-    from popf.experiment.report import REPORT, writable_folder
+    from popf.cli.output import show
+    from popf.experiment.report import REPORT, study_facts, tables_of
     from popf.experiment.report import reproduce as run_all
+    from popf.io.atomic import writable_folder
 
     writable_folder(out)  # before data are loaded or fetched
+    how = (delimiter, encoding, decimal)
+    own = _own(data, target, encode, drop or [], how)
     results = run_all(
         out,
         fresh=fresh,
         figures=figures,
         say=say,
-        datasets=_data(_split(datasets), data, target, encode),
+        datasets=_with_own(_split(datasets), own),
         methods=_split(methods),
         runs=runs,
         train_size=train_size,
@@ -85,25 +94,9 @@ def reproduce(
         n_jobs=n_jobs,
         progress=progress,
     )
-    show(results, SHOWN)
-    typer.echo(f"\nTables, figures and all runs: {out}\nReport: {out / REPORT}")
+    lines = [f"Tables, figures and all runs: {out}", f"Report: {out / REPORT}"]
+    show(study_facts(results, out), [*tables_of(results, SHOWN), *lines], json)
     return FAILED if results.failures() else 0
-
-
-def say(sentence: str) -> None:
-    """Print a sentence where it does not get into the output."""
-    print(f"popf: {sentence}", file=sys.stderr)
-
-
-def show(results: "Results", names: tuple[str, ...]) -> None:
-    """Print tables, with bold type on a terminal that knows it."""
-    from popf.experiment.render import as_text
-    from popf.experiment.tables import measure_table
-
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    for name in names:
-        print()
-        print(as_text(measure_table(results, name), colour=colour))
 
 
 def _split(words: Words | None) -> Words | None:
@@ -113,18 +106,32 @@ def _split(words: Words | None) -> Words | None:
     return [part.strip() for word in words for part in word.split(",") if part.strip()]
 
 
-def _data(names: Words | None, path: Path | None, target: str | None, encode: Any) -> Any:
-    """Give what is to be run: named data sets, a file, or both."""
+def _own(
+    path: Path | None,
+    target: str | None,
+    encode: Any,
+    drop: Words,
+    how: tuple[str | None, str, str],
+) -> dict[str, Any]:
+    """Read the user's own data, if any."""
     if path is None:
-        if target is not None or encode is not None:
+        if target is not None or encode is not None or drop:
             raise ValueError(
-                "--target and --encode describe --data, which is missing; name a file."
+                "--target, --drop and --encode describe --data, which is missing; name a file."
             )
-        return names
-    from popf.datasets import read
+        return {}
+    check_format(path)
+    if suffix_of(path) in TABLES:
+        found = from_table(options.table(path, *how, None), target, encode, drop)
+    else:
+        found = from_file(path, target, drop, encode)
+    return {path.name.partition(".")[0]: (found.X, found.y)}
+
+
+def _with_own(names: Words | None, own: dict[str, Any]) -> Any:
+    """Give what is to be run: named data sets, a file, or both."""
+    if not own or names is None:
+        return own or names
     from popf.experiment.data import choose_datasets
 
-    own = {path.name.partition(".")[0]: read(path, target, encode=encode, return_X_y=True)}
-    if names is None:
-        return own
     return {**choose_datasets(names), **own}

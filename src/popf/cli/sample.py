@@ -27,7 +27,7 @@ FILES = {
 
 def sample(
     folder: Annotated[Path, typer.Argument(help="Where to, made if it is not there.")] = Path("."),
-    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+    seed: Annotated[int, options.seed("Of the random numbers.")] = 0,
     json: options.Json = False,
 ) -> int:
     """Write generated tables of energy consumers, some of whom steal, to try popf on.
@@ -35,11 +35,12 @@ def sample(
     Nothing that is there is replaced.
     """
     from popf.cli.output import file_for, show
+    from popf.io.atomic import writable_folder
 
     there = [name for name in FILES if (folder / name).exists()]
     if there:
         raise FileExistsError(f"{folder / there[0]} is there already: give another folder.")
-    folder.mkdir(parents=True, exist_ok=True)
+    writable_folder(folder)
     for name, frame in _frames(seed):
         with file_for(folder / name) as file:
             file.write(frame.to_csv(index=False, lineterminator="\n").encode())

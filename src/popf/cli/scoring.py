@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from popf.cli.reproduce import say
+from popf.cli.messages import say
+from popf.names import near_words
 
 if TYPE_CHECKING:
     from popf.tables.model import Scored, TableModel
@@ -51,13 +52,31 @@ def scored_pieces(
 
 def ids_in(table_model: "TableModel", table: "Table", asked: Sequence[str] | None) -> list[str]:
     """Choose the columns to carry through: those asked for, else those of the model that are there."""
+    from popf.tables.reading import need_columns
+
     if asked:
+        need_columns(table, asked, "--id")
         return list(dict.fromkeys(asked))
     known = table_model.layout.ids
     absent = [name for name in known if name not in table.names]
     if absent:
         say(f"note: {table.path} has no column {', '.join(map(repr, absent))} to carry through.")
     return [name for name in known if name in table.names]
+
+
+def target_in(table_model: "TableModel", table: "Table", asked: str | None) -> str:
+    """Choose the column with the labels: the one asked for, else the model's."""
+    column = asked or table_model.layout.target
+    if column is None:
+        raise ValueError("the model does not know which column holds the labels: give --target.")
+    if column not in table.names:
+        raise ValueError(
+            f"{table.path} has no column {column!r} with labels{near_words(column, table.names)} What the "
+            "rows are must be known here; name the column by --target."
+        )
+    if column in table_model.features:
+        raise ValueError(f"--target {column} is a feature of the model: name the column of labels.")
+    return column
 
 
 def need_probabilities(table_model: "TableModel", path: Any) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from popf.datasets.names import near_words
+from popf.names import unknown
 
 Kind = Literal["public", "stand-in", "scikit-learn"]
 
@@ -227,7 +227,5 @@ def entry_of(name: str) -> Entry:
     plain = name.strip().lower().replace("-", "_")
     plain = _ALIASES.get(plain, plain)
     if plain not in ENTRIES:
-        raise ValueError(
-            f"there is no dataset {name!r}{near_words(name, ENTRIES)} Known: {', '.join(ENTRIES)}."
-        )
+        raise ValueError(unknown("dataset", name, ENTRIES))
     return ENTRIES[plain]

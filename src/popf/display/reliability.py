@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from popf.display import canvas
 from popf.display.events import event, name_of, predicted, probability_of
 from popf.metrics import expected_calibration_error
-from popf.metrics.calibration import _bins as bins_of
+from popf.metrics.calibration import bins_of
 from popf.metrics.checks import as_weights, check_same_length
 
 if TYPE_CHECKING:

@@ -106,6 +106,7 @@ def own_dataset(name: str, pair: Pair) -> Dataset:
 
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"datasets[{name!r}] must be a pair (X, y), not {type(pair).__name__}.")
+    _check_missing(name, pair[0])
     try:
         X, y = check_X_y(pair[0], pair[1], dtype=np.float64, order="C")
     except (ValueError, TypeError) as error:
@@ -114,6 +115,20 @@ def own_dataset(name: str, pair: Pair) -> Dataset:
     if n_classes < 2:
         raise ValueError(f"dataset {name!r} has {n_classes} class; give at least two.")
     return Dataset(name, X, y)
+
+
+def _check_missing(name: str, samples: Any) -> None:
+    """Raise ValueError where values are missing, and say where."""
+    try:
+        absent = np.isnan(np.asarray(samples, dtype=np.float64))
+    except (TypeError, ValueError):
+        return  # not numbers: said elsewhere
+    if absent.ndim == 2 and absent.any():
+        rows = np.flatnonzero(absent.any(axis=1))
+        raise ValueError(
+            f"dataset {name!r} has missing values (NaN) in {len(rows)} of {len(absent)} rows, the first is "
+            f"row {rows[0] + 1}: fill them in, or leave those rows out."
+        )
 
 
 def _load(name: str) -> Dataset:

@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from popf import OPFClassifier, POPFClassifier
+from popf.names import unknown
 
 #: Other words for the methods, in lower case.
 ALIASES = {
@@ -102,21 +103,6 @@ def _check_classifier(name: object, estimator: object) -> None:
         raise TypeError(
             f"methods[{name!r}] is {estimator!r}, not a scikit-learn classifier: {hint}."
         )
-
-
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """Say that a name is unknown, and which known ones are nearest.
-
-    Examples
-    --------
-    >>> from popf.experiment.methods import unknown
-    >>> unknown("dataset", "hart", ["heart", "liver"])
-    "unknown dataset 'hart'; did you mean heart? Known: heart, liver."
-    """
-    from popf.datasets.names import near_words
-
-    names = list(known)
-    return f"unknown {kind} {name!r}{near_words(name, names)} Known: {', '.join(names)}."
 
 
 def definition(estimator: BaseEstimator) -> str:

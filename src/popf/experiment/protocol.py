@@ -89,7 +89,8 @@ class Protocol:
             raise ValueError(
                 f"{dataset.name}: {counts.sum()} samples of {len(classes)} classes, only "
                 f"{counts[rarest]} of class {classes[rarest]!s}, cannot be split with "
-                f"train_size={self.train_size:g} ({str(error).rstrip('.')}). {remedy}"
+                f"train_size={self.train_size:g}: every class needs samples to train on and to test on. "
+                f"{remedy}"
             ) from error
         for run, rows in enumerate(splits):
             for part, chosen in zip(("training", "test"), rows, strict=True):

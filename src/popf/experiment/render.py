@@ -6,9 +6,8 @@ import shutil
 import textwrap
 from collections.abc import Iterable
 
-from popf.experiment import paper
-from popf.experiment.results import MEASURES, Results
-from popf.experiment.tables import Cell, Row, Table, measure_table
+from popf.experiment.results import Results
+from popf.experiment.tables import Cell, Row, Table, cell_facts
 
 BOLD, DIM, FLAG, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[0m"
 #: In narrow columns the solver alone names a method.
@@ -213,26 +212,14 @@ def as_csv(results: Results, name: str) -> str:
     Columns: dataset, form, method, mean, deviation, runs, bold, and the paper's mean, deviation, bold and
     whether it differs.
     """
-    measure = MEASURES[name]
-    table = measure_table(results, name)
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for row in table.rows:
-        summaries = results.summaries(name, row.dataset, row.form)
-        for method, summary in summaries.items():
-            cell = row.printed.get(method)
-            value = paper.printed(name, row.dataset, method) if cell else None
-            deviation = measure.factor * summary.deviation if summary.n_runs > 1 else ""
-            writer.writerow(
-                [row.dataset, row.form, int(row.stand_in), method, measure.factor * summary.mean]
-                + [deviation, summary.n_runs, int(summary.bold)]
-                + (
-                    [""] * 4
-                    if value is None or cell is None
-                    else [value.mean, value.deviation, int(value.bold), int(cell.flagged)]
-                )
-            )
+    writer = csv.DictWriter(out, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for facts in cell_facts(results, name):
+        # None is written as nothing.
+        writer.writerow(
+            {key: int(fact) if isinstance(fact, bool) else fact for key, fact in facts.items()}
+        )
     return out.getvalue()
 
 

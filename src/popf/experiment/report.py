@@ -2,8 +2,8 @@
 
 import io
 import os
-import tempfile
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from popf.experiment.render import as_csv, as_latex, as_markdown, as_text, runs_as_csv
 from popf.experiment.results import MEASURES, Results
 from popf.experiment.run import Say, run
-from popf.experiment.tables import measure_table
-from popf.io.atomic import replacing
+from popf.experiment.tables import cell_facts, measure_table
+from popf.io.atomic import replacing, writable_folder
 
 JOURNAL = "journal.jsonl"
 REPORT = "report.html"
@@ -83,25 +83,55 @@ def reproduce(
     return results
 
 
-def writable_folder(out: str | os.PathLike[str]) -> Path:
-    """Make a folder and try to write to it.
+def tables_of(results: Results, names: Sequence[str]) -> list[str]:
+    """Give tables as they are printed, with bold type on a terminal that knows it."""
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return [as_text(measure_table(results, name), colour=colour) + "\n" for name in names]
 
-    Raises
-    ------
-    OSError
-        With a sentence that names the folder, if that does not work.
+
+def study_facts(results: Results, folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Tell for a program what came out of a study, and where the files are: plain values, fit for JSON.
+
+    Parameters
+    ----------
+    results : Results
+    folder : path-like
+        The one that `reproduce` wrote to.
+
+    Returns
+    -------
+    dict
+        ``folder``, ``journal``, ``report`` and ``figures`` (a list) are paths, ``tables`` the paths of the
+        CSV files by measure; ``datasets`` (sizes), ``methods``, ``runs``, ``train_size``, ``seed``;
+        ``summaries``, one for each measure, data set, form and method, as `popf.experiment.tables.cell_facts`
+        gives it; ``failures``, sentences.
     """
-    folder = Path(out).expanduser()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".popf-"):
-            pass
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise type(error)(
-            f"cannot write to the output folder {folder} ({reason}); name another, as by --out."
-        ) from error
-    return folder
+    place, protocol = Path(folder), results.protocol
+    return {
+        "folder": str(place),
+        "journal": str(place / JOURNAL),
+        "report": str(place / REPORT),
+        "tables": {name: str(place / "tables" / f"{name}.csv") for name in MEASURES},
+        "figures": sorted(str(path) for path in (place / "figures").glob("*.*")),
+        "datasets": {
+            name: {
+                "n_samples": len(data.y),
+                "n_features": int(data.X.shape[1]),
+                "n_classes": data.n_classes,
+                "stand_in": data.stand_in,
+                "source": data.source,
+            }
+            for name, data in results.datasets.items()
+        },
+        "methods": results.methods,
+        "runs": protocol.runs,
+        "train_size": protocol.train_size,
+        "seed": protocol.seed,
+        "summaries": [
+            {"measure": name, **facts} for name in MEASURES for facts in cell_facts(results, name)
+        ],
+        "failures": results.failures(),
+    }
 
 
 def write(results: Results, folder: Path, figures: bool) -> Path:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from popf.experiment import paper
 from popf.experiment.results import MEASURES, Measure, Results, Summary
@@ -121,6 +122,43 @@ def measure_table(results: Results, name: str) -> Table:
         if any(method in row.ours or method in row.printed for row in rows)
     ]
     return Table(name, measure.title, shown, rows, _notes(results, measure, rows))
+
+
+def cell_facts(results: Results, name: str) -> Iterator[dict[str, Any]]:
+    """Give every mean of a measure with the paper's, numbers in full and in the units of the tables.
+
+    Parameters
+    ----------
+    results : Results
+    name : str
+        One of `MEASURES`.
+
+    Yields
+    ------
+    dict
+        For each data set, form and method that has values: ``dataset``, ``form``, ``stand_in``, ``method``,
+        ``mean``, ``deviation`` (None of one run), ``runs``, ``bold``; ``paper_mean``, ``paper_deviation``,
+        ``paper_bold`` and ``paper_differs``, None where the paper has no value.
+    """
+    factor = MEASURES[name].factor
+    for row in measure_table(results, name).rows:
+        for method, ours in results.summaries(name, row.dataset, row.form).items():
+            cell = row.printed.get(method)
+            printed = None if cell is None else paper.printed(name, row.dataset, method)
+            yield {
+                "dataset": row.dataset,
+                "form": row.form,
+                "stand_in": row.stand_in,
+                "method": method,
+                "mean": factor * ours.mean,
+                "deviation": factor * ours.deviation if ours.n_runs > 1 else None,
+                "runs": ours.n_runs,
+                "bold": ours.bold,
+                "paper_mean": None if printed is None else printed.mean,
+                "paper_deviation": None if printed is None else printed.deviation,
+                "paper_bold": None if printed is None else printed.bold,
+                "paper_differs": None if cell is None or printed is None else cell.flagged,
+            }
 
 
 def is_the_papers(results: Results, dataset: str) -> bool:

@@ -3,6 +3,7 @@
 import os
 import secrets
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,6 +41,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{path} is a device, not a file: give the name of a file.")
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder {target.parent} to write {target.name} to: make it first."
@@ -61,6 +64,35 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.unlink(temporary)
         raise
     _settle(target.parent)
+
+
+def writable_folder(path: str | os.PathLike[str]) -> Path:
+    """Make a folder, unless it is there, and try to write to it.
+
+    Raises
+    ------
+    OSError
+        With a sentence that names the folder, if that does not work.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from popf.io.atomic import writable_folder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writable_folder(os.path.join(folder, "new")).name
+    'new'
+    """
+    folder = Path(path).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = "it is a file" if folder.is_file() else (error.strerror or str(error)).lower()
+        raise type(error)(
+            f"cannot write to the output folder {folder} ({reason}): name another."
+        ) from error
+    return folder
 
 
 def _settle(folder: Path) -> None:

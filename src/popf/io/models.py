@@ -76,8 +76,8 @@ def save(
     header = {
         "popf_version": version("popf"),
         "saved": datetime.now(UTC).isoformat(timespec="seconds"),
-        **_facts(model, final, X),
-        "libraries": {"python": platform.python_version(), **_versions()},
+        **facts_of(model, final, X),
+        "libraries": {"python": platform.python_version(), **versions()},
         "facts": _plain_facts(facts),
         "model": encoder.value(model, TOP),
     }
@@ -162,8 +162,32 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     return header
 
 
-def _facts(model: Any, final: Any, X: Any) -> dict[str, Any]:
-    """Tell what people want to know of a model."""
+def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
+    """Tell what people want to know of a model.
+
+    Parameters
+    ----------
+    model : OPFClassifier, POPFClassifier or Pipeline
+        Fitted.
+    final : OPFClassifier or POPFClassifier
+        Its last step.
+    X : frame, array or None
+        Training samples, for the dtypes of the columns.
+
+    Returns
+    -------
+    dict
+        Plain values, fit for JSON: those of `describe` that are of the model and not of the file.
+
+    Examples
+    --------
+    >>> from popf import OPFClassifier
+    >>> from popf.io.models import facts_of
+    >>> model = OPFClassifier().fit([[0.0], [1.0], [4.0]], ["a", "a", "b"])
+    >>> known = facts_of(model, model, None)
+    >>> known["classes"], known["class_counts"], known["n_features"]
+    (['a', 'b'], [2, 1], 1)
+    """
     opf = getattr(final, "opf_", final)
     names = getattr(model, "feature_names_in_", None)
     n_features = int(getattr(model, "n_features_in_", final.n_features_in_))
@@ -176,7 +200,7 @@ def _facts(model: Any, final: Any, X: Any) -> dict[str, Any]:
     return {
         "estimator": type(final).__name__,
         "steps": [[label, _kind(step)] for label, step in getattr(model, "steps", [])],
-        "parameters": {name: _shown(value) for name, value in final.get_params(deep=False).items()},
+        "parameters": {name: shown(value) for name, value in final.get_params(deep=False).items()},
         "n_samples": len(opf._codes),
         "n_features": n_features,
         "n_prototypes": len(opf.prototypes_),
@@ -187,7 +211,7 @@ def _facts(model: Any, final: Any, X: Any) -> dict[str, Any]:
             }
             for i in range(n_features)
         ],
-        "classes": [_shown(label) for label in opf.classes_.tolist()],
+        "classes": [shown(label) for label in opf.classes_.tolist()],
         "class_counts": np.bincount(opf._codes).tolist(),
     }
 
@@ -196,8 +220,15 @@ def _kind(step: Any) -> str:
     return step if isinstance(step, str) else type(step).__name__
 
 
-def _shown(value: Any) -> Any:
-    """Give what JSON can hold as it is, anything else as Python would write it."""
+def shown(value: Any) -> Any:
+    """Give what JSON can hold as it is, anything else as Python would write it.
+
+    Examples
+    --------
+    >>> from popf.io.models import shown
+    >>> shown(0.5), shown("soft"), shown(float("inf")), shown([1])
+    (0.5, 'soft', 'inf', '[1]')
+    """
     plain = value is None or isinstance(value, str | bool | int)
     if plain or (isinstance(value, float) and np.isfinite(value)):
         return value
@@ -217,7 +248,15 @@ def _plain_facts(facts: Mapping[str, Any] | None) -> dict[str, Any]:
     return plain
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Give the versions of the libraries that a model depends on, those that are installed.
+
+    Examples
+    --------
+    >>> from popf.io.models import versions
+    >>> list(versions())
+    ['numpy', 'scipy', 'scikit-learn', 'numba']
+    """
     found = {}
     for name in LIBRARIES:
         try:

@@ -129,7 +129,7 @@ def expected_calibration_error(
         table = np.column_stack([table, 1.0 - table] if positive == 0 else [1.0 - table, table])
 
     def error(probabilities: FloatArray, happened: NDArray[np.bool_]) -> float:
-        bins = _bins(probabilities, weights, int(n_bins), strategy)
+        bins = bins_of(probabilities, weights, int(n_bins), strategy)
         gaps = np.bincount(bins, weights * (happened - probabilities))
         return float(np.abs(gaps).sum() / weights.sum())
 
@@ -146,8 +146,27 @@ def expected_calibration_error(
     return error(table.max(axis=1), true == classes[table.argmax(axis=1)])
 
 
-def _bins(probabilities: FloatArray, weights: FloatArray, n_bins: int, strategy: str) -> IntArray:
-    """Find the bin of every probability; bins are open below and closed above."""
+def bins_of(probabilities: FloatArray, weights: FloatArray, n_bins: int, strategy: str) -> IntArray:
+    """Find the bin of every probability; bins are open below and closed above.
+
+    Parameters
+    ----------
+    probabilities, weights : ndarray of shape (n_samples,)
+    n_bins : int
+    strategy : {"uniform", "quantile"}
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Numbers from 0 to ``n_bins - 1``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.metrics.calibration import bins_of
+    >>> bins_of(np.array([0.0, 0.5, 0.6]), np.ones(3), 2, "uniform")
+    array([0, 0, 1])
+    """
     if strategy == "uniform":
         inner = np.arange(1, n_bins) / n_bins
     else:

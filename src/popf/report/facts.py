@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from popf.io.models import _facts as facts_of
-from popf.io.models import _shown as shown
-from popf.io.models import _versions as versions
+from popf.io.models import facts_of, shown, versions
 from popf.report.words import count, figure, percent, plain
 
 Entries = list[tuple[str, str]]

@@ -14,7 +14,7 @@ from sklearn.metrics import (
 
 from popf.display.reliability import ReliabilityCurve, prepare_reliability
 from popf.metrics import expected_calibration_error, opf_accuracy_score
-from popf.metrics.calibration import _bins as bins_of
+from popf.metrics.calibration import bins_of
 from popf.metrics.thresholds import TIE_TOLERANCE
 
 FloatArray = NDArray[np.float64]

@@ -11,9 +11,7 @@ from popf.io.forests import training_samples
 from popf.map_choice import mapped
 from popf.report.contents import Node, PathView, Step
 from popf.report.words import figure, plain
-from popf.tables.explaining import _rounded as rounded
-from popf.tables.explaining import _unmapped as unmapped
-from popf.tables.explaining import inverse
+from popf.tables.explaining import inverse, rounded, unmapped
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

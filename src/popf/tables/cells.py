@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.datasets.formats.table import MISSING
+from popf.datasets.formats.table import MISSING, is_number
 
 #: A column of text with more different values than this, and than half of its rows, is no category.
 MANY_VALUES = 50
@@ -146,16 +146,7 @@ def _distinct(column: Any) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def _is_number(word: str, decimal: str) -> bool:
-    if decimal != ".":
-        word = word.replace(decimal, ".")
-    # Python's float would take "1_000" for a thousand, and pandas would not.
-    if "_" in word:
-        return False
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+    return is_number(word if decimal == "." else word.replace(decimal, "."))
 
 
 def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDArray[np.int64]:

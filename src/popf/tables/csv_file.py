@@ -24,7 +24,8 @@ class CsvFile:
     def __init__(self, path: Path, dialect: Dialect, tabs: bool) -> None:
         self.path = path
         self.dialect = dialect
-        self._delimiter = dialect.delimiter or ("\t" if tabs else ",")
+        usual = "\t" if tabs else ","
+        self._delimiter = usual if dialect.delimiter is None else dialect.delimiter
         if len(self._delimiter) != 1:
             raise ValueError(f"--delimiter must be one character, not {self._delimiter!r}.")
         if dialect.decimal not in (".", ",") or dialect.decimal == self._delimiter:
@@ -123,9 +124,10 @@ class CsvFile:
         try:
             yield
         except UnicodeError as error:
+            others = [name for name in ("utf-8", "latin-1", "utf-16") if name != encoding.lower()]
             raise ValueError(
-                f"{path} is not text in {encoding}. Name its encoding, for instance --encoding latin-1 "
-                "or --encoding utf-16."
+                f"{path} is not text in {encoding}. Name its encoding, for instance --encoding "
+                f"{others[0]} or --encoding {others[1]}."
             ) from error
         except LookupError as error:
             if "encoding" not in str(error):

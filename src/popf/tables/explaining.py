@@ -114,7 +114,7 @@ def _values_of(table_model: TableModel, samples: FloatArray | None, n: int) -> l
     unknown: list[Any] = [None] * n
     if samples is None:
         return unknown
-    columns: Any = _unmapped(getattr(table_model.final, "linear_map_", None), samples)
+    columns: Any = unmapped(getattr(table_model.final, "linear_map_", None), samples)
     if columns is None:
         return unknown
     model = table_model.model
@@ -125,14 +125,21 @@ def _values_of(table_model: TableModel, samples: FloatArray | None, n: int) -> l
     order = getattr(model, "feature_names_in_", None)
     names = table_model.features if order is None else list(order)
     rows: list[Any] = [
-        {str(name): _rounded(cell) for name, cell in zip(names, row, strict=True)}
+        {str(name): rounded(cell) for name, cell in zip(names, row, strict=True)}
         for row in np.asarray(columns, dtype=object).tolist()
     ]
     return rows
 
 
-def _rounded(cell: Any) -> Any:
-    """Take off what scaling there and back has added in the last digits."""
+def rounded(cell: Any) -> Any:
+    """Take off what scaling there and back has added in the last digits.
+
+    Examples
+    --------
+    >>> from popf.tables.explaining import rounded
+    >>> rounded(0.1 + 0.2), rounded("red"), rounded(float("nan"))
+    (0.3, 'red', None)
+    """
     cell = _plain(cell)
     if isinstance(cell, float):
         cell = float(f"{cell:.12g}")
@@ -171,7 +178,7 @@ def inverse(step: Any, columns: Any) -> Any:
     if undo is not None:
         return undo(columns)
     if hasattr(step, "scale_") and hasattr(step, "mean_"):
-        return _unmapped(step, columns)
+        return unmapped(step, columns)
     return None
 
 
@@ -188,8 +195,19 @@ def _inverse_columns(transformer: Any, columns: Any) -> Any:
     return found
 
 
-def _unmapped(linear_map: Any, samples: FloatArray) -> FloatArray | None:
-    """Undo a linear map where it loses nothing."""
+def unmapped(linear_map: Any, samples: FloatArray) -> FloatArray | None:
+    """Undo a linear map where it loses nothing; None where it does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.linear_maps import EffectSizeWeights
+    >>> from popf.tables.explaining import unmapped
+    >>> X = np.array([[0.0, 1.0], [1.0, 3.0], [4.0, 2.0], [5.0, 5.0]])
+    >>> weighted = EffectSizeWeights().fit(X, [0, 0, 1, 1])
+    >>> np.allclose(unmapped(weighted, weighted.transform(X)), X)
+    True
+    """
     if linear_map is None:
         return samples
     mean, scale = getattr(linear_map, "mean_", None), getattr(linear_map, "scale_", None)

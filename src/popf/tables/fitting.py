@@ -7,16 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.datasets.formats.table import _labels as labels_of
-from popf.datasets.names import near_words
+from popf import map_choice
+from popf.datasets.formats.table import labels_of
 from popf.labels import encode
+from popf.metric_choice import METRIC_NAMES
+from popf.names import unknown
+from popf.probability_checks import METHODS
 from popf.tables.cells import MANY_VALUES, Kind, find_class, kind_of
 from popf.tables.model import Layout, TableModel, missing_words
-from popf.tables.reading import Plan, Table, need_pandas
+from popf.tables.reading import Plan, Table, need_columns, need_pandas
 from popf.tables.thresholds import fit_weighted, with_least_cost
 
 FloatArray = NDArray[np.float64]
 IMPUTE = ("refuse", "median", "mean", "most_frequent")
+MAPS = ("none", *map_choice.NAMES)
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     n_read = len(frame)
     if options.one_per is not None:
         frame = _one_of_each(frame, options.one_per, options.seed)
-    repeated = _repeated(frame, options.ids)
+    repeated = _repeated(frame, options.ids) if options.one_per is None else {}
     y = labels_of(frame[options.target].tolist(), options.target, str(table.path))
     weights = _weights(frame, options, table)
     frame = frame[features]
@@ -187,8 +191,19 @@ def _repeated(frame: Any, ids: Sequence[str]) -> dict[str, int]:
 
 
 def _check_options(options: FitOptions) -> None:
-    if options.missing not in IMPUTE:
-        raise ValueError(f"--missing must be one of {', '.join(IMPUTE)}, not {options.missing!r}.")
+    for name, value, choices in (
+        ("--missing", options.missing, IMPUTE),
+        ("--method", options.method, METHODS),
+        ("--linear-map", options.linear_map, MAPS),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+    if options.metric == "precomputed":
+        raise ValueError(
+            "--metric precomputed is for distances, and a table holds rows: take another."
+        )
+    if options.metric not in METRIC_NAMES:
+        raise ValueError("--metric: " + unknown("metric", options.metric, METRIC_NAMES))
     costs = (options.cost_fp, options.cost_fn)
     if (costs[0] is None) != (costs[1] is None):
         raise ValueError("--cost-fp and --cost-fn belong together: give both, or a --threshold.")
@@ -216,13 +231,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
         ("--sample-weight", weight),
         ("--one-per", groups),
     ):
-        for name in wanted:
-            if name not in names:
-                shown = ", ".join(names[:12]) + (" ..." if len(names) > 12 else "")
-                raise ValueError(
-                    f"{what}: {table.path} has no column {name!r}{near_words(name, names)} "
-                    f"Its columns: {shown}"
-                )
+        need_columns(table, wanted, what)
     aside = {options.target, *options.ids, *options.drop, *weight, *groups}
     if options.target in options.ids or options.target in options.drop:
         raise ValueError(

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.datasets.formats.files import check_file
 from popf.io import align, describe, load
-from popf.tables.plans import check_file
 from popf.tables.reading import Plan, Table
 
 FloatArray = NDArray[np.float64]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from popf.datasets.formats.parquet import need_pyarrow
 from popf.datasets.formats.table import check_names
 from popf.tables.plans import Plan, need_pandas, planned, rows_a_piece
 
@@ -60,11 +61,7 @@ class ParquetFile:
 
     @contextmanager
     def _file(self) -> Iterator[Any]:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError as error:
-            raise ImportError('Parquet needs pyarrow: pip install "popf[parquet]"') from error
+        pyarrow = need_pyarrow()
         try:
             with pyarrow.parquet.ParquetFile(self.path) as file:
                 yield file

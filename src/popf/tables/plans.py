@@ -1,11 +1,8 @@
 """What is asked of a file, and the frames that answer it."""
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from popf.datasets.names import near_words
 from popf.tables.cells import text_cells
 
 #: How many cells a piece holds, unless the number of rows is given.
@@ -59,18 +56,6 @@ def need_pandas() -> Any:
             'tables need pandas, which is not installed: pip install "popf[cli]"'
         ) from error
     return pandas
-
-
-def check_file(path: str | os.PathLike[str]) -> None:
-    """Raise an error unless there is a file, with what may be meant."""
-    place = Path(path)
-    if place.is_dir():
-        raise IsADirectoryError(f"{place} is a folder: give the name of a file in it.")
-    if not place.exists():
-        beside = [file.name for file in place.parent.iterdir()] if place.parent.is_dir() else []
-        raise FileNotFoundError(f"there is no file {place}{near_words(place.name, beside)}")
-    if place.is_file() and place.stat().st_size == 0:
-        raise ValueError(f"{place} is empty.")
 
 
 def rows_a_piece(n_columns: int) -> int:

@@ -5,16 +5,17 @@ wanted for: numbers, text, or text as it stands. What is wrong with a file is sa
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from popf.datasets.formats.files import PACKED
+from popf.datasets.formats.files import PACKED, check_file
+from popf.names import listed, near_words
 from popf.tables.csv_file import CsvFile
 from popf.tables.parquet_file import ParquetFile
-from popf.tables.plans import Dialect, Plan, check_file, need_pandas
+from popf.tables.plans import Dialect, Plan, need_pandas
 
-__all__ = ["Dialect", "Plan", "Table", "need_pandas", "open_table"]
+__all__ = ["Dialect", "Plan", "Table", "need_columns", "need_pandas", "open_table"]
 
 _CSV, _PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 
@@ -34,6 +35,24 @@ class Table(Protocol):
 
     def text(self) -> Any:
         """Read all as text, as it stands."""
+
+
+def need_columns(table: Table, names: Iterable[str], what: str) -> None:
+    """Raise ValueError where a table lacks a column, with what may be meant.
+
+    Parameters
+    ----------
+    table : Table
+    names : iterable of str
+    what : str
+        Who asks for them, such as ``--id``.
+    """
+    for name in names:
+        if name not in table.names:
+            raise ValueError(
+                f"{what}: {table.path} has no column {name!r}{near_words(name, table.names)} "
+                f"Its columns: {listed(table.names)}."
+            )
 
 
 def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Table:  # noqa: B008
@@ -64,8 +83,7 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Ta
     ['name', 'size'] [2, 1]
     """
     need_pandas()
-    place = Path(path)
-    check_file(place)
+    place = check_file(path)
     suffixes = [suffix.lower() for suffix in place.suffixes]
     packed = bool(suffixes) and suffixes[-1] in PACKED
     suffix = (suffixes[-2:-1] if packed else suffixes[-1:]) or [""]

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.datasets.formats.files import content_of
-from popf.datasets.formats.table import Encoding, Table, assemble, check_names, is_missing
+from popf.datasets.formats.table import (
+    Encoding,
+    Table,
+    assemble,
+    check_names,
+    is_missing,
+    is_number,
+)
 
 _DELIMITERS = (",", ";", "\t", "|")
 
@@ -81,13 +88,7 @@ def _rows(text: str, path: str | os.PathLike[str], delimiter: str) -> list[tuple
 
 
 def _is_number(word: str) -> bool:
-    if is_missing(word):
-        return False
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+    return not is_missing(word) and is_number(word)
 
 
 def _check_width(names: list[str], path: str | os.PathLike[str], delimiter: str) -> None:

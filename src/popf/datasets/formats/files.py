@@ -6,10 +6,42 @@ import os
 import zlib
 from pathlib import Path
 
-from popf.datasets.names import near_words
 from popf.io.atomic import replacing
+from popf.names import near_words
 
 PACKED = (".gz", ".bz2")
+
+
+def check_file(path: str | os.PathLike[str]) -> Path:
+    """Raise an error unless there is a file with something in it.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileNotFoundError
+        With the nearest names in the folder.
+    IsADirectoryError, ValueError
+        When it is a folder, or empty.
+
+    Examples
+    --------
+    >>> from popf.datasets.formats.files import check_file
+    >>> check_file("no such file.csv")
+    Traceback (most recent call last):
+    FileNotFoundError: there is no file no such file.csv.
+    """
+    place = Path(path)
+    if place.is_dir():
+        raise IsADirectoryError(f"{place} is a folder: give the name of a file in it.")
+    if not place.exists():
+        beside = [file.name for file in place.parent.iterdir()] if place.parent.is_dir() else []
+        raise FileNotFoundError(f"there is no file {place}{near_words(place.name, beside)}")
+    if place.is_file() and place.stat().st_size == 0:
+        raise ValueError(f"{place} is empty.")
+    return place
 
 
 def content_of(path: str | os.PathLike[str]) -> bytes:
@@ -22,12 +54,7 @@ def content_of(path: str | os.PathLike[str]) -> bytes:
     ValueError
         When the file is empty, or packed and broken.
     """
-    place = Path(path)
-    if place.is_dir():
-        raise IsADirectoryError(f"{place} is a folder: give the name of a file in it.")
-    if not place.exists():
-        beside = [file.name for file in place.parent.iterdir()] if place.parent.is_dir() else []
-        raise FileNotFoundError(f"there is no file {place}{near_words(place.name, beside)}")
+    place = check_file(path)
     content = place.read_bytes()
     try:
         if place.suffix == ".gz":

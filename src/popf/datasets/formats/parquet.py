@@ -11,7 +11,8 @@ from popf.datasets.formats.files import content_of
 from popf.datasets.formats.table import Encoding, Table, assemble, check_names
 
 
-def _pyarrow() -> Any:
+def need_pyarrow() -> Any:
+    """Import pyarrow with what reads Parquet, or say how to get it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -27,7 +28,7 @@ def read_parquet(
     encode: Encoding | None = None,
 ) -> Table:
     """Read a Parquet file: see `popf.datasets.read`."""
-    pyarrow = _pyarrow()
+    pyarrow = need_pyarrow()
     content = content_of(path)
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(content))
@@ -65,7 +66,7 @@ def parquet_bytes(
     X: NDArray[Any], y: NDArray[Any], feature_names: list[str], target_name: str
 ) -> bytes:
     """Write features and target as the bytes of a Parquet file."""
-    pyarrow = _pyarrow()
+    pyarrow = need_pyarrow()
     arrays = [pyarrow.array(np.ascontiguousarray(column)) for column in X.T]
     labels = pyarrow.array(y.tolist() if y.dtype.kind in "US" else y)
     table = pyarrow.table([*arrays, labels], names=[*feature_names, target_name])

@@ -9,13 +9,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.datasets.names import near_words
+from popf.names import listed, near_words
 
 Encoding = Literal["onehot", "ordinal"]
 #: What stands for a value that is not known, in a column of numbers.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
-_SHOWN = 8  # columns named in one message
 
 
 class Table(NamedTuple):
@@ -42,7 +41,7 @@ def check_names(names: Sequence[str], where: str) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(
-            f"{where} has several columns named {_listed(twice)}: give every column its own name."
+            f"{where} has several columns named {listed(twice)}: give every column its own name."
         )
 
 
@@ -79,7 +78,7 @@ def assemble(
     if encode not in (None, "onehot", "ordinal"):
         raise ValueError(f"encode must be 'onehot', 'ordinal' or None, not {encode!r}.")
     target_name = _target_name(list(columns), target, where)
-    y = _labels(columns[target_name], target_name, where)
+    y = labels_of(columns[target_name], target_name, where)
     blocks: list[NDArray[np.float64]] = []
     feature_names: list[str] = []
     refused: list[str] = []
@@ -99,7 +98,7 @@ def assemble(
             feature_names.append(name)
     if refused:
         raise ValueError(
-            f"{where} has columns that are not numbers: {_listed(refused)}. Leave them out, or "
+            f"{where} has columns that are not numbers: {listed(refused)}. Leave them out, or "
             "encode them: encode='onehot' makes a column of 0 and 1 for every value, "
             "encode='ordinal' numbers the values in sorted order."
         )
@@ -107,11 +106,6 @@ def assemble(
         raise ValueError(f"{where} has no column but the target {target_name!r}: nothing to learn.")
     check_names(feature_names, f"{where}, encoded,")
     return Table(np.ascontiguousarray(np.hstack(blocks)), y, feature_names, target_name)
-
-
-def _listed(words: Sequence[str]) -> str:
-    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return ", ".join(words[:_SHOWN]) + more
 
 
 def _target_name(names: list[str], target: str | int | None, where: str) -> str:
@@ -122,7 +116,7 @@ def _target_name(names: list[str], target: str | int | None, where: str) -> str:
             return target
         raise ValueError(
             f"{where} has no column {target!r}{near_words(target, names)} "
-            f"Its columns: {_listed(names)}."
+            f"Its columns: {listed(names)}."
         )
     if isinstance(target, bool) or not -len(names) <= target < len(names):
         raise ValueError(
@@ -139,6 +133,25 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, float):
         return math.isnan(value)
     return isinstance(value, str) and value.strip().lower() in MISSING
+
+
+def is_number(word: str) -> bool:
+    """Say whether a text is a number.
+
+    Examples
+    --------
+    >>> from popf.datasets.formats.table import is_number
+    >>> is_number("1e3"), is_number("1_000"), is_number("a")
+    (True, False, False)
+    """
+    # Python's float would take "1_000" for a thousand, and pandas would not.
+    if "_" in word:
+        return False
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _numbers(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64] | str:
@@ -160,8 +173,24 @@ def _numbers(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64] | str:
     return numbers
 
 
-def _labels(values: Sequence[Any] | NDArray[Any], name: str, where: str) -> NDArray[Any]:
-    """Give the target as integers where all are, else as numbers where all are, else as text."""
+def labels_of(values: Sequence[Any] | NDArray[Any], name: str, where: str) -> NDArray[Any]:
+    """Give the target as integers where all are, else as numbers where all are, else as text.
+
+    Parameters
+    ----------
+    values : sequence
+        The cells.
+    name, where : str
+        What an error calls the column, and the source.
+
+    Examples
+    --------
+    >>> from popf.datasets.formats.table import labels_of
+    >>> labels_of(["1", "-1"], "label", "the example").tolist()
+    [1, -1]
+    >>> labels_of(["01", "1"], "label", "the example").tolist()
+    ['01', '1']
+    """
     absent = [row for row, value in enumerate(values) if is_missing(value)]
     if absent:
         raise ValueError(
