@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf import bandwidth as fitting
-from popf.engine import soft, soft_products, soft_space
+from popf.engine import soft, soft_plane, soft_products, soft_space
 from popf.engine.conquest import FAR
 from popf.engine.conquest_scan import BLOCK_BYTES, BlockOfDistances, rows_per_block
 from popf.engine.distances import kernel_blocks
@@ -20,6 +20,9 @@ IntArray = NDArray[np.int64]
 MOST_FEATURES = 16
 # How wrong a sum of exponentials may be, relative to it, where nothing else is said.
 ERROR = 1e-8
+# In the plane whole tree nodes are taken at once if there are so many samples in all, for errors that rounding
+# does not reach and bandwidths whose squares do not vanish.
+LEAST_SAMPLES, LEAST_ERROR, LEAST_TAU = 2000, 1e-11, 1e-100
 
 
 class LeftOut(NamedTuple):
@@ -68,6 +71,7 @@ class SoftCompetition:
         if self._conquest is not None:
             scaled = scaled_copy(samples, self._conquest.exponent)
         self._training: FloatArray | None = None
+        self._plane: soft_plane.CompetingPlane | None = None
         self._nodes: soft.Competitors | soft_space.CompetingSpace | soft_products.CompetingPoints
         on_device = self._conquest is not None and self._conquest.kernels is not None
         if plain and (exact or (samples.shape[1] <= MOST_FEATURES and not on_device)):
@@ -121,10 +125,8 @@ class SoftCompetition:
         n_threads, n_bytes, error
             As for `scores`.
         """
-        scaled = np.ldexp(taus, -self.exponent)
         own = np.full(len(new), -1)
-        found = self._compete(new, own, soft.Bandwidths(scaled, error), n_threads, n_bytes)
-        return found.scores.reshape(*found.lowest.shape, -1)
+        return self._scores(new, own, taus, error, n_threads, n_bytes)
 
     def grid(self, samples: FloatArray, rows: IntArray, n_threads: int, n_bytes: int) -> FloatArray:
         """Make the bandwidths to choose from, by what some left-out training samples cost.
@@ -179,11 +181,52 @@ class SoftCompetition:
             Without samples that are alone in their class: they say nothing of how others of it score.
         """
         new, own = np.ascontiguousarray(samples[rows]), self._place[rows]
-        bandwidths = soft.Bandwidths(np.ldexp(taus, -self.exponent), error)
-        found = self._compete(new, own, bandwidths, n_threads, n_bytes)
-        scores = found.scores.reshape(*found.lowest.shape, -1)
-        usable = np.isfinite(found.lowest).all(axis=1)
+        scores = self._scores(new, own, taus, error, n_threads, n_bytes)
+        usable = np.isfinite(scores).all(axis=(1, 2))
         return LeftOut(scores[usable], self._codes[rows[usable]], self._weights[rows[usable]])
+
+    def _scores(
+        self,
+        new: FloatArray,
+        own: IntArray,
+        taus: FloatArray,
+        error: float,
+        n_threads: int,
+        n_bytes: int,
+    ) -> FloatArray:
+        """Score samples, some of which may be nodes: (n_samples, n_classes, n_bandwidths)."""
+        scaled = np.ldexp(taus, -self.exponent)
+        plane = self._plane_for(scaled, error, n_threads)
+        if plane is not None:
+            found = soft_plane.plane_scores(plane, self._scaled(new), own, error, n_threads)
+            return found[:, :, None]
+        scores = self._compete(new, own, soft.Bandwidths(scaled, error), n_threads, n_bytes).scores
+        return scores.reshape(*scores.shape[:2], -1)
+
+    def _plane_for(
+        self, taus: FloatArray, error: float, n_threads: int
+    ) -> soft_plane.CompetingPlane | None:
+        """Make the nodes ready for a bandwidth where that is quicker; those of the last one are kept."""
+        nodes = self._nodes
+        if (
+            self._exact
+            or taus.shape != (1, 1)
+            or not isinstance(nodes, soft_space.CompetingSpace)
+            or nodes.blocks.shape[1] > 2
+            or len(self._codes) < LEAST_SAMPLES
+            or error < LEAST_ERROR
+            or taus[0, 0] < LEAST_TAU
+        ):
+            return None
+        tau, plane = float(taus[0, 0]), self._plane
+        if plane is None or plane.tau != tau:
+            # Threads that come at a time may each make one; all are alike, and any may stay.
+            plane = self._plane = soft_plane.spread_out(nodes, tau, n_threads)
+        return plane
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is quickly made anew."""
+        return {**self.__dict__, "_plane": None}
 
     def _compete(
         self,
@@ -273,6 +316,7 @@ class Multinomial:
     ----------
     scores : ndarray of shape (n_rows, n_classes)
     codes : ndarray of shape (n_rows,)
+        Every class must occur.
     weights : ndarray of shape (n_rows,)
     """
 

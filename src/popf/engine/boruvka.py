@@ -12,8 +12,10 @@ So both ends of those arcs that join two classes are prototypes, in whatever ord
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .jit import jit
 from .lanes import padded_range
@@ -22,18 +24,45 @@ from .structures import (
     ArcArray,
     BoolArray,
     Components,
+    FloatArray,
     IntArray,
     NeighbourLists,
     SpanningTree,
 )
+from .threads import ALONE, Team
 
 #: ``search(components, lists, best, prototypes)`` finds, for every component whose `best` arc is not
 #: certain, the shortest arc that leaves it; see `neighbours.nearest_outsiders`.
 Search = Callable[[Components, NeighbourLists, ArcArray, BoolArray, BoolArray], None]
 
 
+class Hunt(NamedTuple):
+    """What threads that search for the shortest arcs out of components share.
+
+    Attributes
+    ----------
+    components : Components
+    best : ndarray of ARC records
+        The shortest arcs known before the search, one a component.
+    certain : ndarray of shape (n_components,)
+        Components that need no search.
+    bounds : ndarray of shape (n_components,)
+        How long the shortest arc out of each component is at most. All threads lower these as they
+        find arcs; whichever of two writes stays, it is the length of an arc that leaves the component,
+        so it spares work and decides nothing.
+    horizon : ndarray of shape (n_points,)
+        See `NeighbourLists`.
+    """
+
+    components: Components
+    best: ArcArray
+    certain: BoolArray
+    bounds: FloatArray
+    horizon: FloatArray
+
+
 def spanning_tree(
-    lists: NeighbourLists, index: IntArray, classes: IntArray, search: Search
+    lists: NeighbourLists, index: IntArray, classes: IntArray, search: Search, n_threads: int = 1
 ) -> tuple[SpanningTree, BoolArray]:
     """Grow the minimum spanning tree of points from their neighbour lists.
 
@@ -47,6 +76,8 @@ def spanning_tree(
         The class of every point; arcs between unequal ones make prototypes.
     search : callable
         Finds what the lists do not hold.
+    n_threads : int
+        For all but the search, which has threads of its own.
 
     Returns
     -------
@@ -62,21 +93,44 @@ def spanning_tree(
     edges = np.empty((n_points - 1, 2), dtype=np.int64)
     weights = np.empty(n_points - 1)
     n_components, n_edges = n_points, 0
-    while n_components > 1:
-        best = np.empty(n_components, dtype=ARC)
-        reach = np.empty(n_components)
-        _scan_lists(lists, cursor, components, best, reach)
-        certain = best["squared"] < reach
-        n_certain = int(certain.sum())
-        if 4 * n_certain < n_components:
-            search(components, lists, best, certain, prototypes)
-            certain[:] = True
-        if best["tied"][certain].any():
-            _mark_tied(lists, cursor, components, best, certain, prototypes)
-        n_edges, n_components = _merge(
-            components, best, certain, prototypes, edges, weights, n_edges
-        )
+    with Team(n_threads) as team:
+        while n_components > 1:
+            best = np.empty(n_components, dtype=ARC)
+            reach = np.empty(n_components)
+            _scan_lists(lists, cursor, components, best, reach, team)
+            certain = np.empty(n_components, dtype=np.bool_)
+            n_certain = _certify(best, reach, certain, team)
+            if 4 * n_certain < n_components:
+                search(components, lists, best, certain, prototypes)
+                certain[:] = True
+            if any_tied(best, certain, True, team):
+                _mark_tied(lists, cursor, components, best, certain, prototypes, team)
+            n_edges, n_components = _merge(
+                components, best, certain, prototypes, edges, weights, n_edges, team
+            )
     return SpanningTree(edges[:, 0], edges[:, 1], weights), prototypes
+
+
+def begin_hunt(
+    components: Components, lists: NeighbourLists, best: ArcArray, certain: BoolArray
+) -> Hunt:
+    """Prepare a search for the shortest arcs out of all components that are not `certain`."""
+    return Hunt(components, best, certain, best["squared"].copy(), lists.horizon)
+
+
+def end_hunt(hunt: Hunt, found: ArcArray, team: Team = ALONE) -> None:
+    """Give every component the first, in the order of arcs, of those that were found."""
+    # Each thread has some of the components, and looks for their arcs among all.
+    team.map_shares(lambda low, high: _take_over(hunt, found, low, high), len(hunt.best))
+
+
+def any_tied(best: ArcArray, certain: BoolArray, wanted: bool, team: Team = ALONE) -> bool:
+    """Whether the shortest arc of any component that is `certain`, or else is not, has an equal."""
+    return any(
+        team.map_rows(
+            lambda start, stop: _count_tied(best, certain, wanted, start, stop), len(best)
+        )
+    )
 
 
 @jit
@@ -102,22 +156,51 @@ def offer(best, component, squared, inside, outside, index):
 
 
 @jit
-def take_over(best, other, index):
-    """Take over the arcs that another thread found."""
-    for c in range(len(best)):
-        arc = other[c]
-        if arc["inside"] >= 0 and arc["squared"] <= best[c]["squared"]:
+def _take_over(hunt, found, low, high):
+    """Take over the arcs that were found for the components from `low` to `high`."""
+    of, index, best, bounds = hunt.components.of, hunt.components.indices, hunt.best, hunt.bounds
+    for i in range(len(found)):
+        arc = found[i]
+        if arc["inside"] < 0:
+            continue
+        c = of[arc["inside"]]
+        if low <= c < high and arc["squared"] <= best[c]["squared"]:
             offer(best, c, arc["squared"], arc["inside"], arc["outside"], index)
             best[c]["tied"] |= arc["tied"]
+    for c in range(low, high):
+        bounds[c] = best[c]["squared"]
+
+
+def _certify(best: ArcArray, reach: FloatArray, certain: BoolArray, team: Team) -> int:
+    """Tell which components know their shortest arc for certain; counts them."""
+    return sum(
+        team.map_rows(
+            lambda start, stop: _certify_some(best, reach, certain, start, stop), len(best)
+        )
+    )
 
 
 @jit
-def is_wanted(u, component, best, certain, horizon, marking):
-    """Whether an arc from u might be, or tie with, the shortest out of its component."""
-    arc = best[component]
-    if certain[component] or (marking and arc["tied"] == 0):
-        return False
-    return horizon[u] <= arc["squared"]
+def _certify_some(best, reach, certain, start, stop):
+    count = 0
+    for c in range(start, stop):
+        certain[c] = best[c]["squared"] < reach[c]
+        count += certain[c]
+    return count
+
+
+@jit
+def _count_tied(best, certain, wanted, start, stop):
+    count = 0
+    for c in range(start, stop):
+        count += certain[c] == wanted and best[c]["tied"] != 0
+    return count
+
+
+@jit
+def is_wanted(arc, certain, horizon, marking):
+    """Whether an arc from a point might be, or tie with, the shortest out of its component."""
+    return not certain and (not marking or arc["tied"] != 0) and horizon <= arc["squared"]
 
 
 @jit
@@ -125,26 +208,62 @@ def are_wanted(of, horizon, best, certain, marking):
     """`is_wanted` for every point."""
     wanted = np.empty(len(of), dtype=np.bool_)
     for u in range(len(of)):
-        wanted[u] = is_wanted(u, of[u], best, certain, horizon, marking)
+        wanted[u] = is_wanted(best[of[u]], certain[of[u]], horizon[u], marking)
     return wanted
 
 
+def _scan_lists(
+    lists: NeighbourLists,
+    cursor: NDArray[np.int32],
+    components: Components,
+    best: ArcArray,
+    reach: FloatArray,
+    team: Team = ALONE,
+) -> None:
+    """Find each component's shortest listed arc out of it, and how far its points have looked."""
+    if team.n_threads > 1:
+        # Each thread has some of the components, and looks for their points among all: so first do
+        # together what takes longest.
+        team.map_rows(
+            lambda start, stop: _advance(lists, cursor, components.of, start, stop), len(cursor)
+        )
+    team.map_shares(
+        lambda low, high: _pick(lists, cursor, components, best, reach, low, high), len(best)
+    )
+
+
 @jit
-def _scan_lists(lists, cursor, components, best, reach):
-    """Collect every component's shortest listed arc, and how far its exhausted points can see."""
+def _advance(lists, cursor, of, start, stop):
+    """Move the cursors of some points to the first outsider in their lists."""
+    positions = lists.positions
+    for u in range(start, stop):
+        cursor[u] = _first_outsider(positions, of, u, cursor[u])
+
+
+@jit
+def _first_outsider(positions, of, u, slot):
+    k, component = positions.shape[1], of[u]
+    while slot < k and (positions[u, slot] < 0 or of[positions[u, slot]] == component):
+        slot += 1
+    return slot
+
+
+@jit
+def _pick(lists, cursor, components, best, reach, low, high):
+    """Find the shortest listed arcs, and the reach, of the components from `low` to `high`."""
     positions, squared, horizon = lists.positions, lists.squared, lists.horizon
     of, index = components.of, components.indices
     n, k = positions.shape
-    for c in range(len(best)):
+    for c in range(low, high):
         arc = best[c]
         arc["squared"], arc["tied"] = np.inf, 0
         arc["inside"], arc["outside"] = -1, -1
         reach[c] = np.inf
     for u in range(n):
         component = of[u]
-        slot = cursor[u]
-        while slot < k and (positions[u, slot] < 0 or of[positions[u, slot]] == component):
-            slot += 1
+        if component < low or component >= high:
+            continue
+        slot = _first_outsider(positions, of, u, cursor[u])
         cursor[u] = slot
         known = slot < k
         if known:
@@ -164,13 +283,26 @@ def _scan_lists(lists, cursor, components, best, reach):
             reach[component] = min(reach[component], horizon[u])
 
 
-@jit
-def _mark_tied(lists, cursor, components, best, certain, prototypes):
+def _mark_tied(
+    lists: NeighbourLists,
+    cursor: NDArray[np.int32],
+    components: Components,
+    best: ArcArray,
+    certain: BoolArray,
+    prototypes: BoolArray,
+    team: Team = ALONE,
+) -> None:
     """Mark the ends of listed arcs between classes that are as short as their component's pick."""
+    state = lists, cursor, components, best, certain, prototypes
+    team.map_rows(lambda start, stop: _mark_tied_among(*state, start, stop), len(cursor))
+
+
+@jit
+def _mark_tied_among(lists, cursor, components, best, certain, prototypes, start, stop):
     positions, squared = lists.positions, lists.squared
     of, classes = components.of, components.classes
-    n, k = positions.shape
-    for u in range(n):
+    k = positions.shape[1]
+    for u in range(start, stop):
         component = of[u]
         if not (certain[component] and best[component]["tied"]):
             continue
@@ -178,48 +310,107 @@ def _mark_tied(lists, cursor, components, best, certain, prototypes):
         while slot < k and squared[u, slot] == best[component]["squared"]:
             v = positions[u, slot]
             if v >= 0 and of[v] != component and classes[u] != classes[v]:
+                # Several threads may mark a point: they all write the same.
                 prototypes[u] = True
                 prototypes[v] = True
             slot += 1
 
 
+def _merge(
+    components: Components,
+    best: ArcArray,
+    certain: BoolArray,
+    prototypes: BoolArray,
+    edges: IntArray,
+    weights: FloatArray,
+    n_edges: int,
+    team: Team = ALONE,
+) -> tuple[int, int]:
+    """Join components over their picks and renumber them; returns how many edges and components.
+
+    As arcs have an order, two components can pick each other only by the same arc, and no larger ring
+    of picks exists. So the picks are a forest, once the lower of such two stands as a root.
+    """
+    n_components, of = len(best), components.of
+    picks = np.empty(n_components, dtype=np.int32)
+    above = np.empty(n_components, dtype=np.int32)
+    number = np.empty(n_components, dtype=np.int32)
+    state = components, best, certain, prototypes
+    team.map_rows(lambda start, stop: _pick_others(*state, picks, start, stop), n_components)
+    roots = team.map_rows(
+        lambda start, stop: (start, _root(picks, above, start, stop)), n_components
+    )
+    # Roots are numbered in their order; everybody else brings an edge.
+    before, n_roots = {}, 0
+    for start, count in roots:
+        before[start] = n_roots
+        n_roots += count
+
+    def write(start: int, stop: int) -> None:
+        first = n_edges + start - before[start]
+        _write(best, above, number, before[start], edges, weights, first, start, stop)
+
+    team.map_rows(write, n_components)
+    team.map_rows(lambda start, stop: _number_others(above, number, start, stop), n_components)
+    team.map_rows(lambda start, stop: _renumber(of, number, start, stop), len(of))
+    return n_edges + n_components - n_roots, n_roots
+
+
 @jit
-def _merge(components, best, certain, prototypes, edges, weights, n_edges):
-    """Join components over their picks and renumber them."""
+def _pick_others(components, best, certain, prototypes, picks, start, stop):
+    """Tell which component each one picks, itself if it is not certain, and mark prototypes."""
     of, classes = components.of, components.classes
-    n_components = len(best)
-    parent = np.empty(n_components, dtype=np.int64)
-    for c in range(n_components):
-        parent[c] = c
-    for c in range(n_components):
-        if not certain[c]:
-            continue
-        u, v = best[c]["inside"], best[c]["outside"]
-        a, b = np.int64(of[u]), np.int64(of[v])
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if classes[u] != classes[v]:
-            prototypes[u] = True
-            prototypes[v] = True
-        if a == b:
-            continue  # the other end picked the same arc
-        parent[max(a, b)] = min(a, b)
-        edges[n_edges, 0] = u
-        edges[n_edges, 1] = v
-        weights[n_edges] = best[c]["squared"]
-        n_edges += 1
-    # A parent has a lower number than its children, so one pass settles the new numbers.
+    for c in range(start, stop):
+        picks[c] = c
+        if certain[c]:
+            u, v = best[c]["inside"], best[c]["outside"]
+            picks[c] = of[v]
+            if classes[u] != classes[v]:
+                prototypes[u] = True
+                prototypes[v] = True
+
+
+@jit
+def _root(picks, above, start, stop):
+    """Hang every component on its pick, but the lower of two that pick each other; counts roots."""
     count = 0
-    for c in range(n_components):
-        if parent[c] == c:
-            parent[c] = count
-            count += 1
+    for c in range(start, stop):
+        pick = picks[c]
+        above[c] = c if picks[pick] == c and c < pick else pick
+        count += above[c] == c
+    return count
+
+
+@jit
+def _write(best, above, number, n_roots, edges, weights, n_edges, start, stop):
+    """Give numbers to the roots, and write down the arcs of the others."""
+    for c in range(start, stop):
+        if above[c] == c:
+            number[c] = n_roots
+            n_roots += 1
         else:
-            parent[c] = parent[parent[c]]
-    for u in range(len(of)):
-        of[u] = parent[of[u]]
-    return n_edges, count
+            edges[n_edges, 0] = best[c]["inside"]
+            edges[n_edges, 1] = best[c]["outside"]
+            weights[n_edges] = best[c]["squared"]
+            n_edges += 1
+
+
+@jit
+def _number_others(above, number, start, stop):
+    """Give the number of its root to every component, shortening the ways as they are gone.
+
+    Other threads may shorten them, too: wherever they lead to, it is on the way to the root.
+    """
+    for c in range(start, stop):
+        root = c
+        while above[root] != root:
+            above[root] = above[above[root]]
+            root = above[root]
+        if root != c:
+            number[c] = number[root]
+
+
+@jit
+def _renumber(of, number, start, stop):
+    for u in range(start, stop):
+        of[u] = number[of[u]]

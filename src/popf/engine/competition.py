@@ -10,9 +10,12 @@ import numpy as np
 
 from .jit import jit
 from .structures import BoolArray, Forest, IntArray, SpanningTree
+from .threads import Team
 
 
-def compete(tree: SpanningTree, prototypes: BoolArray, index: IntArray) -> Forest:
+def compete(
+    tree: SpanningTree, prototypes: BoolArray, index: IntArray, n_threads: int = 1
+) -> Forest:
     """Let the prototypes compete for all samples.
 
     Parameters
@@ -24,6 +27,8 @@ def compete(tree: SpanningTree, prototypes: BoolArray, index: IntArray) -> Fores
     index : ndarray of shape (n_samples,)
         Breaks ties between predecessors, and says (by its 0) where the sweeps are rooted, so that the
         forest does not depend on how the samples are numbered here.
+    n_threads : int
+        For all but the sweeps.
 
     Returns
     -------
@@ -41,81 +46,109 @@ def compete(tree: SpanningTree, prototypes: BoolArray, index: IntArray) -> Fores
     >>> forest.costs.tolist(), forest.predecessors.tolist(), forest.roots.tolist()
     ([3.0, 3.0, 2.0, 0.0], [1, 2, 3, -1], [3, 3, 3, 3])
     """
-    start = int(np.argmin(index))
-    order, parent, weight = _rooted(tree.lower, tree.higher, tree.weights, len(prototypes), start)
-    return Forest(*_sweep(order, parent, weight, prototypes, index))
-
-
-@jit
-def _rooted(lower, higher, weights, n, start):
-    """Order the samples breadth first from `start`, with each one's parent and the edge to it."""
-    offset = np.zeros(n + 1, dtype=np.int32)
-    for e in range(n - 1):
-        offset[lower[e] + 1] += 1
-        offset[higher[e] + 1] += 1
-    for v in range(n):
-        offset[v + 1] += offset[v]
-    neighbour = np.empty(2 * (n - 1), dtype=np.int32)
-    length = np.empty(2 * (n - 1))
-    fill = np.empty(n, dtype=np.int32)
-    for v in range(n):
-        fill[v] = offset[v]
-    for e in range(n - 1):
-        u, v = lower[e], higher[e]
-        neighbour[fill[u]], length[fill[u]] = v, weights[e]
-        fill[u] += 1
-        neighbour[fill[v]], length[fill[v]] = u, weights[e]
-        fill[v] += 1
+    n = len(prototypes)
+    states = np.empty(n, dtype=STATE)
     order = np.empty(n, dtype=np.int32)
-    parent = np.empty(n, dtype=np.int32)
-    weight = np.empty(n)
-    order[0], parent[start], weight[start] = start, -1, 0.0
-    found = 1
-    for done in range(n):
-        u = order[done]
-        for slot in range(offset[u], offset[u + 1]):
-            v = neighbour[slot]
-            if v != parent[u]:
-                parent[v] = u
-                weight[v] = length[slot]
-                order[found] = v
-                found += 1
-    return order, parent, weight
+    forest = Forest(
+        np.empty(n), np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.int64)
+    )
+    with Team(n_threads) as team:
+        # Each thread has some of the samples, and looks for their edges among all.
+        team.map_shares(lambda low, high: _hang(tree, prototypes, states, low, high), n)
+        _sweep(states, order, prototypes, index, np.argmin(index))
+        team.map_rows(lambda start, stop: _tell(states, forest, start, stop), n)
+    return forest
+
+
+#: What is known of a sample, in one cache line. Of the edges not yet taken off the tree: how many there are
+#: at the sample, and the exclusive or of their other ends and of the bits of their weights. So where one
+#: is left these are its other end, the sample's parent in the end, and its weight.
+STATE = np.dtype(
+    [
+        ("parent", np.int32),
+        ("degree", np.int32),
+        ("weight", np.int64),
+        ("cost", np.float64),
+        ("predecessor", np.int32),
+        ("root", np.int32),
+    ]
+)
 
 
 @jit
-def _sweep(order, parent, weight, prototypes, index):
-    n = len(order)
-    costs = np.empty(n)
-    predecessors = np.empty(n, dtype=np.int64)
-    lengths = np.zeros(n)
-    roots = np.empty(n, dtype=np.int64)
-    for v in range(n):
-        costs[v] = 0.0 if prototypes[v] else np.inf
-        predecessors[v] = roots[v] = -1
-    for i in range(n - 1, 0, -1):  # towards the root: the best path from below
+def _hang(tree, prototypes, states, low, high):
+    """Hang their edges on the samples from `low` to `high`."""
+    lower, higher, bits = tree.lower, tree.higher, tree.weights.view(np.int64)
+    for v in range(low, high):
+        state = states[v]
+        state["parent"], state["degree"], state["weight"] = 0, 0, 0
+        state["cost"] = 0.0 if prototypes[v] else np.inf
+        state["predecessor"], state["root"] = -1, v
+    for e in range(len(lower)):
+        u, v = lower[e], higher[e]
+        if low <= u < high:
+            state = states[u]
+            state["parent"] ^= v
+            state["degree"] += 1
+            state["weight"] ^= bits[e]
+        if low <= v < high:
+            state = states[v]
+            state["parent"] ^= u
+            state["degree"] += 1
+            state["weight"] ^= bits[e]
+
+
+@jit
+def _sweep(states, order, prototypes, index, root):
+    """Take leaves off the tree until the root is left, offering paths inwards, and then outwards."""
+    number = np.empty(1)
+    bits = number.view(np.int64)
+    taken = 0
+    for start in range(len(states)):
+        v = start
+        while states[v]["degree"] == 1 and v != root:
+            leaf = states[v]
+            u = leaf["parent"]
+            inner = states[u]
+            leaf["degree"] = 0
+            inner["parent"] ^= v
+            inner["degree"] -= 1
+            inner["weight"] ^= leaf["weight"]
+            order[taken] = v
+            taken += 1
+            if not prototypes[u]:
+                bits[0] = leaf["weight"]
+                offered = max(leaf["cost"], number[0])
+                if offered < inner["cost"] or (
+                    offered == inner["cost"]
+                    and inner["predecessor"] >= 0
+                    and index[v] < index[inner["predecessor"]]
+                ):
+                    inner["cost"], inner["predecessor"] = offered, v
+                    inner["root"] = leaf["root"]
+            v = u
+    states[root]["parent"] = -1
+    for i in range(taken - 1, -1, -1):  # and back: the best path from above, if it is better
         v = order[i]
-        u = parent[v]
-        offered = max(costs[v], weight[v])
-        if not prototypes[u] and (
-            offered < costs[u]
-            or (offered == costs[u] and predecessors[u] >= 0 and index[v] < index[predecessors[u]])
-        ):
-            costs[u], predecessors[u], lengths[u] = offered, v, weight[v]
-    for i in range(1, n):  # and back: the best path from above, if it is better
-        v = order[i]
-        offered = max(costs[parent[v]], weight[v])
-        if not prototypes[v] and offered < costs[v]:
-            costs[v], predecessors[v], lengths[v] = offered, parent[v], weight[v]
-    for i in range(n):
-        v = i
-        while predecessors[v] >= 0 and roots[v] < 0:
-            v = predecessors[v]
-        root = roots[v] if roots[v] >= 0 else v
-        v = i
-        while roots[v] < 0:
-            roots[v] = root
-            if predecessors[v] < 0:
-                break
-            v = predecessors[v]
-    return costs, predecessors, lengths, roots
+        leaf, inner = states[v], states[states[v]["parent"]]
+        bits[0] = leaf["weight"]
+        offered = max(inner["cost"], number[0])
+        if offered < leaf["cost"]:  # so it is no prototype
+            leaf["cost"], leaf["predecessor"] = offered, leaf["parent"]
+            leaf["root"] = inner["root"]
+
+
+@jit
+def _tell(states, forest, start, stop):
+    """Write the forest from what is known of some samples."""
+    costs, predecessors, roots = forest.costs, forest.predecessors, forest.roots
+    bits = forest.lengths.view(np.int64)
+    for v in range(start, stop):
+        state = states[v]
+        before = state["predecessor"]
+        costs[v], predecessors[v], roots[v] = state["cost"], before, state["root"]
+        if before < 0:
+            bits[v] = 0
+        else:  # the edge to its parent, or that of its child
+            other = v if before == state["parent"] else before
+            bits[v] = states[other]["weight"]

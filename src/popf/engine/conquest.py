@@ -6,9 +6,11 @@ import numpy as np
 
 from . import conquest_products, conquest_scan, conquest_tree, kdtree
 from .distances import kernel_blocks
+from .jit import jit
 from .kdtree import SpaceTree
-from .points import DistinctPoints, scaled_copy
+from .points import DistinctPoints, scale_exponent, scaled_copy
 from .structures import BoolArray, Conquered, FloatArray, IntArray
+from .threads import Team
 
 # From 2**FAR times the size of the training data, differences within that no longer matter: they
 # vanish in float64, and nearer by, squares can be taken without harm.
@@ -51,7 +53,12 @@ class EuclideanConquest:
         self._by_class: list[Index] | None = None
 
     def lay_out(
-        self, points: FloatArray, space: SpaceTree | None, order: IntArray, costs: FloatArray
+        self,
+        points: FloatArray,
+        space: SpaceTree | None,
+        order: IntArray,
+        costs: FloatArray,
+        n_threads: int = 1,
     ) -> None:
         """Put costs on the points.
 
@@ -64,17 +71,21 @@ class EuclideanConquest:
             The point at each position of the algorithm's order.
         costs : ndarray of shape (n_points,)
             Squared costs by position, scaled as the points are.
+        n_threads : int
         """
-        # The class goes before the index, so that labels do not depend on the order of the rows.
-        sample = self._sample[order]
-        rank = self._codes[sample] * len(self._codes) + sample
-        self._foremost = int(order[np.argmin(rank)])
+        rank = np.empty(len(order), dtype=np.int64)
+        with Team(n_threads) as team:
+            firsts = team.map_rows(
+                lambda start, stop: _rank(order, self._sample, self._codes, rank, start, stop),
+                len(order),
+            )
+        self._foremost = int(order[min(firsts, key=lambda position: int(rank[position]))])
         if space is not None:
             self._index = conquest_tree.with_costs(space, costs, rank)
         else:
             costs_of, rank_of = np.empty_like(costs), np.empty_like(rank)
             costs_of[order], rank_of[order] = costs, rank
-            self._index = self._new_index(points, costs_of, rank_of)
+            self._index = self._new_index(points, costs_of, rank_of, n_threads)
 
     def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
         """Find who conquers each new sample.
@@ -86,7 +97,7 @@ class EuclideanConquest:
         exponents : ndarray of shape (n_queries,)
             Costs and distances are to be multiplied by ``4**exponents``.
         """
-        queries, exponents, far = self._scaled(X)
+        queries, exponents, far = self._scaled(X, n_threads)
         found = self._conquer_scaled(queries, n_threads)
         if far.any():
             # Seen from there all training points are at one distance, which no cost exceeds.
@@ -122,22 +133,27 @@ class EuclideanConquest:
     def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
         """Find the smallest path cost that each class offers to each new sample, as `conquer`."""
         if self._by_class is None:
-            self._by_class = [self._index_of_class(c) for c in range(int(self._codes.max()) + 1)]
-        queries, exponents, far = self._scaled(X)
+            n_classes = int(self._codes.max()) + 1
+            self._by_class = [self._index_of_class(c, n_threads) for c in range(n_classes)]
+        queries, exponents, far = self._scaled(X, n_threads)
         columns = [_conquer(index, queries, n_threads).costs for index in self._by_class]
         costs = np.stack(columns, axis=1)
         costs[far] = _squared_norms(queries[far])[:, None]
         return costs, exponents[:, None]
 
-    def _scaled(self, X: FloatArray) -> tuple[FloatArray, IntArray, BoolArray]:
+    def _scaled(self, X: FloatArray, n_threads: int) -> tuple[FloatArray, IntArray, BoolArray]:
         """Scale queries as the points are, but each one that is too far for that by its own size."""
-        largest = np.abs(X).max(axis=1)
-        sizes = np.frexp(largest)[1].astype(np.int64)
-        far = (sizes > self.exponent + FAR) & (largest > 0.0)
-        exponents = np.where(far, sizes, self.exponent)
-        return scaled_copy(X, exponents[:, None] if far.any() else self.exponent), exponents, far
+        with Team(n_threads) as team:
+            if scale_exponent(X, team) <= self.exponent + FAR:
+                exponents, far = np.full(len(X), self.exponent), np.zeros(len(X), dtype=np.bool_)
+                return scaled_copy(X, self.exponent, team), exponents, far
+            largest = np.abs(X).max(axis=1)
+            sizes = np.frexp(largest)[1].astype(np.int64)
+            far = (sizes > self.exponent + FAR) & (largest > 0.0)
+            exponents = np.where(far, sizes, self.exponent)
+            return scaled_copy(X, exponents[:, None], team), exponents, far
 
-    def _index_of_class(self, code: int) -> "Index":
+    def _index_of_class(self, code: int, n_threads: int) -> "Index":
         members = np.unique(self._point_of[self._codes == code])
         laid_out = self._index
         if isinstance(laid_out, conquest_tree.CostedTree):
@@ -147,14 +163,16 @@ class EuclideanConquest:
         at = np.empty_like(order)
         at[order] = np.arange(len(order))
         at = at[members]
-        return self._new_index(points[at], laid_out.costs[at], members)
+        return self._new_index(points[at], laid_out.costs[at], members, n_threads)
 
-    def _new_index(self, points: FloatArray, costs: FloatArray, rank: IntArray) -> "Index":
+    def _new_index(
+        self, points: FloatArray, costs: FloatArray, rank: IntArray, n_threads: int = 1
+    ) -> "Index":
         if self.algorithm == "kd_tree":
-            space = kdtree.build(points)
+            space = kdtree.build(points, n_threads)
             return conquest_tree.with_costs(space, costs[space.order], rank[space.order])
         if self.algorithm == "brute":
-            return conquest_products.with_costs(points, costs, rank, self.block)
+            return conquest_products.with_costs(points, costs, rank, self.block, n_threads)
         return conquest_scan.ScanIndex(points, costs, rank, np.arange(len(points)))
 
 
@@ -170,6 +188,21 @@ def _conquer(index: Index, queries: FloatArray, n_threads: int) -> Conquered:
     return Conquered(
         *conquest_scan.conquer(blocks, len(queries), index.costs, index.rank, None, n_threads)
     )
+
+
+@jit
+def _rank(order, sample_of, codes, rank, start, stop):
+    """Rank points by their class, then by their sample; returns the position of the first.
+
+    The class goes before the index, so that labels do not depend on the order of the rows.
+    """
+    first = start
+    for position in range(start, stop):
+        sample = sample_of[order[position]]
+        rank[position] = codes[sample] * len(codes) + sample
+        if rank[position] < rank[first]:
+            first = position
+    return first
 
 
 def _squared_norms(queries: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from .jit import jit
 from .kdtree import SpaceTree, build
 from .lanes import LANES, lane_box_hits, lane_distances, lanes_reaching, lowest_bit
 from .structures import Conquered, FloatArray, IntArray
-from .threads import map_chunks
+from .threads import chunk_size, map_chunks
 
 # Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
 CHUNK_BLOCKS = 256
@@ -64,16 +64,27 @@ def conquer(index: CostedTree, queries: FloatArray, n_threads: int = 1) -> Conqu
     grouped = build(queries, n_threads)
     n_queries = len(queries)
     offers = Conquered(np.full(n_queries, -1), np.empty(n_queries), np.empty(n_queries))
+    found = Conquered(np.empty(n_queries, dtype=np.int64), np.empty(n_queries), np.empty(n_queries))
 
     def search(start: int, stop: int) -> None:
         _conquer(index, grouped.points, grouped.blocks, start, stop, offers)
+        _hand_back(index.space.order, grouped.order, start * LANES, stop * LANES, offers, found)
 
-    map_chunks(search, len(grouped.blocks), CHUNK_BLOCKS, n_threads)
-    back = np.empty_like(grouped.order)
-    back[grouped.order] = np.arange(n_queries)
-    return Conquered(
-        index.space.order[offers.nodes[back]], offers.costs[back], offers.distances[back]
-    )
+    size = chunk_size(len(grouped.blocks), CHUNK_BLOCKS, n_threads)
+    map_chunks(search, len(grouped.blocks), size, n_threads)
+    return found
+
+
+@jit
+def _hand_back(names, order, start, stop, offers, found):
+    """Write offers to where their queries came from, nodes by their names."""
+    winners, best_costs, best_distances = offers.nodes, offers.costs, offers.distances
+    nodes, costs, distances = found.nodes, found.costs, found.distances
+    for i in range(start, min(stop, len(order))):
+        query = order[i]
+        nodes[query] = names[winners[i]]
+        costs[query] = best_costs[i]
+        distances[query] = best_distances[i]
 
 
 @jit

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .jit import jit
 from .lanes import LANES, empty_blocks
 from .structures import FloatArray, IntArray
-from .threads import map_chunks
+from .threads import Team
 
 #: A node: its first block, its right child (-1 for a leaf; the left child of node i is i + 1), its
 #: parent (-1 for the root), and the feature and value at which it was cut. One record, so one cache line.
@@ -54,8 +54,10 @@ class SpaceTree(NamedTuple):
     highs: FloatArray
 
 
-# A subtree of this many points is built in one call, short enough for Ctrl-C between two calls.
+# A subtree of this many points is built in one call, short enough for Ctrl-C between two calls; fewer
+# make a thread's share of the work, but so few not.
 SUBTREE_POINTS = 1 << 18
+SMALLEST_SUBTREE = 1 << 12
 
 
 def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
@@ -75,27 +77,42 @@ def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
     n_blocks = -(-n_points // LANES)
     n_nodes = 2 * n_blocks - 1
     tree = SpaceTree(
-        points=points.copy(),
-        order=np.arange(n_points),
+        points=np.empty_like(points, order="C"),
+        order=np.empty(n_points, dtype=np.int64),
         blocks=empty_blocks(n_blocks, n_features),
         nodes=np.empty(n_nodes, dtype=NODE),
         leaf=np.empty(n_blocks, dtype=np.int32),
         lows=np.empty((n_nodes, n_features)),
         highs=np.empty((n_nodes, n_features)),
     )
-    # The top of the tree level by level, then whole subtrees: (node, first block, last block, parent).
-    level = [(0, 0, n_blocks, -1)]
+    with Team(n_threads) as team:
+        _build(tree, points, team)
+    return tree
+
+
+def _build(tree: SpaceTree, points: FloatArray, team: Team) -> None:
+    """Fill a space tree: its top level by level, then whole subtrees."""
+
+    def copy(start: int, stop: int) -> None:
+        tree.points[start:stop] = points[start:stop]
+        tree.order[start:stop] = np.arange(start, stop)
+
+    team.map_rows(copy, len(points))
+    share = max(SMALLEST_SUBTREE, len(points) // (4 * team.n_threads))
+    largest = SUBTREE_POINTS if team.n_threads == 1 else min(SUBTREE_POINTS, share)
+    # A task is a node, its first and its last block, and its parent.
+    level = [(0, 0, len(tree.blocks), -1)]
     tops: list[int] = []
     subtrees: list[tuple[int, int, int, int]] = []
     while level:
-        split = [task for task in level if (task[2] - task[1]) * LANES > SUBTREE_POINTS]
-        subtrees += [task for task in level if (task[2] - task[1]) * LANES <= SUBTREE_POINTS]
+        split = [task for task in level if (task[2] - task[1]) * LANES > largest]
+        subtrees += [task for task in level if (task[2] - task[1]) * LANES <= largest]
 
         def cut(start: int, stop: int, tasks: list[tuple[int, int, int, int]] = split) -> None:
             for node, first, last, parent in tasks[start:stop]:
                 _cut(tree, node, first, last, parent)
 
-        map_chunks(cut, len(split), 1, n_threads)
+        team.map_chunks(cut, len(split), 1)
         tops += [task[0] for task in split]
         level = [
             child
@@ -110,10 +127,9 @@ def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
         for task in subtrees[start:stop]:
             _grow(tree, *task)
 
-    map_chunks(grow, len(subtrees), 1, n_threads)
+    team.map_chunks(grow, len(subtrees), 1)
     for node in sorted(tops, reverse=True):
         _join_boxes(tree, node)
-    return tree
 
 
 @jit

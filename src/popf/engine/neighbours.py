@@ -4,16 +4,14 @@ Both searches climb from the block of the queries to the root and descend into e
 nearer child first. A node is entered for those of the sixteen queries whose bound its box meets.
 """
 
-from collections import deque
-
 import numpy as np
 
-from .boruvka import are_wanted, is_wanted, offer, take_over
+from .boruvka import any_tied, begin_hunt, end_hunt, is_wanted, offer
 from .jit import jit
 from .kdtree import SpaceTree
 from .lanes import LANES, lane_box_hits, lane_distances, lanes_reaching, lanes_unlike, lowest_bit
-from .structures import ArcArray, BoolArray, Components, NeighbourLists, RoundState
-from .threads import map_chunks
+from .structures import ARC, ArcArray, BoolArray, Components, NeighbourLists
+from .threads import CHUNK_ROWS, Team, chunk_size, map_chunks
 
 # Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
 CHUNK_BLOCKS = 512
@@ -42,12 +40,11 @@ def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -
 
     def search(start: int, stop: int) -> None:
         _nearest(tree, start, stop, squared, positions, horizon)
+        if k < n_points - 1:
+            _limit(squared, horizon, start * LANES, stop * LANES)
 
-    map_chunks(search, len(tree.blocks), CHUNK_BLOCKS, n_threads)
-    if k < n_points - 1:
-        # What was not seen is farther than the last one listed; what was dropped may tie with it.
-        last = squared[:, -1]
-        np.copyto(horizon, np.nextafter(last, np.inf), where=horizon > last)
+    size = chunk_size(len(tree.blocks), CHUNK_BLOCKS, n_threads)
+    map_chunks(search, len(tree.blocks), size, n_threads)
     return NeighbourLists(positions, squared, horizon)
 
 
@@ -153,6 +150,18 @@ def _nearest(tree, start, stop, squared, positions, horizon):
     return work
 
 
+@jit
+def _limit(squared, horizon, start, stop):
+    """Move horizons to where the lists end.
+
+    What was not seen is farther than the last one listed; what was dropped may tie with it.
+    """
+    last = squared.shape[1] - 1
+    for row in range(start, min(stop, len(squared))):
+        if horizon[row] > squared[row, last]:
+            horizon[row] = np.nextafter(squared[row, last], np.inf)
+
+
 def nearest_outsiders(
     tree: SpaceTree,
     n_threads: int,
@@ -178,29 +187,44 @@ def nearest_outsiders(
     prototypes : ndarray of shape (n_points,)
         Ends of arcs between classes that tie with a shortest one are marked here.
     """
+    hunt = begin_hunt(components, lists, best, certain)
     only = _common_component(tree.nodes, components.of)
 
-    def search(bests: list[ArcArray], marking: bool) -> None:
-        wanted = are_wanted(components.of, lists.horizon, best, certain, marking)
-        blocks = np.flatnonzero(np.logical_or.reduceat(wanted, np.arange(0, len(wanted), LANES)))
-        # One for each thread, lent to a chunk at a time, so that Ctrl-C waits for no more than that.
-        free = deque(bests)
+    def search(marking: bool, team: Team) -> ArcArray:
+        parts = team.map_chunks(
+            lambda start, stop: _wanted_blocks(hunt, marking, start, stop),
+            len(tree.blocks),
+            CHUNK_ROWS // LANES,
+        )
+        blocks = np.concatenate(parts)
+        found = team.map_chunks(
+            lambda start, stop: _outsiders(
+                tree, blocks[start:stop], only, hunt, marking, prototypes
+            ),
+            len(blocks),
+            chunk_size(len(blocks), CHUNK_BLOCKS, n_threads),
+        )
+        return np.concatenate(found) if found else np.empty(0, dtype=ARC)
 
-        def search_blocks(start: int, stop: int) -> None:
-            mine = free.pop()
-            state = RoundState(components, mine, certain, only, lists.horizon)
-            _outsiders(tree, blocks[start:stop], state, marking, prototypes)
-            free.append(mine)
+    with Team(n_threads) as team:
+        end_hunt(hunt, search(False, team), team)
+        if any_tied(best, certain, False, team):
+            search(True, team)
 
-        map_chunks(search_blocks, len(blocks), CHUNK_BLOCKS, n_threads)
 
-    # Each thread lowers bounds of its own, so that what it finds does not depend on the others.
-    bests = [best] + [best.copy() for _ in range(1, n_threads)]
-    search(bests, marking=False)
-    for other in bests[1:]:
-        take_over(best, other, components.indices)
-    if best["tied"][~certain].any():
-        search([best] * n_threads, marking=True)
+@jit
+def _wanted_blocks(hunt, marking, start, stop):
+    """List those of some blocks that hold a point whose shortest arc is wanted."""
+    of, best, certain, horizon = hunt.components.of, hunt.best, hunt.certain, hunt.horizon
+    blocks = np.empty(stop - start, dtype=np.int64)
+    count = 0
+    for block in range(start, stop):
+        for u in range(block * LANES, min(block * LANES + LANES, len(of))):
+            if is_wanted(best[of[u]], certain[of[u]], horizon[u], marking):
+                blocks[count] = block
+                count += 1
+                break
+    return blocks[:count]
 
 
 @jit
@@ -222,28 +246,34 @@ def _common_component(nodes, of):
 
 
 @jit
-def _outsiders(tree, query_blocks, state, marking, prototypes):
+def _outsiders(tree, query_blocks, only, hunt, marking, prototypes):
     """Search for outsiders of the wanted points in some blocks.
 
-    With `marking`, bounds stay, and the ends of arcs exactly as long as the bound that join two
-    classes are marked.
+    Returns the shortest arc from each point, if it is no longer than any that was known. With `marking`,
+    bounds stay, and the ends of arcs exactly as long as the bound that join two classes are marked.
     """
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
     nodes, leaf = tree.nodes, tree.leaf
-    of, index, classes = state.components.of, state.components.indices, state.components.classes
-    best, certain, only, horizon = state.best, state.certain, state.only, state.horizon
+    of, index, classes = hunt.components.of, hunt.components.indices, hunt.components.classes
+    best, certain, lengths, horizon = hunt.best, hunt.certain, hunt.bounds, hunt.horizon
     n = len(points)
     stack = np.empty(128, dtype=np.int64)
     bounds = np.empty(LANES)
     out = np.empty(LANES)
+    arcs = np.empty(LANES, dtype=ARC)
+    found = np.empty(len(query_blocks) * LANES, dtype=ARC)
+    n_found = 0
     for block in query_blocks:
         base = block * LANES
         common = np.int32(-2)  # the component of all wanted points, -1 if there are several
         for lane in range(LANES):
             bounds[lane] = -1.0
+            arcs[lane]["squared"], arcs[lane]["inside"] = np.inf, -1
             u = base + lane
-            if u < n and is_wanted(u, of[u], best, certain, horizon, marking):
-                bounds[lane] = best[of[u]]["squared"]
+            if u >= n or certain[of[u]] or (marking and best[of[u]]["tied"] == 0):
+                continue
+            if horizon[u] <= lengths[of[u]]:
+                bounds[lane] = lengths[of[u]]
                 common = of[u] if common == -2 or common == of[u] else np.int32(-1)
         if common == -2:
             continue
@@ -276,7 +306,7 @@ def _outsiders(tree, query_blocks, state, marking, prototypes):
                     component = of[row]
                     if only[here] == component:
                         continue
-                    bound = min(bounds[lane], best[component]["squared"])
+                    bound = min(bounds[lane], lengths[component])
                     hits = lane_distances(blocks, other, points, row, bound, out)
                     hits &= lanes_unlike(of, first, component)
                     while hits != 0:
@@ -288,12 +318,12 @@ def _outsiders(tree, query_blocks, state, marking, prototypes):
                                 prototypes[row] = True
                                 prototypes[v] = True
                         elif out[j] < bound:
-                            bound = out[j]
-                            arc = best[component]
+                            bound = lengths[component] = out[j]
+                            arc = arcs[lane]
                             arc["squared"], arc["tied"] = bound, 0
                             arc["inside"], arc["outside"] = row, v
                         elif out[j] == bound and v < n:
-                            offer(best, component, bound, row, v, index)
+                            offer(arcs, lane, bound, row, v, index)
                     bounds[lane] = bound
             parent = nodes[node]["parent"]
             if parent < 0:
@@ -310,3 +340,8 @@ def _outsiders(tree, query_blocks, state, marking, prototypes):
                 # Nothing outside is nearer than the bound. Arcs as long as the bound are not listed
                 # anywhere, so the horizon stops short of them.
                 horizon[base + lane] = max(horizon[base + lane], bounds[lane])
+                arc = arcs[lane]
+                if arc["inside"] >= 0 and arc["squared"] <= lengths[of[base + lane]]:
+                    found[n_found] = arc
+                    n_found += 1
+    return found[:n_found].copy()

@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 
 from .jit import jit
 from .structures import FloatArray, IntArray
+from .threads import ALONE, Team
+
+# Values of a chunk that stays in the cache while several passes go over it.
+CHUNK_VALUES = 1 << 17
 
 
 class DistinctPoints(NamedTuple):
@@ -30,7 +34,11 @@ class DistinctPoints(NamedTuple):
     point_of: IntArray
 
 
-def scaled_copy(X: FloatArray, exponent: int | IntArray) -> FloatArray:
+# Powers of two whose inverses are numbers as well.
+LARGEST_EXPONENT = 1000
+
+
+def scaled_copy(X: FloatArray, exponent: int | IntArray, team: Team = ALONE) -> FloatArray:
     """Copy `X` times ``2**-exponent``, C-contiguous, without negative zeros.
 
     Multiplying by a power of two rounds nothing, so distances, and ties among them, stay what they
@@ -43,18 +51,33 @@ def scaled_copy(X: FloatArray, exponent: int | IntArray) -> FloatArray:
     >>> scaled_copy(np.array([[3e200, -0.0, 1e199]]), 667).round(3)
     array([[0.49 , 0.   , 0.016]])
     """
-    copy: FloatArray = np.ldexp(X, -exponent, order="C", dtype=np.float64)
-    copy += 0.0
+    copy: FloatArray = np.empty(X.shape)
+
+    def scale(start: int, stop: int) -> None:
+        here = copy[start:stop]
+        if isinstance(exponent, int) and abs(exponent) <= LARGEST_EXPONENT:
+            np.multiply(X[start:stop], 2.0**-exponent, out=here)
+        else:
+            whole = np.broadcast_to(exponent, (len(X), 1))
+            np.ldexp(X[start:stop], -whole[start:stop], out=here)
+        here += 0.0
+
+    team.map_chunks(scale, len(X), max(1, CHUNK_VALUES // max(1, X.shape[1])))
     return copy
 
 
-def scale_exponent(X: FloatArray) -> int:
+def scale_exponent(X: FloatArray, team: Team = ALONE) -> int:
     """Power of two that brings the largest magnitude in `X` into [0.5, 1)."""
-    largest = max(abs(float(X.max())), abs(float(X.min()))) if X.size else 0.0
+
+    def magnitude(start: int, stop: int) -> float:
+        return max(abs(float(X[start:stop].max())), abs(float(X[start:stop].min())))
+
+    per_chunk = max(1, CHUNK_VALUES // max(1, X.shape[1]))
+    largest = max(team.map_chunks(magnitude, len(X), per_chunk)) if X.size else 0.0
     return int(np.frexp(largest)[1]) if largest > 0.0 else 0
 
 
-def distinct_points(X: FloatArray) -> DistinctPoints:
+def distinct_points(X: FloatArray, n_threads: int = 1) -> DistinctPoints:
     """Scale the samples and collapse those that coincide.
 
     All arcs between coinciding samples have length zero, so in the order (weight, lower index, higher
@@ -64,25 +87,36 @@ def distinct_points(X: FloatArray) -> DistinctPoints:
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+    n_threads : int
 
     Returns
     -------
     DistinctPoints
     """
-    exponent = scale_exponent(X)
-    scaled = scaled_copy(X, exponent)
-    n_samples = len(scaled)
-    n_bits = 1 << max(6, int(16 * n_samples - 1).bit_length())
-    seen = np.zeros((n_bits // 64, 2), dtype=np.uint64)
-    bits = scaled.view(np.uint64)
-    every = np.arange(n_samples)
-    with np.errstate(over="ignore"):  # hashes wrap around, of which NumPy warns without JIT
-        suspects = every[: _gather_suspects(bits, seen, every)]
-        if len(suspects) == 0 or len(_number(bits[suspects])[1]) == len(suspects):
-            every = np.arange(n_samples)
-            return DistinctPoints(scaled, exponent, every, every)
-        point_of, first = _number(bits)
+    with Team(n_threads) as team:
+        exponent = scale_exponent(X, team)
+        scaled = scaled_copy(X, exponent, team)
+        bits = scaled.view(np.uint64)
+        with np.errstate(over="ignore"):  # hashes wrap around, of which NumPy warns without JIT
+            suspects = _suspects(bits, team)
+            if len(suspects) == 0 or len(_number(bits[suspects])[1]) == len(suspects):
+                every = np.arange(len(scaled))
+                return DistinctPoints(scaled, exponent, every, every)
+            point_of, first = _number(bits)
     return DistinctPoints(scaled[first], exponent, first, point_of)
+
+
+def _suspects(bits: NDArray[np.uint64], team: Team) -> IntArray:
+    """Gather the rows that share a bit with another, few unless there are duplicates.
+
+    A table of bits stays in the cache, where one of rows does not, so that data without duplicates,
+    the usual case, is soon done with. Each thread has a part of the table.
+    """
+    n_words = (1 << max(6, int(16 * len(bits) - 1).bit_length())) // 64
+    slots = np.empty(len(bits), dtype=np.uint64)
+    team.map_rows(lambda start, stop: _hash_rows(bits, slots, n_words, start, stop), len(bits))
+    found = team.map_shares(lambda low, high: _share_a_bit(slots, low, high), n_words)
+    return np.sort(np.concatenate(found))
 
 
 def _number(bits: NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
@@ -105,25 +139,39 @@ def _hash(bits, row):
 
 
 @jit
-def _gather_suspects(bits, seen, suspects):
-    """Gather the rows that share a bit with another, few unless there are duplicates; counts them.
+def _hash_rows(bits, slots, n_words, start, stop):
+    """Give every row a bit in a table of words."""
+    mask = np.uint64(64 * n_words - 1)
+    for i in range(start, stop):
+        slots[i] = _hash(bits, i) & mask
 
-    A table of bits stays in the cache, where one of rows does not, so that data without duplicates,
-    the usual case, is soon done with.
-    """
-    mask = np.uint64(64 * len(seen) - 1)
-    for i in range(len(bits)):
-        slot = _hash(bits, i) & mask
-        word, bit = slot >> np.uint64(6), np.uint64(1) << (slot & np.uint64(63))
-        seen[word, 1] |= seen[word, 0] & bit
-        seen[word, 0] |= bit
+
+@jit
+def _share_a_bit(slots, low, high):
+    """Gather the rows whose bit, in the words from `low` to `high`, is that of another row."""
+    seen = np.zeros((high - low, 2), dtype=np.uint64)
+    first, n_words = np.uint64(low), np.uint64(high - low)
+    for slot in slots:
+        word = (slot >> np.uint64(6)) - first
+        if word < n_words:  # unsigned: below `first` it wraps around
+            bit = np.uint64(1) << (slot & np.uint64(63))
+            seen[word, 1] |= seen[word, 0] & bit
+            seen[word, 0] |= bit
     count = 0
-    for i in range(len(bits)):
-        slot = _hash(bits, i) & mask
-        if seen[slot >> np.uint64(6), 1] & (np.uint64(1) << (slot & np.uint64(63))) != 0:
+    for word in range(high - low):
+        if seen[word, 1] != 0:
+            count += 1
+    suspects = np.empty(0 if count == 0 else len(slots), dtype=np.int64)
+    if count == 0:
+        return suspects
+    count = 0
+    for i in range(len(slots)):
+        word = (slots[i] >> np.uint64(6)) - first
+        bit = np.uint64(1) << (slots[i] & np.uint64(63))
+        if word < n_words and seen[word, 1] & bit != 0:
             suspects[count] = i
             count += 1
-    return count
+    return suspects[:count].copy()
 
 
 @jit

@@ -1,38 +1,51 @@
 """Neighbours by blocks of matrix products, for dimensions in which a space tree prunes nothing.
 
-Every pair of blocks is multiplied once and serves both. Pairs are played as in a tournament: in each turn
-a block meets one other, so that threads share no lists, and what comes out does not depend on their number.
+Every pair of blocks is multiplied once and serves both. Pairs are played in the order of a tournament, in
+which a block meets one other in each turn, so that threads seldom want the same block at the same time.
+Lists are ordered by (distance, position): what is in them at the end does not depend on who came first.
 """
 
-from collections import deque
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .blas import one_blas_thread
-from .boruvka import are_wanted, offer, take_over
+from .boruvka import Hunt, any_tied, are_wanted, begin_hunt, end_hunt, offer
 from .jit import jit
 from .lanes import LANES, lowest_bit, tile_hits
 from .structures import (
+    ARC,
     ArcArray,
     BoolArray,
     Components,
+    FloatArray,
     IntArray,
     NeighbourLists,
-    RoundState,
 )
-from .threads import Team, map_chunks
+from .threads import Team
 from .tiles import (
+    PANEL,
     OrderedPoints,
-    Workbench,
+    Tile,
     Workbenches,
+    empty_tiles,
     gap,
-    make_tile,
-    precision,
+    gap_between,
+    multiply,
+    set_columns,
+    set_rows,
     squared_distance,
-    with_bounds,
+    sufficient_bits,
+    typical,
 )
 
 N_NEIGHBOURS = 8
+# Blocks that one is compared with in one call: short enough for Ctrl-C, long enough to forget the call.
+CALL_BLOCKS = 16
+# Shares of a search for each thread, so that all end at about the same time.
+SHARES = 4
 
 
 def tournament(n_blocks: int) -> list[list[tuple[int, int]]]:
@@ -74,19 +87,28 @@ def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourL
         np.full((n_points, k), np.inf),
         np.full(n_points, np.inf),
     )
-    n_blocks = len(ordered.radii)
-    # Each block with itself first: then bounds are low when it meets the others.
-    turns = [[(block, block) for block in range(n_blocks)], *tournament(n_blocks)]
+    n_blocks, n_features = ordered.centers.shape
+    size = int(np.diff(ordered.starts).max())
     benches = Workbenches()
+    # Each block with itself first: then bounds are low when it meets the others.
+    others = [pair for pairs in tournament(n_blocks) for pair in pairs]
+    locks = [Lock() for _ in range(n_blocks)]
+
+    def meet_itself(block: int, _: int) -> None:
+        with benches.one() as bench:
+            _meet(ordered, lists, block, block, empty_tiles(bench, size, size, n_features))
+
+    def meet(start: int, stop: int) -> None:
+        with benches.one() as bench:
+            tiles = empty_tiles(bench, size, size, n_features)
+            for first, second in others[start:stop]:
+                # The lower one first, so that no two threads wait for each other.
+                with locks[first], locks[second]:
+                    _meet(ordered, lists, first, second, tiles)
+
     with one_blas_thread(), Team(n_threads) as team:
-        for pairs in turns:
-
-            def meet(start: int, stop: int, pairs: list[tuple[int, int]] = pairs) -> None:
-                with benches.one() as bench:
-                    for first, second in pairs[start:stop]:
-                        _meet(ordered, lists, first, second, bench)
-
-            team.map_chunks(meet, len(pairs), 1)
+        team.map_chunks(meet_itself, n_blocks, 1)
+        team.map_chunks(meet, len(others), 1)
     last = lists.squared[:, -1]
     if k < n_points - 1:
         # What did not pass is farther than the last one listed; what was dropped may tie with it.
@@ -95,22 +117,31 @@ def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourL
 
 
 def _meet(
-    ordered: OrderedPoints, lists: NeighbourLists, first: int, second: int, bench: Workbench
+    ordered: OrderedPoints,
+    lists: NeighbourLists,
+    first: int,
+    second: int,
+    tiles: dict[int, Tile],
 ) -> None:
     """Let the points of two blocks enter each other's lists."""
     if ordered.radii[second] < ordered.radii[first]:
         first, second = second, first  # the centre of the tighter block gives the sharper tile
-    last = lists.squared[:, -1]
-    a, b = ordered.starts[first], ordered.starts[first + 1]
-    c, d = ordered.starts[second], ordered.starts[second + 1]
-    bounds, other_bounds = last[a:b], last[c:d]
-    if gap(ordered, first, np.array([second]))[0] > max(bounds.max(), other_bounds.max()):
-        return
-    typical = float(min(np.median(bounds), np.median(other_bounds)))
-    real = precision(ordered.points.shape[1], float(ordered.radii[first]), typical)
-    tile = make_tile(ordered.points[a:b], ordered.points[c:d], ordered.centers[first], real, bench)
-    tile = with_bounds(tile, bounds, None if first == second else other_bounds)
-    _enter(tile, ordered.points, a, c, lists)
+    bits = _look_at(ordered, lists, first, second)
+    if bits in tiles:
+        _enter(tiles[bits], ordered, first, second, lists)
+
+
+@jit
+def _look_at(ordered, lists, first, second):
+    """How many bits two blocks need to meet, -1 if they are too far apart to do so."""
+    starts, radii = ordered.starts, ordered.radii
+    last = lists.squared[:, lists.squared.shape[1] - 1]
+    bounds = last[starts[first] : starts[first + 1]]
+    other_bounds = last[starts[second] : starts[second + 1]]
+    if gap_between(ordered, first, second) > max(bounds.max(), other_bounds.max()):
+        return -1
+    bound = min(typical(bounds), typical(other_bounds))
+    return sufficient_bits(ordered.points.shape[1], radii[first], bound, 1.0)
 
 
 @jit
@@ -121,10 +152,13 @@ def _insert(lists, row, position, squared):
     if squared > bound:
         return bound
     lists.horizon[row] = min(lists.horizon[row], bound)  # what falls out, or ties
-    if squared == bound:
+    if squared == bound and position > lists.positions[row, k - 1]:
         return bound
     slot = k - 1
-    while slot > 0 and lists.squared[row, slot - 1] > squared:
+    while slot > 0 and (
+        lists.squared[row, slot - 1] > squared
+        or (lists.squared[row, slot - 1] == squared and lists.positions[row, slot - 1] > position)
+    ):
         lists.squared[row, slot] = lists.squared[row, slot - 1]
         lists.positions[row, slot] = lists.positions[row, slot - 1]
         slot -= 1
@@ -134,27 +168,49 @@ def _insert(lists, row, position, squared):
 
 
 @jit
-def _enter(tile, points, first, second, lists):
-    """Enter all pairs of a tile that are near enough into the lists of both."""
-    products, row_norms, column_norms = tile.products, tile.row_norms, tile.column_norms
-    row_bounds, column_bounds = tile.row_bounds, tile.column_bounds
+def _enter(tile, ordered, first, second, lists):
+    """Enter all pairs of two blocks that are near enough into the lists of both."""
+    points, last = ordered.points, lists.squared.shape[1] - 1
+    a, b = ordered.starts[first], ordered.starts[first + 1]
+    c, d = ordered.starts[second], ordered.starts[second + 1]
+    set_rows(tile, points, np.arange(a, b), ordered.centers[first])
+    width = set_columns(tile, points, c, d, ordered.centers[first])
     widen, slack = tile.widen, tile.slack
-    for i in range(products.shape[0]):
-        row = first + i
-        for column in range(0, products.shape[1], LANES):
-            hits = tile_hits(
-                products, i, column, row_norms[i], column_norms, row_bounds[i], column_bounds
-            )
-            while hits != 0:
-                j = column + lowest_bit(hits)
-                hits &= hits - 1
-                other = second + j
-                if column_norms[j] == np.inf or other == row:
-                    continue
-                squared = squared_distance(points, row, points, other)
-                row_bounds[i] = _insert(lists, row, other, squared) * widen + slack
-                if first != second:
-                    column_bounds[j] = _insert(lists, other, row, squared) * widen + slack
+    row_norms, row_bounds = tile.row_norms, tile.row_bounds
+    for i in range(b - a):
+        row_bounds[i] = lists.squared[a + i, last] * widen + slack
+    if first != second:
+        for j in range(d - c):
+            tile.column_bounds[j] = lists.squared[c + j, last] * widen + slack
+    for top in range(0, b - a, PANEL):
+        n_rows = min(PANEL, b - a - top)
+        for left in range(0, width, PANEL):
+            n_columns = min(PANEL, width - left)
+            products = multiply(tile, top, n_rows, left, n_columns)
+            column_norms = tile.column_norms[left : left + n_columns]
+            column_bounds = tile.column_bounds[left : left + n_columns]
+            for i in range(n_rows):
+                at, row = top + i, a + top + i
+                for column in range(0, n_columns, LANES):
+                    hits = tile_hits(
+                        products,
+                        i,
+                        column,
+                        row_norms[at],
+                        column_norms,
+                        row_bounds[at],
+                        column_bounds,
+                    )
+                    while hits != 0:
+                        j = column + lowest_bit(hits)
+                        hits &= hits - 1
+                        other = c + left + j
+                        if column_norms[j] == np.inf or other == row:
+                            continue
+                        squared = squared_distance(points, row, points, other)
+                        row_bounds[at] = _insert(lists, row, other, squared) * widen + slack
+                        if first != second:
+                            column_bounds[j] = _insert(lists, other, row, squared) * widen + slack
 
 
 def nearest_outsiders(
@@ -174,101 +230,216 @@ def nearest_outsiders(
     n_threads, components, lists, best, certain, prototypes
         As for `neighbours.nearest_outsiders`.
     """
+    hunt = begin_hunt(components, lists, best, certain)
     only = _common_component(ordered.starts, components.of)
+    size, n_features = int(np.diff(ordered.starts).max()), ordered.points.shape[1]
     benches = Workbenches()
 
-    def search(bests: list[ArcArray], marking: bool) -> None:
-        wanted = are_wanted(components.of, lists.horizon, best, certain, marking)
-        blocks = np.unique(np.searchsorted(ordered.starts, np.flatnonzero(wanted), "right") - 1)
+    def search(marking: bool, team: Team) -> ArcArray:
+        rows = np.flatnonzero(are_wanted(components.of, lists.horizon, best, certain, marking))
+        searches = _searches(ordered, hunt, rows, only, n_threads)
 
-        # One for each thread, lent to a block at a time, so that Ctrl-C waits for no more than that.
-        free = deque(bests)
-
-        def search_block(start: int, _: int) -> None:
-            mine, block = free.pop(), int(blocks[start])
-            state = RoundState(components, mine, certain, only, lists.horizon)
-            first, last = ordered.starts[block], ordered.starts[block + 1]
-            rows = first + np.flatnonzero(wanted[first:last])
+        def go_on(task: int, _: int) -> None:
+            turn, number = divmod(task, len(searches))
             with benches.one() as bench:
-                _search_block(ordered, block, rows, state, marking, prototypes, bench)
-            free.append(mine)
+                tiles = empty_tiles(bench, size, size, n_features)
+                searches[number].go_on(turn, tiles, ordered, hunt, marking, prototypes)
 
-        map_chunks(search_block, len(blocks), 1, n_threads)
+        # The nearest blocks of all come first, so that most others need not be compared any more.
+        n_turns = max((one.n_turns for one in searches), default=0)
+        team.map_chunks(go_on, n_turns * len(searches), 1)
+        _move_horizons(searches, lists.horizon)
+        return np.concatenate([one.wanted.found for one in searches])
 
-    bests = [best] + [best.copy() for _ in range(1, n_threads)]
-    with one_blas_thread():
-        search(bests, marking=False)
-        for other in bests[1:]:
-            take_over(best, other, components.indices)
-        if best["tied"][~certain].any():
-            search([best] * n_threads, marking=True)
+    with one_blas_thread(), Team(n_threads) as team:
+        end_hunt(hunt, search(False, team), team)
+        if any_tied(best, certain, False, team):
+            search(True, team)
 
 
-def _search_block(
+class Wanted(NamedTuple):
+    """Points of one block that want outsiders.
+
+    Attributes
+    ----------
+    block : int
+    rows : ndarray of shape (n_rows,)
+    limits : ndarray of shape (n_rows,)
+        How far each has to look, as far as it has looked; -inf once it need not look any more.
+    found : ndarray of ARC records
+        The shortest arc from each that was found.
+    """
+
+    block: int
+    rows: IntArray
+    limits: FloatArray
+    found: ArcArray
+
+
+class BlockSearch:
+    """A search for outsiders of one block in some others, a few at a time.
+
+    Parameters
+    ----------
+    block : int
+    rows : ndarray of shape (n_rows,)
+        The points of the block that want outsiders.
+    others, gaps : ndarray of shape (n_others,)
+        Blocks to compare it with, the nearest first, and lower bounds on their squared distances.
+    """
+
+    def __init__(self, block: int, rows: IntArray, others: IntArray, gaps: FloatArray) -> None:
+        found = np.empty(len(rows), dtype=ARC)
+        found["squared"], found["inside"], found["tied"] = np.inf, -1, 0
+        self.wanted = Wanted(block, rows, np.full(len(rows), np.inf), found)
+        self.n_turns = -(-len(others) // CALL_BLOCKS)
+        self._others, self._gaps = others, gaps
+        self._bits = 32  # those of the tile that is used, none of them when the search is over
+        self._lock = Lock()
+
+    def go_on(self, turn: int, tiles: dict[int, Tile], ordered: OrderedPoints, *state: Any) -> None:
+        """Compare the block with the next of the others."""
+        now = slice(turn * CALL_BLOCKS, (turn + 1) * CALL_BLOCKS)
+        others, gaps = self._others[now], self._gaps[now]
+        with self._lock:
+            while self._bits in tiles and len(others) > 0:
+                bits = self._bits
+                self._bits = _search_block(
+                    tiles[bits], bits, ordered, self.wanted, others, gaps, *state
+                )
+                if self._bits == bits:
+                    return
+
+
+def _searches(
+    ordered: OrderedPoints, hunt: Hunt, rows: IntArray, only: NDArray[np.int32], n_threads: int
+) -> list[BlockSearch]:
+    """Prepare the searches for outsiders of some rows, at least as many as keep all threads at work."""
+    of_row = np.searchsorted(ordered.starts, rows, "right") - 1
+    blocks, firsts = np.unique(of_row, return_index=True)
+    n_shares = 1 if n_threads == 1 else -(-SHARES * n_threads // max(1, len(blocks)))
+    searches = []
+    for block, part in zip(blocks.tolist(), np.split(rows, firsts[1:]), strict=True):
+        others, gaps = _others(ordered, block, part, only, hunt.components.of)
+        searches += [
+            BlockSearch(block, part, others[share::n_shares].copy(), gaps[share::n_shares].copy())
+            for share in range(n_shares)
+        ]
+    return searches
+
+
+def _move_horizons(searches: list[BlockSearch], horizon: FloatArray) -> None:
+    """Nothing outside is nearer to a row than what limited all searches for it."""
+    limits: dict[int, FloatArray] = {}
+    for one in searches:
+        block = one.wanted.block
+        limits[block] = np.minimum(one.wanted.limits, limits.get(block, np.inf))
+    for one in searches:
+        rows = one.wanted.rows
+        horizon[rows] = np.maximum(horizon[rows], limits[one.wanted.block])
+
+
+def _others(
     ordered: OrderedPoints,
     block: int,
     rows: IntArray,
-    state: RoundState,
-    marking: bool,
-    prototypes: BoolArray,
-    bench: Workbench,
-) -> None:
-    """Search for outsiders of some points of one block, the nearest other blocks first."""
-    of = state.components.of
-    # Others may have lowered the bounds since.
-    rows = rows[state.horizon[rows] <= state.best["squared"][of[rows]]]
-    if len(rows) == 0:
-        return
+    only: NDArray[np.int32],
+    of: NDArray[np.int32],
+) -> tuple[IntArray, FloatArray]:
+    """List the blocks in which rows of a block may find outsiders, the nearest first."""
     common = of[rows[0]] if (of[rows] == of[rows[0]]).all() else -1
-    others = np.flatnonzero((state.only < 0) | (state.only != common))
-    clear = gap(ordered, block, others)
-    for rank in np.argsort(clear, kind="stable"):
-        bounds = state.best["squared"][of[rows]]
-        if clear[rank] > bounds.max():
-            break
-        other = others[rank]
-        a, b = ordered.starts[other], ordered.starts[other + 1]
-        real = precision(ordered.points.shape[1], float(ordered.radii[block]), float(bounds.min()))
-        points, center = ordered.points, ordered.centers[block]
-        tile = make_tile(points[rows], points[a:b], center, real, bench)
-        tile = with_bounds(tile, bounds, None)
-        _offer_tile(tile, ordered.points, rows, a, state, marking, prototypes)
-    seen = state.best["squared"][of[rows]]
-    state.horizon[rows] = np.maximum(state.horizon[rows], seen)
+    others = np.flatnonzero((only < 0) | (only != common))
+    gaps = gap(ordered, block, others)
+    order = np.argsort(gaps, kind="stable")
+    return others[order], gaps[order]
 
 
 @jit
-def _offer_tile(tile, points, rows, second, state, marking, prototypes):
-    """Offer the arcs of a tile that leave their components; mark those that tie, if `marking`."""
-    products, row_norms, column_norms = tile.products, tile.row_norms, tile.column_norms
-    row_bounds, column_bounds = tile.row_bounds, tile.column_bounds
-    widen, slack = tile.widen, tile.slack
-    of, index, classes = state.components.of, state.components.indices, state.components.classes
-    best = state.best
-    for i in range(products.shape[0]):
-        row = rows[i]
+def _search_block(tile, bits, ordered, here, others, gaps, hunt, marking, prototypes):
+    """Search for outsiders of some points of one block in others.
+
+    Returns how many bits that takes: if others than the tile's, nothing was done; -1 if it is over.
+    """
+    of, lengths, horizon = hunt.components.of, hunt.bounds, hunt.horizon
+    rows, limits = here.rows, here.limits
+    active = np.empty(len(rows), dtype=np.int64)
+    count, least, most = 0, np.inf, -np.inf
+    for i in range(len(rows)):
+        if limits[i] >= 0.0:
+            # Others may have lowered the bounds since.
+            limits[i] = min(limits[i], lengths[of[rows[i]]])
+            if horizon[rows[i]] <= limits[i]:
+                active[count] = i
+                count += 1
+                least, most = min(least, limits[i]), max(most, limits[i])
+            else:
+                limits[i] = -np.inf
+    if count == 0 or gaps[0] > most:
+        return -1
+    needed = sufficient_bits(ordered.points.shape[1], ordered.radii[here.block], least, 1.0)
+    if needed == bits:
+        state = hunt, marking, prototypes
+        _compare(tile, ordered, here, active[:count], others, gaps, state)
+    return needed
+
+
+@jit
+def _compare(tile, ordered, here, active, others, gaps, state):
+    """Compare the active points of one block with all points of others."""
+    rows, limits = here.rows, here.limits
+    center = ordered.centers[here.block]
+    set_rows(tile, ordered.points, rows[active], center)
+    for rank in range(len(others)):
+        if gaps[rank] > limits[active].max():
+            return
+        a, b = ordered.starts[others[rank]], ordered.starts[others[rank] + 1]
+        width = set_columns(tile, ordered.points, a, b, center)
+        for top in range(0, len(active), PANEL):
+            n_rows = min(PANEL, len(active) - top)
+            for left in range(0, width, PANEL):
+                n_columns = min(PANEL, width - left)
+                products = multiply(tile, top, n_rows, left, n_columns)
+                panel = active[top : top + n_rows]
+                _offer_panel(tile, products, ordered.points, here, panel, top, left, a, state)
+
+
+@jit
+def _offer_panel(tile, products, points, here, active, top, left, start, state):
+    """Offer the arcs of a panel that leave their components; mark those that tie, if wanted."""
+    hunt, marking, prototypes = state
+    of, index, classes = hunt.components.of, hunt.components.indices, hunt.components.classes
+    lengths, limits, found = hunt.bounds, here.limits, here.found
+    n_rows, n_columns = products.shape
+    column_norms = tile.column_norms[left : left + n_columns]
+    column_bounds = tile.column_bounds[left : left + n_columns]
+    for i in range(n_rows):
+        at = active[i]
+        row = here.rows[at]
         component = of[row]
-        known = best[component]["squared"] * widen + slack
-        row_bounds[i] = min(np.float64(row_bounds[i]), known)
-        for column in range(0, products.shape[1], LANES):
+        norm, limit = tile.row_norms[top + i], min(limits[at], lengths[component])
+        tile.row_bounds[top + i] = limit * tile.widen + tile.slack
+        for column in range(0, n_columns, LANES):
             hits = tile_hits(
-                products, i, column, row_norms[i], column_norms, row_bounds[i], column_bounds
+                products, i, column, norm, column_norms, tile.row_bounds[top + i], column_bounds
             )
             while hits != 0:
                 j = column + lowest_bit(hits)
                 hits &= hits - 1
-                other = second + j
+                other = start + left + j
                 if column_norms[j] == np.inf or of[other] == component:
                     continue
                 squared = squared_distance(points, row, points, other)
-                bound = best[component]["squared"]
                 if marking:
-                    if squared == bound and classes[row] != classes[other]:
+                    if squared == limit and classes[row] != classes[other]:
                         prototypes[row] = True
                         prototypes[other] = True
-                elif squared <= bound:
-                    offer(best, component, squared, row, other, index)
-                    row_bounds[i] = squared * widen + slack
+                elif squared <= limit:
+                    offer(found, at, squared, row, other, index)
+                    limit = squared
+                    tile.row_bounds[top + i] = limit * tile.widen + tile.slack
+        limits[at] = limit
+        if limit < lengths[component]:
+            lengths[component] = limit
 
 
 @jit

@@ -78,13 +78,13 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set at run time
                 values = np.maximum(norm + norms[here] - 2.0 * values, 0.0)
             distances = values if kind == "distances" else np.sqrt(values)
             out[at, :size] = np.maximum(distances, costs[here])
-            return float(values.min())
+            return float(values.min(initial=np.inf))
 
         return costs_of_row
 
     def smallest(values: FloatArray, row: int, size: int) -> float:
         """Find the smallest of the first `size` values of a row, a multiple of eight."""
-        return float(values[row, :size].min())
+        return float(values[row, :size].min(initial=np.inf))
 
     def _make_adder(n_bandwidths: int) -> Any:
         def add(
@@ -160,7 +160,10 @@ else:
         return builder.fmul(p, builder.bitcast(power, _VECTOR))
 
     def _root(builder: Any, x: Any) -> Any:
-        """√x to the last place or nearly, in half the time of the processor's own instruction.
+        return _root_and_inverse(builder, x)[0]
+
+    def _root_and_inverse(builder: Any, x: Any) -> tuple[Any, Any]:
+        """√x to the last place or nearly, in half the time of the processor's own instruction; and 1/√x.
 
         Halving the exponent in the bits gives 1/√x to 4 %; two steps of third order and one of second
         order for √x itself do the rest. Infinity gives what is no number.
@@ -175,7 +178,7 @@ else:
             y = builder.fmul(y, p)
         root = builder.fmul(x, y)
         rest = _multiply_add(builder, builder.fneg(root), root, x)
-        return _multiply_add(builder, builder.fmul(y, _constant(0.5)), rest, root)
+        return _multiply_add(builder, builder.fmul(y, _constant(0.5)), rest, root), y
 
     def _arrays(
         context: Any, builder: Any, signature: Any, arguments: Any, which: tuple[int, ...]

@@ -6,11 +6,15 @@ first one, and the result is used only as a *lower bound*. With unit roundoff u 
 changes it by at most ``(d + 16) u (|x| + |y|)² <= 2 (d + 16) u (|x|² + |y|²)``, all operations counted (the two
 conversions, the product in any order of summation, the norms, the sums), and that is taken off the norms.
 Whatever passes a bound is computed anew, directly and in float64, before anything is decided.
+
+A tile is multiplied panel after panel, each read while it is still in the cache, and all within one
+call of a kernel: threads that went back to Python for every step would wait for its lock most of the time.
 """
 
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +23,14 @@ from numpy.typing import NDArray
 from .jit import jit
 from .lanes import LANES
 from .structures import FloatArray, IntArray
+from .threads import Team
 
-# Points in a block: large enough for BLAS, small enough for a tile to stay in the cache.
+# Points in a block: enough that laying them out costs little beside the products, few enough that what
+# one block learns soon serves the next.
 BLOCK = 1024
 SMALLEST_BLOCK = 64
+# Points on a side of a panel: enough for BLAS, few enough for the products to stay in the cache.
+PANEL = 256
 
 
 def block_size(n_features: int, n_bytes: int) -> int:
@@ -64,31 +72,49 @@ class OrderedPoints(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """Products of the points of two blocks, and norms from which the rounding error is taken off.
+    """Two blocks of points, relative to a centre, and norms from which the rounding error is taken off.
 
     Attributes
     ----------
-    products : ndarray of shape (n_rows, n_columns rounded up to a multiple of 16)
+    left : ndarray of shape (n_rows, n_features)
+    right : ndarray of shape (n_columns, n_features)
+        The number of columns is a multiple of sixteen.
+    memory : ndarray of shape (PANEL * PANEL,)
+        For the products of a panel.
     row_norms : ndarray of shape (n_rows,)
-    column_norms : ndarray of shape (n_columns rounded up,)
+    column_norms : ndarray of shape (n_columns,)
         Infinite past the end.
     row_bounds, column_bounds : ndarray
         Pairs are wanted that are within the bound of their row or of their column.
     widen, slack : float
         ``bound * widen + slack`` in the tile's precision is not below `bound` in float64. The slack
         also covers what is lost where squares vanish below the smallest normal number.
+    shrink : float
+        Times this, norms leave room for the rounding error; 0 where nothing can be told: then every pair
+        passes every bound.
     """
 
-    products: NDArray[Any]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    memory: NDArray[Any]
     row_norms: NDArray[Any]
     column_norms: NDArray[Any]
     row_bounds: NDArray[Any]
     column_bounds: NDArray[Any]
     widen: float
     slack: float
+    shrink: float
+
+    @property
+    def products(self) -> NDArray[Any]:
+        """All products at once, to look at."""
+        if self.shrink == 0.0:
+            return np.zeros((len(self.left), len(self.right)))
+        whole: NDArray[Any] = np.matmul(self.left, self.right.T)
+        return whole
 
 
-def order_points(points: FloatArray, block: int = BLOCK) -> OrderedPoints:
+def order_points(points: FloatArray, block: int = BLOCK, n_threads: int = 1) -> OrderedPoints:
     """Cut the points at the median of their most spread feature until blocks are small.
 
     Examples
@@ -99,30 +125,58 @@ def order_points(points: FloatArray, block: int = BLOCK) -> OrderedPoints:
     >>> ordered.starts.tolist(), ordered.centers.ravel().tolist(), ordered.order.tolist()
     ([0, 2, 4], [0.5, 2.5], [1, 3, 2, 0])
     """
-    pieces: list[IntArray] = []
-    waiting = [np.arange(len(points))]
-    while waiting:
-        piece = waiting.pop()
+
+    def cut(level: list[IntArray], at: int, _: int) -> list[IntArray]:
+        piece = level[at]
         if len(piece) <= block:
-            pieces.append(piece)
-            continue
+            return [piece]
         sample = points[piece[:: max(1, len(piece) // 64)]]
         column = points[piece, int(np.argmax(sample.max(axis=0) - sample.min(axis=0)))]
         # Whole blocks on the left, so that only the last one is short.
         n_left = block * ((-(-len(piece) // block)) // 2)
         parted = np.argpartition(column, n_left)
-        waiting.append(piece[parted[n_left:]])
-        waiting.append(piece[parted[:n_left]])
-    order = np.concatenate(pieces)
-    ordered = points[order]
-    starts = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
-    centers = np.add.reduceat(ordered, starts[:-1], axis=0) / np.diff(starts)[:, None]
-    radii = np.empty(len(pieces))
-    for b in range(len(pieces)):
-        offsets = ordered[starts[b] : starts[b + 1]] - centers[b]
+        return [piece[parted[:n_left]], piece[parted[n_left:]]]
+
+    with Team(n_threads) as team:
+        pieces, n_before = [np.arange(len(points))], 0
+        while len(pieces) > n_before:  # level by level, until nothing is cut any more
+            n_before = len(pieces)
+            halves = team.map_chunks(partial(cut, pieces), n_before, 1)
+            pieces = [piece for pair in halves for piece in pair]
+        order = np.concatenate(pieces)
+        starts = np.cumsum([0] + [len(piece) for piece in pieces])
+        n_blocks, n_features = len(pieces), points.shape[1]
+        ordered = OrderedPoints(
+            np.empty((len(points), n_features)),
+            order,
+            starts,
+            np.empty((n_blocks, n_features)),
+            np.empty(n_blocks),
+        )
+        team.map_chunks(lambda start, stop: _lay_out(ordered, points, start, stop), n_blocks, 1)
+    return ordered
+
+
+@jit
+def _lay_out(ordered, points, start, stop):
+    """Copy the points of some blocks, and find their centres and radii."""
+    copies, order, starts = ordered.points, ordered.order, ordered.starts
+    centers, n_features = ordered.centers, points.shape[1]
+    for block in range(start, stop):
+        a, b = starts[block], starts[block + 1]
+        centers[block] = 0.0
+        for i in range(a, b):
+            row = order[i]
+            for f in range(n_features):
+                copies[i, f] = points[row, f]
+                centers[block, f] += points[row, f]
+        for f in range(n_features):
+            centers[block, f] /= b - a
+        largest = 0.0
+        for i in range(a, b):
+            largest = max(largest, squared_distance(copies, i, centers, block))
         # Rounded up: radii serve as upper bounds.
-        radii[b] = np.sqrt(np.einsum("ij,ij->i", offsets, offsets).max()) * (1.0 + 1e-9)
-    return OrderedPoints(ordered, order, starts, centers, radii)
+        ordered.radii[block] = np.sqrt(largest) * (1.0 + 1e-9)
 
 
 def precision(
@@ -147,13 +201,31 @@ def precision(
     type or None
         None if even in float64 the squares would vanish.
     """
-    for real, smallest, largest in ((np.float32, 1e-12, 1e15), (np.float64, 1e-140, 1e150)):
-        if radius < smallest or radius + extent > largest:
-            continue
-        error = 6.0 * (n_features + 16) * float(np.finfo(real).eps) * radius * radius
-        if real is np.float64 or error <= 0.05 * bound:
-            return real
-    return None
+    bits = sufficient_bits(n_features, radius, bound, extent)
+    return {0: None, 32: np.float32, 64: np.float64}[bits]
+
+
+@jit
+def sufficient_bits(n_features, radius, bound, extent):
+    """How many bits numbers need to have, as `precision`: 32, 64 or, where none suffice, 0."""
+    error = 6.0 * (n_features + 16) * 2.0**-23 * radius * radius
+    if radius >= 1e-12 and radius + extent <= 1e15 and error <= 0.05 * bound:
+        return 32
+    return 64 if radius >= 1e-140 and radius + extent <= 1e150 else 0
+
+
+@jit
+def typical(values):
+    """Give about the median of many values, from a few of them."""
+    step = max(1, len(values) // 64)
+    some = values[::step].copy()
+    for i in range(1, len(some)):
+        value, j = some[i], i
+        while j > 0 and some[j - 1] > value:
+            some[j] = some[j - 1]
+            j -= 1
+        some[j] = value
+    return some[len(some) // 2]
 
 
 class Workbench:
@@ -194,6 +266,37 @@ class Workbenches:
             self._free.append(bench)
 
 
+def empty_tile(bench: Workbench, n_rows: int, n_columns: int, n_features: int, real: Any) -> Tile:
+    """Give memory for a tile of at most so many rows and columns."""
+    n_columns = -(-n_columns // LANES) * LANES
+    facts = np.finfo(real)
+    rows = bench.room("rows", (2, n_rows), real)
+    columns = bench.room("columns", (2, n_columns), real)
+    return Tile(
+        left=bench.room("left", (n_rows, n_features), real),
+        right=bench.room("right", (n_columns, n_features), real),
+        memory=bench.room("panel", (1, PANEL * PANEL), real)[0],
+        row_norms=rows[0],
+        column_norms=columns[0],
+        row_bounds=rows[1],
+        column_bounds=columns[1],
+        widen=1.0 + 4.0 * float(facts.eps),
+        slack=(n_features + 16) * float(facts.tiny),
+        shrink=1.0 - 2.0 * (n_features + 16) * float(facts.eps),
+    )
+
+
+def empty_tiles(bench: Workbench, n_rows: int, n_columns: int, n_features: int) -> dict[int, Tile]:
+    """Give memory for tiles by the bits of their numbers, see `sufficient_bits`.
+
+    Kernels are given one of them, and compiled for it alone: most data never needs the others.
+    """
+    single, double = (
+        empty_tile(bench, n_rows, n_columns, n_features, real) for real in (np.float32, np.float64)
+    )
+    return {32: single, 64: double, 0: double._replace(shrink=0.0)}
+
+
 def make_tile(
     rows: FloatArray,
     columns: FloatArray,
@@ -201,61 +304,104 @@ def make_tile(
     real: type[np.floating[Any]] | None,
     bench: Workbench,
 ) -> Tile:
-    """Multiply two blocks of points, moved to `center`, in the given precision.
+    """Lay out two blocks of points, moved to `center`, for products in the given precision.
 
     Without a precision (None) nothing is told: every pair passes every bound.
     """
-    n_rows, n_features = rows.shape
-    n_columns = -(-len(columns) // LANES) * LANES
+    tile = empty_tile(bench, len(rows), len(columns), rows.shape[1], real or np.float64)
     if real is None:
-        norms = np.where(np.arange(n_columns) < len(columns), 0.0, np.inf)
-        nothing = bench.room("products", (n_rows, n_columns), np.float64)
-        nothing.fill(0.0)
-        return _unbounded(nothing, np.zeros(n_rows), norms, n_features)
-    left = bench.room("left", rows.shape, real)
-    right = bench.room("right", (n_columns, n_features), real)
-    np.subtract(rows, center, out=left, casting="same_kind")
-    np.subtract(columns, center, out=right[: len(columns)], casting="same_kind")
-    right[len(columns) :] = 0.0
-    shrink = 1.0 - 2.0 * (n_features + 16) * float(np.finfo(real).eps)
-    column_norms = np.full(n_columns, np.inf, dtype=real)
-    column_norms[: len(columns)] = shrink * _norms(right[: len(columns)])
-    products = bench.room("products", (n_rows, n_columns), real)
-    np.matmul(left, right.T, out=products)
-    return _unbounded(products, (shrink * _norms(left)).astype(real), column_norms, n_features)
-
-
-def _unbounded(
-    products: NDArray[Any], row_norms: NDArray[Any], column_norms: NDArray[Any], n_features: int
-) -> Tile:
-    facts = np.finfo(products.dtype)
-    widen, slack = 1.0 + 4.0 * float(facts.eps), (n_features + 16) * float(facts.tiny)
-    row_bounds = np.full_like(row_norms, np.inf)
-    column_bounds = np.full_like(column_norms, -np.inf)
-    return Tile(products, row_norms, column_norms, row_bounds, column_bounds, widen, slack)
+        tile = tile._replace(shrink=0.0)
+    set_rows(tile, rows, np.arange(len(rows)), center)
+    set_columns(tile, columns, 0, len(columns), center)
+    return tile
 
 
 def with_bounds(tile: Tile, rows: FloatArray, columns: FloatArray | None) -> Tile:
     """Set the bounds of a tile; without `columns` only the rows want anything."""
-    tile.row_bounds[:] = rows * tile.widen + tile.slack
+    tile.row_bounds[: len(rows)] = rows * tile.widen + tile.slack
     if columns is not None:
         tile.column_bounds[: len(columns)] = columns * tile.widen + tile.slack
     return tile
 
 
-def _norms(points: NDArray[Any]) -> FloatArray:
-    norms: FloatArray = np.einsum("ij,ij->i", points, points, dtype=np.float64)
-    return norms
+@jit
+def set_rows(tile, points, rows, center):
+    """Take these rows of the points for the rows of a tile; they want everything."""
+    for i in range(len(rows)):
+        norm = _move(points, rows[i], center, tile.left, i)
+        tile.row_norms[i] = tile.shrink * norm if tile.shrink > 0.0 else 0.0
+        tile.row_bounds[i] = np.inf
 
 
-def gap(ordered: OrderedPoints, block: int, others: IntArray) -> FloatArray:
+@jit
+def set_columns(tile, points, start, stop, center):
+    """Take the points from `start` to `stop` for the columns of a tile; returns how many it has.
+
+    They want nothing.
+    """
+    n_columns = -(-(stop - start) // LANES) * LANES
+    for j in range(n_columns):
+        tile.column_bounds[j] = -np.inf
+        if start + j < stop:
+            norm = _move(points, start + j, center, tile.right, j)
+            tile.column_norms[j] = tile.shrink * norm if tile.shrink > 0.0 else 0.0
+        else:
+            tile.right[j] = 0.0
+            tile.column_norms[j] = np.inf
+    return n_columns
+
+
+@jit
+def _move(points, row, center, out, at):
+    """Move a point to the centre, in the precision of `out`; returns its squared norm."""
+    n_features = len(center)
+    for f in range(n_features):
+        out[at, f] = points[row, f] - center[f]
+    # Four sums, because one would wait for itself.
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    whole = n_features - n_features % 4
+    for f in range(0, whole, 4):
+        a, b = np.float64(out[at, f]), np.float64(out[at, f + 1])
+        c, d = np.float64(out[at, f + 2]), np.float64(out[at, f + 3])
+        first += a * a
+        second += b * b
+        third += c * c
+        fourth += d * d
+    for f in range(whole, n_features):
+        a = np.float64(out[at, f])
+        first += a * a
+    return (first + second) + (third + fourth)
+
+
+@jit
+def multiply(tile, row, n_rows, column, n_columns):
+    """Multiply the panel of a tile that begins at a row and a column."""
+    products = tile.memory[: n_rows * n_columns].reshape(n_rows, n_columns)
+    if tile.shrink == 0.0:
+        products[:] = 0.0
+    else:
+        left, right = tile.left[row : row + n_rows], tile.right[column : column + n_columns]
+        np.dot(left, right.T, products)
+    return products
+
+
+@jit
+def gap(ordered, block, others):
     """Give lower bounds on the squared distances between a block and others."""
-    apart = ordered.centers[others] - ordered.centers[block]
-    between = np.sqrt(np.einsum("ij,ij->i", apart, apart)) * (1.0 - 1e-9)
-    clear = np.maximum(between - ordered.radii[block] - ordered.radii[others], 0.0)
+    gaps = np.empty(len(others))
+    for i in range(len(others)):
+        gaps[i] = gap_between(ordered, block, others[i])
+    return gaps
+
+
+@jit
+def gap_between(ordered, block, other):
+    """Give a lower bound on the squared distances between two blocks."""
+    radii = ordered.radii
+    between = np.sqrt(squared_distance(ordered.centers, block, ordered.centers, other))
+    clear = max(between * (1.0 - 1e-9) - radii[block] - radii[other], 0.0)
     # The radii are rounded up and the distance down; what is left of rounding is far below 1e-9.
-    squared: FloatArray = clear * clear * (1.0 - 1e-9)
-    return squared
+    return clear * clear * (1.0 - 1e-9)
 
 
 @jit

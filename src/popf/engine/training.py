@@ -11,8 +11,13 @@ from .conquest import EuclideanConquest
 from .distances import WeightsAmong, kernel_rows
 from .jit import jit
 from .kdtree import SpaceTree
+from .lanes import LANES
 from .points import DistinctPoints, distinct_points
 from .structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
+from .threads import Team
+
+# Blocks of points for each thread at least, where products are taken.
+BLOCKS_PER_THREAD = 4
 
 
 class Trained(NamedTuple):
@@ -100,12 +105,12 @@ def train_euclidean(
     conquest : EuclideanConquest
         Ready to conquer new samples.
     """
-    distinct = distinct_points(X)
+    distinct = distinct_points(X, n_threads)
     classes = point_classes(distinct, codes)
     if len(distinct.points) == 1:
         spanned = _span_one_point()
     elif kernels is not None:
-        spanned = _span_by_device(distinct.points, classes, kernels)
+        spanned = _span_by_device(distinct.points, classes, kernels, n_threads)
     elif algorithm == "kd_tree":
         spanned = _span_by_tree(distinct.points, classes, n_threads)
     elif algorithm == "brute":
@@ -113,12 +118,13 @@ def train_euclidean(
     else:
         spanned = _span_by_rows(distinct.points, classes, n_threads)
     order = spanned.order
-    # Points with samples of several classes are prototypes: those samples are at distance zero.
-    prototypes = spanned.prototypes | (classes[order] < 0)
-    forest = compete(spanned.tree, prototypes, order)
-    trained = _for_samples(spanned._replace(prototypes=prototypes), forest, distinct)
+    if len(classes) < len(codes):
+        # Points with samples of several classes are prototypes: those samples are at distance zero.
+        spanned.prototypes[classes[order] < 0] = True
+    forest = compete(spanned.tree, spanned.prototypes, order, n_threads)
+    trained = _for_samples(spanned, forest, distinct, n_threads)
     conquest = EuclideanConquest(algorithm, distinct, codes, block, kernels)
-    conquest.lay_out(distinct.points, spanned.space, order, forest.costs)
+    conquest.lay_out(distinct.points, spanned.space, order, forest.costs, n_threads)
     return trained, conquest
 
 
@@ -142,20 +148,26 @@ def _span_by_tree(points: FloatArray, classes: IntArray, n_threads: int) -> Span
     n_neighbours = neighbours.neighbours_to_list(points.shape[1])
     lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
     search = partial(neighbours.nearest_outsiders, space, n_threads)
-    tree, prototypes = boruvka.spanning_tree(lists, space.order, classes[space.order], search)
+    tree, prototypes = boruvka.spanning_tree(
+        lists, space.order, classes[space.order], search, n_threads
+    )
     return Spanned(tree, prototypes, space.order, space)
 
 
 def _span_by_products(points: FloatArray, classes: IntArray, n_threads: int, block: int) -> Spanned:
-    ordered = tiles.order_points(points, block)
+    if n_threads > 1:  # enough blocks that threads need not wait for one
+        share = len(points) // (BLOCKS_PER_THREAD * n_threads * LANES) * LANES
+        block = min(block, max(tiles.SMALLEST_BLOCK, share))
+    ordered = tiles.order_points(points, block, n_threads)
     lists = products.nearest_neighbours(ordered, n_threads)
-
     search = partial(products.nearest_outsiders, ordered, n_threads)
-    tree, prototypes = boruvka.spanning_tree(lists, ordered.order, classes[ordered.order], search)
+    tree, prototypes = boruvka.spanning_tree(
+        lists, ordered.order, classes[ordered.order], search, n_threads
+    )
     return Spanned(tree, prototypes, ordered.order, None)
 
 
-def _span_by_device(points: FloatArray, classes: IntArray, kernels: Any) -> Spanned:
+def _span_by_device(points: FloatArray, classes: IntArray, kernels: Any, n_threads: int) -> Spanned:
     from .device import points as device_points
     from .device import tree as device_tree
 
@@ -163,7 +175,7 @@ def _span_by_device(points: FloatArray, classes: IntArray, kernels: Any) -> Span
     lists = device_tree.nearest_neighbours(laid)
     search = partial(device_tree.nearest_outsiders, laid, device_points.ROWS)
     order = np.arange(len(points))
-    tree, prototypes = boruvka.spanning_tree(lists, order, classes, search)
+    tree, prototypes = boruvka.spanning_tree(lists, order, classes, search, n_threads)
     return Spanned(tree, prototypes, order, None)
 
 
@@ -173,11 +185,13 @@ def _span_by_rows(points: FloatArray, classes: IntArray, n_threads: int) -> Span
     return Spanned(tree, prototypes, np.arange(len(points)), None)
 
 
-def _for_samples(spanned: Spanned, forest: Forest, distinct: DistinctPoints) -> Trained:
+def _for_samples(
+    spanned: Spanned, forest: Forest, distinct: DistinctPoints, n_threads: int = 1
+) -> Trained:
     """Say of the samples what was found of their points."""
     n_samples = len(distinct.point_of)
     # The first sample at each position of the order that the algorithm has chosen.
-    sample = distinct.first[spanned.order]
+    sample = np.empty(len(distinct.first), dtype=np.int64)
     whole = Forest(
         np.empty(n_samples),
         np.empty(n_samples, dtype=np.int64),
@@ -185,40 +199,71 @@ def _for_samples(spanned: Spanned, forest: Forest, distinct: DistinctPoints) -> 
         np.empty(n_samples, dtype=np.int64),
     )
     prototypes = np.empty(n_samples, dtype=np.bool_)
-    _scatter(forest, spanned.prototypes, sample, whole, prototypes)
     edges = spanned.tree
-    tree = SpanningTree(sample[edges.lower], sample[edges.higher], edges.weights)
-    if len(distinct.first) < n_samples:
-        # A sample on another's place hangs on the first one there, unless it is a prototype itself.
-        first = distinct.first[distinct.point_of]
-        again = np.flatnonzero(first != np.arange(n_samples))
-        # Different points may be at no distance, if its square vanishes: then the lowest one counts.
-        hook = np.arange(n_samples)
-        level = np.flatnonzero(tree.weights == 0.0)
-        ends = tree.lower[level], tree.higher[level]
-        np.minimum.at(hook, np.maximum(*ends), np.minimum(*ends))
-        first = hook[first[again]]
-        tree = SpanningTree(
-            np.concatenate([tree.lower, first]),
-            np.concatenate([tree.higher, again]),
-            np.concatenate([tree.weights, np.zeros(len(again))]),
+    tree = SpanningTree(np.empty_like(sample[1:]), np.empty_like(sample[1:]), edges.weights)
+    with Team(n_threads) as team:
+        team.map_rows(
+            lambda start, stop: np.take(
+                distinct.first, spanned.order[start:stop], out=sample[start:stop], mode="clip"
+            ),
+            len(sample),
         )
-        prototypes[again] = prototypes[first]
-        whole.costs[again] = whole.costs[first]
-        whole.lengths[again] = 0.0
-        whole.predecessors[again] = np.where(prototypes[first], -1, first)
-        whole.roots[again] = np.where(prototypes[first], again, whole.roots[first])
+        found = forest, spanned.prototypes, sample, whole, prototypes
+        team.map_rows(lambda start, stop: _scatter(*found, start, stop), len(sample))
+        team.map_rows(lambda start, stop: _name(edges, sample, tree, start, stop), len(sample) - 1)
+    if len(distinct.first) < n_samples:
+        tree = _hang_duplicates(tree, prototypes, whole, distinct)
     return Trained(tree, prototypes, whole)
 
 
+def _hang_duplicates(
+    tree: SpanningTree, prototypes: BoolArray, whole: Forest, distinct: DistinctPoints
+) -> SpanningTree:
+    """Hang a sample on another's place on the first one there, unless it is a prototype itself."""
+    n_samples = len(distinct.point_of)
+    first = distinct.first[distinct.point_of]
+    again = np.flatnonzero(first != np.arange(n_samples))
+    # Different points may be at no distance, if its square vanishes: then the lowest one counts.
+    hook = np.arange(n_samples)
+    level = np.flatnonzero(tree.weights == 0.0)
+    ends = tree.lower[level], tree.higher[level]
+    np.minimum.at(hook, np.maximum(*ends), np.minimum(*ends))
+    first = hook[first[again]]
+    prototypes[again] = prototypes[first]
+    whole.costs[again] = whole.costs[first]
+    whole.lengths[again] = 0.0
+    whole.predecessors[again] = np.where(prototypes[first], -1, first)
+    whole.roots[again] = np.where(prototypes[first], again, whole.roots[first])
+    return SpanningTree(
+        np.concatenate([tree.lower, first]),
+        np.concatenate([tree.higher, again]),
+        np.concatenate([tree.weights, np.zeros(len(again))]),
+    )
+
+
 @jit
-def _scatter(forest, is_prototype, sample, whole, prototypes):
+def _scatter(forest, is_prototype, sample, whole, prototypes, start, stop):
     """Write what is known by position to the first sample of each."""
-    for position in range(len(sample)):
+    # Locals, because reading an array out of the tuple costs an atomic reference count each time.
+    costs, lengths = whole.costs, whole.lengths
+    predecessors, roots = whole.predecessors, whole.roots
+    costs_at, lengths_at = forest.costs, forest.lengths
+    predecessor_at, root_at = forest.predecessors, forest.roots
+    for position in range(start, stop):
         i = sample[position]
-        before = forest.predecessors[position]
+        before = predecessor_at[position]
         prototypes[i] = is_prototype[position]
-        whole.costs[i] = forest.costs[position]
-        whole.lengths[i] = forest.lengths[position]
-        whole.predecessors[i] = -1 if before < 0 else sample[before]
-        whole.roots[i] = sample[forest.roots[position]]
+        costs[i] = costs_at[position]
+        lengths[i] = lengths_at[position]
+        predecessors[i] = -1 if before < 0 else sample[before]
+        roots[i] = sample[root_at[position]]
+
+
+@jit
+def _name(edges, sample, tree, start, stop):
+    """Name the ends of edges by samples instead of positions."""
+    lower, higher = edges.lower, edges.higher
+    lower_names, higher_names = tree.lower, tree.higher
+    for e in range(start, stop):
+        lower_names[e] = sample[lower[e]]
+        higher_names[e] = sample[higher[e]]
