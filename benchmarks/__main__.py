@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import sys
 from pathlib import Path
 
@@ -11,9 +12,13 @@ from .contestants import POPF
 from .progress import Progress
 from .results import FOLDER, Results, files, plain
 from .runner import run
+from .scaling import suite as measure_blocks
 from .suites import SCALES, SUITES, Task, tasks_of
 from .summary import best
 from .tables import as_text, seconds, tables
+
+#: Suites of `benchmarks.scaling`, which have a file of their own.
+BLOCK_SUITES = ("dask", "out-of-core")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,6 +26,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line()
     options = parser.parse_args(arguments)
     scale = "quick" if options.quick else options.scale
+    blocks = [name for name in options.suite if name in BLOCK_SUITES]
+    options.suite = [name for name in options.suite if name not in BLOCK_SUITES]
+    if blocks and not options.list:
+        run_blocks(blocks, scale, None if options.suite else options.out)
+        if not options.suite:
+            return 0
     tasks = [
         task
         for task in tasks_of(options.suite, scale, options.threads, options.repeat)
@@ -51,6 +62,23 @@ def main(arguments: list[str] | None = None) -> int:
     return status
 
 
+def run_blocks(names: list[str], scale: str, out: Path | None) -> None:
+    """Measure forests of blocks, each fit in a process of its own, show them and keep them as JSON."""
+    found = {name: measure_blocks(name, scale) for name in names}
+    for name, measured in found.items():
+        print(f"\n{name}")
+        for one in measured:
+            where = f"{one['workers']} processes" if one["kind"] == "dask" else one["kind"]
+            print(
+                f"  {one['rows']:,} × {one['features']}, {where}: {seconds(one['seconds'])}, "
+                f"{one['peak_mib']:.0f} MiB, forest {one['digest']}"
+            )
+    moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d-%H%M%S")
+    path = out or FOLDER / f"blocks-{moment if scale == 'full' else scale}.txt"
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(f"\nkept in {path}")
+
+
 def command_line() -> argparse.ArgumentParser:
     """Make the parser of the options."""
     parser = argparse.ArgumentParser(
@@ -59,8 +87,8 @@ def command_line() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--quick", action="store_true", help="small sizes, about a minute")
     add("--scale", choices=SCALES, default="full", help="--quick is --scale quick")
-    add("--suite", nargs="+", choices=list(SUITES), default=list(SUITES), metavar="NAME",
-        help=f"which suites (default: all): {', '.join(SUITES)}")  # fmt: skip
+    add("--suite", nargs="+", choices=[*SUITES, *BLOCK_SUITES], default=list(SUITES), metavar="NAME",
+        help=f"which (default: all but the last two): {', '.join([*SUITES, *BLOCK_SUITES])}")  # fmt: skip
     add("--match", default="", metavar="TEXT", help="only tasks with TEXT in their name")
     add("--threads", nargs="+", type=positive, metavar="K",
         help="numbers of threads (default 1; the suite threads: up to all cores)")  # fmt: skip

@@ -101,29 +101,6 @@ class Components(NamedTuple):
     classes: IntArray
 
 
-class RoundState(NamedTuple):
-    """What a search for outsiders reads and moves.
-
-    Attributes
-    ----------
-    components : Components
-    best : ndarray of ARC records
-        One a component.
-    certain : ndarray of shape (n_components,)
-        Components that need no search.
-    only : ndarray of shape (n_nodes,)
-        For every node of the space tree the component that holds all of it, or -1.
-    horizon : ndarray of shape (n_points,)
-        See `NeighbourLists`.
-    """
-
-    components: Components
-    best: ArcArray
-    certain: BoolArray
-    only: NDArray[np.int32]
-    horizon: FloatArray
-
-
 class Conquered(NamedTuple):
     """Who conquered each query.
 
