@@ -184,7 +184,9 @@ def test_arrays_on_the_gpu_stay_there(library):
         predicted = model.predict(there)
         assert type(predicted) is type(there)
         assert is_on_gpu(predicted)
-        assert_array_equal(predicted.get() if library == "cupy" else predicted.cpu(), plain.predict(X))
+        assert_array_equal(
+            predicted.get() if library == "cupy" else predicted.cpu(), plain.predict(X)
+        )
     assert is_on_gpu(model.predict_proba(there))
 
 
