@@ -168,14 +168,10 @@ class TestNoMoreThreadsThanAskedFor:
         monkeypatch.setattr(products, "_meet", watched)
         X, y, _ = problem("continuous")
         OPFClassifier(algorithm="brute", n_jobs=3, working_memory=0.2).fit(X, y)
+        # Those of other tests may come and go meanwhile, so only who took part is counted.
+        assert 1 <= len(seen) <= 3
         assert threading.get_ident() not in seen
         assert blas_threads <= {1}
-        assert threading.active_count() <= threads_before() + 1
-
-
-def threads_before():
-    """Count the threads of the test runner itself, which outlive a fit."""
-    return sum(not t.name.startswith("ThreadPoolExecutor") for t in threading.enumerate())
 
 
 class TestInOtherHands:
