@@ -215,7 +215,8 @@ def test_every_link_between_pages_leads_somewhere():
 def test_the_places_that_contributing_names_are_there():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\b((?:src/popf|tests|docs|examples|benchmarks)/[\w/*.]*\w)", text))
-    missing = [path for path in named if not any(ROOT.glob(path))]
+    made = {path for path in named if path.startswith("docs/_build")}  # by make docs
+    missing = [path for path in named - made if not any(ROOT.glob(path))]
     assert len(named) > 20
     assert not missing
 
