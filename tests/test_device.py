@@ -1,6 +1,8 @@
 """The GPU's algorithm: on the processor everywhere, and on a GPU where there is one."""
 
 import pickle
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -203,6 +205,57 @@ def test_what_a_device_cannot_do_is_said(estimator, parameters, said):
     X, y = continuous(20, 2)
     with pytest.raises(ValueError, match=said):
         estimator(**parameters).fit(X, y)
+
+
+class _Runtime:
+    """What CuPy says of a machine, in which something is wrong."""
+
+    def __init__(self, n_devices):
+        self._n_devices = n_devices
+
+    def getDeviceCount(self):  # noqa: N802  # as CuPy has it
+        if isinstance(self._n_devices, Exception):
+            raise self._n_devices
+        return self._n_devices
+
+    def runtimeGetVersion(self):  # noqa: N802
+        return 12040
+
+
+def _broken(n_devices):
+    def raw_module(**_):
+        raise RuntimeError("NVRTC is not there")
+
+    cuda_ = SimpleNamespace(runtime=_Runtime(n_devices))
+    return SimpleNamespace(cuda=cuda_, RawModule=raw_module, __version__="13.0")
+
+
+@pytest.mark.parametrize(
+    ("cupy", "said"),
+    [
+        (None, "popf\\[cuda\\]"),
+        (_broken(RuntimeError("driver too old")), "driver too old.*CUDA 12"),
+        (_broken(0), "there is no GPU"),
+        (_broken(1), "NVRTC is not there.*CuPy wheel"),
+    ],
+    ids=["no CuPy", "old driver", "no GPU", "no compiler"],
+)
+def test_a_machine_without_a_working_gpu_is_told_what_is_wrong(cupy, said, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    X, y = continuous(20, 2)
+    cuda.cuda_kernels.cache_clear()
+    with pytest.raises(cuda.DeviceError, match=said):
+        OPFClassifier(device="cuda").fit(X, y)
+    cuda.cuda_kernels.cache_clear()
+
+
+def test_a_tensor_on_a_device_that_is_not_ours():
+    class Tensor:
+        __module__ = "torch"
+        device = "mps:0"
+
+    with pytest.raises(ValueError, match=r"mps:0.*tensor\.cpu"):
+        OPFClassifier().fit(Tensor(), [0, 1])
 
 
 def test_without_cupy_or_a_gpu_the_message_says_so():

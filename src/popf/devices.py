@@ -35,6 +35,12 @@ def to_host(array: Any) -> Any:
     [1, 2]
     """
     if not is_on_gpu(array):
+        where = getattr(array, "device", None)
+        if type(array).__module__.partition(".")[0] == "torch" and str(where) != "cpu":
+            raise ValueError(
+                f"a tensor lies on the device {str(where)!r}, but popf works on the processor and on CUDA: "
+                "give tensor.cpu()."
+            )
         return array
     if hasattr(array, "get"):  # CuPy
         return array.get()

@@ -51,7 +51,13 @@ def cuda_kernels() -> "CudaKernels":
         ) from error
     if n_devices == 0:
         raise DeviceError('device="cuda" was asked for, but there is no GPU: use device=None.')
-    return CudaKernels(cupy)
+    try:
+        return CudaKernels(cupy)
+    except Exception as error:
+        raise DeviceError(
+            f"CuPy {cupy.__version__} cannot compile for this GPU ({error}): install the CuPy wheel of your "
+            "CUDA version, or use device=None."
+        ) from error
 
 
 class CudaKernels:
