@@ -215,7 +215,13 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             precomputed = opf._metric.precomputed
             samples = samples[np.ix_(kept, kept)] if precomputed else samples[kept]
-            self.solution_ = self._fit_soft(solver, samples, weights, held_out)
+            from popf.soft_competition import SoftCompetition
+            from popf.soft_method import InMemory, fit_soft
+
+            competition = SoftCompetition(opf, samples, weights, exact=self.tolerance == 0.0)
+            self._competition = competition
+            contest = InMemory(competition, samples, self._means())
+            self.solution_ = fit_soft(self, contest, opf._codes, solver, held_out)
         return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -365,48 +371,6 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.A_, self.B_ = solution.theta.tolist()
         warn_of(self, solution)
         return solution
-
-    def _fit_soft(
-        self,
-        solver: "Solver",
-        samples: FloatArray,
-        weights: FloatArray,
-        held_out: "HeldOut | None",
-    ) -> "Solution | None":
-        """Choose a bandwidth by the left-out log loss, and fit the scaling of the scores."""
-        from popf.bandwidth import ROUGH_ERROR, n_for_bandwidth, rows_to_leave_out
-        from popf.soft_competition import SoftCompetition
-        from popf.soft_method import calibrate
-
-        codes, seed, means = self.opf_._codes, self.random_state, self._means()
-        exact = self.tolerance == 0.0
-        competition = SoftCompetition(self.opf_, samples, weights, exact)
-        self._competition, more = competition, None
-        if held_out is None:
-            rows = rows_to_leave_out(codes, self.n_left_out, seed)
-            few = rows[rows_to_leave_out(codes[rows], n_for_bandwidth(len(codes)), seed)]
-            taus = competition.grid(samples, few, *means)
-            more = rows if len(rows) > len(few) else None
-            wrong = () if more is None else (ROUGH_ERROR,)
-            held_out = competition.leave_out(samples, few, taus, *means, *wrong), taus.ravel()
-        left_out, self.bandwidths_ = held_out
-        settings = (competition.masses, solver, self.box, self.calibration, seed, self._smoothing())
-        found = calibrate(left_out, *settings)
-        self.bandwidth_ = float(self.bandwidths_[found.best])
-        self.left_out_losses_ = found.losses
-        if more is not None:  # a bandwidth needs fewer samples than slope and biases do
-            tau = np.array([[self.bandwidth_]])
-            found = calibrate(competition.leave_out(samples, more, tau, *means), *settings)
-        scaling, self._scaling = found.scaling, found.answer
-        self.prior_weight_ = found.prior_weight
-        if len(self.classes_) == 2:
-            self.A_ = -scaling.slope
-            self.B_ = float(scaling.biases[0] - scaling.biases[1])
-        else:
-            self.slope_, self.biases_ = scaling.slope, scaling.biases
-        if scaling.solution is not None:
-            warn_of(self, scaling.solution)
-        return scaling.solution
 
     def _smoothing(self) -> float:
         if self.smoothing is None:

@@ -1,16 +1,72 @@
 """From left-out scores to probabilities: the bandwidth, the scaling, and how far the prior is better."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.bandwidth import Scaling, fit_scaling, prior, weight_of_evidence
-from popf.soft_competition import LeftOut, Multinomial, fit_all
-from popf.solvers import Newton, Solver
+from popf.bandwidth import (
+    ROUGH_ERROR,
+    Scaling,
+    fit_scaling,
+    n_for_bandwidth,
+    prior,
+    rows_to_leave_out,
+    weight_of_evidence,
+)
+from popf.probability_checks import warn_of
+from popf.soft_competition import ERROR, LeftOut, Multinomial, SoftCompetition, fit_all
+from popf.solvers import Newton, Solution, Solver
+
+if TYPE_CHECKING:
+    from popf.probability import POPFClassifier
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Contest(Protocol):
+    """Training samples that can be left out of a soft competition, wherever they are."""
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weight of each class."""
+
+    def grid(self, rows: IntArray) -> FloatArray:
+        """Make the bandwidths to choose from, (n_chains, n_halvings)."""
+
+    def leave_out(self, rows: IntArray, taus: FloatArray, error: float = ...) -> LeftOut:
+        """Score some samples, each left out; sums may be wrong by `error`, relative to them."""
+
+
+class InMemory(NamedTuple):
+    """A contest whose samples are all here.
+
+    Attributes
+    ----------
+    competition : SoftCompetition
+    samples : ndarray of shape (n_samples, n_features)
+    means : pair of int
+        How many threads and how many bytes may be used.
+    """
+
+    competition: SoftCompetition
+    samples: FloatArray
+    means: tuple[int, int]
+
+    @property
+    def masses(self) -> FloatArray:
+        """The weight of each class."""
+        return self.competition.masses
+
+    def grid(self, rows: IntArray) -> FloatArray:
+        """Make the bandwidths to choose from."""
+        return self.competition.grid(self.samples, rows, *self.means)
+
+    def leave_out(self, rows: IntArray, taus: FloatArray, error: float = ERROR) -> LeftOut:
+        """Score some samples, each left out."""
+        return self.competition.leave_out(self.samples, rows, taus, *self.means, error)
 
 
 class Calibrated(NamedTuple):
@@ -106,3 +162,58 @@ def calibrate(
     if len(masses) > 2 and calibration == "multinomial" and len(np.unique(codes)) == len(masses):
         answer = Drawn(Multinomial(scores, codes, weights), nothing, weight)
     return Calibrated(best, losses, scaling, answer, 1.0 - weight)
+
+
+def fit_soft(
+    model: "POPFClassifier",
+    contest: Contest,
+    codes: IntArray,
+    solver: Solver,
+    held_out: tuple[LeftOut, FloatArray] | None = None,
+) -> Solution | None:
+    """Choose a bandwidth by the left-out log loss, fit the scaling, and tell the model.
+
+    A bandwidth needs fewer left-out samples than slope and biases do.
+
+    Parameters
+    ----------
+    model : POPFClassifier
+        Gets what is fitted: bandwidths, slope and biases.
+    contest : Contest
+    codes : ndarray of shape (n_samples,)
+        The class of every sample.
+    solver : Solver
+    held_out : tuple of LeftOut and ndarray, optional
+        Scores of samples that nothing has seen, and their bandwidths: then nothing is left out.
+
+    Returns
+    -------
+    Solution or None
+        How the solver got there.
+    """
+    seed, more = model.random_state, None
+    if held_out is None:
+        rows = rows_to_leave_out(codes, model.n_left_out, seed)
+        few = rows[rows_to_leave_out(codes[rows], n_for_bandwidth(len(codes)), seed)]
+        more = rows if len(rows) > len(few) else None
+        taus = contest.grid(few)
+        error = ERROR if more is None else ROUGH_ERROR
+        held_out = contest.leave_out(few, taus, error), taus.ravel()
+    left_out, model.bandwidths_ = held_out
+    targets = (model.box, model.calibration, seed, model._smoothing())
+    found = calibrate(left_out, contest.masses, solver, *targets)
+    model.left_out_losses_ = found.losses
+    model.bandwidth_ = float(model.bandwidths_[found.best])
+    if more is not None:
+        left_out = contest.leave_out(more, np.array([[model.bandwidth_]]))
+        found = calibrate(left_out, contest.masses, solver, *targets)
+    scaling, model._scaling = found.scaling, found.answer
+    model.prior_weight_ = found.prior_weight
+    if len(contest.masses) == 2:
+        model.A_ = -scaling.slope
+        model.B_ = float(scaling.biases[0] - scaling.biases[1])
+    else:
+        model.slope_, model.biases_ = scaling.slope, scaling.biases
+    if scaling.solution is not None:
+        warn_of(model, scaling.solution)
+    return scaling.solution

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from popf.bandwidth import binary_probability, n_for_bandwidth, rows_to_leave_out
+from popf.bandwidth import binary_probability
 from popf.probability import BOX, FITTED, POPFClassifier
-from popf.probability_checks import check_classes, warn_of
+from popf.probability_checks import check_classes
 from popf.soft_competition import SoftCompetition
-from popf.soft_method import calibrate
+from popf.soft_method import fit_soft
 
 from .answers import Question
 from .base import DaskClassifier
@@ -25,7 +25,8 @@ from .scoring import LeavingOut
 if TYPE_CHECKING:
     from typing import Self
 
-    from popf.solvers import Solution, Solver
+    from popf.solvers import Solver
+
 
 FloatArray = NDArray[np.float64]
 
@@ -133,7 +134,9 @@ class DaskPOPFClassifier(DaskClassifier):
             if self.method == "paper":
                 plain.solution_ = plain._fit_paper(solver, self._weights)
             else:
-                plain.solution_ = self._fit_soft(plain, solver, tasks, blocks)
+                contest = self._contest(tasks, blocks)
+                plain.solution_ = fit_soft(plain, contest, self._codes, solver)
+                self._masses = contest.masses
         for name in (*FITTED, "classes_", "opf_"):
             if hasattr(plain, name):
                 setattr(self, name, getattr(plain, name))
@@ -221,41 +224,16 @@ class DaskPOPFClassifier(DaskClassifier):
             **{name: values[name] for name in POPFClassifier().get_params() if name in values}
         )
 
-    def _fit_soft(
-        self, plain: POPFClassifier, solver: "Solver", tasks: Tasks, blocks: Blocks
-    ) -> "Solution | None":
-        """Choose a bandwidth by the left-out log loss, and fit the scaling, as the plain estimator."""
-        codes, seed = self._codes, self.random_state
-        everyone = (self._new_costed, blocks.blocks, self._block_of, codes, self._weights)
-        competition = LeavingOut(tasks, self._shell, *everyone)
-        rows = rows_to_leave_out(codes, self.n_left_out, seed)
-        few = rows[rows_to_leave_out(codes[rows], n_for_bandwidth(len(codes)), seed)]
-        taus = competition.grid(few)
-        settings = (
-            competition.masses,
-            solver,
-            self.box,
-            self.calibration,
-            seed,
-            plain._smoothing(),
+    def _contest(self, tasks: Tasks, blocks: Blocks) -> LeavingOut:
+        """Let the blocks compete for training samples, each left out."""
+        everyone = (
+            self._new_costed,
+            blocks.blocks,
+            self._block_of,
+            self._codes,
+            self._weights,
         )
-        found = calibrate(competition.leave_out(few, taus), *settings)
-        plain.bandwidths_, plain.left_out_losses_ = taus.ravel(), found.losses
-        plain.bandwidth_ = float(plain.bandwidths_[found.best])
-        if len(rows) > len(few):  # a bandwidth needs fewer samples than slope and biases do
-            tau = np.array([[plain.bandwidth_]])
-            found = calibrate(competition.leave_out(rows, tau), *settings)
-        plain._scaling, plain.prior_weight_ = found.answer, found.prior_weight
-        scaling = found.scaling
-        if len(plain.classes_) == 2:
-            plain.A_ = -scaling.slope
-            plain.B_ = float(scaling.biases[0] - scaling.biases[1])
-        else:
-            plain.slope_, plain.biases_ = scaling.slope, scaling.biases
-        if scaling.solution is not None:
-            warn_of(plain, scaling.solution)
-        self._masses = competition.masses
-        return scaling.solution
+        return LeavingOut(tasks, self._shell, *everyone)
 
     def _ask_for(self, what: str, X: Any) -> Any:
         check_is_fitted(self)

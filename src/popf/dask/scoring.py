@@ -9,7 +9,7 @@ from popf.bandwidth import N_FOR_UNIT, bandwidth_grid, unit_of_cost
 from popf.soft_competition import LeftOut
 
 from .cluster import Tasks
-from .model import Costed, Shell, make_part, mass_without, together
+from .model import ERROR, Costed, Shell, make_part, mass_without, together
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -117,8 +117,11 @@ class LeavingOut:
             unit = total / mass if mass > 0.0 else 0.0
         return np.ldexp(bandwidth_grid(unit or 1.0), self._exponent)
 
-    def leave_out(self, rows: IntArray, taus: FloatArray) -> LeftOut:
-        """Score some training samples, each left out, for several bandwidths."""
+    def leave_out(self, rows: IntArray, taus: FloatArray, error: float = ERROR) -> LeftOut:
+        """Score some training samples, each left out, for several bandwidths.
+
+        Sums over blocks are always as right as `model.ERROR`, whatever `error` would allow.
+        """
         logs, lowest = self._compete(rows, taus)
         codes, weights = self._codes[rows], self._weights[rows]
         masses = np.tile(self.masses, (len(rows), 1))
