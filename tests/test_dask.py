@@ -304,7 +304,6 @@ def test_parameters_are_those_of_the_plain_estimators(client):
     ):
         mine, plain = dask_class().get_params(), plain_class().get_params()
         plain.pop("linear_map", None)  # maps are fitted to all samples at once
-        plain.pop("device")  # where a worker computes is its own affair
         assert {name: value for name, value in mine.items() if name not in ours} == plain
         copy = clone(dask_class(client, block_size=7, metric="manhattan"))
         assert (copy.client, copy.block_size, copy.metric) == (client, 7, "manhattan")

@@ -8,24 +8,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from gpus import DEVICES, gpu, has_gpu
 from popf import OPFClassifier, POPFClassifier
 from popf.devices import is_on_gpu
 from popf.engine.device import cuda, points, tree
 from popf.engine.device.host import HostKernels
 from popf.engine.soft import Bandwidths
 from popf.engine.soft_products import line_up, product_scores
-
-
-def has_gpu():
-    try:
-        cuda.cuda_kernels()
-    except cuda.DeviceError:
-        return False
-    return True
-
-
-gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU, or no CuPy")
-DEVICES = ["host", pytest.param("cuda", marks=[gpu, pytest.mark.gpu])]
 
 
 def continuous(n, d, seed=0):
@@ -67,7 +56,7 @@ def small_tiles(monkeypatch):
     """Tiles so small that there are many of them."""
     monkeypatch.setattr(points.DevicePoints.__init__, "__defaults__", (64, 0.5))
     monkeypatch.setattr(points, "ROWS", 50)
-    monkeypatch.setattr(tree.nearest_neighbours, "__defaults__", (tree.N_NEIGHBOURS, 70))
+    monkeypatch.setattr(tree.nearest_neighbours, "__defaults__", (tree.N_NEIGHBOURS, 70, None))
 
 
 @pytest.mark.parametrize("device", DEVICES)

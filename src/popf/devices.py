@@ -113,16 +113,3 @@ def device_for(device: str | None, X: Any, metric: "Metric", algorithm: str) -> 
             "algorithm='auto', or device=None."
         )
     return device
-
-
-def kernels_for(device: str) -> Any:
-    """Give the engine's kernels of a device, None for the processor's own algorithms."""
-    if device == "cuda":
-        from popf.engine.device.cuda import cuda_kernels
-
-        return cuda_kernels()
-    if device == "host":
-        from popf.engine.device.host import HostKernels
-
-        return HostKernels()
-    return None

@@ -12,7 +12,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from popf.devices import device_for, kernels_for, like, to_host
+from popf.devices import device_for, like, to_host
 from popf.inspection import Conquest, OptimumPathForest, Path, SpanningTree
 from popf.labels import check_labels, encode
 from popf.parameters import (
@@ -167,6 +167,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : OPFClassifier
         """
+        from popf.engine.device import kernels_for
         from popf.engine.tiles import block_size
         from popf.engine.training import train, train_euclidean
         from popf.metric_choice import choose_metric

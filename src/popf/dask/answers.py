@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.devices import to_host
+
 from .model import Part
 from .sources import check_chunk
 from .untyped import da, dask, delayed
@@ -94,7 +96,7 @@ def ask(question: Question, parts: list[Any], X: Any, client: Any) -> Any:
         pieces = [X.iloc[i : i + CHUNK_ROWS] for i in range(0, max(len(X), 1), CHUNK_ROWS)]
         lazy = [_ask_one(question, parts, delayed(piece)) for piece in pieces]
         return pd.concat(dask.compute(*lazy, scheduler=client))
-    whole = da.from_array(check_chunk(np.asarray(X)), chunks=(CHUNK_ROWS, -1))
+    whole = da.from_array(check_chunk(np.asarray(to_host(X))), chunks=(CHUNK_ROWS, -1))
     return _ask_array(question, parts, whole).compute(scheduler=client)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from popf.devices import device_for
 from popf.engine.blocks import Means, distinct_at
 from popf.engine.conquest import EuclideanConquest
 from popf.engine.nearby import concatenate
@@ -20,7 +21,7 @@ from popf.metric_choice import Metric, choose_metric
 from popf.parameters import check_algorithm, n_bytes_of, n_threads_of
 
 from .answers import Question, ask
-from .cluster import Tasks
+from .cluster import Tasks, check_device_of_workers, kernels_here
 from .dealing import Blocks, deal_blocks
 from .growing import grow
 from .model import Costed, Shell, make_part, with_costs
@@ -45,6 +46,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     algorithm: str
     n_jobs: int | None
     working_memory: float | None
+    device: str | None
 
     def __sklearn_clone__(self) -> "Self":
         # A client cannot be copied: a clone works on the same cluster.
@@ -85,6 +87,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Grow the forest and set what is known of it; the last step makes the estimator fitted."""
         metric = _checked_metric(self.metric, self.metric_params)
         check_algorithm(self.algorithm, metric)
+        device = device_for(self.device, getattr(X, "_meta", X), metric, self.algorithm)
+        check_device_of_workers(tasks, device)
         n_threads, n_bytes = n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
         _check_block_size(self.block_size)
         source = open_source(X, y, sample_weight, self.block_size)
@@ -92,10 +96,11 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         blocks = deal_blocks(tasks, source, metric, self.block_size, folder)
         self._check_classes(len(blocks.classes))
         rows = None if metric.euclidean else metric.rows
-        means = Means(self.algorithm, n_threads, n_bytes, rows)
+        means = Means(self.algorithm, n_threads, n_bytes, rows, device)
         forested = grow(tasks, blocks, means, metric.euclidean)
         shell = Shell(
-            metric, blocks.classes, blocks.exponent, forested.algorithm, n_threads, n_bytes
+            *(metric, blocks.classes, blocks.exponent, forested.algorithm, n_threads, n_bytes),
+            device=device,
         )
         trained = tasks.gather(forested.trained)
         if folder is None:
@@ -186,7 +191,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         costs = costs[np.argsort(np.concatenate([b.samples for b, _ in loaded]))]
         distinct = distinct_at(block.points, shell.exponent)
         size = tile_size(block.points.shape[1], shell.n_bytes // shell.n_threads)
-        plain._conquest = EuclideanConquest(shell.algorithm, distinct, self._codes, size)
+        plain._conquest = EuclideanConquest(
+            shell.algorithm, distinct, self._codes, size, kernels_here(shell.device)
+        )
         order = np.arange(len(distinct.first))
         plain._conquest.lay_out(distinct.points, None, order, costs[distinct.first])
         return plain, np.ldexp(block.points, shell.exponent)
@@ -234,6 +241,7 @@ def _forest_without_samples(
         algorithm=self.algorithm,
         n_jobs=self.n_jobs,
         working_memory=self.working_memory,
+        device=self.device,
     )
     plain.n_features_in_ = self.n_features_in_
     if hasattr(self, "feature_names_in_"):
@@ -241,6 +249,6 @@ def _forest_without_samples(
     plain._metric, plain._codes = shell.metric, codes
     plain._conquest = plain._samples = None
     plain.classes_, plain.sample_indices_ = shell.classes, blocks.kept
-    plain.algorithm_, plain.device_ = shell.algorithm, "cpu"
+    plain.algorithm_, plain.device_ = shell.algorithm, shell.device
     plain._set_forest(trained, shell.exponent)
     return plain

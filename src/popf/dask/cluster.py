@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
+from popf.engine.device import kernels_for
+
 from .untyped import dask, distributed
 
 # What must be the same everywhere, or results might differ, or objects not be understood.
@@ -137,3 +139,34 @@ def check_workers(client: Any) -> None:
 
 def _first_number(version: str | None) -> str | None:
     return version and version.split(".")[0]
+
+
+def check_device_of_workers(tasks: Tasks, device: str) -> None:
+    """Raise an error unless all workers have the device that is asked for.
+
+    Parameters
+    ----------
+    tasks : Tasks
+    device : {"cpu", "cuda", "host"}
+    """
+    if device == "cpu":
+        return
+    for address, complaint in tasks.client.run(_complain_of, device).items():
+        if complaint:
+            raise RuntimeError(
+                f"worker {address} cannot work with device={device!r}: {complaint} All workers need "
+                "one, or use device=None."
+            )
+
+
+def _complain_of(device: str) -> str | None:
+    try:
+        kernels_for(device)
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+def kernels_here(device: str) -> Any:
+    """Give the kernels of the workers' device, or None where this process has none."""
+    return None if _complain_of(device) else kernels_for(device)

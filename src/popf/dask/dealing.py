@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.devices import to_host
 from popf.engine.nearby import Block, concatenate
 from popf.engine.points import scaled_copy
 from popf.labels import check_labels, encode
@@ -52,11 +53,11 @@ class Look(NamedTuple):
 def look(rows: Any, start: int, n_some: int, metric: Any) -> Look:
     """Check a chunk, and look at some of its rows."""
     X, y, weights = rows.read()
-    X, y = check_chunk(X), np.asarray(y)
+    X, y = check_chunk(X), np.asarray(to_host(y))
     metric.check(X)
     kept = np.arange(len(X))
     if weights is not None:
-        weights = check_chunk(np.asarray(weights).reshape(-1, 1), "sample_weight")[:, 0]
+        weights = check_chunk(np.asarray(to_host(weights)).reshape(-1, 1), "sample_weight")[:, 0]
         if (weights < 0.0).any():
             row = int(np.argmax(weights < 0.0))
             raise ValueError(
@@ -204,8 +205,8 @@ def deal(rows: Any, kept: IntArray | None, first: int, number: int, plan: Plan) 
     plan : Plan
     """
     X, y, weights = rows.read()
-    X, y = check_chunk(X), np.asarray(y)
-    weights = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
+    X, y = check_chunk(X), np.asarray(to_host(y))
+    weights = np.ones(len(X)) if weights is None else np.asarray(to_host(weights), dtype=np.float64)
     if kept is not None:
         X, y, weights = X[kept], y[kept], weights[kept]
     codes = np.searchsorted(plan.classes, y).astype(np.int64)

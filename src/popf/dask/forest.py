@@ -37,6 +37,9 @@ class DaskOPFClassifier(DaskClassifier):
         As for `popf.OPFClassifier`, all but ``"precomputed"``.
     metric_params, algorithm, n_jobs, working_memory
         As for `popf.OPFClassifier`; `n_jobs` is the number of threads of one task.
+    device : {None, "cpu", "cuda"}, default=None
+        With "cuda" every worker uses its GPU, for the fit and for predictions; also with None if X is a
+        Dask array of CuPy's. Answers are NumPy's.
     block_size : int, default=None
         How many rows make a block. None: as many as the largest partition; for files, as many as two
         need 1 GiB for.
@@ -75,6 +78,7 @@ class DaskOPFClassifier(DaskClassifier):
         algorithm: str = "auto",
         n_jobs: int | None = None,
         working_memory: float | None = None,
+        device: str | None = None,
         block_size: int | None = None,
         scratch: Any = None,
     ) -> None:
@@ -84,6 +88,7 @@ class DaskOPFClassifier(DaskClassifier):
         self.algorithm = algorithm
         self.n_jobs = n_jobs
         self.working_memory = working_memory
+        self.device = device
         self.block_size = block_size
         self.scratch = scratch
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.blocks import Grown, Means, tree_of_block, tree_of_two
+from popf.engine.blocks import Grown, Means, choose_means, tree_of_block, tree_of_two
 from popf.engine.merging import Arcs, Links, forest_of, link, reduce_arcs
 from popf.engine.nearby import boxes_reached, bridge, concatenate
 from popf.engine.tie_search import confirm_ties
@@ -36,14 +36,26 @@ class Told(NamedTuple):
     algorithm: str
 
 
+def choose(block: Any, means: Means) -> Means:
+    """Choose the algorithm for all blocks by one of them."""
+    return choose_means(block.load(), means)
+
+
 def grow_one(block: Any, means: Means) -> Grown:
     """Grow the tree of a block."""
     return tree_of_block(block.load(), means)
 
 
-def grow_two(first: Any, second: Any, means: Means, links: Links | None, prune: bool) -> Grown:
+def grow_two(
+    first: Any,
+    second: Any,
+    means: Means,
+    trees: tuple[Grown, Grown],
+    links: Links | None,
+    prune: bool,
+) -> Grown:
     """Find the arcs between two blocks."""
-    return tree_of_two(first.load(), second.load(), means, links, prune)
+    return tree_of_two(first.load(), second.load(), means, trees, links, prune)
 
 
 def tell(grown: Grown) -> Told:
@@ -138,8 +150,9 @@ def grow(tasks: Tasks, blocks: Blocks, means: Means, euclidean: bool) -> Foreste
     Forested
     """
     parts, n_blocks, n = blocks.blocks, len(blocks.blocks), len(blocks.kept)
+    chosen = tasks.submit("choose-algorithm", choose, parts[0], means)
     grown: dict[tuple[int, int], Any] = {
-        (a, a): tasks.submit("tree-of-block", grow_one, parts[a], means) for a in range(n_blocks)
+        (a, a): tasks.submit("tree-of-block", grow_one, parts[a], chosen) for a in range(n_blocks)
     }
     pairs = [(a, b) for a in range(n_blocks) for b in range(a + 1, n_blocks)]
     links = None
@@ -158,7 +171,9 @@ def grow(tasks: Tasks, blocks: Blocks, means: Means, euclidean: bool) -> Foreste
         pairs = [(a, b) for a, b in pairs if reached[a, b] or reached[b, a]]
     for a, b in pairs:
         grown[a, b] = tasks.submit(
-            "tree-of-two-blocks", grow_two, parts[a], parts[b], means, links, euclidean
+            "tree-of-two-blocks",
+            grow_two,
+            *(parts[a], parts[b], chosen, (grown[a, a], grown[b, b]), links, euclidean),
         )
     merged = _merge_all(tasks, n, _interleaved(grown))
     told = tasks.gather([tasks.submit("tell-ties", tell, tree) for tree in grown.values()])

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 from popf.engine import conquest_scan, soft
 from popf.engine.blocks import distinct_at
 from popf.engine.conquest import EuclideanConquest
+from popf.engine.device import kernels_for
 from popf.engine.nearby import Block, concatenate
 from popf.engine.points import DistinctPoints
 from popf.engine.tiles import block_size
@@ -40,6 +41,8 @@ class Shell(NamedTuple):
     n_threads, n_bytes : int
     exact : bool
         Whether nothing is left out of the sums of the soft competition.
+    device : {"cpu", "cuda", "host"}
+        Of the workers.
     """
 
     metric: Any
@@ -49,6 +52,7 @@ class Shell(NamedTuple):
     n_threads: int
     n_bytes: int
     exact: bool = False
+    device: str = "cpu"
 
 
 class Costed(NamedTuple):
@@ -109,7 +113,8 @@ class Part:
         shell = self.shell
         distinct = distinct_at(self.block.points, shell.exponent)
         size = block_size(self.block.points.shape[1], shell.n_bytes // shell.n_threads)
-        return EuclideanConquest(shell.algorithm, distinct, self.codes, size), distinct
+        kernels = kernels_for(shell.device)
+        return EuclideanConquest(shell.algorithm, distinct, self.codes, size, kernels), distinct
 
     @cached_property
     def conquest(self) -> EuclideanConquest:

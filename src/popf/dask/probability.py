@@ -43,7 +43,7 @@ class DaskPOPFClassifier(DaskClassifier):
         As for `DaskOPFClassifier`.
     method, solver, threshold, calibration, n_left_out, tolerance, smoothing, box, random_state
         As for `popf.POPFClassifier`.
-    metric, metric_params, algorithm, n_jobs, working_memory, block_size, scratch
+    metric, metric_params, algorithm, n_jobs, working_memory, device, block_size, scratch
         As for `DaskOPFClassifier`.
 
     Attributes
@@ -87,6 +87,7 @@ class DaskPOPFClassifier(DaskClassifier):
         algorithm: str = "auto",
         n_jobs: int | None = None,
         working_memory: float | None = None,
+        device: str | None = None,
         block_size: int | None = None,
         scratch: Any = None,
     ) -> None:
@@ -105,6 +106,7 @@ class DaskPOPFClassifier(DaskClassifier):
         self.algorithm = algorithm
         self.n_jobs = n_jobs
         self.working_memory = working_memory
+        self.device = device
         self.block_size = block_size
         self.scratch = scratch
 
@@ -130,6 +132,7 @@ class DaskPOPFClassifier(DaskClassifier):
             self._forest.__dict__.pop("feature_names_in_", None)
             plain.opf_, plain.classes_ = self._forest, shell.classes
             plain.linear_map_, plain._fitted_method = None, self.method
+            plain.device_ = shell.device
             plain.n_features_in_ = self.n_features_in_
             if self.method == "paper":
                 plain.solution_ = plain._fit_paper(solver, self._weights)

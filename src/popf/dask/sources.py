@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _get_feature_names, check_array
 
+from popf.devices import to_host
+
 from .untyped import da, dask, delayed
 
 FloatArray = NDArray[np.float64]
@@ -357,6 +359,7 @@ def _objects_of(series: Any) -> Any:
 
 def check_chunk(X: Any, name: str = "X") -> FloatArray:
     """Check a chunk of samples as scikit-learn does."""
+    X = to_host(X)
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if len(X) == 0:

@@ -3,7 +3,9 @@
 An arc of the minimum spanning tree of all samples lies in that of every subset that holds both of its
 ends, so the whole tree lies in the union of the trees of all pairs of blocks; Kruskal's algorithm on these
 candidates, in the order (weight, lower index, higher index), finds it. What is known of it beforehand spares
-work: an arc longer than the longest edge on any path between its ends cannot belong to it.
+work: an arc longer than the longest edge on any path between its ends cannot belong to it. Where distances come
+from products, the trees of the two blocks are given, which hold all arcs within them that can matter, and
+only distances from one block to the other are computed: all pairs together cost what one machine would pay.
 
 Prototypes are the ends of every arc between classes that lies in *some* minimum spanning tree. Such an arc
 lies in some minimum spanning tree of its two blocks, too. Either it lies in the very tree that the pair hands
@@ -20,19 +22,10 @@ import numpy as np
 from . import boruvka, kdtree, neighbours, prim, products, tiles
 from .choice import choose_algorithm
 from .distances import WeightsAmong, kernel_rows
-from .lanes import padded_range
 from .merging import NO_ARCS, Arcs, Links
 from .nearby import Block, concatenate, near_each_other
 from .points import DistinctPoints, _number, scaled_copy
-from .structures import (
-    ARC,
-    BoolArray,
-    Components,
-    FloatArray,
-    IntArray,
-    NeighbourLists,
-    SpanningTree,
-)
+from .structures import BoolArray, FloatArray, IntArray, NeighbourLists, SpanningTree
 from .training import Spanned, point_classes
 
 
@@ -71,12 +64,37 @@ class Means(NamedTuple):
         What blocks of matrix products may take.
     rows : callable or None
         ``rows(points, n_threads)`` gives the weights of a metric that is not Euclidean.
+    device : str
+        Where neighbours are looked for; see `device.kernels_for`.
     """
 
     algorithm: str
     n_threads: int
     n_bytes: int
     rows: Any = None
+    device: str = "cpu"
+
+
+def choose_means(block: Block, means: Means) -> Means:
+    """Choose the algorithm, if that is left open, by what suits one block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.engine.blocks import Means, choose_means
+    >>> from popf.engine.nearby import Block
+    >>> line = Block(np.arange(3), np.eye(3, 1), np.zeros(3, int), np.ones(3))
+    >>> choose_means(line, Means("auto", 1, 2**20)).algorithm
+    'kd_tree'
+    """
+    algorithm = means.algorithm
+    if means.rows is not None:
+        algorithm = "prim"
+    elif means.device != "cpu":
+        algorithm = "brute"
+    elif algorithm == "auto":
+        algorithm = choose_algorithm(block.points)
+    return means._replace(algorithm=algorithm)
 
 
 def distinct_at(points: FloatArray, exponent: int) -> DistinctPoints:
@@ -93,7 +111,12 @@ def tree_of_block(block: Block, means: Means) -> Grown:
 
 
 def tree_of_two(
-    first: Block, second: Block, means: Means, links: Links | None = None, prune: bool = True
+    first: Block,
+    second: Block,
+    means: Means,
+    trees: tuple[Grown, Grown] | None = None,
+    links: Links | None = None,
+    prune: bool = True,
 ) -> Grown:
     """Find the arcs between two blocks that lie in the minimum spanning tree of both.
 
@@ -101,6 +124,8 @@ def tree_of_two(
     ----------
     first, second : Block
     means : Means
+    trees : pair of Grown, optional
+        Those of the two blocks.
     links : Links, optional
         A spanning tree of all samples, not necessarily the shortest: arcs longer than the longest edge
         on its path between their ends are not looked for.
@@ -120,7 +145,8 @@ def tree_of_two(
         nobody = np.empty(0, dtype=np.int64)
         return Grown(NO_ARCS, nobody, nobody, np.empty(0), means.algorithm)
     both = concatenate([first, second])
-    return _grow(both, np.isin(both.samples, second.samples, assume_unique=True), means)
+    side = np.isin(both.samples, second.samples, assume_unique=True)
+    return _grow(both, side, means, trees)
 
 
 def _head(links: Links, block: Block) -> int:
@@ -130,17 +156,22 @@ def _head(links: Links, block: Block) -> int:
     return int(block.samples[np.argmax(links.size[block.samples])])
 
 
-def _grow(block: Block, side: BoolArray, means: Means) -> Grown:
+def _grow(
+    block: Block, side: BoolArray, means: Means, trees: tuple[Grown, Grown] | None = None
+) -> Grown:
     """Grow the tree of a block whose samples are on two sides; keep arcs between them, if both exist."""
-    distinct = None
+    distinct, algorithm = None, "prim"
     if means.rows is None:
         distinct = distinct_at(block.points, 0)
         classes = point_classes(distinct, block.codes)
-        spanned, ties, algorithm = _span(distinct.points, classes, means)
+        algorithm = choose_means(block, means).algorithm
+        known = None
+        if trees is not None and algorithm == "brute":
+            known = _known_arcs(block, side, distinct, trees)
+        spanned, ties = _span(distinct.points, classes, means, algorithm, known)
     else:
         classes = block.codes
         spanned, ties = _span_by_rows(means.rows(block.points, means.n_threads), classes)
-        algorithm = "prim"
     tree, reach = spanned.tree, np.full(len(classes), -1.0)
     reach[spanned.order] = ties
     lower, higher = spanned.order[tree.lower], spanned.order[tree.higher]
@@ -173,15 +204,50 @@ def _grow(block: Block, side: BoolArray, means: Means) -> Grown:
     return Grown(arcs, sure, tied, lengths, algorithm)
 
 
-def _span(points: FloatArray, classes: IntArray, means: Means) -> tuple[Spanned, FloatArray, str]:
+class Known(NamedTuple):
+    """What is known of points on two sides before they are joined.
+
+    Attributes
+    ----------
+    side : ndarray of shape (n_points,)
+    arcs : SpanningTree
+        Arcs within the sides. Those within them that are not among these belong to no tree that matters.
+    """
+
+    side: BoolArray
+    arcs: SpanningTree
+
+
+def _known_arcs(
+    block: Block, side: BoolArray, distinct: DistinctPoints, trees: tuple[Grown, Grown]
+) -> Known | None:
+    """Give the arcs of two trees as points, unless some point lies on both sides."""
+    point_of = distinct.point_of
+    side_of = side[distinct.first]
+    if (side_of[point_of] != side).any():
+        return None
+    arcs = Arcs(*map(np.concatenate, zip(*(tree.arcs for tree in trees), strict=True)))
+    ends = []
+    here = np.ones(len(arcs.weights), dtype=np.bool_)
+    for samples in (arcs.lower, arcs.higher):  # some may have been too far away
+        at = np.minimum(np.searchsorted(block.samples, samples), len(block.samples) - 1)
+        here &= block.samples[at] == samples
+        ends.append(point_of[at])
+    here &= ends[0] != ends[1]
+    return Known(side_of, SpanningTree(ends[0][here], ends[1][here], arcs.weights[here]))
+
+
+def _span(
+    points: FloatArray, classes: IntArray, means: Means, algorithm: str, known: Known | None
+) -> tuple[Spanned, FloatArray]:
     """Span distinct points; gives also how long arcs that tie are at most, by position, or -1."""
     n_threads = means.n_threads
-    algorithm = choose_algorithm(points) if means.algorithm == "auto" else means.algorithm
-    nothing = np.empty(0, dtype=np.int64)
+    reach = np.full(len(points), -1.0)
     if len(points) == 1:
+        nothing = np.empty(0, dtype=np.int64)
         tree = SpanningTree(nothing, nothing, np.empty(0))
         spanned = Spanned(tree, np.zeros(1, dtype=np.bool_), np.zeros(1, dtype=np.int64), None)
-        return spanned, np.full(1, -1.0), algorithm
+        return spanned, reach
     search: boruvka.Search
     if algorithm == "kd_tree":
         space = kdtree.build(points, n_threads)
@@ -189,15 +255,55 @@ def _span(points: FloatArray, classes: IntArray, means: Means) -> tuple[Spanned,
         lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
         search, order = partial(neighbours.nearest_outsiders, space, n_threads), space.order
     elif algorithm == "brute":
-        size = tiles.block_size(points.shape[1], means.n_bytes // n_threads)
-        ordered = tiles.order_points(points, size)
-        lists = products.nearest_neighbours(ordered, n_threads)
-        search, order = partial(products.nearest_outsiders, ordered, n_threads), ordered.order
+        look = _look_by_products if means.device == "cpu" else _look_by_device
+        lists, search, order = look(points, means, known)
     else:
-        spanned, reach = _span_by_rows(kernel_rows("sqeuclidean", points, n_threads), classes)
-        return spanned, reach, algorithm
-    tree, reach = _boruvka(lists, order, classes[order], search)
-    return Spanned(tree, reach >= 0.0, order, None), reach, algorithm
+        return _span_by_rows(kernel_rows("sqeuclidean", points, n_threads), classes)
+    given = None
+    if known is not None:
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order))
+        lower, higher, weights = known.arcs
+        given = SpanningTree(position[lower], position[higher], weights)
+    tree, prototypes = boruvka.spanning_tree(
+        lists, order, classes[order], search, n_threads, given, reach
+    )
+    return Spanned(tree, prototypes, order, None), reach
+
+
+Look = tuple[NeighbourLists, boruvka.Search, IntArray]
+
+
+def _look_by_products(points: FloatArray, means: Means, known: Known | None) -> Look:
+    """List neighbours by products, on the other side if there are two."""
+    size = tiles.block_size(points.shape[1], means.n_bytes // means.n_threads)
+    sides = None
+    if known is None:
+        ordered = tiles.order_points(points, size)
+    else:
+        parts = [np.flatnonzero(known.side == side) for side in (False, True)]
+        halves = [tiles.order_points(points[part], size) for part in parts]
+        ordered = tiles.side_by_side(halves, parts)
+        sides = np.repeat([False, True], [len(half.radii) for half in halves])
+    lists = products.nearest_neighbours(ordered, means.n_threads, sides)
+    search = partial(products.nearest_outsiders, ordered, means.n_threads, sides=sides)
+    return lists, search, ordered.order
+
+
+def _look_by_device(points: FloatArray, means: Means, known: Known | None) -> Look:
+    """List neighbours on a device, on the other side if there are two."""
+    from .device import kernels_for
+    from .device import points as device_points
+    from .device import tree as device_tree
+
+    order, split = np.arange(len(points)), None
+    if known is not None:
+        order = np.argsort(known.side, kind="stable")
+        split = int(len(points) - known.side.sum())
+    laid = device_points.DevicePoints(points[order], kernels_for(means.device))
+    lists = device_tree.nearest_neighbours(laid, split=split)
+    search = partial(device_tree.nearest_outsiders, laid, device_points.ROWS, split=split)
+    return lists, search, order
 
 
 def _span_by_rows(rows: WeightsAmong, classes: IntArray) -> tuple[Spanned, FloatArray]:
@@ -205,35 +311,3 @@ def _span_by_rows(rows: WeightsAmong, classes: IntArray) -> tuple[Spanned, Float
     tree, prototypes = prim.spanning_tree(rows, len(classes), classes)
     reach = np.where(prototypes, tree.weights.max(initial=0.0), -1.0)
     return Spanned(tree, prototypes, np.arange(len(classes)), None), reach
-
-
-def _boruvka(
-    lists: NeighbourLists, index: IntArray, classes: IntArray, search: boruvka.Search
-) -> tuple[SpanningTree, FloatArray]:
-    """As `boruvka.spanning_tree`, but tell the ends of arcs that tie from those of edges."""
-    n_points = len(index)
-    components = Components(padded_range(n_points), index, classes)
-    cursor = np.zeros(n_points, dtype=np.int32)
-    picked = np.zeros(n_points, dtype=np.bool_)
-    reach = np.full(n_points, -1.0)
-    edges = np.empty((n_points - 1, 2), dtype=np.int64)
-    weights = np.empty(n_points - 1)
-    n_components, n_edges = n_points, 0
-    while n_components > 1:
-        best = np.empty(n_components, dtype=ARC)
-        horizon = np.empty(n_components)
-        boruvka._scan_lists(lists, cursor, components, best, horizon)
-        certain = best["squared"] < horizon
-        marked = np.zeros(n_points, dtype=np.bool_)
-        if 4 * int(certain.sum()) < n_components:
-            search(components, lists, best, certain, marked)
-            certain[:] = True
-        tied = certain & (best["tied"] != 0)
-        if tied.any():
-            boruvka._mark_tied(lists, cursor, components, best, certain, marked)
-            longest = best["squared"][tied].max()
-            reach[marked] = np.maximum(reach[marked], longest)
-        n_edges, n_components = boruvka._merge(
-            components, best, certain, picked, edges, weights, n_edges
-        )
-    return SpanningTree(edges[:, 0], edges[:, 1], weights), reach

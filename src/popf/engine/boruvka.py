@@ -62,7 +62,13 @@ class Hunt(NamedTuple):
 
 
 def spanning_tree(
-    lists: NeighbourLists, index: IntArray, classes: IntArray, search: Search, n_threads: int = 1
+    lists: NeighbourLists,
+    index: IntArray,
+    classes: IntArray,
+    search: Search,
+    n_threads: int = 1,
+    given: SpanningTree | None = None,
+    ties: FloatArray | None = None,
 ) -> tuple[SpanningTree, BoolArray]:
     """Grow the minimum spanning tree of points from their neighbour lists.
 
@@ -78,6 +84,11 @@ def spanning_tree(
         Finds what the lists do not hold.
     n_threads : int
         For all but the search, which has threads of its own.
+    given : SpanningTree, optional
+        Arcs that may be taken beside those of the lists and of the search.
+    ties : ndarray of shape (n_points,), optional
+        Raised to the length of an arc between classes that leaves the point and is as short as an edge.
+        Then only the ends of edges are prototypes.
 
     Returns
     -------
@@ -98,17 +109,34 @@ def spanning_tree(
             best = np.empty(n_components, dtype=ARC)
             reach = np.empty(n_components)
             _scan_lists(lists, cursor, components, best, reach, team)
+            if given is not None:
+                _offer_given(given, components, best)
             certain = np.empty(n_components, dtype=np.bool_)
             n_certain = _certify(best, reach, certain, team)
+            marked = prototypes if ties is None else np.zeros(n_points, dtype=np.bool_)
             if 4 * n_certain < n_components:
-                search(components, lists, best, certain, prototypes)
+                search(components, lists, best, certain, marked)
                 certain[:] = True
             if any_tied(best, certain, True, team):
-                _mark_tied(lists, cursor, components, best, certain, prototypes, team)
+                _mark_tied(lists, cursor, components, best, certain, marked, team)
+                if ties is not None:
+                    longest = best["squared"][certain & (best["tied"] != 0)].max()
+                    ties[marked] = np.maximum(ties[marked], longest)
             n_edges, n_components = _merge(
                 components, best, certain, prototypes, edges, weights, n_edges, team
             )
     return SpanningTree(edges[:, 0], edges[:, 1], weights), prototypes
+
+
+@jit
+def _offer_given(given, components, best):
+    """Tell components of the arcs given that leave them."""
+    of, index = components.of, components.indices
+    for e in range(len(given.weights)):
+        u, v = given.lower[e], given.higher[e]
+        if of[u] != of[v]:
+            offer(best, of[u], given.weights[e], u, v, index)
+            offer(best, of[v], given.weights[e], v, u, index)
 
 
 def begin_hunt(

@@ -42,6 +42,8 @@ from .tiles import (
 )
 
 N_NEIGHBOURS = 8
+# Of two sides few arcs are wanted that lead across.
+N_ACROSS = 4
 # Blocks that one is compared with in one call: short enough for Ctrl-C, long enough to forget the call.
 CALL_BLOCKS = 16
 # Shares of a search for each thread, so that all end at about the same time.
@@ -67,13 +69,17 @@ def tournament(n_blocks: int) -> list[list[tuple[int, int]]]:
     return turns
 
 
-def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourLists:
+def nearest_neighbours(
+    ordered: OrderedPoints, n_threads: int = 1, sides: BoolArray | None = None
+) -> NeighbourLists:
     """Find the nearest neighbours of every point.
 
     Parameters
     ----------
     ordered : OrderedPoints
     n_threads : int
+    sides : ndarray of shape (n_blocks,), optional
+        On which of two sides each block is; then neighbours are those on the other side.
 
     Returns
     -------
@@ -81,7 +87,7 @@ def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourL
         Positions are those of ``ordered.points``.
     """
     n_points = len(ordered.points)
-    k = min(N_NEIGHBOURS, n_points - 1)
+    k = min(N_NEIGHBOURS if sides is None else N_ACROSS, n_points - 1)
     lists = NeighbourLists(
         np.full((n_points, k), -1, dtype=np.int32),
         np.full((n_points, k), np.inf),
@@ -92,6 +98,8 @@ def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourL
     benches = Workbenches()
     # Each block with itself first: then bounds are low when it meets the others.
     others = [pair for pairs in tournament(n_blocks) for pair in pairs]
+    if sides is not None:
+        others = [(first, second) for first, second in others if sides[first] != sides[second]]
     locks = [Lock() for _ in range(n_blocks)]
 
     def meet_itself(block: int, _: int) -> None:
@@ -107,7 +115,8 @@ def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourL
                     _meet(ordered, lists, first, second, tiles)
 
     with one_blas_thread(), Team(n_threads) as team:
-        team.map_chunks(meet_itself, n_blocks, 1)
+        if sides is None:
+            team.map_chunks(meet_itself, n_blocks, 1)
         team.map_chunks(meet, len(others), 1)
     last = lists.squared[:, -1]
     if k < n_points - 1:
@@ -221,6 +230,7 @@ def nearest_outsiders(
     best: ArcArray,
     certain: BoolArray,
     prototypes: BoolArray,
+    sides: BoolArray | None = None,
 ) -> None:
     """Find the shortest arc out of every component whose `best` arc is not `certain`.
 
@@ -229,6 +239,8 @@ def nearest_outsiders(
     ordered : OrderedPoints
     n_threads, components, lists, best, certain, prototypes
         As for `neighbours.nearest_outsiders`.
+    sides : ndarray of shape (n_blocks,), optional
+        As for `nearest_neighbours`: only arcs between the sides are looked for.
     """
     hunt = begin_hunt(components, lists, best, certain)
     only = _common_component(ordered.starts, components.of)
@@ -237,7 +249,7 @@ def nearest_outsiders(
 
     def search(marking: bool, team: Team) -> ArcArray:
         rows = np.flatnonzero(are_wanted(components.of, lists.horizon, best, certain, marking))
-        searches = _searches(ordered, hunt, rows, only, n_threads)
+        searches = _searches(ordered, hunt, rows, only, sides, n_threads)
 
         def go_on(task: int, _: int) -> None:
             turn, number = divmod(task, len(searches))
@@ -312,7 +324,12 @@ class BlockSearch:
 
 
 def _searches(
-    ordered: OrderedPoints, hunt: Hunt, rows: IntArray, only: NDArray[np.int32], n_threads: int
+    ordered: OrderedPoints,
+    hunt: Hunt,
+    rows: IntArray,
+    only: NDArray[np.int32],
+    sides: BoolArray | None,
+    n_threads: int,
 ) -> list[BlockSearch]:
     """Prepare the searches for outsiders of some rows, at least as many as keep all threads at work."""
     of_row = np.searchsorted(ordered.starts, rows, "right") - 1
@@ -321,6 +338,9 @@ def _searches(
     searches = []
     for block, part in zip(blocks.tolist(), np.split(rows, firsts[1:]), strict=True):
         others, gaps = _others(ordered, block, part, only, hunt.components.of)
+        if sides is not None:
+            across = sides[others] != sides[block]
+            others, gaps = others[across], gaps[across]
         searches += [
             BlockSearch(block, part, others[share::n_shares].copy(), gaps[share::n_shares].copy())
             for share in range(n_shares)

@@ -114,6 +114,29 @@ class Tile(NamedTuple):
         return whole
 
 
+def side_by_side(parts: list["OrderedPoints"], rows: list[IntArray]) -> "OrderedPoints":
+    """Put ordered points beside each other; `rows` says which rows of the input each part was.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.engine.tiles import order_points, side_by_side
+    >>> parts = [order_points(np.array([[1.0], [0.0]]), 1), order_points(np.array([[5.0]]), 1)]
+    >>> both = side_by_side(parts, [np.array([0, 2]), np.array([1])])
+    >>> both.order.tolist(), both.starts.tolist()
+    ([2, 0, 1], [0, 1, 2, 3])
+    """
+    before = np.cumsum([0] + [len(part.points) for part in parts])
+    starts = [part.starts[:-1] + start for part, start in zip(parts, before, strict=False)]
+    return OrderedPoints(
+        np.concatenate([part.points for part in parts]),
+        np.concatenate([row[part.order] for part, row in zip(parts, rows, strict=True)]),
+        np.concatenate([*starts, before[-1:]]),
+        np.concatenate([part.centers for part in parts]),
+        np.concatenate([part.radii for part in parts]),
+    )
+
+
 def order_points(points: FloatArray, block: int = BLOCK, n_threads: int = 1) -> OrderedPoints:
     """Cut the points at the median of their most spread feature until blocks are small.
 

@@ -4,3 +4,29 @@
 is no GPU. `points` lays the data out, `tree` finds neighbours for the spanning tree, `conquest` conquers
 new samples, `soft` sums the soft competition. Labels, files and estimators do not live here.
 """
+
+from typing import Any
+
+
+def kernels_for(device: str) -> Any:
+    """Give the kernels of a device, None for the processor's own algorithms.
+
+    Parameters
+    ----------
+    device : {"cpu", "cuda", "host"}
+
+    Examples
+    --------
+    >>> from popf.engine.device import kernels_for
+    >>> kernels_for("host").name
+    'numpy'
+    """
+    if device == "cuda":
+        from .cuda import cuda_kernels
+
+        return cuda_kernels()
+    if device == "host":
+        from .host import HostKernels
+
+        return HostKernels()
+    return None

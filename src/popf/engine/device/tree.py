@@ -1,5 +1,8 @@
 """Neighbours on a device, for the spanning tree: see `boruvka` for what is done with them."""
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +26,7 @@ CAPACITY = 1 << 24
 
 
 def nearest_neighbours(
-    laid: DevicePoints, k: int = N_NEIGHBOURS, rows: int = ROWS
+    laid: DevicePoints, k: int = N_NEIGHBOURS, rows: int = ROWS, split: int | None = None
 ) -> NeighbourLists:
     """Find the nearest neighbours of every point.
 
@@ -34,6 +37,8 @@ def nearest_neighbours(
         How many, at most as many as there are candidates.
     rows : int
         How many points make a block.
+    split : int, optional
+        The first point of a second side; then neighbours are those on the other side.
 
     Returns
     -------
@@ -45,16 +50,15 @@ def nearest_neighbours(
         np.empty((n_points, k), dtype=np.int32), np.empty((n_points, k)), np.empty(n_points)
     )
     floors = xp.zeros(laid.columns, dtype=np.float32)
-    for start in range(0, n_points, rows):
-        stop = min(start + rows, n_points)
+    for start, stop in _runs(n_points, rows, split):
         mine = laid.block(start, stop)
         own = xp.arange(start, stop, dtype=np.int64)
         kept = (
             xp.full((stop - start, CANDIDATES), np.inf, dtype=np.float32),
             xp.full((stop - start, CANDIDATES), -1, dtype=np.int32),
         )
-        for first in range(0, n_points, laid.columns):
-            other = laid.block(first, min(first + laid.columns, n_points))
+        for first, last in _facing(laid, start, split):
+            other = laid.block(first, last)
             products = kernels.multiply(mine.single, other.single)
             norms = (mine.lower, other.lower)
             kernels.select(products, norms, floors[: len(other.lower)], first, own, kept)
@@ -67,6 +71,25 @@ def nearest_neighbours(
     return lists
 
 
+def _runs(n_points: int, rows: int, split: int | None) -> list[tuple[int, int]]:
+    """Cut points into blocks, none of them on both sides."""
+    ends = [0, n_points] if split is None else [0, split, n_points]
+    return [
+        (start, min(start + rows, high))
+        for low, high in pairwise(ends)
+        for start in range(low, high, rows)
+    ]
+
+
+def _facing(laid: DevicePoints, row: int, split: int | None) -> Iterator[tuple[int, int]]:
+    """Cut the points that a row is compared with into blocks."""
+    low, high = 0, len(laid)
+    if split is not None:
+        low, high = (split, high) if row < split else (0, split)
+    for first in range(low, high, laid.columns):
+        yield first, min(first + laid.columns, high)
+
+
 def nearest_outsiders(
     laid: DevicePoints,
     rows_at_once: int,
@@ -75,6 +98,7 @@ def nearest_outsiders(
     best: ArcArray,
     certain: BoolArray,
     prototypes: BoolArray,
+    split: int | None = None,
 ) -> None:
     """Find the shortest arc out of every component whose `best` arc is not `certain`.
 
@@ -88,17 +112,21 @@ def nearest_outsiders(
         How many points make a block.
     components, lists, best, certain, prototypes
         As for `neighbours.nearest_outsiders`.
+    split : int, optional
+        As for `nearest_neighbours`: only arcs between the sides are looked for.
     """
     of = components.of
     wanted = np.flatnonzero(are_wanted(of, lists.horizon, best, certain, False))
+    border = len(wanted) if split is None else int(np.searchsorted(wanted, split))
+    waiting = [wanted[start:stop] for start, stop in _runs(len(wanted), rows_at_once, border)]
     bounds = best["squared"].copy()
-    for rows, low in _upper_bounds(laid, rows_at_once, of, wanted):
+    for rows in waiting:
+        low = _upper_bounds(laid, of, rows, split)
         np.minimum.at(bounds, of[rows], low.astype(np.float64))
-    waiting = [wanted[i : i + rows_at_once] for i in range(0, len(wanted), rows_at_once)]
     found: list[tuple[IntArray, IntArray, FloatArray]] = []
     while waiting:
         rows = waiting.pop()
-        pairs = _pairs_within(laid, of, rows, bounds[of[rows]])
+        pairs = _pairs_within(laid, of, rows, bounds[of[rows]], split)
         if pairs is None:  # too many at once
             half = -(-len(rows) // 2)
             waiting += [rows[:half], rows[half:]]
@@ -111,39 +139,37 @@ def nearest_outsiders(
 
 
 def _upper_bounds(
-    laid: DevicePoints, rows_at_once: int, of: NDArray[np.int32], wanted: IntArray
-) -> list[tuple[IntArray, FloatArray]]:
+    laid: DevicePoints, of: NDArray[np.int32], rows: IntArray, split: int | None
+) -> NDArray[np.float32]:
     """Bound the distance of some points to the nearest point of another component from above."""
-    kernels, n_points = laid.kernels, len(laid)
-    whole = kernels.put(of)
-    bounds = []
-    for at in range(0, len(wanted), rows_at_once):
-        rows = wanted[at : at + rows_at_once]
-        mine, own = laid.take(rows), kernels.put(of[rows])
-        low = kernels.xp.full(len(rows), np.inf, dtype=np.float32)
-        for first in range(0, n_points, laid.columns):
-            last = min(first + laid.columns, n_points)
-            other = laid.block(first, last)
-            products = kernels.multiply(mine.single, other.single)
-            sides = (own, whole[first:last])
-            kernels.outsider_bounds(products, (mine.upper, other.upper), sides, low)
-        bounds.append((rows, kernels.get(low)))
+    kernels = laid.kernels
+    mine, own, whole = laid.take(rows), kernels.put(of[rows]), kernels.put(of)
+    low = kernels.xp.full(len(rows), np.inf, dtype=np.float32)
+    for first, last in _facing(laid, int(rows[0]), split):
+        other = laid.block(first, last)
+        products = kernels.multiply(mine.single, other.single)
+        sides = (own, whole[first:last])
+        kernels.outsider_bounds(products, (mine.upper, other.upper), sides, low)
+    bounds: NDArray[np.float32] = kernels.get(low)
     return bounds
 
 
 def _pairs_within(
-    laid: DevicePoints, of: NDArray[np.int32], rows: IntArray, limits: FloatArray
+    laid: DevicePoints,
+    of: NDArray[np.int32],
+    rows: IntArray,
+    limits: FloatArray,
+    split: int | None,
 ) -> tuple[IntArray, IntArray, FloatArray] | None:
     """List pairs of components that may be as near as the limit of their row, with their squares."""
-    kernels, n_points = laid.kernels, len(laid)
+    kernels = laid.kernels
     mine, own = laid.take(rows), kernels.put(of[rows])
     with np.errstate(over="ignore"):
         above = np.nextafter(limits.astype(np.float32), np.float32(np.inf))
     limit = kernels.put(above)
     whole = kernels.put(of)
     firsts, seconds, squares = [], [], []
-    for first in range(0, n_points, laid.columns):
-        last = min(first + laid.columns, n_points)
+    for first, last in _facing(laid, int(rows[0]), split):
         other = laid.block(first, last)
         products = kernels.multiply(mine.single, other.single)
         norms, sides = (mine.lower, other.lower), (own, whole[first:last])

@@ -1,0 +1,17 @@
+"""Whether there is a GPU here, and the devices that tests can use."""
+
+import pytest
+
+
+def has_gpu():
+    """Whether CuPy finds a GPU."""
+    try:
+        import cupy
+
+        return cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:  # not installed, or no driver
+        return False
+
+
+gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU, or no CuPy")
+DEVICES = ["host", pytest.param("cuda", marks=[gpu, pytest.mark.gpu])]
