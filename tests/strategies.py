@@ -171,3 +171,5 @@ many_scales = st.sampled_from(
     [0.0, -0.0, 1.0, -1.0, 1.0 + 2.0**-52, 1e-6, -1e-6, 1e-12, 1e-23, -1e-23, 2e-23, 0.1, 0.3]
 )
 moderate_floats = st.floats(-1e3, 1e3, allow_subnormal=False).filter(lambda x: abs(x) > 1e-100)
+#: Weights that are numbers of repetitions, some of them none; a problem takes as many as it has samples.
+whole_weights = st.lists(st.integers(0, 3), min_size=40, max_size=40)

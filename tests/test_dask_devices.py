@@ -3,7 +3,6 @@
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
 
 import naive
 from gpus import DEVICES, has_gpu
@@ -15,19 +14,6 @@ from popf.engine.merging import largest_on_paths, link, reduce_arcs
 from popf.engine.nearby import Block
 
 SEED = 20261115
-
-
-@pytest.fixture(scope="module")
-def client():
-    with Client(
-        processes=False,
-        n_workers=2,
-        threads_per_worker=1,
-        dashboard_address=":0",
-        set_as_default=False,
-        silence_logs=50,
-    ) as connected:
-        yield connected
 
 
 def block(X, y, rows):

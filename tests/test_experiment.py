@@ -1,16 +1,13 @@
-"""The protocol, its statistics, and what is made of the results."""
+"""The paper's protocol, its runs and their journal."""
 
-import itertools
 import json
 import logging
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from scipy.stats import wilcoxon
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import train_test_split
@@ -20,33 +17,15 @@ from sklearn.preprocessing import StandardScaler
 from popf import OPFClassifier, POPFClassifier
 from popf.experiment import JournalError, Protocol, methods, paper, reproduce, run
 from popf.experiment.data import own_dataset
-from popf.experiment.doubts import coin_deviation, doubts, signs_of
 from popf.experiment.measure import seeded
 from popf.experiment.methods import choose_methods, definition
 from popf.experiment.protocol import matters
-from popf.experiment.render import as_csv, as_latex, as_markdown, as_text, runs_as_csv
-from popf.experiment.results import Summary
-from popf.experiment.statistics import best_and_equals, signed_rank_test
-from popf.experiment.tables import differs, measure_table
+from popf.experiment.render import as_csv
+from popf.experiment.tables import measure_table
 from popf.metrics import opf_accuracy_score
+from small_studies import blobs
 
-
-def blobs(n=80, seed=0, **more):
-    settings = {"n_features": 4, "flip_y": 0.1, "random_state": seed, **more}
-    return make_classification(n, **settings)
-
-
-@pytest.fixture(scope="module")
-def small():
-    """Two data sets, three methods, seven runs."""
-    return run(
-        {"one": blobs(), "other": (blobs(60, 1)[0] * [1, 1, 100, 1], blobs(60, 1)[1])},
-        ["opf", "nm", "newton"],
-        runs=7,
-    )
-
-
-# The paper's own numbers.
+# The paper's own numbers
 
 
 def test_the_papers_tables_are_complete():
@@ -63,7 +42,7 @@ def test_the_papers_tables_are_complete():
     assert len({name for method in paper.METHODS[1:] for name in bold[method]}) == 9
 
 
-# Protocol.
+# Protocol
 
 
 def test_a_split_is_that_of_scikit_learn():
@@ -132,110 +111,56 @@ def test_scaling_is_shown_where_it_matters():
     assert Protocol(scale=False).forms(unlike) == ("raw",)
 
 
-# Statistics.
+# Runs
 
 
-def naive_signed_rank(difference):
-    """Count all signs."""
-    size = np.abs(difference)
-    ranks = np.array([(size < s).sum() + (1 + (size == s).sum()) / 2 for s in size])
-    observed = ranks[difference > 0].sum()
-    sums = [
-        ranks[list(signs)].sum() for signs in itertools.product([False, True], repeat=len(ranks))
-    ]
-    low, high = np.mean(np.array(sums) <= observed), np.mean(np.array(sums) >= observed)
-    return min(1.0, 2 * min(low, high))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_test_is_scipys_where_nothing_ties(seed):
-    one, other = np.random.default_rng(seed).normal(size=(2, 20))
-    other += 0.3
-    expected = wilcoxon(one, other, method="exact").pvalue
-    assert signed_rank_test(one, other) == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_the_test_counts_all_signs_where_there_are_ties(seed):
-    one, other = np.random.default_rng(seed).integers(0, 5, size=(2, 9)) / 32
-    difference = (one - other)[one != other]
-    assert signed_rank_test(one, other) == pytest.approx(naive_signed_rank(difference), rel=1e-9)
-
-
-def test_the_test_of_many_pairs_is_the_approximation():
-    one, other = np.random.default_rng(0).normal(size=(2, 500))
-    expected = wilcoxon(one - other, method="asymptotic").pvalue
-    assert signed_rank_test(one, other) == expected
-
-
-def test_rounding_makes_no_difference():
-    one = np.array([0.1, 0.2, 0.3]) + 0.6
-    assert signed_rank_test(one, np.array([0.7, 0.8, 0.9])) == 1.0
-
-
-def test_the_best_and_its_equals_are_bold():
-    rng = np.random.default_rng(0)
-    base = rng.normal(0.8, 0.01, 20)
-    values = {"best": base + 0.05, "equal": base + 0.05 + rng.normal(0, 0.002, 20), "worse": base}
-    assert best_and_equals(values) == {"best", "equal"}
-    assert best_and_equals(values, larger_is_better=False) == {"worse"}
-    assert best_and_equals({"a": np.full(3, np.nan), "b": np.ones(3)}) == {"b"}
-    assert best_and_equals({"a": np.full(3, np.nan)}) == set()
-
-
-def test_with_five_runs_nothing_can_be_told_apart():
-    assert best_and_equals({"a": np.ones(5), "b": np.zeros(5)}) == {"a", "b"}
-    assert best_and_equals({"a": np.ones(6), "b": np.zeros(6)}) == {"a"}
-
-
-# Runs.
-
-
-def test_every_number_of_a_run_can_be_had_by_hand(small):
+def test_every_number_of_a_run_can_be_had_by_hand(small_study):
     X, y = blobs()
-    state = small.protocol.random_state(2)
+    state = small_study.protocol.random_state(2)
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, train_size=0.25, stratify=y, random_state=state
     )
     model = POPFClassifier("paper", solver="nelder-mead", random_state=state).fit(X_train, y_train)
     expected = opf_accuracy_score(y_test, model.predict(X_test))
-    assert small.values("accuracy", "one", "P-OPF-NM")[2] == expected
+    assert small_study.values("accuracy", "one", "P-OPF-NM")[2] == expected
     positive = model.predict_proba(X_test)[:, 1]
     brier = np.mean((positive - (y_test == model.classes_[1])) ** 2)
-    assert small.values("brier", "one", "P-OPF-NM")[2] == pytest.approx(brier, rel=1e-12)
-    curve = small.curves("one", "P-OPF-NM")
+    assert small_study.values("brier", "one", "P-OPF-NM")[2] == pytest.approx(brier, rel=1e-12)
+    curve = small_study.curves("one", "P-OPF-NM")
     assert curve.shape == (7, 99)
     assert curve[2, 49] == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_scaled_form_is_standardised_on_the_training_samples(small):
+def test_the_scaled_form_is_standardised_on_the_training_samples(small_study):
     X, y = blobs(60, 1)
     X = X * [1, 1, 100, 1]
-    state = small.protocol.random_state(0)
+    state = small_study.protocol.random_state(0)
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, train_size=0.25, stratify=y, random_state=state
     )
     model = make_pipeline(StandardScaler(), OPFClassifier()).fit(X_train, y_train)
     expected = opf_accuracy_score(y_test, model.predict(X_test))
-    assert small.values("accuracy", "other", "OPF", "scaled")[0] == expected
+    assert small_study.values("accuracy", "other", "OPF", "scaled")[0] == expected
 
 
-def test_what_comes_out_does_not_depend_on_jobs_order_or_company(small):
+def test_what_comes_out_does_not_depend_on_jobs_order_or_company(small_study):
     again = run({"one": blobs()}, ["pso", "newton", "opf"], runs=3, n_jobs=2)
     for name in ("OPF", "P-OPF-Newton"):
         for measure in ("accuracy", "log_loss", "brier", "ece"):
             np.testing.assert_array_equal(
-                again.values(measure, "one", name), small.values(measure, "one", name)[:3]
+                again.values(measure, "one", name), small_study.values(measure, "one", name)[:3]
             )
 
 
-def test_another_seed_gives_other_numbers(small):
+def test_another_seed_gives_other_numbers(small_study):
     other = run({"one": blobs()}, ["opf"], runs=7, seed=1)
-    assert (other.values("accuracy", "one", "OPF") != small.values("accuracy", "one", "OPF")).any()
+    assert (
+        other.values("accuracy", "one", "OPF") != small_study.values("accuracy", "one", "OPF")
+    ).any()
 
 
 class Failing(ClassifierMixin, BaseEstimator):
-    """Fails on the data of one shape."""
+    """Cannot be fitted to anything."""
 
     def fit(self, X, y):
         raise RuntimeError("it <b>broke</b>")
@@ -332,7 +257,7 @@ def test_a_definition_tells_everything_and_no_addresses():
     assert "0x" not in text
 
 
-# The journal of a study.
+# The journal of a study
 
 
 def test_a_study_is_gone_on_with_and_extended(tmp_path):
@@ -379,137 +304,7 @@ def test_a_folder_that_cannot_be_written_to_is_found_before_the_work(tmp_path):
         reproduce(tmp_path / "file" / "out", datasets={"never": None}, runs=1)
 
 
-# Tables and the report.
-
-
-class Page(HTMLParser):
-    """Collects tags and whatever would be loaded from elsewhere."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.loaded, self.texts = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in ("meta", "img", "br"):
-            self.open.append(tag)
-        for name, value in attrs:
-            if name in ("src", "href") and not value.startswith(("data:", "#")):
-                self.loaded.append(value)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
-def test_the_report_is_one_page_that_loads_nothing_and_escapes_all(tmp_path):
-    name = "<script>alert('&')</script> | $x_1$"
-    mine = {name: OPFClassifier(), "OPF": OPFClassifier()}
-    results = reproduce(tmp_path, datasets={name: blobs()}, methods=mine, runs=2)
-    text = (tmp_path / "report.html").read_text()
-    page = Page()
-    page.feed(text)
-    assert not page.open
-    assert not page.loaded
-    assert "script" not in page.open
-    assert "<script" not in text
-    assert "prefers-color-scheme: dark" in text
-    assert "\\|" in as_markdown(measure_table(results, "accuracy"))
-    assert r"\$x\_1\$" in as_latex(measure_table(results, "accuracy"))
-    assert name in as_csv(results, "accuracy")
-    assert not [line for line in text.splitlines() if "http://" in line or "https://" in line]
-
-
-def test_tables_say_what_they_show(small):
-    table = measure_table(small, "accuracy")
-    text = as_text(table, width=80)
-    assert [row.form for row in table.rows] == ["raw", "raw", "scaled"]
-    assert max(map(len, text.splitlines())) <= 80
-    assert "7 runs" in text
-    assert "  scaled" in text
-    mean = 100 * small.values("accuracy", "one", "OPF").mean()
-    deviation = 100 * small.values("accuracy", "one", "OPF").std(ddof=1)
-    assert f"{mean:.2f} ± {deviation:.2f}" in as_markdown(table)
-    assert f"{mean:.2f} \\pm {deviation:.2f}" in as_latex(table)
-    assert f"{mean:.1f}±" in text
-    row = as_csv(small, "accuracy").splitlines()[1].split(",")
-    assert row[:4] == ["one", "raw", "0", "OPF"]
-    assert float(row[4]) == pytest.approx(mean)
-    assert len(runs_as_csv(small).splitlines()) == 1 + 3 * 3 * 7
-
-
-def test_colour_adds_codes_and_changes_no_width(small):
-    table = measure_table(small, "log_loss")
-    plain = as_text(table, width=90, colour=True)
-    bare = re.sub(r"\x1b\[\d+m", "", plain)
-    assert "\x1b[1m" in plain
-    assert "*" not in bare
-    assert {len(line) for line in bare.splitlines()[2:6]} == {len(bare.splitlines()[2])}
-
-
-def test_many_columns_are_put_below_each_other():
-    wide = {f"a classifier with a long name {k}": OPFClassifier() for k in range(4)}
-    text = as_text(measure_table(run({"one": blobs()}, wide, runs=2), "accuracy"), width=80)
-    assert max(map(len, text.splitlines())) <= 80
-    assert text.count("dataset") == 2
-
-
-def test_the_papers_values_stand_beside_ours_and_are_flagged():
-    rng = np.random.default_rng(0)
-    y = np.repeat([-1, 1], [555, 307])
-    X = np.column_stack([y * 5 + rng.normal(size=862), rng.normal(size=862)])
-    # A user's own set may have the name; one of another size gets no values of the paper.
-    results = run({"fourclass": (X, y), "heart": blobs()}, ["opf", "newton"], runs=6, scale=False)
-    table = measure_table(results, "accuracy")
-    printed = table.rows[0].printed["OPF"]
-    assert printed.text == "50.43 ± 11.89"
-    assert printed.flagged
-    assert printed.bold
-    assert not table.rows[1].printed
-    assert "50.4±12!" in as_text(table)
-    assert "**50.43 ± 11.89** !" in as_markdown(table)
-    assert "P-OPF-Newton (paper)" not in as_markdown(table)
-    found = doubts(results)
-    assert [(doubt.dataset, doubt.method) for doubt in found] == [("fourclass", "OPF")]
-    assert found[0].signs == ("spread", "far")
-    assert "6 times" in found[0].reasons()[0]
-
-
-def test_signs_of_doubt():
-    coin = 100 * coin_deviation(np.array([100, 100]))
-    tossed = np.random.default_rng(0).random((20_000, 150)) < 0.5
-    halves = (tossed[:, :75].mean(axis=1) + tossed[:, 75:].mean(axis=1)) / 2
-    assert coin == pytest.approx(100 * halves.std(), rel=0.02)
-    assert signs_of(paper.Printed(36.69, 36.91), [], coin) == ("spread",)
-    assert signs_of(paper.Printed(42.78, 5.79), [], coin) == ("worse",)
-    ours = [Summary(0.60, 0.02, 20), Summary(0.70, 0.02, 20)]
-    assert signs_of(paper.Printed(61.0, 2.0), ours, coin) == ()
-    assert signs_of(paper.Printed(65.0, 2.0), ours, coin) == ("far",)
-    assert differs(paper.Printed(50.0, 1.0), Summary(0.52, np.nan, 1), 100.0)
-
-
-def test_figures_are_drawn_from_the_results(tmp_path, small, monkeypatch):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr("popf.experiment.report.DPI", 40)  # quicker
-    small.write(tmp_path / "one")
-    small.write(tmp_path / "two")
-    names = sorted(path.name for path in (tmp_path / "one" / "figures").iterdir())
-    assert names == [f"figure{k}.{kind}" for k in (1, 2) for kind in ("png", "svg")]
-    for path in (tmp_path / "one").rglob("*"):
-        if path.is_file():
-            other = tmp_path / "two" / path.relative_to(tmp_path / "one")
-            assert path.read_bytes() == other.read_bytes(), path.name
-    assert (tmp_path / "one" / "report.html").read_text().count("data:image/png") == 2
-
-
-def test_records_as_a_frame(small):
-    frame = small.to_pandas()
-    assert len(frame) == len(small.records)
-    assert frame["accuracy"].between(0, 1).all()
-
-
-# Beside opfython.
+# Beside opfython
 
 
 def test_accuracy_is_that_of_opfython_run_by_run():

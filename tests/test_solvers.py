@@ -1,19 +1,17 @@
-"""The solvers and Platt's objective, against their definitions and against each other."""
+"""The solvers, against their equations and against each other."""
 
 import copy
 import dataclasses
 import pickle
 import subprocess
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 
 import naive_platt
+from objectives import Rosenbrock, Sphere, platt_problem
 from popf.solvers import (
     PSO,
     Bat,
@@ -22,177 +20,16 @@ from popf.solvers import (
     Newton,
     PlattObjective,
     Solution,
-    platt_probability,
     platt_targets,
 )
 
 SWARMS = [PSO(), Bat(), Firefly()]
 WITHOUT_DERIVATIVES = [NelderMead(), *SWARMS]
 ALL = [Newton(), *WITHOUT_DERIVATIVES]
-BOX = ((-10.0, 10.0), (-10.0, 10.0))
 
 
 def name(solver):
     return type(solver).__name__
-
-
-def platt_problem(seed, n_samples=80, overlap=1.0):
-    random = np.random.RandomState(seed)
-    y = np.where(random.uniform(size=n_samples) < random.uniform(0.2, 0.8), 1, -1)
-    y[:2] = 1, -1
-    f = y * random.uniform(0.5, 1.5) + overlap * random.normal(size=n_samples)
-    return PlattObjective(f, platt_targets(y))
-
-
-class Sphere:
-    def __init__(self, centre=(1.0, -2.0), factor=1.0):
-        self.centre, self.factor = np.array(centre), factor
-
-    def __call__(self, thetas):
-        return self.factor * ((thetas - self.centre) ** 2).sum(axis=1)
-
-    def derivatives(self, theta):
-        gap = theta - self.centre
-        return self.factor * gap @ gap, self.factor * 2 * gap, self.factor * 2 * np.eye(2)
-
-
-class Rosenbrock:
-    def __call__(self, thetas):
-        x, y = thetas.T
-        return (1 - x) ** 2 + 100 * (y - x**2) ** 2
-
-    def derivatives(self, theta):
-        x, y = theta
-        gradient = np.array([-2 * (1 - x) - 400 * x * (y - x**2), 200 * (y - x**2)])
-        hessian = np.array([[2 - 400 * (y - 3 * x**2), -400 * x], [-400 * x, 200.0]])
-        return float(self(theta[np.newaxis])[0]), gradient, hessian
-
-
-# Platt's objective
-
-
-@given(
-    scores=st.lists(st.floats(-30, 30), min_size=1, max_size=12),
-    slope=st.floats(-10, 10),
-    bias=st.floats(-10, 10),
-    seed=st.integers(0, 99),
-)
-def test_the_objective_is_its_definition(scores, slope, bias, seed):
-    random = np.random.RandomState(seed)
-    t, w = random.uniform(0.001, 0.999, len(scores)), random.uniform(0.1, 5.0, len(scores))
-    # q is rounded once more than in the definition; a score that moves q by an ulp moves F by as much.
-    expected = naive_platt.platt_objective(scores, t, w, (slope, bias))
-    ulps = 1e-16 * np.sum(w * (np.abs(np.array(scores) * slope) + abs(bias)))
-    for value in (
-        PlattObjective(scores, t, w)((slope, bias)),
-        PlattObjective(scores, t, w).derivatives((slope, bias))[0],
-    ):
-        assert value == pytest.approx(expected, rel=1e-14, abs=2 * ulps)
-
-
-def test_the_objective_is_its_definition_to_14_digits_where_scores_are_exact():
-    random = np.random.RandomState(0)
-    f = random.randint(-64, 65, 50) / 16.0
-    t = platt_targets(np.where(f + random.normal(size=50) > 0, 1, -1))
-    for theta in [(0.0, 0.0), (-1.5, 0.25), (1.5, -0.25), (-8.0, 4.0), (8.0, 2.0)]:
-        expected = naive_platt.platt_objective(f, t, np.ones(50), theta)
-        assert PlattObjective(f, t)(theta) == pytest.approx(expected, rel=1e-14)
-
-
-@pytest.mark.parametrize("q", [1e2, 699.0, 701.0, 745.0, 1e3, 1e5, 1e9, 1e300])
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("t", [1e-7, 0.25, 1.0 - 1e-7])
-def test_the_objective_is_finite_and_right_however_large_q(q, sign, t):
-    objective = PlattObjective([1.0], [t])
-    expected = q * t if sign > 0 else q * (1.0 - t)
-    value, gradient, hessian = objective.derivatives((sign * q, 0.0))
-    assert objective((sign * q, 0.0)) == pytest.approx(expected, rel=1e-14)
-    assert value == pytest.approx(expected, rel=1e-14)
-    np.testing.assert_allclose(gradient, t - (0.0 if sign > 0 else 1.0), rtol=1e-12)
-    assert np.isfinite(hessian).all()
-    if q <= 1e5:
-        exact = naive_platt.platt_objective([1.0], [t], [1.0], (sign * q, 0.0))
-        assert value == pytest.approx(exact, rel=1e-14)
-
-
-def test_q_beyond_the_largest_number_gives_infinity_and_no_warning():
-    assert PlattObjective([1e300], [0.5])((1e300, 0.0)) == np.inf
-
-
-def test_the_sign_printed_in_the_paper_would_turn_the_classifier_round():
-    objective = PlattObjective([-1.0, 1.0], platt_targets([-1, 1]))
-    right = Newton().minimize(objective).theta
-    assert platt_probability([1.0], right) > 0.5
-    printed = NelderMead().minimize(lambda thetas: -objective(thetas), start=(0.1, 0.0)).theta
-    assert platt_probability([1.0], printed) < 0.5
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("weighted", [False, True])
-def test_derivatives_are_those_of_finite_differences(seed, weighted):
-    objective = platt_problem(seed)
-    random = np.random.RandomState(seed)
-    if weighted:
-        objective = PlattObjective(objective.f, objective.t, random.uniform(size=80))
-    theta = random.uniform(-2, 2, 2)
-    value, gradient, hessian = objective.derivatives(theta)
-    assert value == pytest.approx(objective(theta), rel=1e-13)
-    step = 1e-5
-    for k in range(2):
-        shift = step * np.eye(2)[k]
-        above, below = objective.derivatives(theta + shift), objective.derivatives(theta - shift)
-        assert gradient[k] == pytest.approx((above[0] - below[0]) / (2 * step), rel=1e-6, abs=1e-6)
-        np.testing.assert_allclose(
-            hessian[k], (above[1] - below[1]) / (2 * step), rtol=1e-6, atol=1e-6
-        )
-
-
-def test_many_points_at_once_give_what_each_gives_alone():
-    for n_samples, n_points in [(3, 7000), (200, 500), (40_000, 9)]:
-        objective = platt_problem(0, n_samples)
-        thetas = np.random.RandomState(1).uniform(-10, 10, (n_points, 2))
-        some = thetas[:: max(1, n_points // 20)]
-        expected = [objective(theta) for theta in some]
-        values = objective(thetas)
-        assert values.shape == (n_points,)
-        np.testing.assert_allclose(values[:: max(1, n_points // 20)], expected, rtol=1e-13)
-    assert objective(np.empty((0, 2))).shape == (0,)
-
-
-def test_many_points_and_samples_take_little_memory():
-    objective = platt_problem(0, 20_000)
-    thetas = np.random.RandomState(0).uniform(-10, 10, (300, 2))
-    tracemalloc.start()
-    objective(thetas)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2_000_000  # all at once would be 48 million bytes for each array
-
-
-def test_weights_count_like_repeated_samples():
-    random = np.random.RandomState(0)
-    f, y, w = (
-        random.normal(size=30),
-        np.where(random.uniform(size=30) < 0.4, 1, -1),
-        random.randint(0, 4, 30),
-    )
-    np.testing.assert_allclose(np.repeat(platt_targets(y, w), w), platt_targets(np.repeat(y, w)))
-    np.testing.assert_allclose(platt_targets(y, w), naive_platt.platt_targets(y, w))
-    np.testing.assert_allclose(platt_targets(y), naive_platt.platt_targets(y, [1] * 30))
-    weighted = PlattObjective(f, platt_targets(y, w), w)
-    repeated = PlattObjective(np.repeat(f, w), platt_targets(np.repeat(y, w)))
-    assert weighted((-1.0, 0.5)) == pytest.approx(repeated((-1.0, 0.5)))
-    np.testing.assert_allclose(weighted.start, repeated.start)
-
-
-def test_the_objective_starts_at_the_best_bias_for_no_slope():
-    objective = platt_problem(3)
-    assert objective.start[0] == 0.0
-    assert objective.derivatives(objective.start)[1][1] == pytest.approx(0.0, abs=1e-12)
-    assert np.isfinite(PlattObjective([1.0, 2.0], [1.0, 1.0]).start).all()
-
-
-# Solvers
 
 
 @pytest.mark.parametrize("solver", ALL, ids=name)
@@ -307,27 +144,6 @@ def test_a_box_that_binds_is_met_and_reported(solver, box, theta, at_bound):
     assert solution.converged
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_newton_finds_the_minimum_on_the_sides_of_any_box(seed):
-    objective = platt_problem(seed, 40)
-    random = np.random.RandomState(seed)
-    free = Newton().minimize(objective, box=None).theta
-    lower = free + random.choice([-2.0, -0.5, 0.1], 2) * random.uniform(0.2, 2.0, 2)
-    box = np.column_stack([lower, lower + random.uniform(0.1, 2.0, 2)])
-    solution = Newton().minimize(objective, box)
-    assert solution.converged
-    assert ((box[:, 0] <= solution.theta) & (solution.theta <= box[:, 1])).all()
-    # The conditions of Karush, Kuhn and Tucker, sufficient for a convex objective.
-    gradient = objective.derivatives(solution.theta)[1]
-    for k in range(2):
-        if solution.at_bound[k] == "lower":
-            assert gradient[k] >= -1e-9
-        elif solution.at_bound[k] == "upper":
-            assert gradient[k] <= 1e-9
-        else:
-            assert abs(gradient[k]) < 1e-8
-
-
 @pytest.mark.parametrize("solver", SWARMS, ids=name)
 def test_agents_never_leave_the_box(solver):
     box = np.array([[2.0, 3.0], [-7.0, 1.0]])
@@ -338,57 +154,6 @@ def test_agents_never_leave_the_box(solver):
             return super().__call__(thetas)
 
     assert solver.minimize(Inside((9.0, 9.0)), box, random_state=0).at_bound == ("upper", "upper")
-
-
-@pytest.mark.parametrize("value", [0.0, 0.7, -3.0])
-@pytest.mark.parametrize("box", [None, BOX])
-def test_newton_is_safe_where_all_scores_are_equal(value, box):
-    y = np.array([1] * 12 + [-1] * 5)
-    t = platt_targets(y)
-    solution = Newton().minimize(PlattObjective(np.full(17, value), t), box)
-    assert solution.converged
-    np.testing.assert_allclose(platt_probability(value, solution.theta), t.mean(), rtol=1e-9)
-    elsewhere = Newton().minimize(PlattObjective(np.full(17, value), t), box, start=(3.0, 2.0))
-    assert elsewhere.converged
-    np.testing.assert_allclose(platt_probability(value, elsewhere.theta), t.mean(), rtol=1e-6)
-
-
-def test_newton_stays_finite_where_classes_do_not_overlap():
-    y = np.repeat([1, -1], [30, 50])
-    f = y * np.random.RandomState(0).uniform(0.5, 2.0, 80)
-    solution = Newton().minimize(PlattObjective(f, platt_targets(y)), box=None)
-    assert solution.converged
-    assert -20.0 < solution.theta[0] < 0.0
-    bound = Newton().minimize(PlattObjective(f / 1000, platt_targets(y)))
-    assert bound.theta[0] == -10.0
-    assert bound.at_bound == ("lower", None)
-
-
-@pytest.mark.parametrize("factor", [1e-150, 1e-6, 1e6, 1e150])
-def test_newton_knows_no_scale(factor):
-    objective = platt_problem(0)
-    solution = Newton().minimize(objective, box=None)
-    scaled = Newton().minimize(PlattObjective(objective.f * factor, objective.t), box=None)
-    assert scaled.converged
-    np.testing.assert_allclose(scaled.theta * [factor, 1.0], solution.theta, rtol=1e-10)
-    weights = np.full(80, factor)
-    weighted = Newton().minimize(PlattObjective(objective.f, objective.t, weights), box=None)
-    assert weighted.converged
-    np.testing.assert_allclose(weighted.theta, solution.theta, rtol=1e-10)
-
-
-def test_newton_starts_on_fewer_samples_and_ends_at_the_same_place():
-    objective = platt_problem(0, 50_000, overlap=0.2)
-    assert objective.thinned().f.size == 10_000
-    solution = Newton().minimize(objective, box=None)
-    plain = Newton().minimize(objective, box=None, start=objective.start)
-    assert solution.n_evaluations < plain.n_evaluations
-    np.testing.assert_allclose(solution.theta, plain.theta, rtol=1e-9)
-    assert platt_problem(0, 39_000).thinned() is None
-    assert PlattObjective(np.ones(50_000), objective.t).thinned() is None
-    weights = np.zeros(50_000)
-    weights[1] = 1.0
-    assert PlattObjective(objective.f, objective.t, weights).thinned() is None
 
 
 @pytest.mark.parametrize("solver", SWARMS, ids=name)

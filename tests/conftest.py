@@ -1,0 +1,94 @@
+"""Fixtures that several modules share; what a fixture needs is imported when it is asked for."""
+
+import socket
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def model_path(tmp_path):
+    """Where a test may save a model."""
+    return tmp_path / "model.popf"
+
+
+@pytest.fixture
+def closed_figures():
+    """Close what pyplot holds when the test is over."""
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def no_network(monkeypatch, tmp_path):
+    """Only the package itself, an empty cache, and a network that is an error to touch."""
+    from popf.datasets import download
+
+    def refuse(*arguments, **options):
+        raise AssertionError("a test touched the network")
+
+    monkeypatch.delenv("POPF_DATA", raising=False)
+    monkeypatch.setenv("POPF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(download, "open_url", refuse)
+    monkeypatch.setattr(download, "fetch_openml", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture
+def liver(no_network):
+    """The embedded liver-disorders."""
+    from popf.datasets import load
+
+    return load("liver", download=False)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with training, test and new rows, and a model fitted to the first."""
+    from table_commands import consumers, fit
+
+    folder = tmp_path_factory.mktemp("tables")
+    consumers(200).to_csv(folder / "train.csv", index=False)
+    consumers(120, 1, 1000).to_csv(folder / "test.csv", index=False)
+    consumers(90, 2, 5000).drop(columns="stolen").to_csv(folder / "new.csv", index=False)
+    assert fit(folder / "train.csv", folder / "model.popf") == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small_study():
+    """The results of two data sets, three methods, seven runs."""
+    from popf.experiment import run
+    from small_studies import blobs
+
+    return run(
+        {"one": blobs(), "other": (blobs(60, 1)[0] * [1, 1, 100, 1], blobs(60, 1)[1])},
+        ["opf", "nm", "newton"],
+        runs=7,
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers in this process; not the default client, so nobody takes it by accident."""
+    from distributed import Client
+
+    with Client(
+        processes=False,
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address=":0",
+        set_as_default=False,
+        silence_logs=50,
+    ) as connected:
+        yield connected
+
+
+@pytest.fixture
+def few_samples():
+    """Sixty samples of two classes."""
+    from dask_problems import SEED, two_classes
+
+    return two_classes(60, 2, np.random.default_rng(SEED))

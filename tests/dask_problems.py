@@ -1,0 +1,62 @@
+"""Samples in blocks, tasks done at once, and how a forest of blocks is compared with a plain one."""
+
+import dask
+import dask.array as da
+import numpy as np
+
+import strategies
+
+SEED = 20240615
+
+
+class Here:
+    """Tasks that are done at once, in this process, and remembered."""
+
+    local = False
+
+    def __init__(self):
+        self.done = []
+
+    def submit(self, name, function, *arguments):
+        self.done.append((name, arguments))
+        return function(*arguments)
+
+    def submit_lazy(self, name, function, *arguments):
+        return self.submit(name, function, *dask.compute(*arguments, scheduler="sync"))
+
+    def gather(self, results):
+        return results
+
+
+def two_classes(n, d, rng):
+    X = rng.normal(size=(n, d))
+    return X, (X[:, 0] + 0.6 * rng.normal(size=n) > 0).astype(int)
+
+
+def samples(kind, n, rng):
+    """Data without ties, and with very many."""
+    if kind == "normal":
+        X = rng.normal(size=(n, 3))
+    elif kind == "grid":
+        X = rng.integers(0, 9, size=(n, 2)).astype(float)
+    elif kind == "coarse":
+        X = rng.integers(0, 3, size=(n, 3)).astype(float)
+    elif kind == "one-hot":  # all distinct samples equally far from each other
+        X = np.eye(7)[rng.integers(0, 7, size=n)]
+    elif kind == "clusters":
+        X = np.round(rng.normal(size=(n, 2)), 1) + 40.0 * rng.integers(0, 3, size=(n, 1))
+    else:
+        X = np.full((n, 2), 1.5)
+    y = rng.integers(0, 3, size=n)
+    y[:3] = 0, 1, 2
+    return X, y
+
+
+def as_dask(X, y, rows=50):
+    return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
+
+
+def assert_same_forest(model, plain):
+    """Assert that the forest of a cluster is the plain one, to the bit, and of the same classes."""
+    strategies.assert_same_forest(model, plain)
+    assert model.classes_.tolist() == plain.classes_.tolist()

@@ -1,0 +1,41 @@
+"""Samples to fit probabilities to, and short names for the classifier's methods."""
+
+import numpy as np
+from sklearn.datasets import make_blobs, make_moons
+
+import naive
+from popf import OPFClassifier, POPFClassifier
+from strategies import size
+
+X, Y = make_moons(size(120), noise=0.3, random_state=1)
+NEW = np.random.default_rng(2).uniform(-1.5, 2.5, size=(40, 2))
+X3, Y3 = make_blobs(90, centers=3, cluster_std=3.0, random_state=0)
+NEW3 = np.random.default_rng(3).uniform(-8, 10, size=(40, 2))
+DUPLICATES = np.repeat([[0.0, 0.0], [1.0, 0.0]], 40, axis=0)
+DUPLICATE_LABELS = np.repeat([0, 1, 0, 1], [30, 10, 5, 35])
+SWARMS = ["pso", "bat", "firefly"]
+
+
+def soft(**parameters):
+    return POPFClassifier(**parameters)
+
+
+def paper(**parameters):
+    return POPFClassifier(method="paper", **parameters)
+
+
+def mapped(linear_map="auto", **parameters):
+    return POPFClassifier(linear_map=linear_map, random_state=0, **parameters)
+
+
+def distances(A, B):
+    return np.sqrt(naive.squared_distances(A, B))
+
+
+def scale_of(X):
+    """Bring the costs near 1, where the paper's box does not bind."""
+    return 1.0 / OPFClassifier().fit(X, Y).costs_.max()
+
+
+WIDE = X * 4.0 * scale_of(X)  # the paper's features, wide enough that A lies inside its box
+WIDE_NEW = NEW * 4.0 * scale_of(X)

@@ -1,0 +1,176 @@
+"""``popf predict`` on a person's own table: scores, columns, files, the threshold."""
+
+import gzip
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+import popf
+from popf.__main__ import main
+from table_commands import consumers, facts, fit, refused, scores
+
+pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+
+
+def test_scores_are_those_of_the_same_pipeline_built_by_hand(place, tmp_path):
+    frame = consumers(200)
+    numbers = frame[["demand", "load"]]
+    scaler = StandardScaler().fit(numbers)
+
+    def by_hand(rows):
+        one_hot = np.column_stack([rows["region"] == name for name in ("north", "south")])
+        return np.column_stack([scaler.transform(rows[["demand", "load"]]), one_hot])
+
+    model = popf.POPFClassifier(random_state=0).fit(by_hand(frame), frame["stolen"])
+    new = pd.read_csv(place / "new.csv")
+    expected = model.predict_proba(by_hand(new))
+    scored = scores(place, tmp_path / "scored.csv")
+    np.testing.assert_allclose(scored["probability_yes"], expected[:, 1], atol=1e-6)
+    np.testing.assert_allclose(scored["probability_no"], expected[:, 0], atol=1e-6)
+    assert scored["predicted"].tolist() == model.predict(by_hand(new)).tolist()
+    assert list(scored) == ["consumer", "probability_no", "probability_yes", "predicted"]
+
+
+def test_ids_are_carried_through_as_they_stand_and_are_no_features(place, tmp_path):
+    scored = scores(place, tmp_path / "scored.csv")
+    assert scored["consumer"].tolist()[:2] == ["5000", "5001"]
+    renamed = consumers(200).assign(consumer=[f"other {i}" for i in range(200)])
+    renamed.to_csv(tmp_path / "renamed.csv", index=False)
+    assert fit(tmp_path / "renamed.csv", tmp_path / "other.popf") == 0
+    again = popf.load(tmp_path / "other.popf")
+    assert list(again.feature_names_in_) == ["demand", "load", "region"]
+    same = pd.read_csv(place / "new.csv")[["demand", "load", "region"]]
+    first = popf.load(place / "model.popf").predict_proba(same)
+    np.testing.assert_array_equal(again.predict_proba(same), first)
+
+
+def test_leading_zeros_of_ids_survive(place, tmp_path):
+    assert scores(place, tmp_path / "out.csv", data="train.csv")["consumer"][7] == "0007"
+
+
+def test_columns_are_found_by_name_whatever_their_order(place, tmp_path):
+    new = pd.read_csv(place / "new.csv", dtype={"consumer": str})
+    shuffled = new[["region", "load", "consumer", "demand"]].assign(more=1)
+    shuffled.to_csv(tmp_path / "shuffled.csv", index=False)
+    first = scores(place, tmp_path / "a.csv")
+    again = scores(place, tmp_path / "b.csv", data=tmp_path / "shuffled.csv")
+    pd.testing.assert_frame_equal(first, again)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 90, 1000])
+def test_the_size_of_the_pieces_does_not_matter(place, tmp_path, rows):
+    first = scores(place, tmp_path / "a.csv")
+    again = scores(place, tmp_path / "b.csv", "--chunk-rows", rows)
+    pd.testing.assert_frame_equal(first, again, rtol=0, atol=2e-6)
+
+
+def test_parquet_and_packed_files_give_the_same(place, tmp_path):
+    pytest.importorskip("pyarrow")
+    new = pd.read_csv(place / "new.csv", dtype={"consumer": str})
+    new.to_parquet(tmp_path / "new.parquet", index=False)
+    (tmp_path / "new.csv.gz").write_bytes(gzip.compress((place / "new.csv").read_bytes()))
+    first = scores(place, tmp_path / "a.csv")
+    for name in ("new.parquet", "new.csv.gz"):
+        again = scores(place, tmp_path / "b.csv", data=tmp_path / name)
+        pd.testing.assert_frame_equal(first, again)
+    words = ["predict", str(place / "model.popf"), str(place / "new.csv"), "--chunk-rows", "40"]
+    assert main([*words, "-o", str(tmp_path / "out.parquet")]) == 0
+    kept = pd.read_parquet(tmp_path / "out.parquet")
+    np.testing.assert_allclose(kept["probability_yes"], first["probability_yes"], atol=2e-6)
+    assert main([*words, "-o", str(tmp_path / "out.csv.gz")]) == 0
+    assert (
+        gzip.decompress((tmp_path / "out.csv.gz").read_bytes()) == (tmp_path / "a.csv").read_bytes()
+    )
+
+
+def test_other_delimiters_decimal_marks_and_encodings(place, tmp_path, capsys):
+    new = pd.read_csv(place / "new.csv", dtype={"consumer": str})
+    new.to_csv(tmp_path / "own.csv", sep=";", decimal=",", index=False, encoding="utf-16")
+    first = scores(place, tmp_path / "a.csv")
+    words = ("--delimiter", ";", "--decimal", ",", "--encoding", "utf-16")
+    again = scores(place, tmp_path / "b.csv", *words, data=tmp_path / "own.csv")
+    pd.testing.assert_frame_equal(first, again)
+
+
+def test_without_ids_rows_are_numbered(place, tmp_path):
+    frame = consumers(60).drop(columns="consumer")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = tmp_path / "m.popf"
+    assert main(["fit", str(tmp_path / "t.csv"), "--target", "stolen", "-o", str(model)]) == 0
+    scored = scores(tmp_path, tmp_path / "s.csv", "--chunk-rows", 25, model="m.popf", data="t.csv")
+    assert scored["row"].tolist() == list(range(1, 61))
+
+
+def test_standard_output_holds_the_table_and_nothing_else(place, tmp_path, capsys):
+    first = scores(place, tmp_path / "a.csv")
+    capsys.readouterr()
+    assert main(["predict", str(place / "model.popf"), str(place / "new.csv")]) == 0
+    assert capsys.readouterr().out == (tmp_path / "a.csv").read_text()
+    assert len(first) == 90
+
+
+def test_memory_does_not_grow_with_the_file(place, tmp_path):
+    def peak(n):
+        pd.concat([pd.read_csv(place / "new.csv", dtype=str)] * n).to_csv(
+            tmp_path / "long.csv", index=False
+        )
+        words = ["predict", place / "model.popf", tmp_path / "long.csv", "-o", tmp_path / "o.csv"]
+        command = [*map(str, words), "--chunk-rows", "50", "--n-jobs", "1"]
+        assert main(command) == 0  # what is imported or compiled once does not count
+        tracemalloc.start()
+        assert main(command) == 0
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(pd.read_csv(tmp_path / "o.csv")) == 90 * n
+        return found
+
+    assert peak(30) < 1.2 * peak(4) + 2**18
+
+
+# The threshold
+
+
+def test_a_threshold_moves_the_labels(place, tmp_path, capsys):
+    scored = scores(place, tmp_path / "a.csv", "--threshold", 0.1)
+    called = np.where(scored["probability_yes"] >= 0.1, "yes", "no")
+    assert scored["predicted"].tolist() == called.tolist()
+    assert (called == "yes").sum() > 20
+
+
+def test_the_positive_class_may_be_the_first(place, tmp_path):
+    words = ("--positive", "no", "--threshold", "0.95")
+    assert fit(place / "train.csv", tmp_path / "m.popf", *words) == 0
+    scored = scores(place, tmp_path / "a.csv", model=tmp_path / "m.popf")
+    expected = np.where(scored["probability_no"] >= 0.95, "no", "yes")
+    assert scored["predicted"].tolist() == expected.tolist()
+    new = pd.read_csv(place / "new.csv")[["demand", "load", "region"]]
+    assert popf.load(tmp_path / "m.popf").predict(new).tolist() == expected.tolist()
+
+
+def test_costs_choose_a_threshold_on_rows_left_out(place, tmp_path, capsys):
+    words = [
+        *("fit", place / "train.csv", "--target", "stolen", "--id", "consumer"),
+        *("--cost-fp", "1", "-o", tmp_path / "m.popf"),
+    ]
+    dear = facts(capsys, *words, "--cost-fn", "20")
+    cheap = facts(capsys, *words, "--cost-fn", "0.2")
+    assert dear["threshold"] < 0.35 < 0.5 < cheap["threshold"]
+    for found in (dear, cheap):
+        costs = found["cost_per_row"]
+        assert costs["at_threshold"] <= min(costs.values()) + 1e-12
+        assert "cross-validated" in found["threshold_from"]
+    # Not what the training rows themselves would say: there the forest makes no error.
+    assert dear["cost_per_row"]["at_threshold"] > 0.1
+
+
+def test_a_threshold_and_costs_exclude_each_other(place, tmp_path, capsys):
+    out = tmp_path / "m.popf"
+    base = ["fit", place / "train.csv", "--target", "stolen", "--id", "consumer", "-o", out]
+    assert "two ways" in refused(capsys, *base, "--threshold", 0.2, "--cost-fp", 1, "--cost-fn", 2)
+    assert "belong together" in refused(capsys, *base, "--cost-fp", 1)
+    assert "positive number" in refused(capsys, *base, "--cost-fp", 0, "--cost-fn", 1)
+    assert "between 0 and 1" in refused(capsys, *base, "--threshold", 1.5)
+    assert "use no or yes" in refused(capsys, *base, "--positive", "maybe")
+    assert not out.exists()

@@ -1,0 +1,276 @@
+"""Downloads and their cache, with pages and answers in the place of a network."""
+
+import bz2
+import hashlib
+import io
+import json
+import socket
+import sys
+import urllib.error
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.utils import Bunch
+
+from dataset_copies import EMBEDDED, PUBLIC, false_copies
+from popf.datasets import download, load, places
+from popf.datasets.samples import scaled
+
+pytestmark = pytest.mark.usefixtures("no_network")
+
+
+def offline(*arguments, **options):
+    raise urllib.error.URLError("no route to host")
+
+
+def serve(monkeypatch, pages):
+    """Put pages in the place of the network; every other address is not found."""
+    asked = []
+
+    def open_url(url, timeout):
+        asked.append(url)
+        assert timeout > 0
+        name = url.removeprefix(download.LIBSVM_URL)
+        if name not in pages:
+            raise urllib.error.HTTPError(url, 404, "Not Found", None, None)
+        return io.BytesIO(pages[name])
+
+    monkeypatch.setattr(download, "open_url", open_url)
+    return asked
+
+
+def svmlight(X, y, form="{:.6f}"):
+    """Text as the LIBSVM page prints it: six decimals, spaces at the ends of lines."""
+    rows = (
+        f"{label:+d}  " + " ".join(f"{j}:{form.format(v)}" for j, v in enumerate(row, 1)) + " \n"
+        for row, label in zip(X, y, strict=True)
+    )
+    return "".join(rows).encode()
+
+
+def without_package_data(monkeypatch, tmp_path):
+    nothing = tmp_path / "nothing"
+    nothing.mkdir(exist_ok=True)
+    monkeypatch.setattr("popf.datasets.loading.embedded_folder", lambda: nothing)
+
+
+def test_offline_the_message_says_what_was_tried_and_what_helps(monkeypatch, tmp_path):
+    monkeypatch.setattr(download, "open_url", offline)
+    monkeypatch.setattr(download, "fetch_openml", offline)
+    with pytest.raises(FileNotFoundError) as refusal:
+        load("heart", data_home=tmp_path)
+    for words in [
+        f"no such file in {tmp_path}", "not embedded", "not in the cache", "OpenML 53", "no route to host",
+        f"{download.LIBSVM_URL}heart", "POPF_DATA",
+    ]:  # fmt: skip
+        assert words in str(refusal.value)
+
+
+def test_download_false_never_asks_the_network():
+    for name in PUBLIC:  # the fixture's network fails the test when touched
+        if name not in EMBEDDED:
+            with pytest.raises(FileNotFoundError, match="download=False"):
+                load(name, download=False)
+
+
+def test_a_download_is_checked_cached_and_not_asked_for_again(monkeypatch, tmp_path, liver):
+    without_package_data(monkeypatch, tmp_path)
+    monkeypatch.setattr(download, "fetch_openml", offline)
+    asked = serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
+    first = load("liver")
+    np.testing.assert_array_equal(first.data, liver.data)
+    assert first.source == f"{download.LIBSVM_URL}liver-disorders"
+    assert [file.name for file in (tmp_path / "cache").iterdir()] == ["liver-disorders"]
+    asked.clear()
+    again = load("liver")
+    np.testing.assert_array_equal(again.data, liver.data)
+    assert again.source.startswith("cache")
+    np.testing.assert_allclose(load("liver_scale").data, scaled(liver.data))
+    assert asked == []
+
+
+@pytest.mark.parametrize("which", ["cut", "five", "swapped", "bare", "labels"])
+def test_a_false_download_is_refused_and_not_cached(monkeypatch, tmp_path, liver, which):
+    without_package_data(monkeypatch, tmp_path)
+    X, y, words = false_copies(liver)[which]
+    monkeypatch.setattr(download, "fetch_openml", offline)
+    serve(monkeypatch, {"liver-disorders": svmlight(X, y)})
+    with pytest.raises(FileNotFoundError, match=words):
+        load("liver")
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>moved</html>", b"1 1:2 2:"])
+def test_a_page_that_is_no_data_is_refused(monkeypatch, tmp_path, content):
+    serve(monkeypatch, {"fourclass": content})
+    with pytest.raises(FileNotFoundError, match="fourclass"):
+        load("fourclass")
+
+
+def test_a_packed_download_that_is_cut_short_is_refused(monkeypatch):
+    packed = bz2.compress(b"1 1:2\n" * 1000)
+    for content in (packed[:-10], b"<html>", packed):
+        serve(monkeypatch, {"colon-cancer.bz2": content})
+        with pytest.raises(FileNotFoundError, match=r"cut short or no bzip2|is not colon-cancer"):
+            load("colon_cancer")
+
+
+def test_an_endless_page_is_not_read_to_the_end(monkeypatch):
+    monkeypatch.setattr(download, "_LIMIT", 1000)
+    serve(monkeypatch, {"fourclass": b"1 1:2\n" * 1000})
+    with pytest.raises(FileNotFoundError, match="more than 1000 bytes"):
+        load("fourclass")
+
+
+def test_a_broken_cache_is_replaced_or_named(monkeypatch, tmp_path, liver):
+    without_package_data(monkeypatch, tmp_path)
+    (tmp_path / "cache").mkdir()
+    cached = tmp_path / "cache" / "liver-disorders"
+    cached.write_text("1 1:2\n")
+    with pytest.raises(FileNotFoundError, match="broken in the cache"):
+        load("liver", download=False)
+    monkeypatch.setattr(download, "fetch_openml", offline)
+    serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
+    np.testing.assert_array_equal(load("liver").data, liver.data)
+    assert load("liver", download=False).source.startswith("cache")
+
+
+def test_a_cache_that_cannot_be_written_does_not_lose_the_download(monkeypatch, tmp_path, liver):
+    without_package_data(monkeypatch, tmp_path)
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("POPF_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(download, "fetch_openml", offline)
+    serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
+    with pytest.warns(UserWarning, match="liver is not kept"):
+        found = load("liver")
+    np.testing.assert_array_equal(found.data, liver.data)
+
+
+def openml_liver(liver):
+    """What scikit-learn gives for OpenML's liver-disorders: nominal columns as numbers of categories."""
+    categories = sorted({repr(value) for value in liver.data[:, 0].tolist()}, reverse=True)
+    data = liver.data.copy()
+    data[:, 0] = [categories.index(repr(value)) for value in liver.data[:, 0].tolist()]
+    return Bunch(
+        data=np.vstack([data, np.full(6, np.nan)]),  # a row that is not known
+        target=np.array([*(str(label) for label in liver.target), "1"], dtype=object),
+        feature_names=list(liver.feature_names),
+        categories={"mcv": categories},
+    )
+
+
+def test_openml_is_asked_first_and_decoded(monkeypatch, tmp_path, liver):
+    without_package_data(monkeypatch, tmp_path)
+    asked = []
+
+    def fetch_openml(**arguments):
+        asked.append(arguments)
+        assert socket.getdefaulttimeout() is not None
+        return openml_liver(liver)
+
+    monkeypatch.setattr(download, "fetch_openml", fetch_openml)
+    found = load("liver")
+    np.testing.assert_array_equal(found.data, liver.data)
+    np.testing.assert_array_equal(found.target, liver.target)
+    assert found.source == "OpenML 8"
+    assert socket.getdefaulttimeout() is None
+    (arguments,) = asked
+    assert arguments["data_id"] == 8
+    assert arguments["target_column"] == "selector"
+
+
+def test_strange_labels_on_openml_lead_on_to_the_libsvm_page(monkeypatch, tmp_path, liver):
+    without_package_data(monkeypatch, tmp_path)
+    strange = openml_liver(liver)
+    strange.target[0] = "maybe"
+    monkeypatch.setattr(download, "fetch_openml", lambda **arguments: strange)
+    asked = serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
+    assert load("liver").source == asked[0]
+    serve(monkeypatch, {})
+    (tmp_path / "cache" / "liver-disorders").unlink()
+    with pytest.raises(FileNotFoundError, match="labels maybe, not 1, 2"):
+        load("liver")
+
+
+def openml_pages(bunch):
+    """Answers of OpenML's server for liver-disorders, in the form that scikit-learn reads."""
+    names = [*bunch.feature_names, "selector"]
+    volumes = ",".join(sorted({f"{value:g}" for value in bunch.data[:, 0]}, reverse=True))
+    kinds = [f"{{{volumes}}}", *["numeric"] * 5, "numeric"]
+    head = "".join(f"@attribute {n} {k}\n" for n, k in zip(names, kinds, strict=True))
+    rows = "".join(
+        ",".join(f"{value:g}" for value in [*row, label]) + "\n"
+        for row, label in zip(bunch.data, bunch.target, strict=True)
+    )
+    arff = f"@relation liver\n{head}@data\n{rows}".encode()
+    features = [
+        {
+            "index": str(index),
+            "name": name,
+            "data_type": "nominal" if index == 0 else "numeric",
+            "is_target": "true" if name == "drinks" else "false",
+            "is_ignore": "true" if name == "selector" else "false",
+            "is_row_identifier": "false",
+            "number_of_missing_values": "0",
+        }
+        for index, name in enumerate(names)
+    ]
+    description = {
+        "id": "8", "name": "liver-disorders", "version": "1", "status": "active", "format": "ARFF",
+        "description": "", "file_id": "8", "md5_checksum": hashlib.md5(arff).hexdigest(),
+        "url": "https://www.openml.org/data/v1/download/8/liver.arff",
+    }  # fmt: skip
+    quality = [{"name": "NumberOfInstances", "value": str(len(bunch.target))}]
+    return {
+        "data/8": json.dumps({"data_set_description": description}).encode(),
+        "data/features/8": json.dumps({"data_features": {"feature": features}}).encode(),
+        "data/qualities/8": json.dumps({"data_qualities": {"quality": quality}}).encode(),
+        "8/liver.arff": arff,
+    }
+
+
+class Answer(io.BytesIO):
+    """What urlopen gives, as far as scikit-learn looks."""
+
+    def info(self):
+        return {}
+
+
+def test_scikit_learns_own_function_takes_our_arguments(monkeypatch, tmp_path, liver):
+    """The real fetch_openml, with the answers of a server in the place of the network."""
+    import sklearn.datasets._openml as real
+
+    pages = openml_pages(liver)
+
+    def urlopen(request, *arguments, **options):
+        (content,) = [page for end, page in pages.items() if request.full_url.endswith(end)]
+        return Answer(content)
+
+    without_package_data(monkeypatch, tmp_path)
+    monkeypatch.setattr(real, "urlopen", urlopen)
+    monkeypatch.setattr(download, "fetch_openml", real.fetch_openml)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # it must not be needed
+    found = load("liver")
+    assert found.source == "OpenML 8"
+    np.testing.assert_array_equal(found.data, liver.data)
+    np.testing.assert_array_equal(found.target, liver.target)
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {"XDG_CACHE_HOME": "/xdg"}, "/xdg/popf"),
+        ("linux", {}, "/home/me/.cache/popf"),
+        ("darwin", {}, "/home/me/Library/Caches/popf"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/popf/Cache"),
+    ],
+)
+def test_the_cache_is_where_the_system_has_caches(monkeypatch, platform, variables, expected):
+    for name in ("POPF_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(places.sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", classmethod(lambda cls: Path("/home/me")))
+    assert places.cache_folder() == Path(expected)

@@ -1,0 +1,118 @@
+"""The objective over A and B with the solvers' paths, as computed and as drawn."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from display_examples import FOREST, MOON, MOONS, PAPER, labels_of, new_axes
+from popf import POPFClassifier
+from popf.display import LandscapeDisplay, prepare_landscape
+from popf.solvers import PSO, NelderMead, PlattObjective, platt_targets
+
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
+
+def test_the_landscape_holds_the_objective_at_every_point_of_the_grid():
+    objective = PlattObjective([-1.0, 0.5, 2.0], platt_targets([-1, 1, 1]))
+    A, B, values = prepare_landscape(objective, ((-3, 1), (0, 2)), resolution=5)
+    assert (A[0], A[-1], B[0], B[-1]) == (-3, 1, 0, 2)
+    for i, b in enumerate(B):
+        for j, a in enumerate(A):
+            assert values[i, j] == pytest.approx(objective([a, b]))
+
+
+def test_the_landscape_of_a_model_is_the_one_it_was_fitted_in():
+    display = LandscapeDisplay.from_estimator(
+        PAPER, solvers=["pso", NelderMead()], random_state=3, resolution=9, ax=new_axes()
+    )
+    assert list(display.paths_) == ["newton (fitted)", "pso", "NelderMead()"]
+    assert np.array_equal(display.paths["newton (fitted)"], PAPER.solution_.path)
+    signed = np.where(MOON == 1, FOREST.costs_, -FOREST.costs_)
+    objective = PlattObjective(signed, platt_targets(MOON))
+    again = PSO().minimize(objective, PAPER.box, 3)
+    assert np.array_equal(display.paths["pso"], again.path)
+    assert display.finals["pso"] == again.value
+    drawn = display.paths_["pso"].get_xydata()
+    assert np.array_equal(drawn[-1], again.theta)
+    assert (np.diff(drawn, axis=0) != 0).any(axis=1).all()
+    words = labels_of(display.ax_.get_legend())
+    assert words[1] == f"pso: F = {again.value:.4g}"
+    assert display.values[0, 0] == pytest.approx(objective([-60.0, -10.0]))
+
+
+def test_weights_are_asked_for_when_the_model_has_seen_them():
+    weights = np.linspace(0.0, 2.0, len(MOON))
+    model = clone(PAPER).fit(MOONS, MOON, weights)
+    with pytest.raises(ValueError, match="other sample weights"):
+        LandscapeDisplay.from_estimator(model)
+    display = LandscapeDisplay.from_estimator(
+        model, sample_weight=weights, resolution=5, ax=new_axes()
+    )
+    assert list(display.finals.values()) == [model.solution_.value]
+
+
+def test_paths_that_take_little_room_are_drawn_again_larger():
+    def bowl(thetas):
+        return ((thetas - [3.0, 1.0]) ** 2).sum(axis=1) - 5.0
+
+    near = {"near": NelderMead().minimize(bowl, start=[2.0, 1.0])}
+    small = LandscapeDisplay.from_objective(bowl, solutions=near, resolution=11, ax=new_axes())
+    left, right = small.zoom_ax_.get_xlim()
+    assert -10 < left < 2 < 3 < right < 10
+    assert small.zoom_ax_.get_ylim()[0] < 1 < small.zoom_ax_.get_ylim()[1]
+    assert small.plot(ax=new_axes(), zoom=False).zoom_ax_ is None
+    far = {"far": NelderMead().minimize(bowl, start=[-10.0, -10.0])}
+    large = LandscapeDisplay.from_objective(bowl, solutions=far, resolution=11, ax=new_axes())
+    assert large.zoom_ax_ is None
+
+
+def test_flat_and_partly_undefined_functions_are_drawn():
+    flat = LandscapeDisplay(A=[0, 1], B=[0, 1, 2], values=np.ones((3, 2))).plot(ax=new_axes())
+    assert flat.ax_.get_legend() is None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        holes = LandscapeDisplay.from_objective(
+            lambda thetas: np.log(thetas[:, 0]), resolution=11, ax=new_axes()
+        )
+    holes.figure_.canvas.draw()
+    assert np.isinf(holes.values[:, 0]).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: LandscapeDisplay.from_estimator(FOREST), TypeError, "no landscape over A and B"),
+        (
+            lambda: LandscapeDisplay.from_estimator(POPFClassifier("paper")),
+            NotFittedError,
+            "not fitted",
+        ),
+        (
+            lambda: LandscapeDisplay.from_estimator(PAPER, solvers=["sgd"]),
+            ValueError,
+            "solver must be one of",
+        ),
+        (lambda: prepare_landscape(np.sum, None), ValueError, "needs bounds"),
+        (lambda: prepare_landscape(np.sum, resolution=1), ValueError, "resolution is 1"),
+        (
+            lambda: LandscapeDisplay(A=[0, 1], B=[0, 1, 2], values=np.ones((2, 3))),
+            ValueError,
+            "a row for each B",
+        ),
+        (
+            lambda: LandscapeDisplay(A=[0], B=[0], values=[[1]], paths={"NM": [0, 1]}),
+            ValueError,
+            "the path 'NM'",
+        ),
+        (lambda: LandscapeDisplay(A=[0], B=[0], values=[[np.nan]]), ValueError, "no finite"),
+    ],
+)
+def test_what_has_no_landscape_is_refused_plainly(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_the_soft_method_has_no_landscape():
+    model = POPFClassifier().fit(MOONS, MOON)
+    with pytest.raises(ValueError, match="soft method"):
+        LandscapeDisplay.from_estimator(model)

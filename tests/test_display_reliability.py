@@ -1,0 +1,136 @@
+"""Reliability curves, their bands and histograms, as computed and as drawn."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from display_examples import MODEL, TEST, Y_TEST, P, labels_of, new_axes
+from popf.display import ReliabilityDisplay, prepare_reliability
+from popf.metrics import expected_calibration_error
+
+pytestmark = pytest.mark.usefixtures("closed_figures")
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_the_reliability_curve_is_the_mean_and_the_frequency_of_each_bin(strategy):
+    curve = prepare_reliability(Y_TEST, P, n_bins=7, strategy=strategy)
+    happened = Y_TEST == "stolen"
+    assert curve.weights.sum() == len(P)
+    gaps = np.abs(curve.frequency - curve.probability) * curve.weights / len(P)
+    expected = expected_calibration_error(
+        Y_TEST, P, n_bins=7, strategy=strategy, kind="binary", pos_label="stolen"
+    )
+    assert curve.error == expected
+    assert gaps.sum() == pytest.approx(expected)
+    if strategy == "uniform":
+        for k in range(7):
+            inside = np.ceil(P * 7) == k + 1
+            if inside.any():
+                (place,) = np.flatnonzero(np.isclose(curve.probability, P[inside].mean()))
+                assert curve.frequency[place] == pytest.approx(happened[inside].mean())
+
+
+def test_the_interval_is_wilsons():
+    # Newcombe's example: 81 of 263, 95 %.
+    curve = prepare_reliability([1] * 81 + [0] * 182, [0.3] * 263)
+    assert curve.lower == pytest.approx([0.2553], abs=5e-5)
+    assert curve.upper == pytest.approx([0.3662], abs=5e-5)
+    none = prepare_reliability([0] * 20, [0.1] * 20)
+    assert none.lower == [0.0]
+    assert none.upper == pytest.approx([0.1611], abs=5e-5)
+
+
+def test_a_weight_counts_as_so_many_samples_and_zero_as_none():
+    repeated = prepare_reliability([1, 1, 0, 0], [0.8, 0.8, 0.3, 0.2])
+    weighted = prepare_reliability([1, 0, 0, 1], [0.8, 0.3, 0.2, 0.1], sample_weight=[2, 1, 1, 0])
+    assert np.array_equal(weighted.frequency, repeated.frequency)
+    assert np.array_equal(weighted.shares, repeated.shares)
+    # Equal weights say nothing about how many samples there are.
+    heavy = prepare_reliability(Y_TEST, P, sample_weight=np.full(len(P), 7.0))
+    plain = prepare_reliability(Y_TEST, P)
+    assert heavy.lower == pytest.approx(plain.lower)
+
+
+def test_the_picture_shows_the_curve_the_band_and_the_histogram():
+    display = ReliabilityDisplay.from_predictions(Y_TEST, P, name="ours", ax=new_axes())
+    curve = prepare_reliability(Y_TEST, P)
+    assert np.array_equal(display.line_.get_xdata(), curve.probability)
+    assert np.array_equal(display.line_.get_ydata(), curve.frequency)
+    corners = display.band_.get_paths()[0].vertices
+    for edge in (curve.lower, curve.upper):
+        for point in zip(curve.probability, edge, strict=True):
+            assert np.isclose(corners, point).all(axis=1).any()
+    shares = display.histogram_ax_.patches[0].get_data().values
+    assert shares == pytest.approx(np.histogram(P, np.linspace(0, 1, 21))[0] / len(P))
+    assert labels_of(display.ax_.get_legend()) == [
+        f"ours (ECE {curve.error:.3f})",
+        "95 % interval (Wilson)",
+        "calibrated",
+    ]
+    assert display.ax_.get_ylabel() == "Frequency of stolen"
+    assert display.histogram_ax_.get_xlabel() == "Probability of stolen"
+
+
+def test_several_curves_share_axes_histogram_and_legend_and_differ_in_more_than_colour():
+    first = ReliabilityDisplay.from_estimator(MODEL, TEST, Y_TEST, name="one", ax=new_axes())
+    second = ReliabilityDisplay.from_predictions(Y_TEST, P**2, name="two", ax=first.ax_)
+    assert second.histogram_ax_ is first.histogram_ax_
+    assert len(first.figure_.axes) == 2
+    one, two = first.line_, second.line_
+    assert one.get_color() != two.get_color()
+    assert one.get_linestyle() != two.get_linestyle()
+    assert one.get_marker() != two.get_marker()
+    words = labels_of(first.ax_.get_legend())
+    assert [word.split()[0] for word in words] == ["one", "two", "95", "calibrated"]
+    highest = max(first.curve.shares.max(), second.curve.shares.max())
+    assert first.histogram_ax_.get_ylim()[1] > highest
+
+
+def test_the_histogram_finds_its_place_in_a_grid_by_hand_and_not_at_all():
+    figure = Figure(layout="constrained")
+    for ax in (*figure.subplots(1, 2), figure.add_axes((0.1, 0.1, 0.3, 0.3))):
+        display = ReliabilityDisplay.from_predictions(Y_TEST, P, ax=ax)
+        figure.canvas.draw()
+        above, below = ax.get_position(), display.histogram_ax_.get_position()
+        assert below.y1 <= above.y0
+        assert below.x0 == pytest.approx(above.x0, abs=1e-3)
+        assert below.x1 == pytest.approx(above.x1, abs=1e-3)
+    bare = ReliabilityDisplay(curve=prepare_reliability(Y_TEST, P)).plot(
+        ax=new_axes(), histogram=False, color="black", lw=3
+    )
+    assert bare.histogram_ax_ is None
+    assert (bare.line_.get_color(), bare.line_.get_linewidth()) == ("black", 3)
+    assert bare.ax_.get_xlabel() == "Probability"
+
+
+def test_one_of_many_classes_is_drawn_against_the_others():
+    data = load_iris()
+    model = LogisticRegression(max_iter=1000).fit(data.data, data.target)
+    display = ReliabilityDisplay.from_estimator(
+        model, data.data, data.target, pos_label=2, ax=new_axes()
+    )
+    expected = prepare_reliability(data.target == 2, model.predict_proba(data.data)[:, 2])
+    assert np.array_equal(display.curve.frequency, expected.frequency)
+    with pytest.raises(ValueError, match="knows 3 classes"):
+        ReliabilityDisplay.from_estimator(model, data.data, data.target)
+    with pytest.raises(ValueError, match="which one is positive is not clear"):
+        prepare_reliability(data.target, model.predict_proba(data.data)[:, 2])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"pos_label": "lost"}, "'lost' is not a class; y_true holds 'honest', 'stolen'"),
+        ({"n_bins": 0}, "n_bins=0"),
+        ({"strategy": "equal"}, "strategy='equal' is unknown"),
+        ({"confidence": 95}, "confidence=95 must lie between 0 and 1"),
+        ({"y_prob": P[:-1]}, "y_true has 200 samples and y_prob has 199"),
+        ({"y_prob": P * 2}, "probabilities lie between 0 and 1"),
+        ({"y_prob": MODEL.predict_proba(TEST)}, "pass its column"),
+    ],
+)
+def test_wrong_values_for_a_reliability_curve_are_named(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        prepare_reliability(**{"y_true": Y_TEST, "y_prob": P, **wrong})

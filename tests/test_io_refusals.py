@@ -1,0 +1,166 @@
+"""What cannot be saved, and files that are not what they should be, are refused."""
+
+import io
+import os
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import popf
+from popf import OPFClassifier, POPFClassifier
+from popf.io import ModelFileError, container, describe
+from saved_models import CANCER_X, CANCER_Y, IRIS_X, IRIS_Y
+
+
+def manhattan(x, y):
+    return float(np.abs(x - y).sum())
+
+
+class OwnForest(OPFClassifier):
+    pass
+
+
+class OwnScaler(StandardScaler):
+    pass
+
+
+def with_an_attribute():
+    model = OPFClassifier()
+    model.notes_ = "mine"
+    return model
+
+
+REFUSED = {
+    "function": (lambda: OPFClassifier(manhattan), r"metric of the model is a function.*pickle"),
+    "own class": (OwnForest, r"the model is a .* OwnForest.*skops or pickle"),
+    "step": (
+        lambda: make_pipeline(PCA(2), OPFClassifier()),
+        r"step 'pca' is a sklearn PCA.*StandardScaler",
+    ),
+    "own step": (lambda: make_pipeline(OwnScaler(), OPFClassifier()), r"step 'ownscaler'"),
+    "function as step": (
+        lambda: make_pipeline(FunctionTransformer(np.abs), OPFClassifier()),
+        r"func of step 'functiontransformer' is a function",
+    ),
+    "inner step": (
+        lambda: make_pipeline(
+            ColumnTransformer([("a", make_pipeline(PCA(1)), [0, 1])]), OPFClassifier()
+        ),
+        r"'pca' of 'a' of step 'columntransformer'",
+    ),
+    "no classifier": (
+        lambda: make_pipeline(StandardScaler()),
+        r"must end in OPFClassifier or POPF",
+    ),
+    "no forest": (lambda: PCA(2), r"the model is a sklearn PCA"),
+    "random numbers": (
+        lambda: POPFClassifier(random_state=np.random.RandomState(0)),
+        r"random_state of the model.*set_params\(random_state=0\)",
+    ),
+    "attribute": (with_an_attribute, r"attribute 'notes_'"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_saved_is_refused_with_a_remedy(what, model_path):
+    make, message = REFUSED[what]
+    model = make().fit(CANCER_X[::8], CANCER_Y[::8])
+    model_path.write_bytes(b"old")
+    with pytest.raises(TypeError, match=message):
+        popf.save(model, model_path)
+    assert model_path.read_bytes() == b"old"
+    assert os.listdir(model_path.parent) == [model_path.name]
+
+
+def test_a_function_that_was_the_metric_is_refused(model_path):
+    model = OPFClassifier(manhattan).fit(CANCER_X[::8], CANCER_Y[::8]).set_params(metric="l1")
+    with pytest.raises(TypeError, match=r"fitted with a function as its metric, 'manhattan'"):
+        popf.save(model, model_path)
+
+
+def test_an_unfitted_model_is_refused(model_path):
+    with pytest.raises(NotFittedError):
+        popf.save(OPFClassifier(), model_path)
+    with pytest.raises(NotFittedError):
+        popf.save(make_pipeline(StandardScaler(), POPFClassifier()), model_path)
+
+
+def test_bad_paths_and_facts_are_refused(model_path, tmp_path):
+    model = OPFClassifier().fit(IRIS_X, IRIS_Y)
+    with pytest.raises(TypeError, match="name of a file"):
+        popf.save(model, io.BytesIO())
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        popf.save(model, tmp_path)
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        popf.save(model, tmp_path / "no" / "model.popf")
+    with pytest.raises(TypeError, match="facts must be"):
+        popf.save(model, model_path, facts={"when": np.float64})
+    with pytest.raises(TypeError, match="facts must be"):
+        popf.save(model, model_path, facts={"loss": float("nan")})
+    with pytest.raises(ValueError, match="X has 3 columns"):
+        popf.save(model, model_path, X=IRIS_X[:, :3])
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(FileNotFoundError):
+        popf.load(model_path)
+    with pytest.raises(ModelFileError, match="folder or a device"):
+        popf.load(tmp_path)
+
+
+# Files that are no models
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it is empty"),
+        (b"a,b\n1,2\n", "not a popf model"),
+        (pickle.dumps(OPFClassifier()), "begins as a pickle"),
+        (b"PK\x03\x04" + bytes(200), "copied in full"),
+    ],
+)
+def test_foreign_files_are_refused(model_path, content, message):
+    model_path.write_bytes(content)
+    for read in (popf.load, describe):
+        with pytest.raises(ModelFileError, match=message):
+            read(model_path)
+
+
+def test_another_zip_is_refused(model_path):
+    with model_path.open("wb") as file:
+        np.savez(file, a=np.arange(3))
+    with pytest.raises(ModelFileError, match="another kind of zip"):
+        popf.load(model_path)
+
+
+def test_a_truncated_file_is_refused_at_any_length(model_path):
+    popf.save(OPFClassifier().fit(IRIS_X[::10], IRIS_Y[::10]), model_path)
+    whole = model_path.read_bytes()
+    for length in range(0, len(whole), 97):
+        model_path.write_bytes(whole[:length])
+        with pytest.raises(ModelFileError):
+            popf.load(model_path)
+
+
+def test_a_newer_file_asks_for_an_upgrade(model_path, monkeypatch):
+    monkeypatch.setattr(container, "FORMAT_VERSION", 2)
+    popf.save(OPFClassifier().fit(IRIS_X, IRIS_Y), model_path)
+    monkeypatch.undo()
+    for read in (popf.load, describe):
+        with pytest.raises(ModelFileError, match=r"newer popf.*format 2.*upgrade popf"):
+            read(model_path)
+
+
+def test_steps_of_another_scikit_learn_come_with_a_warning(model_path, monkeypatch):
+    model = make_pipeline(StandardScaler(), OPFClassifier()).fit(IRIS_X, IRIS_Y)
+    from popf.io import models
+
+    monkeypatch.setattr(models, "versions", lambda: {"scikit-learn": "1.2.3"})
+    popf.save(model, model_path)
+    with pytest.warns(UserWarning, match=r"fitted by scikit-learn 1\.2\.3"):
+        popf.load(model_path)

@@ -1,0 +1,169 @@
+"""The calibration error against its definition."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import naive_metrics
+from popf.metrics import expected_calibration_error
+from strategies import bounded, whole_weights
+
+KINDS = ("confidence", "classwise", "binary")
+
+
+@st.composite
+def forecasts(draw, max_classes=4):
+    """Labels, rows of probabilities (many of them equal), weights and a number of bins."""
+    n, c = draw(st.integers(1, 30)), draw(st.integers(2, max_classes))
+    parts = draw(
+        st.lists(st.lists(st.integers(0, 4), min_size=c, max_size=c), min_size=n, max_size=n)
+    )
+    table = np.array(parts, dtype=float) + (0 if draw(st.booleans()) else 0.3)
+    table[table.sum(axis=1) == 0] = 1
+    table /= table.sum(axis=1, keepdims=True)
+    codes = np.array(draw(st.lists(st.integers(0, c - 1), min_size=n, max_size=n)))
+    weights = np.array(draw(whole_weights)[:n])
+    assume(weights.sum() > 0)
+    return codes, np.clip(table, 0, 1), weights, draw(st.integers(1, 20))
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_calibration_error_is_that_of_the_definition(kind, strategy):
+    @bounded(120)
+    @given(forecasts(2 if kind == "binary" else 4))
+    def check(forecast):
+        codes, table, weights, n_bins = forecast
+        settings = {"n_bins": n_bins, "strategy": strategy, "kind": kind}
+        labels = range(table.shape[1])
+        for w in (np.ones(len(codes)), weights):
+            expected = naive_metrics.calibration_error(codes, table, w, **settings)
+            got = expected_calibration_error(
+                codes, table, labels=labels, sample_weight=w, **settings
+            )
+            assert got == pytest.approx(expected, abs=1e-13)
+
+    check()
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_repeat_and_rows_have_no_order(kind, strategy):
+    @bounded(60)
+    @given(forecasts(2), st.randoms(use_true_random=False))
+    def check(forecast, random):
+        codes, table, weights, n_bins = forecast
+        error = functools.partial(
+            expected_calibration_error, n_bins=n_bins, strategy=strategy, kind=kind, labels=[0, 1]
+        )
+        expected = error(codes, table, sample_weight=weights)
+        repeated = error(np.repeat(codes, weights), np.repeat(table, weights, axis=0))
+        assert repeated == pytest.approx(expected, abs=1e-13)
+        order = random.sample(range(len(codes)), len(codes))
+        shuffled = error(codes[order], table[order], sample_weight=weights[order])
+        assert shuffled == pytest.approx(expected, abs=1e-13)
+
+    check()
+
+
+def test_one_bin_compares_the_means():
+    y, p = np.array([0, 1, 1, 0, 1]), np.array([0.1, 0.3, 0.9, 0.4, 0.7])
+    for strategy in ("uniform", "quantile"):
+        error = expected_calibration_error(y, p, n_bins=1, kind="binary", strategy=strategy)
+        assert error == pytest.approx(abs(y.mean() - p.mean()))
+
+
+def test_uniform_bins_are_closed_above():
+    # 0.5 lies in (0, 0.5] with 0.25: gaps |0 + 1 - 0.75| and |1 - 0.75|, over three samples.
+    error = expected_calibration_error([0, 1, 1], [0.25, 0.5, 0.75], n_bins=2, kind="binary")
+    assert error == pytest.approx((0.25 + 0.25) / 3)
+
+
+def test_quantile_bins_hold_equal_shares_and_never_part_equal_probabilities():
+    rng = np.random.default_rng(1)
+    p = rng.random(100)
+    y = (rng.random(100) < p).astype(int)
+    order = np.argsort(p)
+    expected = np.abs((y - p)[order].reshape(10, 10).sum(axis=1)).sum() / 100
+    settings = {"n_bins": 10, "strategy": "quantile", "kind": "binary"}
+    assert expected_calibration_error(y, p, **settings) == pytest.approx(expected)
+    # All equal: one bin, whatever n_bins.
+    error = expected_calibration_error([0, 1] * 20, np.full(40, 0.3), **settings)
+    assert error == pytest.approx(0.2)
+
+
+def test_what_is_perfectly_calibrated_and_what_is_perfectly_wrong():
+    y = np.array([0, 1, 2, 2])
+    sure = np.eye(3)[y]
+    for kind in ("confidence", "classwise"):
+        for strategy in ("uniform", "quantile"):
+            settings = {"kind": kind, "strategy": strategy}
+            assert expected_calibration_error(y, sure, **settings) == 0
+    assert expected_calibration_error(y, sure[:, [1, 2, 0]]) == 1
+    assert expected_calibration_error([0, 1], [1.0, 0.0], kind="binary") == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_column_and_two_say_the_same(kind):
+    rng = np.random.default_rng(2)
+    p = rng.random(80)
+    y = rng.integers(0, 2, 80)
+    table = np.column_stack([1 - p, p])
+    error = expected_calibration_error(y, p, kind=kind)
+    assert expected_calibration_error(y, table, kind=kind) == pytest.approx(error)
+    assert expected_calibration_error(y == 1, p.tolist(), kind=kind) == pytest.approx(error)
+    names = np.array(["ape", "bee"])[y]
+    assert expected_calibration_error(names, p, kind=kind) == pytest.approx(error)
+    swapped = expected_calibration_error(names, table[:, ::-1], labels=["bee", "ape"], kind=kind)
+    other = expected_calibration_error(names, 1 - p, pos_label="ape", kind=kind)
+    if kind == "binary":  # the positive class is "ape" in both
+        assert swapped == pytest.approx(other)
+        assert expected_calibration_error(
+            names, table[:, ::-1], labels=["bee", "ape"], pos_label="bee", kind=kind
+        ) == pytest.approx(error)
+    else:
+        assert swapped == pytest.approx(error)
+        assert other == pytest.approx(error)
+
+
+def test_a_class_that_does_not_occur_is_named():
+    table = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]
+    error = expected_calibration_error([0, 1], table, labels=[0, 1, 2], kind="classwise", n_bins=1)
+    assert error == pytest.approx((0.25 / 2 + 0.25 / 2 + 0.5 / 2) / 3)
+    assert expected_calibration_error(["a"], [0.25], labels=["a", "b"]) == pytest.approx(0.25)
+    assert expected_calibration_error([False, False], [0.25, 0.25]) == pytest.approx(0.25)
+
+
+def test_single_precision_and_frames_are_welcome():
+    rng = np.random.default_rng(3)
+    table = rng.dirichlet([1, 1, 1], 60)
+    y = rng.integers(0, 3, 60)
+    expected = expected_calibration_error(y, table)
+    for dressed in (table.astype(np.float32), pd.DataFrame(table), pl.DataFrame(table)):
+        assert expected_calibration_error(y, dressed) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
+def test_calibration_error_as_a_scorer(load):
+    X, y = load(return_X_y=True)
+    scorer = make_scorer(
+        expected_calibration_error,
+        response_method="predict_proba",
+        greater_is_better=False,
+        labels=np.unique(y),
+    )
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    scores = cross_val_score(model, X, y, scoring=scorer, error_score="raise")
+    assert (scores > -0.3).all()
+    assert (scores < 0).all()

@@ -1,0 +1,170 @@
+"""Thresholds against a plain loop over them."""
+
+import functools
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    f1_score,
+    make_scorer,
+    precision_score,
+)
+from sklearn.model_selection import TunedThresholdClassifierCV
+
+import naive_metrics
+from popf.metrics import ThresholdCurve, opf_accuracy_score, threshold_curve
+from strategies import bounded
+
+probabilities = st.lists(
+    st.one_of(st.integers(0, 20).map(lambda k: k / 20), st.floats(0, 1)), min_size=2, max_size=30
+)
+
+
+@st.composite
+def binary_forecasts(draw):
+    p = np.array(draw(probabilities))
+    y = np.array(draw(st.lists(st.integers(0, 1), min_size=len(p), max_size=len(p))))
+    assume(0 < y.sum() < len(y))
+    return y, p
+
+
+given_thresholds = st.lists(
+    st.one_of(
+        st.integers(1, 19).map(lambda k: k / 20),
+        st.floats(0, 1, exclude_min=True, exclude_max=True),
+    ),
+    min_size=1,
+    max_size=15,
+)
+
+
+@bounded(60)
+@given(binary_forecasts(), given_thresholds)
+def test_the_curve_is_that_of_a_plain_loop(forecast, thresholds):
+    y, p = forecast
+    for score in (opf_accuracy_score, balanced_accuracy_score, accuracy_score):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # accuracy of labels of one class
+            scores, best = naive_metrics.curve(y, p, thresholds, score)
+            curve = threshold_curve(y, p, score=score, thresholds=thresholds)
+        np.testing.assert_array_equal(curve.thresholds, thresholds)
+        np.testing.assert_allclose(curve.scores, scores, rtol=0, atol=1e-15)
+        assert curve.best_threshold == best
+        assert curve.best_score == pytest.approx(max(scores), abs=1e-12)
+
+
+@bounded(150)
+@given(binary_forecasts())
+def test_all_thresholds_reach_every_labelling(forecast):
+    y, p = forecast
+    curve = threshold_curve(y, p, thresholds="all")
+    assert ((curve.thresholds > 0) & (curve.thresholds < 1)).all()
+    assert (np.diff(curve.thresholds) > 0).all()
+    reached = {tuple(p >= t) for t in curve.thresholds}
+    candidates = [*p, *np.nextafter(p, 2), 0.5, np.nextafter(0, 1), np.nextafter(1, 0)]
+    assert {tuple(p >= t) for t in candidates if 0 < t < 1} == reached
+    assert curve.best_score >= threshold_curve(y, p).best_score - 1e-15
+
+
+def test_neighbours_in_floating_point_are_parted():
+    tiny, almost = np.nextafter(0, 1), np.nextafter(1, 0)
+    for low, high in [(0.3, np.nextafter(0.3, 1)), (0.0, tiny)]:
+        curve = threshold_curve([0, 1], [low, high], thresholds="all")
+        assert curve.best_score == 1.0
+        assert low < curve.best_threshold <= high
+    # Between these two no threshold is left: 1 itself is none.
+    assert threshold_curve([0, 1], [almost, 1.0], thresholds="all").best_score == 0.5
+
+
+def test_a_probability_at_the_threshold_is_positive():
+    curve = threshold_curve([0, 1], [0.25, 0.5], thresholds=[0.5])
+    assert curve == ThresholdCurve(np.array([0.5]), np.array([1.0]), 0.5, 1.0)
+    assert threshold_curve([0, 1], [0.5, 0.75], thresholds=[0.5]).best_score == 0.5
+
+
+def test_ties_go_to_the_middle_and_then_down():
+    y, p = [0, 1], [0.1, 0.9]
+    assert threshold_curve(y, p).best_threshold == 0.5
+    assert threshold_curve(y, p, thresholds="all").best_threshold == 0.5
+    assert threshold_curve(y, p, thresholds=[0.8, 0.3, 0.4]).best_threshold == 0.4
+    for k in range(1, 40):  # as far from 0.5 on either side, up to rounding
+        low, high = (50 - k) / 100, (50 + k) / 100
+        assert threshold_curve(y, p, thresholds=[high, low]).best_threshold == low
+
+
+def test_the_default_is_every_hundredth():
+    curve = threshold_curve([0, 1], [0.2, 0.7])
+    np.testing.assert_array_equal(curve.thresholds, [k / 100 for k in range(1, 100)])
+    assert curve.scores.shape == (99,)
+    assert type(curve.best_threshold) is type(curve.best_score) is float
+
+
+def test_which_class_is_positive():
+    names, p = np.array(["no", "yes", "no", "yes"]), np.array([0.1, 0.4, 0.2, 0.8])
+    curve = threshold_curve(names, p)
+    assert (curve.best_threshold, curve.best_score) == (0.4, 1.0)
+    other = threshold_curve(names, 1 - p, pos_label="no")
+    assert other.best_score == 1.0
+    assert 0.6 < other.best_threshold <= 0.8
+    table = np.column_stack([1 - p, p])
+    np.testing.assert_array_equal(threshold_curve(names, table).scores, curve.scores)
+    np.testing.assert_array_equal(
+        threshold_curve(names, table, pos_label="no").scores, other.scores
+    )
+    # A score sees the labels as they are.
+    f1 = functools.partial(f1_score, pos_label="yes")
+    assert threshold_curve(names, p, score=f1).best_score == 1.0
+    assert threshold_curve(names.astype(object), p, score=f1).best_score == 1.0
+
+
+def test_a_score_is_called_once_for_every_labelling():
+    calls = []
+
+    def score(y_true, y_pred):
+        calls.append(tuple(y_pred))
+        return accuracy_score(y_true, y_pred)
+
+    threshold_curve([0, 1, 1], [0.2, 0.6, 0.6], score=score)
+    assert sorted(calls) == [(0, 0, 0), (0, 1, 1), (1, 1, 1)]
+
+
+def test_weights_reach_the_score():
+    y, p, weights = [0, 1, 0, 1], [0.1, 0.45, 0.6, 0.8], [1, 1, 5, 1]
+    weighted = functools.partial(opf_accuracy_score, sample_weight=weights)
+    curve = threshold_curve(y, p, score=weighted)
+    assert curve.best_threshold == 0.61
+    assert threshold_curve(y, p).best_threshold == 0.45
+
+
+def test_a_threshold_without_a_score_is_passed_over():
+    precision = functools.partial(precision_score, zero_division=np.nan)
+    curve = threshold_curve([0, 1, 0], [0.1, 0.4, 0.5], score=precision)
+    assert np.isnan(curve.scores[-1])
+    assert curve.best_score == 0.5
+    with pytest.raises(ValueError, match=r"no finite number at any of 99 thresholds, nan at 0\.01"):
+        threshold_curve([0, 1], [0.1, 0.4], score=lambda y, labels: math.nan)
+
+
+def test_it_agrees_with_the_tuned_classifier_of_scikit_learn():
+    X, y = make_classification(400, weights=[0.85], flip_y=0.1, random_state=3)
+    model = LogisticRegression().fit(X[:200], y[:200])
+    curve = threshold_curve(y[200:], model.predict_proba(X[200:]))
+    tuned = TunedThresholdClassifierCV(
+        model,
+        scoring=make_scorer(opf_accuracy_score),
+        thresholds=curve.thresholds,
+        cv="prefit",
+        refit=False,
+        store_cv_results=True,
+    ).fit(X[200:], y[200:])
+    assert tuned.best_score_ == pytest.approx(curve.best_score, abs=1e-15)
+    np.testing.assert_allclose(tuned.cv_results_["scores"], curve.scores, atol=1e-15)
+    assert curve.best_threshold < 0.5
