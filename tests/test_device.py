@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from gpus import DEVICES, gpu, has_gpu
 from popf import OPFClassifier, POPFClassifier
 from popf.devices import is_on_gpu
-from popf.engine.device import cuda, points, tree
+from popf.engine.device import candidates, cuda, host, kernels_for, points, tree
 from popf.engine.device.host import HostKernels
 from popf.engine.soft import Bandwidths
 from popf.engine.soft_products import line_up, product_scores
@@ -72,6 +72,58 @@ def test_the_forest_is_the_same(make, n, d, device, small_tiles):
         assert_array_equal(mine, theirs)
     assert_array_equal(on_device.predict(new), here.predict(new))
     assert_array_equal(on_device.path_costs_by_class(new), here.path_costs_by_class(new))
+
+
+@pytest.fixture
+def small_filters(small_tiles, monkeypatch):
+    """Products that are filtered although there are few of them."""
+    monkeypatch.setattr(candidates, "FEWEST", 40)
+    monkeypatch.setattr(candidates, "FIRST", 33)
+    monkeypatch.setattr(candidates, "FILTERED_ROWS", 300)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("room", [0, 3, host.ROOM])
+def test_products_that_are_filtered_give_the_same_forest(device, room, small_filters, monkeypatch):
+    # Whatever the room for what passes: rows that are crowded are done again.
+    monkeypatch.setattr(host, "ROOM", room)
+    monkeypatch.setattr(cuda, "ROOM", room or 1)
+    for make, n, d in PROBLEMS:
+        X, y = make(n, d)
+        new, _ = make(90, d, seed=2)
+        plain = OPFClassifier(algorithm="brute").fit(X, y)
+        there = OPFClassifier(device=device).fit(X, y)
+        assert_array_equal(there.costs_, plain.costs_)
+        assert_array_equal(there.prototypes_, plain.prototypes_)
+        assert_array_equal(there.predict(new), plain.predict(new))
+        far = new * 2.0**40  # more than half precision holds beside the training samples
+        assert_array_equal(there.predict(far), plain.predict(far))
+
+
+@pytest.mark.parametrize(("n", "stride"), [(1, 1), (10, 4), (64, 64), (65, 64), (1000, 8)])
+def test_chunks_have_every_column_once(n, stride):
+    every = [range(3, 3 + n, stride), *(range(*c) for c in candidates._chunks(3, 3 + n, stride))]
+    assert sorted(column for chunk in every for column in chunk) == list(range(3, 3 + n))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("outlier", [1.0, 1e6])
+def test_bounds_in_half_precision_are_below_the_distances(device, outlier):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 70)) + 1.0
+    X[0] *= outlier
+    laid = points.DevicePoints(X, kernels_for(device))
+    halved = laid.halved(laid.block(0, 300))
+    kept = candidates._nobody(laid.kernels.xp, 300)
+    own, crowded = laid.kernels.xp.arange(300), laid.kernels.xp.zeros(300, dtype=bool)
+    floors = laid.kernels.xp.zeros(100, dtype=np.float32)
+    laid.kernels.filter(halved, own, laid.chunk(0, 300, 3), floors, kept, crowded)
+    values, indices = (laid.kernels.get(part) for part in kept)
+    assert (indices % 3 == 0).all()
+    squared = ((X[:, None] - X[indices]) ** 2).sum(axis=-1)
+    assert (values <= squared).all()
+    inner = slice(1, None)  # an outlier's own rounding error is larger
+    assert np.median((squared - values)[inner] / squared[inner]) < 0.01
 
 
 @pytest.mark.parametrize("device", DEVICES)

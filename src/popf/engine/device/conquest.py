@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..structures import Conquered, FloatArray, IntArray
-from .host import CANDIDATES
+from .candidates import find_candidates, rows_at_once
 from .points import ROWS, DevicePoints
 
 Fallback = Callable[[FloatArray], Conquered]
@@ -52,21 +52,12 @@ def conquer(
     exact_costs, exact_rank = deciding[0].put(costs), deciding[0].put(rank)
     found = Conquered(np.empty(n_queries, dtype=np.int64), np.empty(n_queries), np.empty(n_queries))
     certain = np.empty(n_queries, dtype=np.bool_)
-    for start in range(0, n_queries, rows):
-        here = slice(start, min(start + rows, n_queries))
+    at_once = rows_at_once(laid, n_points, rows)
+    for start in range(0, n_queries, at_once):
+        here = slice(start, min(start + at_once, n_queries))
         mine = laid.others(queries[here])
-        n_here = len(mine.lower)
-        own = xp.full(n_here, -1, dtype=np.int64)
-        kept = (
-            xp.full((n_here, CANDIDATES), np.inf, dtype=np.float32),
-            xp.full((n_here, CANDIDATES), -1, dtype=np.int32),
-        )
-        for first in range(0, n_points, laid.columns):
-            last = min(first + laid.columns, n_points)
-            other = laid.block(first, last)
-            products = kernels.multiply(mine.single, other.single)
-            norms = (mine.lower, other.lower)
-            kernels.select(products, norms, floors[first:last], first, own, kept)
+        own = xp.full(len(mine.lower), -1, dtype=np.int64)
+        kept = find_candidates(laid, mine, own, (0, n_points), floors, rows)
         decider, points = deciding
         if decider is not kernels:
             kept = (kernels.get(kept[0]), kernels.get(kept[1]))

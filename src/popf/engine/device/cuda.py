@@ -4,15 +4,17 @@ A warp of 32 threads works on a row: each thread keeps one candidate. Distances 
 after feature with every operation rounded by itself, so that they equal the processor's to the bit.
 """
 
-from functools import cache
+from functools import cache, cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..structures import FloatArray, IntArray
+from . import cuda_filter
 from .cuda_source import SOURCE
-from .host import CANDIDATES, Array
+from .host import CANDIDATES, ROOM, Array
 
 THREADS = 256
 WARP = 32
@@ -70,6 +72,10 @@ class CudaKernels:
         module = cupy.RawModule(code=SOURCE, options=("--std=c++14",))
         self._kernel = {name: module.get_function(name) for name in NAMES}
         self._tensor = _tensor_cores(cupy)
+        self._shared_bytes = 0
+        if self._tensor is not None:
+            self._shared_bytes = int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+        self._setting = Lock()  # of what CuPy's products are computed by
 
     def put(self, array: NDArray[Any]) -> Array:
         """Bring an array to the device."""
@@ -96,12 +102,13 @@ class CudaKernels:
         if self._tensor is None or left.dtype != np.float32:
             return self.xp.matmul(left, right.T)
         linalg, tensor = self._tensor
-        before = linalg.get_compute_type(np.float32)
-        linalg.set_compute_type(np.float32, tensor)
-        try:
-            return self.xp.matmul(left, right.T)
-        finally:  # the user's own products are as they were
-            linalg.set_compute_type(np.float32, before)
+        with self._setting:
+            before = linalg.get_compute_type(np.float32)
+            linalg.set_compute_type(np.float32, tensor)
+            try:
+                return self.xp.matmul(left, right.T)
+            finally:  # the user's own products are as they were
+                linalg.set_compute_type(np.float32, before)
 
     def select(
         self,
@@ -119,6 +126,61 @@ class CudaKernels:
             n_rows,
             (products, *norms, floors, _i(n_rows), _i(n_columns), _i(first_column), own, *kept),
         )
+
+    def can_filter(self, n_features: int) -> bool:
+        """Whether products can be filtered where they arise."""
+        return _bytes_of_filter(n_features) <= self._shared_bytes
+
+    def filter(
+        self,
+        rows: Any,
+        own: Array,
+        columns: Any,
+        floors: Array,
+        kept: tuple[Array, Array],
+        crowded: Array,
+    ) -> None:
+        """Keep the candidates with the smallest lower bounds, from products in half precision."""
+        xp, (n_rows, width), n_columns = self.xp, rows.values.shape, len(columns.lower)
+        limits = kept[0].max(axis=1)
+        scaled = xp.ldexp(limits, np.int32(2 * rows.exponent))
+        # Pairs whose sum is not above the bar are not below the limit, rounding included.
+        bars = (rows.lower - scaled) * np.float32(0.5)
+        bars -= np.float32(2.0**-20) * (abs(rows.lower) + scaled)
+        counts = xp.zeros(n_rows, dtype=np.int32)
+        passed = xp.empty((n_rows, ROOM), dtype=np.float32)
+        indices = xp.empty((n_rows, ROOM), dtype=np.int32)
+        n_tiles, n_groups = -(-n_columns // cuda_filter.COLUMNS), -(-n_rows // cuda_filter.ROWS)
+        # Few rows share the columns among more blocks, so that all of the device is at work.
+        n_shares = max(1, min(n_tiles, 1024 // n_groups))
+        tiles_each = -(-n_tiles // n_shares)
+        half_norms = xp.full(n_tiles * cuda_filter.COLUMNS, np.inf, dtype=np.float32)
+        half_norms[:n_columns] = columns.lower * np.float32(0.5)
+        kernel = self._filter_kernels["filter_products"]
+        n_bytes = _bytes_of_filter(width)
+        kernel.max_dynamic_shared_size_bytes = n_bytes
+        kernel(
+            (n_groups, -(-n_tiles // tiles_each)),
+            (cuda_filter.THREADS,),
+            (
+                *(rows.values, columns.values, np.int32(width), _i(n_rows), _i(n_columns)),
+                *(half_norms, bars, rows.lower),
+                *(xp.ascontiguousarray(floors), limits, np.float32(2.0 ** (-2 * rows.exponent))),
+                *(own, _i(columns.first), _i(columns.stride), np.int32(tiles_each)),
+                *(np.int32(ROOM), counts, passed, indices),
+            ),
+            shared_mem=n_bytes,
+        )
+        found = (counts, passed, indices, *kept, crowded)
+        self._run("keep_passed", n_rows, (_i(n_rows), np.int32(ROOM), *found))
+
+    @cached_property
+    def _filter_kernels(self) -> dict[str, Any]:
+        """Compiled when they are first needed: that takes seconds, once on a machine."""
+        module = self.xp.RawModule(code=SOURCE + cuda_filter.SOURCE, options=("--std=c++14",))
+        found = {name: module.get_function(name) for name in ("filter_products", "keep_passed")}
+        self._kernel |= found
+        return found
 
     def neighbours(
         self, rows: Array, points: Array, kept: tuple[Array, Array], k: int
@@ -220,6 +282,14 @@ class CudaKernels:
         """Start a kernel with a warp a row."""
         blocks = -(-n_rows * WARP // THREADS)
         self._kernel[name]((blocks,), (THREADS,), arguments)
+
+
+def _bytes_of_filter(n_features: int) -> int:
+    """Shared memory for a block of rows, and for the tiles of columns under way."""
+    width = -(-n_features // cuda_filter.WIDTH) * cuda_filter.WIDTH
+    tile = cuda_filter.COLUMNS * (cuda_filter.WIDTH + cuda_filter.PAD)
+    halves = cuda_filter.ROWS * (width + cuda_filter.PAD) + cuda_filter.STAGES * tile
+    return 2 * halves + 8 * (cuda_filter.COLUMNS + cuda_filter.QUEUE)
 
 
 def _i(value: int) -> np.int64:

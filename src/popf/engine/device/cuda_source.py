@@ -30,6 +30,24 @@ __device__ __forceinline__ double squared_distance(const double* x, const double
     return total;
 }
 
+// Take what is below the bound, the largest of all that the warp holds, in place of that.
+__device__ __forceinline__ void take_in(
+    float value, int candidate, int lane, float& mine, int& index, float& bound)
+{
+    unsigned hits = __ballot_sync(ALL, value < bound);
+    while (hits) {
+        int source = __ffs(hits) - 1;
+        hits &= hits - 1;
+        float x = __shfl_sync(ALL, value, source);
+        int who = __shfl_sync(ALL, candidate, source);
+        if (x < bound) {
+            int target = __ffs(__ballot_sync(ALL, mine == bound)) - 1;
+            if (lane == target) { mine = x; index = who; }
+            bound = warp_largest(mine);
+        }
+    }
+}
+
 extern "C" __global__ void select_smallest(
     const float* products, const float* row_norms, const float* column_norms, const float* floors,
     integer n_rows, integer n_columns, integer first_column, const integer* own,
@@ -54,22 +72,8 @@ extern "C" __global__ void select_smallest(
                 v[j] = fmaxf(floors[c], norm + column_norms[c] - 2.0f * p[c]);
         }
         #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            unsigned hits = __ballot_sync(ALL, v[j] < bound);
-            while (hits) {
-                int source = __ffs(hits) - 1;
-                hits &= hits - 1;
-                float x = __shfl_sync(ALL, v[j], source);
-                if (x < bound) {
-                    int target = __ffs(__ballot_sync(ALL, mine == bound)) - 1;
-                    if (lane == target) {
-                        mine = x;
-                        index = (int)(first_column + base + 32 * j + source);
-                    }
-                    bound = warp_largest(mine);
-                }
-            }
-        }
+        for (int j = 0; j < 4; ++j)
+            take_in(v[j], (int)(first_column + base + 32 * j) + lane, lane, mine, index, bound);
     }
     values[row * 32 + lane] = mine;
     indices[row * 32 + lane] = index;

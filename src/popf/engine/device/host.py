@@ -9,6 +9,8 @@ from ..structures import FloatArray, IntArray
 
 # How many candidates are kept of every row: one a lane of a warp.
 CANDIDATES = 32
+# Columns that may pass the filter of a row in one chunk.
+ROOM = 4 * CANDIDATES
 
 Array = Any  # of NumPy here, of CuPy on a GPU
 
@@ -63,15 +65,45 @@ class HostKernels:
         kept : pair of arrays of shape (n_rows, CANDIDATES)
             Bounds (infinite at first) and indices (-1), changed in place.
         """
-        values, indices = kept
         bounds = np.maximum(floors, norms[0][:, None] + norms[1] - 2.0 * products)
         columns = np.arange(first_column, first_column + products.shape[1], dtype=np.int32)
         bounds[columns == own[:, None]] = np.inf
-        every = np.concatenate([values, bounds.astype(np.float32)], axis=1)
-        who = np.concatenate([indices, np.broadcast_to(columns, bounds.shape)], axis=1)
-        chosen = np.argsort(every, axis=1, kind="stable")[:, :CANDIDATES]
-        values[:] = np.take_along_axis(every, chosen, axis=1)
-        indices[:] = np.where(np.isfinite(values), np.take_along_axis(who, chosen, axis=1), -1)
+        _keep_smallest(bounds.astype(np.float32), columns, kept)
+
+    def can_filter(self, n_features: int) -> bool:
+        """Whether products can be filtered where they arise."""
+        return True
+
+    def filter(
+        self,
+        rows: Any,
+        own: Array,
+        columns: Any,
+        floors: Array,
+        kept: tuple[Array, Array],
+        crowded: Array,
+    ) -> None:
+        """Keep the candidates with the smallest lower bounds, as `select`, from products in half precision.
+
+        Parameters
+        ----------
+        rows, columns : Halves
+        own : array of shape (n_rows,)
+        floors : array of shape (n_columns,)
+        kept : pair of arrays
+            As for `select`; what is in them limits what passes.
+        crowded : array of shape (n_rows,)
+            Set where more columns passed than there is room for: then `kept` is not to be trusted.
+        """
+        products = rows.values.astype(np.float32) @ columns.values.astype(np.float32).T
+        unit = np.float32(2.0 ** (-2 * rows.exponent))
+        bounds = (rows.lower[:, None] + columns.lower - 2.0 * products) * unit
+        bounds = np.maximum(floors, bounds).astype(np.float32)
+        who = columns.first + columns.stride * np.arange(len(columns.lower), dtype=np.int32)
+        bounds[who == own[:, None]] = np.inf
+        bounds[bounds >= kept[0].max(axis=1)[:, None]] = np.inf
+        crowded |= np.isfinite(bounds).sum(axis=1) > ROOM
+        _keep_smallest(bounds, who, kept)
 
     def neighbours(
         self, rows: Array, points: Array, kept: tuple[Array, Array], k: int
@@ -195,3 +227,13 @@ class HostKernels:
             gap = rows[:, f][:, None] - points[np.maximum(indices, 0), f]
             total += gap * gap
         return np.where(indices >= 0, total, np.inf)
+
+
+def _keep_smallest(bounds: Array, columns: Array, kept: tuple[Array, Array]) -> None:
+    """Keep the smallest of what was kept and of new bounds, one row of them a row."""
+    values, indices = kept
+    every = np.concatenate([values, bounds], axis=1)
+    who = np.concatenate([indices, np.broadcast_to(columns, bounds.shape)], axis=1)
+    chosen = np.argsort(every, axis=1, kind="stable")[:, :CANDIDATES]
+    values[:] = np.take_along_axis(every, chosen, axis=1)
+    indices[:] = np.where(np.isfinite(values), np.take_along_axis(who, chosen, axis=1), -1)

@@ -16,6 +16,7 @@ from ..structures import (
     IntArray,
     NeighbourLists,
 )
+from .candidates import find_candidates, rows_at_once
 from .host import CANDIDATES
 from .points import ROWS, DevicePoints
 
@@ -49,19 +50,10 @@ def nearest_neighbours(
     lists = NeighbourLists(
         np.empty((n_points, k), dtype=np.int32), np.empty((n_points, k)), np.empty(n_points)
     )
-    floors = xp.zeros(laid.columns, dtype=np.float32)
-    for start, stop in _runs(n_points, rows, split):
-        mine = laid.block(start, stop)
-        own = xp.arange(start, stop, dtype=np.int64)
-        kept = (
-            xp.full((stop - start, CANDIDATES), np.inf, dtype=np.float32),
-            xp.full((stop - start, CANDIDATES), -1, dtype=np.int32),
-        )
-        for first, last in _facing(laid, start, split):
-            other = laid.block(first, last)
-            products = kernels.multiply(mine.single, other.single)
-            norms = (mine.lower, other.lower)
-            kernels.select(products, norms, floors[: len(other.lower)], first, own, kept)
+    floors = xp.zeros(n_points, dtype=np.float32)
+    for start, stop in _runs(n_points, rows_at_once(laid, n_points, rows), split):
+        mine, own = laid.block(start, stop), xp.arange(start, stop, dtype=np.int64)
+        kept = find_candidates(laid, mine, own, _other_side(laid, start, split), floors, rows)
         deciding, points = laid.decide()
         if deciding is not kernels:
             kept = (kernels.get(kept[0]), kernels.get(kept[1]))
@@ -81,11 +73,16 @@ def _runs(n_points: int, rows: int, split: int | None) -> list[tuple[int, int]]:
     ]
 
 
+def _other_side(laid: DevicePoints, row: int, split: int | None) -> tuple[int, int]:
+    """Give the range of points that a row is compared with."""
+    if split is None:
+        return 0, len(laid)
+    return (split, len(laid)) if row < split else (0, split)
+
+
 def _facing(laid: DevicePoints, row: int, split: int | None) -> Iterator[tuple[int, int]]:
     """Cut the points that a row is compared with into blocks."""
-    low, high = 0, len(laid)
-    if split is not None:
-        low, high = (split, high) if row < split else (0, split)
+    low, high = _other_side(laid, row, split)
     for first in range(low, high, laid.columns):
         yield first, min(first + laid.columns, high)
 
