@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import sys
 from pathlib import Path
 
 from .contestants import POPF
 from .progress import Progress
-from .results import FOLDER, Results, files, plain
+from .results import FOLDER, Record, Results, files, plain
 from .runner import run
-from .scaling import suite as measure_blocks
-from .suites import SCALES, SUITES, Task, tasks_of
-from .summary import best
+from .suites import ON_DEMAND, SUITES, tasks_of
+from .summary import best, forests_that_differ
 from .tables import as_text, seconds, tables
-
-#: Suites of `benchmarks.scaling`, which have a file of their own.
-BLOCK_SUITES = ("dask", "out-of-core")
+from .tasks import SCALES, Task
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmarks; the exit status is 130 after Ctrl-C, as shells expect."""
+    """Run the benchmarks.
+
+    The exit status is 130 after Ctrl-C, as shells expect, and 1 if two who fitted the same data grew
+    different forests.
+    """
     parser = command_line()
     options = parser.parse_args(arguments)
     scale = "quick" if options.quick else options.scale
-    blocks = [name for name in options.suite if name in BLOCK_SUITES]
-    options.suite = [name for name in options.suite if name not in BLOCK_SUITES]
-    if blocks and not options.list:
-        run_blocks(blocks, scale, None if options.suite else options.out)
-        if not options.suite:
-            return 0
     tasks = [
         task
         for task in tasks_of(options.suite, scale, options.threads, options.repeat)
@@ -59,24 +53,12 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"\n{len(results.records)} tasks in {results.path}")
     if status:
         print("stopped; the same command with --resume goes on from here")
+    differences = forests_that_differ(results.records)
+    for line in differences:
+        print(line, file=sys.stderr)
+    if differences:
+        status = status or 1
     return status
-
-
-def run_blocks(names: list[str], scale: str, out: Path | None) -> None:
-    """Measure forests of blocks, each fit in a process of its own, show them and keep them as JSON."""
-    found = {name: measure_blocks(name, scale) for name in names}
-    for name, measured in found.items():
-        print(f"\n{name}")
-        for one in measured:
-            where = f"{one['workers']} processes" if one["kind"] == "dask" else one["kind"]
-            print(
-                f"  {one['rows']:,} × {one['features']}, {where}: {seconds(one['seconds'])}, "
-                f"{one['peak_mib']:.0f} MiB, forest {one['digest']}"
-            )
-    moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d-%H%M%S")
-    path = out or FOLDER / f"blocks-{moment if scale == 'full' else scale}.txt"
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(f"\nkept in {path}")
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -87,8 +69,9 @@ def command_line() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--quick", action="store_true", help="small sizes, about a minute")
     add("--scale", choices=SCALES, default="full", help="--quick is --scale quick")
-    add("--suite", nargs="+", choices=[*SUITES, *BLOCK_SUITES], default=list(SUITES), metavar="NAME",
-        help=f"which (default: all but the last two): {', '.join([*SUITES, *BLOCK_SUITES])}")  # fmt: skip
+    add("--suite", nargs="+", choices=SUITES, metavar="NAME",
+        default=[name for name in SUITES if name not in ON_DEMAND],
+        help=f"which (default: all but the last three): {', '.join(SUITES)}")  # fmt: skip
     add("--match", default="", metavar="TEXT", help="only tasks with TEXT in their name")
     add("--threads", nargs="+", type=positive, metavar="K",
         help="numbers of threads (default 1; the suite threads: up to all cores)")  # fmt: skip
@@ -146,9 +129,25 @@ def one_line(task: Task, results: Results) -> str:
             value = best(record, contestant, operation)
             if value is not None:
                 shown = f"{value / 2**20:.0f} MiB" if task.kind == "memory" else seconds(value)
-                parts.append(f"{contestant} {operation} {shown}")
+                parts.append(
+                    f"{contestant} {operation} {shown}{memory_of(record, contestant, operation)}"
+                )
     threads = f", {task.threads} threads" if task.threads > 1 else ""
     return f"{task.suite}: {task.name}{threads}: {', '.join(parts) or 'see the table'}"
+
+
+def memory_of(record: Record, contestant: str, operation: str) -> str:
+    """Write the memory of a timed operation, if it was measured."""
+    for value in record["values"]:
+        if (value["contestant"], value["operation"]) == (contestant, operation):
+            kinds = (
+                ("memory", ""),
+                ("worker_memory", " a worker"),
+                ("device_memory", " on the device"),
+            )
+            parts = [f"{value[key] / 2**20:.0f} MiB{where}" for key, where in kinds if key in value]
+            return f" ({', '.join(parts)})" if parts and record["task"]["kind"] == "fit" else ""
+    return ""
 
 
 if __name__ == "__main__":

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .memory import empty_pool, pool_bytes
+
 if TYPE_CHECKING:
     from .data import Data
 
 POPF = "popf"
 SOFT, LABELS, GPU = "popf soft", "popf labels", "popf on a GPU"
+FROM_FILE, GPU_PROCESS = "popf from a file", "popf on a process with a GPU"
 SOLVERS = ("Newton", "PSO", "bat", "firefly")
+PROCESSES = (2, 4, 8, 16)
 WARM_SAMPLES = 8_000
 
 
@@ -28,9 +32,15 @@ class Contestant:
     ----------
     operations : tuple of str
         What can be timed, out of ``"fit"`` and ``"predict"``.
+    from_file : bool
+        Whether the data of a measured fit shall be memory maps.
+    model : object
+        What the last fit made, where that can be looked at.
     """
 
     operations: tuple[str, ...] = ("fit", "predict")
+    from_file = False
+    model: Any = None
 
     def warm_up(self, data: Data) -> None:
         """Load and compile whatever the first call would otherwise pay for."""
@@ -44,20 +54,30 @@ class Contestant:
     def predict(self, data: Data) -> None:
         raise NotImplementedError
 
+    def begin(self) -> None:
+        """Prepare to tell the `facts` of the next fit."""
+
+    def facts(self) -> dict[str, Any]:
+        """Tell what the last fit took beside time and memory of this process."""
+        return {}
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
 
 class _Estimator(Contestant):
     """A scikit-learn classifier."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
         self._make = make
-        self._model = make()
+        self.model = make()
 
     def fit(self, data: Data) -> None:
-        self._model = self._make()
-        self._model.fit(data.X, data.y)
+        self.model = self._make()
+        self.model.fit(data.X, data.y)
 
     def predict(self, data: Data) -> None:
-        self._model.predict(data.queries)
+        self.model.predict(data.queries)
 
 
 class _POPF(_Estimator):
@@ -66,9 +86,9 @@ class _POPF(_Estimator):
     def warm_up(self, data: Data) -> None:
         # `auto` may choose otherwise for the small data than for the large.
         for algorithm in ("auto", "kd_tree", "brute"):
-            self._model = self._make(algorithm=algorithm).fit(data.X, data.y)
+            self.model = self._make(algorithm=algorithm).fit(data.X, data.y)
             if len(data.queries):
-                self._model.predict(data.queries)
+                self.model.predict(data.queries)
 
 
 class _SpanningTree(Contestant):
@@ -95,16 +115,15 @@ class _OPFython(Contestant):
         from opfython.models import SupervisedOPF
 
         self._make = SupervisedOPF
-        self._model: Any = None
 
     def fit(self, data: Data) -> None:
         # Its default metric is an increasing function of the Euclidean, so the labels are the same.
         model = self._make()
         model.fit(data.X, data.y + 1)  # classes count from 1 there
-        self._model = model
+        self.model = model
 
     def predict(self, data: Data) -> None:
-        self._model.predict(data.queries)
+        self.model.predict(data.queries)
 
 
 class _Labels(_POPF):
@@ -112,7 +131,7 @@ class _Labels(_POPF):
 
     def fit(self, data: Data) -> None:
         super().fit(data)
-        self._model.predict(data.X)
+        self.model.predict(data.X)
 
 
 class _Soft(_Estimator):
@@ -124,11 +143,24 @@ class _Soft(_Estimator):
         copies = -(-WARM_SAMPLES // len(data.X))
         X, y = np.tile(data.X, (copies, 1)), np.tile(data.y, copies)
         X += 0.01 * rng.standard_normal(X.shape)
-        self._model = self._make().fit(X, y)
-        self._model.predict_proba(data.queries)
+        self.model = self._make().fit(X, y)
+        self.model.predict_proba(data.queries)
 
     def predict(self, data: Data) -> None:
-        self._model.predict_proba(data.queries)
+        self.model.predict_proba(data.queries)
+
+
+class _Device(_Estimator):
+    """popf's forest on a GPU, with the memory that it takes there."""
+
+    def begin(self) -> None:
+        empty_pool()
+
+    def facts(self) -> dict[str, Any]:
+        import cupy
+
+        name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())["name"]
+        return {"device_memory": pool_bytes(), "device": name.decode()}
 
 
 class _Solver(Contestant):
@@ -167,21 +199,54 @@ def _labels(threads: int) -> Contestant:
     return _Labels(lambda **settings: OPFClassifier(n_jobs=threads, **settings))
 
 
-def _gpu(threads: int) -> Contestant:
-    from popf import OPFClassifier
+def check_gpu() -> None:
+    """Raise an ImportError unless there is a GPU to run on."""
     from popf.engine.device.cuda import DeviceError, cuda_kernels
 
     try:
         cuda_kernels()
     except DeviceError as error:
         raise ImportError(str(error)) from error
-    return _Estimator(lambda: OPFClassifier(n_jobs=threads, device="cuda"))
+
+
+def _gpu(threads: int) -> Contestant:
+    from popf import OPFClassifier
+
+    check_gpu()
+    return _Device(lambda: OPFClassifier(n_jobs=threads, device="cuda"))
 
 
 def _popf(threads: int) -> Contestant:
     from popf import OPFClassifier
 
     return _POPF(lambda **settings: OPFClassifier(n_jobs=threads, **settings))
+
+
+def on_processes(n_workers: int) -> str:
+    """Name the contestant on a local cluster of so many processes."""
+    return f"popf on {n_workers} processes"
+
+
+def _on_processes(n_workers: int) -> Callable[[int], Contestant]:
+    def make(_threads: int) -> Contestant:
+        from .blocks import OnProcesses
+
+        return OnProcesses(n_workers)
+
+    return make
+
+
+def _gpu_process(_threads: int) -> Contestant:
+    from .blocks import OnProcesses
+
+    check_gpu()
+    return OnProcesses(1, "cuda")
+
+
+def _from_file(_threads: int) -> Contestant:
+    from .blocks import OutOfCore
+
+    return OutOfCore()
 
 
 def _nearest_neighbours(k: int) -> Callable[[int], Contestant]:
@@ -198,6 +263,9 @@ CONTESTANTS: dict[str, Callable[[int], Contestant]] = {
     SOFT: _soft,
     LABELS: _labels,
     GPU: _gpu,
+    FROM_FILE: _from_file,
+    GPU_PROCESS: _gpu_process,
+    **{on_processes(k): _on_processes(k) for k in PROCESSES},
     **{name: _solver(name) for name in SOLVERS},
     "quitefastmst": lambda threads: _SpanningTree(threads, "auto"),
     "quitefastmst brute": lambda threads: _SpanningTree(threads, "brute"),

@@ -40,8 +40,9 @@ class Workers:
     limit : float
         Seconds after which a silent worker is stopped.
     share : bool
-        Whether one process may answer several orders to time something. Otherwise every order
-        gets a fresh one. Orders of other kinds always do: they measure the process itself.
+        Whether one process may answer several orders to time something, memory as a trial included.
+        Otherwise every order gets a fresh one. Orders of other kinds always do: they measure the process
+        itself.
     """
 
     def __init__(self, limit: float, share: bool = False) -> None:
@@ -71,7 +72,7 @@ class Workers:
         WorkerDiedError
             If the process ended before the order was done.
         """
-        keep = self._share and order["kind"] == "time"
+        keep = self._share and order["kind"] in ("time", "fit")
         if not keep or (self._worker is not None and self._worker.environment != environment):
             self.close()
         if self._worker is None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from .results import Results
-from .suites import Task
+from .tasks import Task
 
 
 class Progress:

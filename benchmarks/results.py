@@ -13,13 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from .contestants import POPF
-from .suites import Task, cores
 from .summary import summarise
+from .tasks import Task, cores
 
 SCHEMA = 1
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "benchmarks" / "results"
-LIBRARIES = ("popf", "numpy", "scipy", "scikit-learn", "numba", "quitefastmst", "opfython")
+LIBRARIES = (
+    "popf",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "quitefastmst",
+    "opfython",
+    "distributed",
+)
 
 Record = dict[str, Any]
 

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
+from .contestants import GPU_PROCESS, PROCESSES, on_processes
 from .processes import TimeLimitError, WorkerDiedError, Workers
 from .progress import Progress
 from .results import Record, Results, plain
-from .suites import Task
+from .tasks import Task
 from .worker import THREAD_VARIABLES
 
 Order = dict[str, Any]
+CLUSTERS = frozenset({GPU_PROCESS, *map(on_processes, PROCESSES)})
 
 
 def run(tasks: list[Task], results: Results, limit: float, progress: Progress) -> None:
@@ -83,10 +85,12 @@ def orders(task: Task, stack: contextlib.ExitStack) -> Iterator[tuple[Order, dic
     environment = dict.fromkeys(THREAD_VARIABLES, str(task.threads))
     if task.kind == "time":
         yield order, environment
-    elif task.kind == "memory":
+    elif task.kind in ("memory", "fit"):
         # A high-water mark never falls, so each contestant needs a process of its own.
         for contestant in task.contestants:
-            yield {**order, "contestants": [contestant]}, environment
+            alone = contestant in CLUSTERS  # their processes inherit this, and have a thread each
+            own = dict.fromkeys(THREAD_VARIABLES, "1") if alone else environment
+            yield {**order, "contestants": [contestant]}, own
     elif task.kind == "import":
         for number in range(task.repeat):
             for contestant in task.contestants:

@@ -6,92 +6,20 @@ minute, ``tiny`` is for the tests. Targets are judged at full scale only.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .contestants import GPU, IMPORTS, LABELS, POPF, SOFT, SOLVERS
 from .data import SHAPES, DataSpec
+from .scaling import dask, dask_gpu, out_of_core, scaling
+from .tasks import Scale, Target, Task, cores, thread_counts
 
-SCALES = ("full", "quick", "tiny")
 GROWTH_LIMIT = 1.3
 SHAPE_LIMIT = 3.0
 MEMORY_LIMIT = 8.0
 COLD_LIMIT = 15.0
 WARM_LIMIT = 1.0
 IMPORT_LIMIT = 0.05
-
-
-@dataclass(frozen=True)
-class Target:
-    """`subject` shall take at most `ratio` times what `peer` takes for `operation`.
-
-    `operation` is ``"fit"``, ``"predict"`` or ``"total"``, their sum. Without a ratio the two are
-    only shown beside each other.
-    """
-
-    operation: str
-    peer: str
-    ratio: float | None = None
-    subject: str = POPF
-
-
-@dataclass(frozen=True)
-class Task:
-    """One measurement: one set of data, some contestants, some operations.
-
-    Attributes
-    ----------
-    suite, name : str
-        Where it belongs and what it is called.
-    kind : str
-        ``"time"``, ``"memory"``, ``"import"`` or ``"first"`` (the first fit in a process).
-    data : DataSpec
-        What is fitted and predicted.
-    contestants, operations : tuple of str
-        Who does what. Without ``"fit"`` among the operations, the fit is made but not timed.
-    repeat, threads : int
-        How often each is timed, and on how many threads.
-    once : tuple of str
-        Contestants too slow to be timed more than once.
-    targets : tuple of Target
-        What popf is compared with.
-    recorded : tuple of (str, str, float)
-        Peer, operation and seconds for peers measured elsewhere.
-    """
-
-    suite: str
-    name: str
-    data: DataSpec
-    contestants: tuple[str, ...] = (POPF,)
-    operations: tuple[str, ...] = ("fit",)
-    kind: str = "time"
-    repeat: int = 3
-    threads: int = 1
-    once: tuple[str, ...] = ()
-    targets: tuple[Target, ...] = ()
-    recorded: tuple[tuple[str, str, float], ...] = ()
-
-
-class Scale:
-    """Chooses between the sizes of the three scales."""
-
-    def __init__(self, name: str = "full") -> None:
-        if name not in SCALES:
-            raise ValueError(f"unknown scale {name!r}; choose one of {SCALES}")
-        self.name = name
-
-    def pick(self, full: int, quick: int) -> int:
-        """Pick the size at this scale."""
-        return {"full": full, "quick": quick, "tiny": min(quick, 120)}[self.name]
-
-    def doubling(self, full: int) -> list[int]:
-        """List sizes for a growth exponent: 2,000 doubling up to `full`, or two small ones."""
-        if self.name == "tiny":
-            return [60, 120]
-        if self.name == "quick":
-            return [1_000, 4_000]
-        return [2_000 * 2**i for i in range((full // 2_000).bit_length())]
 
 
 def table(scale: Scale) -> list[Task]:
@@ -279,26 +207,6 @@ def gpu(scale: Scale) -> list[Task]:
     return [*tasks, replace(beside, threads=cores(), once=(POPF,))]
 
 
-def scaling(scale: Scale) -> list[Task]:
-    """Fit more and more samples on one core, on all, and on a GPU; the largest checks the cost model."""
-    sizes = {
-        (POPF, 8, 1): (62_500, 125_000, 250_000, 500_000, 1_000_000),
-        (POPF, 8, cores()): (125_000, 250_000, 500_000, 1_000_000, 2_000_000),
-        (POPF, 128, 1): (6_250, 12_500, 25_000, 50_000),
-        (POPF, 128, cores()): (12_500, 25_000, 50_000, 100_000, 200_000),
-        (GPU, 128, cores()): (62_500, 125_000, 250_000, 500_000, 1_000_000, 2_000_000),
-    }
-    tasks = []
-    for (who, d, n_threads), every in sizes.items():
-        for full in every if scale.name == "full" else every[-2:]:
-            n = scale.pick(full, full // 100)
-            data = DataSpec(n, d, n // 10)
-            tasks.append(
-                Task("scaling", data.size, data, (who,), ("fit", "predict"), threads=n_threads)
-            )
-    return list(dict.fromkeys(tasks))
-
-
 #: The name of a limit in seconds, beside which a time is put as beside a peer's.
 WANTED = "wanted"
 
@@ -314,20 +222,13 @@ SUITES: dict[str, Callable[[Scale], list[Task]]] = {
     "solvers": solvers,
     "gpu": gpu,
     "scaling": scaling,
+    "dask": dask,
+    "dask-gpu": dask_gpu,
+    "out-of-core": out_of_core,
 }
 
-
-def cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def thread_counts() -> list[int]:
-    """1, 2, 4 … and the number of cores."""
-    available = cores()
-    return sorted({2**i for i in range(available.bit_length())} | {available})
+#: Suites that are run only when they are asked for: they start clusters and write files.
+ON_DEMAND = ("dask", "dask-gpu", "out-of-core")
 
 
 def tasks_of(
@@ -353,7 +254,7 @@ def tasks_of(
             task if task.kind in ("memory", "import") else replace(task, repeat=repeat)
             for task in SUITES[name](Scale(scale))
         ]
-        if thread_list and name != "start":
+        if thread_list and name not in ("start", *ON_DEMAND):
             single = dict.fromkeys(replace(task, threads=1) for task in built)
             built = [replace(task, threads=k) for k in thread_list for task in single]
         tasks += built

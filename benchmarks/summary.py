@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections import defaultdict
@@ -297,3 +298,20 @@ def start(records: list[Record]) -> list[Row]:
             overhead = statistics.median(a - b for a, b in zip(first, second, strict=True))
             add(f"{name} in a new process, beyond the second", overhead, WARM_LIMIT)
     return rows
+
+
+def forests_that_differ(records: list[Record]) -> list[str]:
+    """Say, for every set of data of which not all contestants grew the same forest, who grew which."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        task = record["task"]
+        for value in record["values"]:
+            if "digest" in value:
+                who = f"{value['contestant']} ({task['suite']}, {task['threads']} threads)"
+                found[json.dumps(task["data"], sort_keys=True)][value["digest"]].append(who)
+    return [
+        f"forests differ for {data}: "
+        + "; ".join(f"{digest} by {', '.join(who)}" for digest, who in digests.items())
+        for data, digests in found.items()
+        if len(digests) > 1
+    ]

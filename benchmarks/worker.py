@@ -48,8 +48,10 @@ class Reporter:
 
     def fail(self, contestant: str, error: Exception) -> None:
         event, reason = "failed", type(error).__name__
-        if isinstance(error, ModuleNotFoundError):
-            event, reason = "missing", "not installed"
+        if isinstance(error, ImportError):
+            # A library that is there but has no device to run on is missing as well.
+            installed = not isinstance(error, ModuleNotFoundError)
+            event, reason = "missing", "not available" if installed else "not installed"
         self.say(event, contestant=contestant, reason=reason, detail=str(error))
 
     def time(self, call: Callable[[], object], **facts: Any) -> None:
@@ -113,6 +115,8 @@ def measure_times(order: dict[str, Any], reporter: Reporter) -> None:
 
 def measure_memory(order: dict[str, Any], reporter: Reporter) -> None:
     """Measure the high-water mark of a fit, above what was resident once the data was there."""
+    from .memory import peak_bytes, resident_bytes
+
     data, contestants = prepared(order, reporter)
     for name, contestant in contestants.items():
         facts = {"contestant": name, "operation": "fit", "round": 0}
@@ -150,36 +154,20 @@ def measure_first(order: dict[str, Any], reporter: Reporter) -> None:
                 reporter.time(lambda call=call: call(data), **facts)  # type: ignore[misc]
 
 
+def measure_fits(order: dict[str, Any], reporter: Reporter) -> None:
+    """Measure the time and the memory of a fit, and digest the forest."""
+    from . import fits
+
+    fits.measure_fits(order, reporter)
+
+
 MEASURES: dict[str, Callable[[dict[str, Any], Reporter], None]] = {
     "time": measure_times,
     "memory": measure_memory,
+    "fit": measure_fits,
     "import": measure_import,
     "first": measure_first,
 }
-
-
-def peak_bytes() -> int:
-    """Read the most memory this process has ever held."""
-    try:
-        # Linux lets ru_maxrss begin at what the parent held; this mark is the process's own.
-        with open("/proc/self/status") as file:
-            marks = [line.split()[1] for line in file if line.startswith("VmHWM:")]
-        return int(marks[0]) * 1024
-    except (OSError, IndexError):
-        pass
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def resident_bytes() -> int:
-    """Read the memory this process holds now; where that cannot be read, the most it ever held."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return peak_bytes()
 
 
 def main() -> None:

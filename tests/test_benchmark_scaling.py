@@ -9,9 +9,9 @@ import pytest
 from benchmark_records import bench, fit_record, record_of
 from benchmarks import cost_model
 from benchmarks.__main__ import main
-from benchmarks.blocks import blocks_for, lazily
+from benchmarks.blocks import PAIRS, TREES, blocks_for, lazily
 from benchmarks.cluster_model import Job, Run, fit_cluster, held_out
-from benchmarks.contestants import GPU
+from benchmarks.contestants import GPU, GPU_PROCESS
 from benchmarks.curves import Polynomial, Power, curves, fit_curve, fits_of, not_negative
 from benchmarks.results import Results
 from benchmarks.suites import tasks_of
@@ -67,6 +67,10 @@ def test_a_fit_tells_its_time_its_memory_and_its_forest(scaling_run):
     assert cluster["worker_memory"] >= 0
     # Two processes cannot grow one tree without sending each other anything.
     assert cluster["moved"] > 0
+    # Of one fit, not of the warm-up, and by the names that the cost model looks for.
+    assert cluster["tasks"][TREES][0] == cluster["n_blocks"]
+    assert cluster["tasks"][PAIRS][0] == cluster["n_pairs"]
+    assert cluster["tasks"][PAIRS][1] > 0.0
 
 
 def test_forests_of_the_suites_on_scaling_are_the_same(scaling_run):
@@ -163,21 +167,39 @@ def test_the_best_time_counts_and_the_facts_are_kept():
     assert fit.facts["digest"] == "a"
 
 
-W = {8: Power(2e-7, 1.2), 128: Polynomial(0.0, 1e-6, 2e-9)}
-WORK = {8: (0.9, 0.3), 128: (1.0, 0.6)}
+# By features, and whether on a GPU: the seconds of a plain fit, and what trees and pairs are of it.
+W = {
+    (8, False): Power(2e-7, 1.2),
+    (128, False): Polynomial(0.0, 1e-6, 2e-9),
+    (128, True): Polynomial(0.1, 3e-6, 3e-12),
+}
+WORK = {(8, False): (0.9, 0.3), (128, False): (1.0, 0.6), (128, True): (0.8, 0.7)}
 
 
-def made_up_run(n, d, workers, blocks):
+def curve_of(job):
+    return W[job.d, job.gpu]
+
+
+def made_up_run(n, d, workers, blocks, gpu=False):
     """A fit on a cluster whose costs are known."""
     pairs = blocks * (blocks - 1) // 2
     m = n / blocks
     moved = 1.5 * pairs * m * d * 8 + 0.8 * n * d * 8 + 24.0 * n * workers + 100.0 * n
-    tree, pair = WORK[d]
-    work = tree * math.ceil(blocks / workers) * W[d](m)
-    work += pair * math.ceil(pairs / workers) * W[d](2 * m)
-    seconds = 0.5 + 0.004 * (blocks + pairs) + 2e-6 * n + 3e-9 * moved / workers + work
-    memory = 1e8 + 4.0 * m * d * 8 + 150.0 * n
-    return Run(Job(n, d, workers, blocks, pairs), seconds, moved, memory)
+    tasks = 5.0 * blocks + blocks**2 + 2.0 * pairs
+    tree, pair = WORK[d, gpu][0] * W[d, gpu](m), WORK[d, gpu][1] * W[d, gpu](2 * m)
+    seconds = math.ceil(blocks / workers) * tree + math.ceil(pairs / workers) * pair
+    seconds += 3e-9 * moved / workers + 0.5 + 0.004 * tasks + 1e-7 * n * d / workers + 2e-6 * n
+    return Run(
+        Job(n, d, workers, blocks, pairs, gpu),
+        seconds,
+        trees=blocks * tree,
+        pairs=pairs * pair,
+        others=1e-6 * n,
+        fetching=3e-9 * moved,
+        moved=moved,
+        tasks=tasks,
+        memory=1e8 + 4.0 * m * d * 8 + 150.0 * n,
+    )
 
 
 def made_up_cluster():
@@ -186,54 +208,70 @@ def made_up_cluster():
                      (128, (12_500, 25_000, 50_000, 100_000))):  # fmt: skip
         for workers in (4, 16):
             runs += [made_up_run(n, d, workers, blocks_for(workers, d)) for n in sizes]
-    return runs
+    return runs + [made_up_run(n, 128, 1, 4, gpu=True) for n in (250_000, 500_000, 1_000_000)]
 
 
 def test_the_costs_of_a_cluster_are_found_again_and_hold_for_what_was_held_out():
     runs = made_up_cluster()
     unseen = held_out(runs)
-    assert {(job.n, job.d) for job in unseen} == {(2_000_000, 8), (100_000, 128)}
-    assert len(unseen) == 4
-    model = fit_cluster([run for run in runs if run.job not in unseen], W.__getitem__)
-    assert model.shared == pytest.approx(
-        {"fixed": 0.5, "task": 0.004, "sample": 2e-6, "byte": 3e-9}, rel=1e-4
-    )
-    for d, work in WORK.items():
-        assert model.work[d] == pytest.approx(work, rel=1e-4)
+    sizes = {(job.n, job.d, job.gpu) for job in unseen}
+    assert sizes == {(2_000_000, 8, False), (100_000, 128, False), (1_000_000, 128, True)}
+    assert len(unseen) == 5
+    model = fit_cluster([run for run in runs if run.job not in unseen], curve_of)
+    found = (model.byte, model.fixed, model.task, model.value, model.sample)
+    assert found == pytest.approx((3e-9, 0.5, 0.004, 1e-7, 2e-6), rel=1e-4)
+    for place, work in WORK.items():
+        assert model.work[place] == pytest.approx(work, rel=1e-4)
     for run in runs:
-        assert model.seconds(run.job, W[run.job.d]) == pytest.approx(run.seconds, rel=1e-4)
+        assert model.seconds(run.job, curve_of(run.job)) == pytest.approx(run.seconds, rel=1e-4)
         assert model.bytes_moved(run.job) == pytest.approx(run.moved, rel=1e-4)
         assert model.bytes_held(run.job) == pytest.approx(run.memory, rel=1e-4)
     # A job unlike all that was fitted, too.
     large = made_up_run(100_000_000, 128, 64, 64)
-    assert model.seconds(large.job, W[128]) == pytest.approx(large.seconds, rel=1e-3)
+    assert model.seconds(large.job, W[128, False]) == pytest.approx(large.seconds, rel=1e-3)
 
 
 def test_a_cluster_without_fits_teaches_nothing():
     with pytest.raises(ValueError, match="--suite dask"):
-        fit_cluster([], W.__getitem__)
+        fit_cluster([], curve_of)
 
 
 def test_the_cost_model_predicts_64_machines_and_says_that_it_predicts():
     records = [
-        fit_record("scaling", "popf", n, d, W[d](n) / k, threads=k)
+        fit_record("scaling", "popf", n, d, W[d, False](n) / k, threads=k)
         for d, first in ((8, 62_500), (128, 3_125))
         for k in (1, 16)
         for n in (first * 2**i for i in range(6))
     ]
-    for job, seconds, moved, memory in made_up_cluster():
+    records += [
+        fit_record("scaling", GPU, n, 128, W[128, True](n), threads=16)
+        for n in (62_500 * 2**i for i in range(6))
+    ]
+    for run in made_up_cluster():
+        job = run.job
         facts = {"workers": job.workers, "n_blocks": job.blocks, "n_pairs": job.pairs}
-        facts |= {"moved": moved, "worker_memory": memory}
+        facts |= {"moved": run.moved, "worker_memory": run.memory}
+        facts["tasks"] = {
+            TREES: (job.blocks, run.trees, 0.0),
+            PAIRS: (job.pairs, run.pairs, run.fetching),
+            "merge-trees": (run.tasks - job.blocks - job.pairs, run.others, 0.0),
+        }
         who = f"popf on {job.workers} processes"
-        records.append(fit_record("dask", who, job.n, job.d, seconds, threads=16, **facts))
+        if job.gpu:
+            who, facts["device_memory"] = GPU_PROCESS, 1e9
+        records.append(fit_record("dask", who, job.n, job.d, run.seconds, threads=16, **facts))
     text = cost_model.markdown(records)
-    assert text.count("**held out** +0%") + text.count("**held out** -0%") == 4 + 4
+    assert text.count("**held out** +0%") + text.count("**held out** -0%") == 5 + 5
     assert "**A prediction, not a measurement**" in text
-    row = next(line for line in text.splitlines() if line.startswith("| d = 128, 16 cores"))
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[1] == "2,016"
-    pairs = 0.6 * 32 * W[128](3_125_000) / 16
-    assert cells[3] == cost_model.duration(pairs)
+    for where, seconds in (
+        ("16 cores", 0.6 * 32 * W[128, False](3_125_000) / 16),
+        ("a GPU", 0.7 * 32 * W[128, True](3_125_000)),
+    ):
+        start = f"| d = 128, {where} a machine"
+        row = next(line for line in text.splitlines() if line.startswith(start))
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert cells[1] == "2,016"
+        assert cells[3] == cost_model.duration(seconds)
     table = next(part for part in text.split("### ") if part.startswith("Memory of a fit, d = 8"))
     assert "16 processes, client" in table
     assert "16 processes, largest worker" in table

@@ -13,33 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmark_records import ROOT, bench, record_of
 from benchmarks.data import SHAPES, DataSpec, make
 from benchmarks.page import file_by_suite, page
 from benchmarks.processes import TimeLimitError, WorkerDiedError, Workers
 from benchmarks.results import Results, plain
-from benchmarks.suites import SUITES, Target, Task, tasks_of
+from benchmarks.suites import SUITES, tasks_of
 from benchmarks.summary import comparisons, exponent, growth, summarise
 from benchmarks.tables import as_text, tables
-
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def bench(*arguments, **settings):
-    command = [sys.executable, "-m", "benchmarks", *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, **settings
-    )
-
-
-def record_of(task, seconds, **more):
-    """A record in which contestant and operation took the seconds given."""
-    values = [
-        {"contestant": contestant, "operation": operation, "round": number, "value": value}
-        for (contestant, operation), found in seconds.items()
-        for number, value in enumerate(found)
-    ]
-    empty = {"missing": {}, "failed": {}, "timed_out": {}}
-    return {"task": plain(task), "values": values, **empty, **more}
+from benchmarks.tasks import Target, Task
 
 
 def fit_task(**settings):
