@@ -217,17 +217,20 @@ def bridge(first: Block, second: Block) -> tuple[int, int, float, bool]:
     (1, 3, 4.0, False)
     """
     low, high = second.points.min(axis=0), second.points.max(axis=0)
-    away = box_distances(first.points, low, high)
+    outside = np.maximum(np.maximum(low - first.points, first.points - high), 0.0)
+    away = np.einsum("ij,ij->i", outside, outside)
     # Of the samples nearest to the box, often within it, some; each looks for the nearest, and back.
     near = np.flatnonzero(away <= np.partition(away, len(away) // 16)[len(away) // 16])
     starts = near[:: -(-len(near) // STARTS)]
+    both = (first.points, second.points)
+    norms = [np.einsum("ij,ij->i", points, points) for points in both]
     best = (np.inf, 0, 0)
     for u in starts.tolist():
         for _ in range(2):
-            v = int(np.argmin(box_distances(second.points, first.points[u], first.points[u])))
-            squared = box_distances(first.points, second.points[v], second.points[v])
-            u = int(np.argmin(squared))
-            best = min(best, (float(squared[u]), u, v))
+            v = int(np.argmin(norms[1] - 2.0 * (both[1] @ both[0][u])))
+            u = int(np.argmin(norms[0] - 2.0 * (both[0] @ both[1][v])))
+            squared = box_distances(both[0][u : u + 1], both[1][v], both[1][v])
+            best = min(best, (float(squared[0]), u, v))
     weight, u, v = best
     ends = sorted((int(first.samples[u]), int(second.samples[v])))
     return ends[0], ends[1], weight, bool(first.codes[u] != second.codes[v])
