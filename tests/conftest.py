@@ -58,6 +58,32 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def months(tmp_path_factory):
+    """A folder with good rows, four months of each consumer, and a model fitted to them."""
+    from month_commands import rows
+    from table_commands import fit
+
+    folder = tmp_path_factory.mktemp("months")
+    rows().to_csv(folder / "good.csv", index=False)
+    assert fit(folder / "good.csv", folder / "model.popf", "--drop", "month") == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def theft_case():
+    """A model of energy theft, and rows that it has not seen with their labels."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from popf import POPFClassifier
+    from report_cases import energy
+
+    X, y = energy()
+    model = make_pipeline(StandardScaler(), POPFClassifier()).fit(X[:400], y[:400])
+    return model, X[400:].reset_index(drop=True), y[400:]
+
+
+@pytest.fixture(scope="module")
 def small_study():
     """The results of two data sets, three methods, seven runs."""
     from popf.experiment import run

@@ -44,10 +44,12 @@ def scores(place, out, *words, model="model.popf", data="new.csv"):
     return pd.read_csv(out, dtype={"consumer": str})
 
 
-def refused(capsys, *words):
-    capsys.readouterr()
-    assert main(list(map(str, words))) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("popf: ")
-    assert said.count("\n") == 1
-    return said
+def refused(captured, *words, status=2):
+    """Run a command that must fail, with one line on the error stream alone, and give this line."""
+    captured.readouterr()
+    assert main(list(map(str, words))) == status
+    said = captured.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("popf: ")
+    assert said.err.count("\n") == 1, said.err
+    return said.err

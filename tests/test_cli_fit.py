@@ -82,17 +82,6 @@ def test_a_column_of_names_is_no_category(place, tmp_path, capsys):
     assert "--id owner" in said
 
 
-def test_weights_count_and_zero_leaves_out(tmp_path):
-    frame = consumers(100).assign(weight=1.0)
-    frame.loc[50:, "weight"] = 0.0
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    frame[:50].drop(columns="weight").to_csv(tmp_path / "half.csv", index=False)
-    assert fit(tmp_path / "t.csv", tmp_path / "a.popf", "--sample-weight", "weight") == 0
-    assert fit(tmp_path / "half.csv", tmp_path / "b.popf") == 0
-    n = [popf.io.describe(tmp_path / name)["n_samples"] for name in ("a.popf", "b.popf")]
-    assert n == [50, 50]
-
-
 def test_one_row_per_consumer(tmp_path, capsys):
     months = pd.concat([consumers(40, seed=seed) for seed in range(3)], ignore_index=True)
     months["stolen"] = np.where(months["demand"] > 0, "yes", "no")

@@ -15,6 +15,7 @@ import pytest
 
 from popf import demo
 from popf.__main__ import main
+from table_commands import refused
 
 pytest.importorskip("typer", reason="the command line needs popf[cli]")
 FAST = ["--methods", "opf,nm", "--runs", "2", "--n-jobs", "1", "--no-figures"]
@@ -33,16 +34,6 @@ def csv(tmp_path):
 
 def reproduce(*words, out):
     return main(["reproduce", "--out", str(out), *FAST, *map(str, words)])
-
-
-def refused(capsys, *words, status=2):
-    """Run a command that must fail with one line on the error stream, and give this line."""
-    assert main(list(map(str, words))) == status
-    said = capsys.readouterr().err
-    assert said.startswith("popf: ")
-    assert "Traceback" not in said
-    assert said.count("\n") == 1
-    return said
 
 
 def test_ones_own_data(csv, tmp_path, capsys):

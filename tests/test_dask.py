@@ -1,5 +1,7 @@
 """Forests and probabilities on a cluster are those of one machine."""
 
+from itertools import product
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -45,22 +47,18 @@ def test_a_large_model_meets_partitions_block_by_block(client, kind):
     np.testing.assert_array_equal(model.decision_function(new), plain.decision_function(new))
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {},
-        {"tolerance": 0.0, "n_left_out": 60},
-        {"metric": "manhattan"},
-        {"metric": "log_euclidean"},
-        {"n_left_out": None},
-        {"method": "paper", "box": ((-100.0, 100.0), (-100.0, 100.0))},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("n_classes", [2, 3])
+SOFT = [
+    {},
+    {"tolerance": 0.0, "n_left_out": 60},
+    {"metric": "manhattan"},
+    {"metric": "log_euclidean"},
+    {"n_left_out": None},
+]
+PAPER = {"method": "paper", "box": ((-100.0, 100.0), (-100.0, 100.0))}
+
+
+@pytest.mark.parametrize(("n_classes", "params"), [*product([2, 3], SOFT), (2, PAPER)], ids=str)
 def test_probabilities_are_those_of_one_machine(client, params, n_classes):
-    if n_classes == 3 and params.get("method") == "paper":
-        pytest.skip("the paper's method knows two classes")
     rng = np.random.default_rng(SEED)
     X, y = two_classes(360, 3, rng)
     if n_classes == 3:

@@ -108,22 +108,42 @@ def test_chunks_have_every_column_once(n, stride):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("outlier", [1.0, 1e6])
-def test_bounds_in_half_precision_are_below_the_distances(device, outlier):
+def test_what_half_precision_leaves_out_is_farther(device, outlier):
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(300, 70)) + 1.0
-    X[0] *= outlier
+    n, n_rows, step = 9000, 200, 2
+    X = rng.normal(size=(n, 70)) + 1.0
+    X[-1] *= outlier
     laid = points.DevicePoints(X, kernels_for(device))
-    halved = laid.halved(laid.block(0, 300))
-    kept = candidates._nobody(laid.kernels.xp, 300)
-    own, crowded = laid.kernels.xp.arange(300), laid.kernels.xp.zeros(300, dtype=bool)
-    floors = laid.kernels.xp.zeros(100, dtype=np.float32)
-    laid.kernels.filter(halved, own, laid.chunk(0, 300, 3), floors, kept, crowded)
-    values, indices = (laid.kernels.get(part) for part in kept)
-    assert (indices % 3 == 0).all()
-    squared = ((X[:, None] - X[indices]) ** 2).sum(axis=-1)
+    kernels, rows = laid.kernels, laid.block(0, n_rows)
+    own, floors = kernels.xp.arange(n_rows), kernels.xp.zeros(n, dtype=np.float32)
+    kept = candidates._nobody(kernels.xp, n_rows)
+    candidates._select_some(laid, rows, own, (0, n, step), floors, kept, 64)
+    halved, crowded = laid.halved(rows), kernels.xp.zeros(n_rows, dtype=bool)
+    kernels.filter(halved, own, laid.chunk(1, n, step), floors[1::step], kept, crowded)
+    assert not crowded.any()
+    values, indices = (kernels.get(part) for part in kept)
+    squared = ((X[:n_rows, None] - X[indices]) ** 2).sum(axis=-1)
     assert (values <= squared).all()
-    inner = slice(1, None)  # an outlier's own rounding error is larger
-    assert np.median((squared - values)[inner] / squared[inner]) < 0.01
+    assert (indices % step == 1).any()
+    assert np.median((squared - values) / squared) < 0.01
+    every = ((X[:n_rows, None] - X) ** 2).sum(axis=-1)
+    near = every < values.max(axis=1)[:, None]
+    near[np.arange(n_rows), np.arange(n_rows)] = False
+    assert near.sum() > 5 * n_rows
+    for row in range(n_rows):
+        assert set(np.flatnonzero(near[row])) <= set(indices[row])
+
+
+@gpu
+@pytest.mark.gpu
+def test_filtered_products_give_the_lists_of_whole_tiles(monkeypatch):
+    X = np.sort(np.random.default_rng(0).normal(size=(140_000, 20)), axis=0)
+    laid = points.DevicePoints(X / 8.0, kernels_for("cuda"))
+    assert laid.filters
+    filtered = tree.nearest_neighbours(laid)
+    monkeypatch.setattr(candidates, "FEWEST", len(X) + 1)
+    for part, whole in zip(filtered, tree.nearest_neighbours(laid), strict=True):
+        assert_allclose(part, whole, rtol=1e-2 if part is filtered.horizon else 0.0)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -482,8 +482,8 @@ def call_lanes_unlike(values, start, value):
 
 
 @numba.njit
-def call_tile_hits(products, row, column, norm, norms, bound, bounds):
-    return lanes.tile_hits(products, row, column, norm, norms, bound, bounds)
+def call_tile_hits(products, row, column, norm, norms, bound, bounds, at):
+    return lanes.tile_hits(products, row, column, norm, norms, bound, bounds, at)
 
 
 @numba.njit
@@ -560,12 +560,14 @@ class TestLanes:
     def test_hits_of_a_tile(self, real, seed):
         rng = np.random.default_rng(seed)
         tile = rng.integers(-4, 5, (3, 2 * LANES)).astype(real)
-        norms, bounds = rng.integers(0, 9, (2, 2 * LANES)).astype(real)
+        norms, bounds = rng.integers(0, 9, (2, 3 * LANES)).astype(real)
         norm, bound = real(4), real(2)
-        lower = norm + norms - 2 * tile[1]
-        expected = (lower <= bound) | (lower <= bounds)
-        mask = call_tile_hits(tile, 1, LANES, norm, norms, bound, bounds)
-        assert bits(mask) == expected[LANES:].tolist()
+        at = int(rng.integers(0, 2 * LANES))
+        there = slice(at, at + LANES)
+        lower = norm + norms[there] - 2 * tile[1, LANES:]
+        expected = (lower <= bound) | (lower <= bounds[there])
+        mask = call_tile_hits(tile, 1, LANES, norm, norms, bound, bounds, at)
+        assert bits(mask) == expected.tolist()
 
     def test_the_lowest_bit(self):
         for mask in (1, 6, 0b1000, 1 << 15, (1 << 16) - 1):

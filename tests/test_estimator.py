@@ -3,8 +3,6 @@
 import pickle
 import subprocess
 import sys
-from contextlib import ExitStack
-from multiprocessing.pool import ThreadPool
 
 import joblib
 import numpy as np
@@ -15,7 +13,7 @@ import sklearn
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_iris, make_blobs, make_moons
+from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, make_scorer, pairwise_distances
 from sklearn.model_selection import (
     GridSearchCV,
@@ -26,36 +24,27 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_info, threadpool_limits
 
+from estimator_problems import (
+    ALGORITHMS,
+    MOON,
+    MOONS,
+    X_NEW,
+    X_TRAIN,
+    Y_NEW,
+    Y_TRAIN,
+    X,
+    Y,
+    assert_same_forest,
+    furthest_feature,
+)
 from popf import OPFClassifier
-from popf.engine.blas import one_blas_thread
-
-ALGORITHMS = ["kd_tree", "brute", "prim"]
-X, Y = load_iris(return_X_y=True)
-X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[::2], Y[::2], X[1::2], Y[1::2]
-MOONS, MOON = make_moons(160, noise=0.2, random_state=0)
-BLOBS, BLOB = make_blobs(900, centers=9, n_features=6, random_state=0)
-
-
-def furthest_feature(x, y):
-    """Chebyshev's distance, as a user would write it."""
-    return np.abs(x - y).max()
 
 
 def setting(settings):
     """Name a test by its setting, a function by its name: its address changes from run to run."""
     value = next(iter(settings.values()))
     return getattr(value, "__name__", str(value))
-
-
-def assert_same_forest(first, second):
-    for name in ["classes_", "prototypes_", "costs_", "predecessors_", "roots_"]:
-        assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
-    for name in ["lower", "higher", "weights"]:
-        one, other = getattr(first.spanning_tree_, name), getattr(second.spanning_tree_, name)
-        assert_array_equal(one, other, err_msg=name)
-    assert_array_equal(first.forest_.lengths, second.forest_.lengths)
 
 
 # Labels ------------------------------------------------------------------------------------------
@@ -361,127 +350,3 @@ def test_weights_are_routed():
         )
     for (train, _), fitted in zip(folds.split(X), routed["estimator"], strict=True):
         assert_array_equal(fitted[-1].sample_indices_, np.flatnonzero(weight[train]))
-
-
-# Metrics -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("metric", "params", "same"),
-    [
-        (furthest_feature, None, "chebyshev"),
-        ("minkowski", {"p": 3}, "minkowski"),
-        ("minkowski", {"p": 2}, "euclidean"),
-        ("cityblock", None, "manhattan"),
-        ("bray_curtis", None, "braycurtis"),
-        ("canberra", None, "canberra"),
-        ("hamming", None, "hamming"),
-    ],
-)
-def test_metrics_equal_those_of_scikit_learn(metric, params, same):
-    # Distances differ in their last digits, so only data without ties give one forest.
-    samples, new, y = BLOBS[:150] ** 2, BLOBS[150:200] ** 2, BLOB[:150]
-    if metric == "hamming":
-        samples, new = samples.round() % 2, new.round() % 2
-    forest = OPFClassifier(metric, metric_params=params).fit(samples, y)
-    more = params if same == "minkowski" else {}
-    D = pairwise_distances(samples, metric=same, **more)
-    D_new = pairwise_distances(new, samples, metric=same, **more)
-    given = OPFClassifier("precomputed").fit(D, y)
-    np.testing.assert_allclose(forest.costs_, given.costs_, rtol=1e-9)
-    np.testing.assert_allclose(
-        forest.path_costs_by_class(new), given.path_costs_by_class(D_new), rtol=1e-9
-    )
-
-
-@pytest.mark.parametrize(
-    "metric", ["log_euclidean", "chi_square", "squared_chord", "squared_chi_square", "gaussian"]
-)
-def test_the_metrics_of_libopf_classify(metric):
-    assert OPFClassifier(metric).fit(X_TRAIN, Y_TRAIN).score(X_NEW, Y_NEW) > 0.9
-
-
-def test_a_callable_gets_its_parameters():
-    def power(x, y, exponent):
-        return (np.abs(x - y) ** exponent).sum()
-
-    forest = OPFClassifier(power, metric_params={"exponent": 2}).fit(X_TRAIN, Y_TRAIN)
-    np.testing.assert_allclose(
-        forest.costs_, OPFClassifier("sqeuclidean").fit(X_TRAIN, Y_TRAIN).costs_
-    )
-
-
-def test_precomputed_distances_give_the_forest_of_their_metric():
-    # Integers: all distances are exact, so that ties are ties in both.
-    rng = np.random.default_rng(5)
-    samples, y = rng.integers(0, 4, size=(80, 3)), rng.integers(0, 3, size=80)
-    new = rng.integers(0, 4, size=(50, 3))
-    D = pairwise_distances(samples, metric="sqeuclidean").round()
-    D_new = pairwise_distances(new, samples, metric="sqeuclidean").round()
-    given = OPFClassifier("precomputed").fit(D, y)
-    for algorithm in ALGORITHMS:
-        forest = OPFClassifier("sqeuclidean", algorithm=algorithm).fit(samples, y)
-        assert_same_forest(forest, given)
-        assert_array_equal(forest.conquer(new).nodes, given.conquer(D_new).nodes)
-        assert_array_equal(forest.decision_function(new), given.decision_function(D_new))
-
-
-def test_precomputed_distances_under_cross_validation():
-    D = pairwise_distances(MOONS)
-    scores = cross_val_score(OPFClassifier("precomputed"), D, MOON, cv=5)
-    assert_array_equal(scores, cross_val_score(OPFClassifier(), MOONS, MOON, cv=5))
-
-
-# Threads and processes ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("n_jobs", [-1, 2, 5])
-def test_threads_change_nothing(algorithm, n_jobs):
-    one = OPFClassifier(algorithm=algorithm, working_memory=0.01).fit(BLOBS, BLOB)
-    several = clone(one).set_params(n_jobs=n_jobs).fit(BLOBS, BLOB)
-    assert_same_forest(several, one)
-    assert_array_equal(several.conquer(BLOBS + 0.1).nodes, one.conquer(BLOBS + 0.1).nodes)
-
-
-def test_forests_may_be_grown_in_several_threads_at_a_time():
-    def grow(algorithm):
-        forest = OPFClassifier(algorithm=algorithm, n_jobs=2, working_memory=0.01)
-        return forest.fit(BLOBS, BLOB), forest.predict(BLOBS + 0.1)
-
-    one = OPFClassifier().fit(BLOBS, BLOB)
-    with ThreadPool(6) as pool:
-        for forest, labels in pool.map(grow, ALGORITHMS * 4):
-            assert_same_forest(forest, one)
-            assert_array_equal(labels, one.predict(BLOBS + 0.1))
-
-
-def test_one_forest_may_be_asked_by_several_threads_at_a_time():
-    forest = OPFClassifier().fit(BLOBS, BLOB)
-    expected = OPFClassifier().fit(BLOBS, BLOB).decision_function(BLOBS + 0.1)
-    with ThreadPool(6) as pool:
-        for decision in pool.map(forest.decision_function, [BLOBS + 0.1] * 12):
-            assert_array_equal(decision, expected)
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_cross_validation_in_parallel(backend):
-    model = OPFClassifier(algorithm="brute", n_jobs=2)
-    with joblib.parallel_config(backend=backend):
-        scores = cross_val_score(model, BLOBS, BLOB, cv=4, n_jobs=2)
-    assert_array_equal(scores, cross_val_score(model, BLOBS, BLOB, cv=4))
-
-
-def test_fits_that_overlap_leave_blas_its_threads():
-    def n_threads():
-        return {about["num_threads"] for about in threadpool_info() if about["user_api"] == "blas"}
-
-    with threadpool_limits(2, user_api="blas"):
-        with ExitStack() as first, ExitStack() as second:
-            first.enter_context(one_blas_thread())
-            second.enter_context(one_blas_thread())
-            assert n_threads() == {1}
-            first.close()
-            assert n_threads() == {1}  # the second is not done
-            second.close()
-        assert n_threads() == {2}

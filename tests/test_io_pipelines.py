@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -18,6 +19,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+import popf
 from popf import OPFClassifier, POPFClassifier
 from popf.io import align
 from saved_models import (
@@ -151,3 +153,14 @@ def test_models_without_names_only_count():
     assert align(named, IRIS_X) is IRIS_X
     with pytest.raises(ValueError, match="got no names"):
         align(named, IRIS_X[:, :2])
+
+
+def test_a_pipeline_that_routed_weights_is_saved(tmp_path):
+    weights = np.linspace(0.5, 1.5, len(IRIS_Y))
+    with config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=True)
+        model = POPFClassifier(random_state=0).set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(scaler, model).fit(IRIS_X, IRIS_Y, sample_weight=weights)
+    popf.save(pipeline, tmp_path / "model.popf")
+    loaded = popf.load(tmp_path / "model.popf")
+    np.testing.assert_array_equal(loaded.predict_proba(IRIS_X), pipeline.predict_proba(IRIS_X))

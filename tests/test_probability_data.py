@@ -180,9 +180,8 @@ def test_a_class_with_one_sample():
     samples = np.concatenate([X[Y == 0], [[5.0, 5.0]]])
     y = np.repeat([0, 1], [len(samples) - 1, 1])
     P = soft().fit(samples, y).predict_proba(np.concatenate([NEW, samples]))
-    assert ((P > 0.0) & (P < 1.0)).all()
-    assert P[:-1, 1].mean() < 0.3
-    assert P[-1, 1] > P[:-1, 1].mean() - 1e-12
+    # Left out, it leaves its class without a score: the smoothed prior is all that can be known.
+    assert_allclose(P[:, 1], 2 / (len(y) + 2))
 
 
 def test_one_sample_of_each_class():

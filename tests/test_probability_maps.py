@@ -239,6 +239,9 @@ def test_pickles_names_and_paths_with_a_map(linear_map):
 def test_maps_that_cannot_be_had(parameters, said):
     kind = (ValueError, TypeError)
     refused(lambda: POPFClassifier(**parameters).fit(WIDE, Y), *said, kind=kind)
+
+
+def test_a_map_for_one_class():
     refused(lambda: mapped().fit(X, ["ham"] * len(X)), "one class", "'ham'")
 
 

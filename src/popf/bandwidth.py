@@ -110,6 +110,24 @@ def rows_to_leave_out(
     return np.sort(np.concatenate(chosen))
 
 
+def weighted_median(values: FloatArray, weights: FloatArray) -> float:
+    """Give the value with half of the weight on either side, between two such values their mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.bandwidth import weighted_median
+    >>> weighted_median(np.array([3.0, 1.0, 2.0]), np.array([2.0, 1.0, 1.0]))
+    2.5
+    """
+    order = np.argsort(values, kind="stable")
+    ranked, mass = values[order], np.cumsum(weights[order])
+    middle = int(np.searchsorted(mass, mass[-1] / 2.0))
+    if mass[middle] == mass[-1] / 2.0 and middle + 1 < len(ranked):
+        return float(ranked[middle] / 2.0 + ranked[middle + 1] / 2.0)
+    return float(ranked[middle])
+
+
 def unit_of_cost(winning: FloatArray, weights: FloatArray) -> float:
     """Give the median winning cost, or if that is 0 the mean positive one, or 0.
 
@@ -120,12 +138,7 @@ def unit_of_cost(winning: FloatArray, weights: FloatArray) -> float:
     >>> unit_of_cost(np.array([0.0, 0.0, 0.0, 3.0, 5.0]), np.ones(5))
     4.0
     """
-    order = np.argsort(winning, kind="stable")
-    ranked, mass = winning[order], np.cumsum(weights[order])
-    middle = int(np.searchsorted(mass, mass[-1] / 2.0))
-    median = float(ranked[middle])
-    if mass[middle] == mass[-1] / 2.0 and middle + 1 < len(ranked):
-        median = float(ranked[middle] / 2.0 + ranked[middle + 1] / 2.0)
+    median = weighted_median(winning, weights)
     positive = winning > 0.0
     if median > 0.0 or not positive.any():
         return median

@@ -51,7 +51,7 @@ def fit(
         ),
     ] = None,
     sample_weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="How much each row counts.")
+        str | None, typer.Option(metavar="COLUMN", help="As how many each row counts.")
     ] = None,
     method: Annotated[str, typer.Option(help="soft (ours), or paper.")] = "soft",
     linear_map: Annotated[
@@ -127,6 +127,7 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
         "model": str(output),
         "n_rows": sum(fitted.counts.values()),
         "n_rows_read": fitted.n_read,
+        "n_zero_weight": fitted.n_weightless,
         "classes": fitted.counts,
         "numbers": layout.numbers,
         "categories": layout.categories,
@@ -159,6 +160,8 @@ def _lines(facts: dict[str, Any], data: Path, output: Path) -> list[str]:
         ("rows", f"{facts['n_rows']:,}{of_all} ({shares})"),
         ("features", features),
     ]
+    if facts["n_zero_weight"]:
+        rows.insert(1, ("left out", f"{counted(facts['n_zero_weight'], 'row')} of weight 0"))
     if facts["ids"]:
         rows.append(("carried through", listed(facts["ids"])))
     if facts["n_imputed"]:

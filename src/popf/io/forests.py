@@ -264,6 +264,10 @@ def costs_and_roots(predecessors: IntArray, lengths: FloatArray) -> tuple[FloatA
     return costs, roots
 
 
+# Which metadata a fit asks for does not matter to a model that is fitted.
+ONLY_FOR_FITTING = frozenset(("_metadata_request",))
+
+
 def check_means(model: OPFClassifier | POPFClassifier) -> None:
     """Raise ValueError if a file asks for an absurd number of threads, or amount of memory."""
     n_threads_of(model.n_jobs)
@@ -273,7 +277,8 @@ def check_means(model: OPFClassifier | POPFClassifier) -> None:
 
 def refuse_unknown(model: Any, known: frozenset[str] | set[str], where: str) -> None:
     """Raise TypeError if the model holds something that would be lost."""
-    for name in sorted(set(vars(model)) - set(model.get_params(deep=False)) - known):
+    parameters = set(model.get_params(deep=False))
+    for name in sorted(set(vars(model)) - parameters - known - ONLY_FOR_FITTING):
         raise TypeError(
             f"{where}, a {type(model).__name__}, has an attribute {name!r} that popf.save does not know. "
             "Delete it if it is yours, or keep the model by pickle or skops, at your own risk."

@@ -2,7 +2,8 @@
 
 ``reading``     CSV and Parquet, whole or in pieces (``csv_file``, ``parquet_file``, ``plans``)
 ``cells``       which columns are numbers, what counts as missing, labels found again
-``fitting``     a table to a model: scaling, encoding, imputing
+``fitting``     a table to a model: its rows, columns and labels
+``preparing``   the steps before the forest: imputing, scaling, encoding, by weights
 ``thresholds``  the threshold of the least cost, by cross-validation
 ``model``       a model with the names of its columns: opened, and asked for probabilities
 ``evaluation``  how good probabilities and labels are, with intervals

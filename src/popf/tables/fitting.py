@@ -1,4 +1,4 @@
-"""From a table to a model: scaling, encoding, imputing, and the choice of a threshold."""
+"""From a table to a model: which rows and columns, the fit, and what is to be said of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ from popf.labels import encode
 from popf.metric_choice import METRIC_NAMES
 from popf.names import unknown
 from popf.probability_checks import METHODS
-from popf.tables.cells import MANY_VALUES, Kind, find_class, kind_of
+from popf.tables.cells import MANY_VALUES, Kind, find_class, kind_of, missing_cells
 from popf.tables.model import Layout, TableModel, missing_words
+from popf.tables.preparing import fit_weighted, make_pipeline
 from popf.tables.reading import Plan, Table, need_columns, need_pandas
-from popf.tables.thresholds import fit_weighted, with_least_cost
+from popf.tables.thresholds import with_least_cost
 
 FloatArray = NDArray[np.float64]
 IMPUTE = ("refuse", "median", "mean", "most_frequent")
@@ -37,7 +38,8 @@ class FitOptions:
         A column by which rows belong together, as all months of a consumer do: one random row of each is
         kept. Rows that are nearly alike make left-out probabilities too sure.
     sample_weight : str or None
-        The column with weights.
+        The column with weights: a row of weight 2 counts as two rows, one of weight 0 is left out before
+        anything else.
     missing : {"refuse", "median", "mean", "most_frequent"}
         What to do about missing values; of categories always the most frequent is taken.
     scale : bool
@@ -82,7 +84,7 @@ class Fitted(NamedTuple):
     frame : pandas.DataFrame
         The features it was fitted on.
     counts : dict
-        Rows of every class.
+        Rows of every class, without those of weight 0.
     log_loss, prior_log_loss : float or None
         Over training rows that were left out, of the model and of always answering the class shares.
     costs : dict or None
@@ -91,6 +93,8 @@ class Fitted(NamedTuple):
         Cells that were missing.
     n_read : int
         Rows of the file.
+    n_weightless : int
+        Those of weight 0, which are left out.
     repeated : dict of str to int
         Id columns whose values repeat, with the number of different ones.
     counters : list of str
@@ -105,6 +109,7 @@ class Fitted(NamedTuple):
     costs: dict[str, float] | None
     n_imputed: int
     n_read: int
+    n_weightless: int
     repeated: dict[str, int]
     counters: list[str]
 
@@ -145,15 +150,18 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     plan = Plan([*numbers, *weighted], categories, extra)
     frame = pandas.concat(list(table.pieces(plan)), ignore_index=True)
     n_read = len(frame)
+    # From here on the index of the frame holds the rows of the file.
+    frame = _with_weight(frame, options, table)
+    n_weightless = n_read - len(frame)
     if options.one_per is not None:
         frame = _one_of_each(frame, options.one_per, options.seed)
     repeated = _repeated(frame, options.ids) if options.one_per is None else {}
-    y = labels_of(frame[options.target].tolist(), options.target, str(table.path))
-    weights = _weights(frame, options, table)
+    y = _labels(frame, options.target, table)
+    weights = None if options.sample_weight is None else frame[options.sample_weight].to_numpy()
     frame = frame[features]
     _check_cells(frame, numbers, options, table)
     layout, counts = _layout(numbers, categories, y, options, table)
-    model = _pipeline(numbers, categories, options)
+    model = make_pipeline(numbers, categories, options)
     costs = None
     if options.cost_fp is not None and options.cost_fn is not None:
         prices = (options.cost_fp, options.cost_fn)
@@ -162,6 +170,8 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     model.set_params(popf__threshold=threshold)
     fit_weighted(model, frame, y, weights)
     final = model.steps[-1][1]
+    # Paths name training rows, and people look for them in the file.
+    final.opf_.sample_indices_ = frame.index.to_numpy()[final.opf_.sample_indices_]
     losses = getattr(final, "left_out_losses_", None)
     return Fitted(
         TableModel(model, layout),
@@ -172,6 +182,7 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
         costs,
         int(frame.isna().to_numpy().sum()),
         n_read,
+        n_weightless,
         repeated,
         counters,
     )
@@ -181,7 +192,7 @@ def _one_of_each(frame: Any, column: str, seed: int) -> Any:
     """Keep one random row for every value of a column."""
     shuffled = np.random.default_rng(seed).permutation(len(frame))
     kept = frame.iloc[shuffled].drop_duplicates(column).index
-    return frame.loc[kept.sort_values()].reset_index(drop=True)
+    return frame.loc[kept.sort_values()]
 
 
 def _repeated(frame: Any, ids: Sequence[str]) -> dict[str, int]:
@@ -284,9 +295,10 @@ def _check_category(name: str, kind: Kind, n_rows: int, table: Table) -> None:
         )
 
 
-def _weights(frame: Any, options: FitOptions, table: Table) -> FloatArray | None:
+def _with_weight(frame: Any, options: FitOptions, table: Table) -> Any:
+    """Leave out the rows of weight zero."""
     if options.sample_weight is None:
-        return None
+        return frame
     weights: FloatArray = frame[options.sample_weight].to_numpy()
     odd = np.flatnonzero(~((weights >= 0.0) & np.isfinite(weights)))
     if len(odd):
@@ -294,7 +306,22 @@ def _weights(frame: Any, options: FitOptions, table: Table) -> FloatArray | None
             f"{table.path}, row {odd[0] + 1}: the weight in {options.sample_weight!r} must be a number "
             f"from 0 on, not {weights[odd[0]]:g}."
         )
-    return weights
+    if not weights.any():
+        raise ValueError(
+            f"{table.path}: every weight in {options.sample_weight!r} is 0, which leaves no row: give "
+            "some of them a positive weight."
+        )
+    return frame[weights > 0.0]
+
+
+def _labels(frame: Any, target: str, table: Table) -> NDArray[Any]:
+    absent = frame.index[missing_cells(frame[target])]
+    if len(absent):
+        raise ValueError(
+            f"{table.path} has no label (column {target!r}) in {len(absent)} rows, the first is row "
+            f"{absent[0] + 1}: fill them in, or leave those rows out."
+        )
+    return labels_of(frame[target].tolist(), target, str(table.path))
 
 
 def _check_cells(frame: Any, numbers: list[str], options: FitOptions, table: Table) -> None:
@@ -302,15 +329,22 @@ def _check_cells(frame: Any, numbers: list[str], options: FitOptions, table: Tab
     if endless.any():
         row, column = np.argwhere(endless)[0]
         raise ValueError(
-            f"{table.path}, row {row + 1}: column {numbers[column]!r} holds infinity: mend the cell."
+            f"{table.path}, row {frame.index[row] + 1}: column {numbers[column]!r} holds infinity: mend "
+            "the cell."
         )
     absent = frame.isna()
+    empty = [str(name) for name in frame.columns[absent.all()]]
+    if empty:
+        raise ValueError(
+            f"{table.path}: column {empty[0]!r} holds nothing in the rows that are left to learn from: "
+            f"leave it out by --drop {empty[0]}."
+        )
     if options.missing == "refuse" and absent.to_numpy().any():
         remedy = (
             "fill them in, or impute: --missing median (or mean, most_frequent; categories get their "
             "most frequent value)"
         )
-        raise ValueError(missing_words(absent, 0, str(table.path), remedy))
+        raise ValueError(missing_words(absent, frame.index, str(table.path), remedy))
 
 
 def _layout(
@@ -351,35 +385,6 @@ def _layout(
         ),
         counts,
     )
-
-
-def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) -> Any:
-    from sklearn.compose import ColumnTransformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-    from popf import POPFClassifier
-
-    impute = options.missing != "refuse"
-    for_numbers: list[Any] = [("impute", SimpleImputer(strategy=options.missing))] if impute else []
-    for_numbers += [("scale", StandardScaler())] if options.scale else []
-    for_text: list[Any] = [("impute", SimpleImputer(strategy="most_frequent"))] if impute else []
-    for_text += [("encode", OneHotEncoder(handle_unknown="ignore", sparse_output=False))]
-    parts: list[Any] = []
-    if numbers:
-        one = Pipeline(for_numbers) if for_numbers else "passthrough"
-        parts.append(("numbers", one, numbers))
-    if categories:
-        parts.append(("categories", Pipeline(for_text), categories))
-    classifier = POPFClassifier(
-        options.method,
-        linear_map=None if options.linear_map == "none" else options.linear_map,
-        metric=options.metric,
-        random_state=options.seed,
-        n_jobs=options.n_jobs,
-    )
-    return Pipeline([("columns", ColumnTransformer(parts)), ("popf", classifier)])
 
 
 def _prior_loss(y: Any, weights: FloatArray | None) -> float:

@@ -206,7 +206,7 @@ class TableModel:
             return
         absent = frame[self.features].isna()
         if absent.to_numpy().any():
-            raise ValueError(missing_words(absent, start, where))
+            raise ValueError(missing_words(absent, range(start, start + len(frame)), where))
 
     def _unknown(self, frame: Any) -> dict[str, int]:
         counts = {}
@@ -225,15 +225,15 @@ class _Wanted(NamedTuple):
     feature_names_in_: NDArray[Any]
 
 
-def missing_words(absent: Any, start: int, where: str, remedy: str = "") -> str:
-    """Say which columns of a frame of truth values have missing cells."""
+def missing_words(absent: Any, rows: Sequence[int], where: str, remedy: str = "") -> str:
+    """Say which columns of a frame of truth values have missing cells; `rows` count from 0."""
     counts = absent.sum()
     columns = [(name, int(n)) for name, n in counts.items() if n]
     first = int(np.flatnonzero(absent.to_numpy().any(axis=1))[0])
     shown = ", ".join(f"{name!r} ({n})" for name, n in columns[:_SHOWN])
     more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
     remedy = remedy or "fill them in, or fit the model with --missing median"
-    return f"{where} has missing values in {shown}{more}; the first in row {start + first + 1}: {remedy}."
+    return f"{where} has missing values in {shown}{more}; the first in row {rows[first] + 1}: {remedy}."
 
 
 def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> TableModel:

@@ -12,16 +12,12 @@ from sklearn.model_selection import StratifiedKFold
 from popf.labels import encode
 from popf.metrics import threshold_curve
 from popf.tables.model import Layout
+from popf.tables.preparing import fit_weighted
 
 FloatArray = NDArray[np.float64]
 Data = tuple[Any, Any, FloatArray | None]
 FOLDS = 5
 _THRESHOLDS = np.arange(1, 100) / 100
-
-
-def fit_weighted(model: Any, frame: Any, y: Any, weights: FloatArray | None) -> Any:
-    """Fit a pipeline whose last step, ``popf``, takes weights."""
-    return model.fit(frame, y, popf__sample_weight=weights)
 
 
 def with_least_cost(
@@ -35,7 +31,7 @@ def with_least_cost(
     model : Pipeline
         Not fitted.
     data : tuple
-        Features, labels, and weights or None.
+        Features, labels, and weights (all positive) or None.
     prices : tuple of float
         What a false alarm and a miss cost.
     seed : int

@@ -1,8 +1,9 @@
 """The forest on a GPU: products there only tell where to look, decisions are made in float64.
 
 `cuda` holds the kernels and `host` the same in NumPy, so that all the rest runs, and is tested, where there
-is no GPU. `points` lays the data out, `candidates` looks for the nearest of each, `tree` makes neighbours for
-the spanning tree of them, `conquest` conquers new samples, `soft` sums the soft competition. Labels, files and estimators do not live here.
+is no GPU. `points` lays the data out, `candidates` looks for the nearest of each, `tree` makes neighbours
+for the spanning tree of them, `conquest` conquers new samples, `soft` sums the soft competition. Labels,
+files and estimators do not live here.
 """
 
 from typing import Any

@@ -206,7 +206,7 @@ extern "C" __global__ void keep_passed(
     int count = counts[row];
     if (count > room) {
         if (lane == 0) crowded[row] = true;
-        count = room;
+        return;
     }
     float mine = values[row * 32 + lane];
     int index = indices[row * 32 + lane];
