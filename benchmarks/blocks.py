@@ -72,6 +72,11 @@ class OnProcesses(Contestant):
         self._moved = 0
         self._worked: dict[str, Work] = {}
 
+    def warm_up(self, data: Data) -> None:
+        # In every process: which of them small data would reach is chance.
+        self._client.run(grow_a_little, data.X.shape[1], self._device or "cpu")
+        self.fit(data)
+
     def close(self) -> None:
         self.model = None
         self._client.close()
@@ -113,6 +118,29 @@ class OnProcesses(Contestant):
 
     def _sent(self) -> int:
         return sum(self._client.run(sent_bytes).values())
+
+
+def grow_a_little(n_features: int, device: str) -> None:
+    """Load and compile what grows trees of blocks."""
+    from popf.engine.blocks import Means, tree_of_block, tree_of_two
+    from popf.engine.merging import link, reduce_arcs
+    from popf.engine.nearby import Block, boxes_reached, bridge
+
+    rng = np.random.default_rng(0)
+    points, ones = rng.random((2, 3_000, n_features)), np.ones(3_000)
+    points[1, :, 0] += 0.9
+    first, second = (
+        Block(2 * np.arange(3_000) + i, points[i], rng.integers(0, 2, 3_000), ones)
+        for i in range(2)
+    )
+    lower, higher, *rest = bridge(first, second)
+    for algorithm in ("kd_tree", "brute") if device == "cpu" else ("brute",):
+        means = Means(algorithm, 1, 2**28, device=device)
+        trees = tree_of_block(first, means), tree_of_block(second, means)
+        arc = type(trees[0].arcs)(*(np.array([value]) for value in (lower, higher, *rest)))
+        links = link(reduce_arcs([trees[0].arcs, trees[1].arcs, arc], 6_000)[0], 6_000)
+        boxes_reached(first, links, points.min(axis=1), points.max(axis=1))
+        tree_of_two(first, second, means, trees, links)
 
 
 def blocks_for(n_workers: int, n_features: int) -> int:

@@ -43,20 +43,18 @@ def scaling(scale: Scale) -> list[Task]:
 
 
 def dask(scale: Scale) -> list[Task]:
-    """Fit on local clusters of processes, one thread each, beside the plain forest on all cores.
+    """Fit on local clusters of processes, one thread each; every other size also on the smaller one.
 
-    Every other size also runs on the smaller cluster, and a few widths on the larger.
+    The suite `scaling` has the plain forests of the same data, which must be the same.
     """
     some = [k for k in (4, 16) if k <= cores()] if scale.name == "full" else []
     clusters = tuple(on_processes(k) for k in some or [2])
+    beside = () if scale.name == "full" else (POPF,)
     tasks = []
     for d, sizes in ((8, doubled(125_000, 5)), (128, doubled(12_500, 4))):
         for i, n in enumerate(few(sizes, scale)[::-1]):
             who = clusters if i % 2 == 0 else clusters[-1:]
-            tasks.append(fits("dask", spec(scale, n, d), (POPF, *who), cores()))
-    if scale.name == "full":
-        for d in (2, 8, 32):
-            tasks.append(fits("dask", spec(scale, 25_000, d), (POPF, clusters[-1]), cores()))
+            tasks.append(fits("dask", spec(scale, n, d), (*beside, *who), cores()))
     return list(dict.fromkeys(tasks))[::-1]
 
 

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from gpus import DEVICES, gpu, has_gpu
 from popf import OPFClassifier, POPFClassifier
-from popf.devices import is_on_gpu
+from popf.devices import FEW_FEATURES, is_on_gpu
+from popf.engine import choice
 from popf.engine.device import candidates, cuda, host, kernels_for, points, tree
 from popf.engine.device.host import HostKernels
 from popf.engine.soft import Bandwidths
@@ -41,7 +42,7 @@ def pairs(n, d, seed=0):
     return X, y
 
 
-PROBLEMS = [(continuous, 300, 12), (ties, 300, 4), (clusters, 210, 5), (pairs, 201, 6)]
+PROBLEMS = [(continuous, 300, 12), (ties, 300, 5), (clusters, 210, 5), (pairs, 201, 6)]
 
 
 def same_forest(one, other):
@@ -225,6 +226,16 @@ def test_a_model_goes_on_without_the_device(device):
         model.fit(X, y)
         again = pickle.loads(pickle.dumps(model))
         assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_few_features_are_left_to_the_space_tree(monkeypatch):
+    assert FEW_FEATURES == choice.LOW_DIMENSION
+    # A GPU is asked for, and must be there, but need not work.
+    monkeypatch.setattr(cuda, "cuda_kernels", HostKernels)
+    X, y = continuous(60, FEW_FEATURES)
+    for estimator in (OPFClassifier, POPFClassifier):
+        assert estimator(device="cuda").fit(X, y).device_ == "cpu"
+        assert estimator(device="cuda", algorithm="brute").fit(X, y).device_ == "cuda"
 
 
 @gpu

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from popf.metric_choice import Metric
 
 DEVICES = ("cpu", "cuda", "host")
+# With so many features a space tree is always the quickest, as in `popf.engine.choice`.
+FEW_FEATURES = 4
 
 
 def is_on_gpu(array: Any) -> bool:
@@ -113,3 +115,15 @@ def device_for(device: str | None, X: Any, metric: "Metric", algorithm: str) -> 
             "algorithm='auto', or device=None."
         )
     return device
+
+
+def pays_on_host(device: str, algorithm: str, n_features: int) -> bool:
+    """Tell whether a space tree on the processor outruns products on a GPU, as with few features.
+
+    Examples
+    --------
+    >>> from popf.devices import pays_on_host
+    >>> pays_on_host("cuda", "auto", 2), pays_on_host("cuda", "brute", 2), pays_on_host("cuda", "auto", 8)
+    (True, False, False)
+    """
+    return device == "cuda" and algorithm == "auto" and n_features <= FEW_FEATURES

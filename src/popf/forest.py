@@ -12,7 +12,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from popf.devices import device_for, like, to_host
+from popf.devices import device_for, like, pays_on_host, to_host
 from popf.inspection import Conquest, OptimumPathForest, Path, SpanningTree
 from popf.labels import check_labels, encode
 from popf.parameters import (
@@ -70,8 +70,9 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
     device : {None, "cpu", "cuda"}, default=None
         Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is: to a
-        GPU for arrays of CuPy or PyTorch that lie there. The forest is the same, to the bit. (``"host"``
-        runs the GPU's algorithm on the processor, for tests.)
+        GPU for arrays of CuPy or PyTorch that lie there. The forest is the same, to the bit. With up to
+        four features the processor is quicker and does the work, unless `algorithm` is ``"brute"``.
+        (``"host"`` runs the GPU's algorithm on the processor, for tests.)
 
     Attributes
     ----------
@@ -175,13 +176,16 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         metric = choose_metric(self.metric, self.metric_params)
         check_algorithm(self.algorithm, metric)
-        self.device_ = device_for(self.device, X, metric, self.algorithm)
-        kernels = kernels_for(self.device_)
+        device = device_for(self.device, X, metric, self.algorithm)
+        kernels = kernels_for(device)
         n_threads, n_bytes = n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
         self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         samples, labels = validate_data(
             self, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
         )
+        if pays_on_host(device, self.algorithm, samples.shape[1]):
+            device, kernels = "cpu", None
+        self.device_ = device
         labels = column_or_1d(labels, warn=True)
         check_labels(labels)
         if metric.precomputed:

@@ -208,6 +208,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out = self._fit_map(samples, codes, kept, weights)
         samples = self._mapped(samples)
         opf = self.opf_ = self._forest().fit(samples, labels, sample_weight)
+        self.device_ = opf.device_
         self.classes_ = opf.classes_
         self._fitted_method = self.method
         if self.method == "paper":

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from popf.devices import device_for
+from popf.devices import device_for, pays_on_host
 from popf.engine.blocks import Means, distinct_at
 from popf.engine.conquest import EuclideanConquest
 from popf.engine.nearby import concatenate
@@ -92,6 +92,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_threads, n_bytes = n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
         _check_block_size(self.block_size)
         source = open_source(X, y, sample_weight, self.block_size)
+        if pays_on_host(device, self.algorithm, source.n_features):
+            device = "cpu"
         folder = self._open_scratch(needed=tasks.local or source.on_disk)
         blocks = deal_blocks(tasks, source, metric, self.block_size, folder)
         self._check_classes(len(blocks.classes))

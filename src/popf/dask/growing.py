@@ -150,9 +150,9 @@ def grow(tasks: Tasks, blocks: Blocks, means: Means, euclidean: bool) -> Foreste
     Forested
     """
     parts, n_blocks, n = blocks.blocks, len(blocks.blocks), len(blocks.kept)
-    chosen = tasks.submit("choose-algorithm", choose, parts[0], means)
+    means = tasks.gather(tasks.submit("choose-algorithm", choose, parts[0], means))
     grown: dict[tuple[int, int], Any] = {
-        (a, a): tasks.submit("tree-of-block", grow_one, parts[a], chosen) for a in range(n_blocks)
+        (a, a): tasks.submit("tree-of-block", grow_one, parts[a], means) for a in range(n_blocks)
     }
     pairs = [(a, b) for a in range(n_blocks) for b in range(a + 1, n_blocks)]
     links = None
@@ -169,11 +169,13 @@ def grow(tasks: Tasks, blocks: Blocks, means: Means, euclidean: bool) -> Foreste
             )
         )
         pairs = [(a, b) for a, b in pairs if reached[a, b] or reached[b, a]]
+    if means.algorithm == "brute":
+        links = None  # it would only travel
     for a, b in pairs:
         grown[a, b] = tasks.submit(
             "tree-of-two-blocks",
             grow_two,
-            *(parts[a], parts[b], chosen, (grown[a, a], grown[b, b]), links, euclidean),
+            *(parts[a], parts[b], means, (grown[a, a], grown[b, b]), links, euclidean),
         )
     merged = _merge_all(tasks, n, _interleaved(grown))
     told = tasks.gather([tasks.submit("tell-ties", tell, tree) for tree in grown.values()])

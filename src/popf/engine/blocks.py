@@ -128,7 +128,7 @@ def tree_of_two(
         Those of the two blocks.
     links : Links, optional
         A spanning tree of all samples, not necessarily the shortest: arcs longer than the longest edge
-        on its path between their ends are not looked for.
+        on its path between their ends are not looked for. Products do not gain by that.
     prune : bool
         Whether distances are Euclidean, so that boxes bound them.
 
@@ -137,7 +137,8 @@ def tree_of_two(
     Grown
         With arcs that lead from one block to the other only.
     """
-    if prune and links is not None:
+    means = choose_means(first, means)
+    if prune and links is not None and means.algorithm != "brute":
         # Heads in both blocks, because one bounds well what lies near it only.
         for head in (_head(links, first), _head(links, second)):
             first, second = near_each_other(first, second, links, head)

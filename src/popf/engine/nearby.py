@@ -81,12 +81,20 @@ def box_distances(points: FloatArray, low: FloatArray, high: FloatArray) -> Floa
     >>> box_distances(np.array([[0.5, 3.0], [2.0, 0.0]]), np.zeros(2), np.ones(2))
     array([4., 1.])
     """
-    squared = np.zeros(len(points))
-    for f in range(points.shape[1]):
-        column = points[:, f]
-        gap = np.maximum(np.maximum(low[f] - column, column - high[f]), 0.0)
-        squared += gap * gap
+    squared = np.empty(len(points))
+    _box_distances(points, low, high, squared)
     return squared
+
+
+@jit
+def _box_distances(points, low, high, squared):
+    for i in range(len(points)):
+        total = 0.0
+        for f in range(points.shape[1]):
+            x = points[i, f]
+            gap = max(max(low[f] - x, x - high[f]), 0.0)
+            total += gap * gap
+        squared[i] = total
 
 
 def boxes_reached(block: Block, links: Links, lows: FloatArray, highs: FloatArray) -> BoolArray:
@@ -105,8 +113,26 @@ def boxes_reached(block: Block, links: Links, lows: FloatArray, highs: FloatArra
     """
     top = int(np.argmax(links.weight))
     bounds = largest_on_paths(links, block.samples, top)
-    boxes = zip(lows, highs, strict=True)
-    return np.array([(box_distances(block.points, *box) <= bounds).any() for box in boxes])
+    reached = np.empty(len(lows), dtype=np.bool_)
+    _reach_boxes(block.points, bounds, lows, highs, reached)
+    return reached
+
+
+@jit
+def _reach_boxes(points, bounds, lows, highs, reached):
+    for box in range(len(lows)):
+        reached[box] = False
+        for i in range(len(points)):
+            total = 0.0
+            for f in range(points.shape[1]):
+                x = points[i, f]
+                gap = max(max(lows[box, f] - x, x - highs[box, f]), 0.0)
+                total += gap * gap
+                if total > bounds[i]:
+                    break
+            if total <= bounds[i]:
+                reached[box] = True
+                break
 
 
 def near_each_other(first: Block, second: Block, links: Links, head: int) -> tuple[Block, Block]:
