@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .contestants import Contestant
 from .memory import empty_pool, forget_peak, peak_bytes, pool_bytes
+from .worker import THREAD_VARIABLES
 
 if TYPE_CHECKING:
     from .data import Data
@@ -64,6 +65,7 @@ class OnProcesses(Contestant):
             threads_per_worker=1,
             processes=True,
             memory_limit=None,  # nothing is written to disk to save memory
+            env=dict.fromkeys(THREAD_VARIABLES, "1"),
             dashboard_address=":0",
             silence_logs=50,
         )
@@ -122,6 +124,7 @@ class OnProcesses(Contestant):
 
 def grow_a_little(n_features: int, device: str) -> None:
     """Load and compile what grows trees of blocks."""
+    import popf.dask.base  # noqa: F401  (with all that tasks need)
     from popf.engine.blocks import Means, tree_of_block, tree_of_two
     from popf.engine.merging import link, reduce_arcs
     from popf.engine.nearby import Block, boxes_reached, bridge

@@ -1,14 +1,16 @@
 """The tables of the page on scaling, and a cost model fitted to them.
 
-    python -m benchmarks.cost_model FILE [FILE …]
+    python -m benchmarks.cost_model FILE [FILE …] [--cluster FILE …]
 
 takes results of the suites `scaling`, `dask` and `out-of-core`, and prints Markdown: time and memory over n
 and over d; the curves of `benchmarks.curves` and the cluster's costs (`benchmarks.cluster_model`), each
-beside a size that it has not seen; and what they say of 100 million samples on 64 machines.
+beside a size that it has not seen; and what they say of 100 million samples on 64 machines. The cluster may
+have been measured on another machine, together with its own curves: then its files follow ``--cluster``.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -205,38 +207,43 @@ def duration(value: float) -> str:
     return seconds(value)
 
 
-def all_tables(fits: list[Fit]) -> Iterator[Table]:
+def all_tables(fits: list[Fit], on_cluster: list[Fit] | None = None) -> Iterator[Table]:
     """Make every table that there are measurements for."""
-    yield from tables_over_n(fits)
-    yield from tables_over_d(fits)
-    yield file_table(fits)
     found = curves(fits)
-    yield curve_table(found)
-    runs = [run for run in runs_of(fits) if plain_of(run.job) in found]
+    for some in [fits] if on_cluster is None else [fits, on_cluster]:
+        yield from tables_over_n(some)
+        yield from tables_over_d(some)
+        yield file_table(some)
+        yield curve_table(curves(some))
+    if on_cluster is None:
+        on_cluster = fits
+    there = curves(on_cluster)
+    runs = [run for run in runs_of(on_cluster) if plain_of(run.job) in there]
     unseen = held_out(runs)
     seen = [run for run in runs if run.job not in unseen]
     if seen:
-        model = fit_cluster(seen, lambda job: found[plain_of(job)].curve)
+        model = fit_cluster(seen, lambda job: there[plain_of(job)].curve)
         runs = [run for run in runs if (run.job.d, run.job.gpu) in model.work]
-        yield cluster_table(runs, model, found)
+        yield cluster_table(runs, model, there)
         yield work_table(runs)
         yield coefficient_table(model)
         yield prediction_table(runs, model, found)
 
 
-def markdown(records: list[Record]) -> str:
-    """Write the tables of `records`.
+def markdown(records: list[Record], on_cluster: list[Record] | None = None) -> str:
+    """Write the tables of `records`, and of the cluster on another machine if it was on one.
 
     Raises
     ------
     ValueError
         If forests of the same data differ: then times mean nothing.
     """
-    different = forests_that_differ(records)
+    different = forests_that_differ(records + (on_cluster or []))
     if different:
         raise ValueError("\n".join(different))
     parts = []
-    for table in all_tables(fits_of(records)):
+    there = None if on_cluster is None else fits_of(on_cluster)
+    for table in all_tables(fits_of(records), there):
         if table.rows:
             note = f"{table.note}\n\n" if table.note else ""
             parts.append(f"### {table.title}\n\n{note}{as_markdown(table)}\n")
@@ -245,13 +252,16 @@ def markdown(records: list[Record]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the tables of results files."""
-    paths = sys.argv[1:] if arguments is None else arguments
-    if not paths:
-        print("usage: python -m benchmarks.cost_model FILE [FILE …]", file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cost_model")
+    parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
+    parser.add_argument("--cluster", nargs="+", metavar="FILE", type=Path)
+    options = parser.parse_args(arguments)
     try:
-        records = [record for path in paths for record in Results.load(Path(path)).records]
-        text = markdown(records)
+        records, on_cluster = (
+            paths and [record for path in paths for record in Results.load(path).records]
+            for paths in (options.files, options.cluster)
+        )
+        text = markdown(records, on_cluster)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import kdtree
+from .blas import one_blas_thread
 from .jit import jit
 from .lanes import LANES
 from .merging import Links, largest_on_paths
@@ -251,12 +252,13 @@ def bridge(first: Block, second: Block) -> tuple[int, int, float, bool]:
     both = (first.points, second.points)
     norms = [np.einsum("ij,ij->i", points, points) for points in both]
     best = (np.inf, 0, 0)
-    for u in starts.tolist():
-        for _ in range(2):
-            v = int(np.argmin(norms[1] - 2.0 * (both[1] @ both[0][u])))
-            u = int(np.argmin(norms[0] - 2.0 * (both[0] @ both[1][v])))
-            squared = box_distances(both[0][u : u + 1], both[1][v], both[1][v])
-            best = min(best, (float(squared[0]), u, v))
+    with one_blas_thread():
+        for u in starts.tolist():
+            for _ in range(2):
+                v = int(np.argmin(norms[1] - 2.0 * (both[1] @ both[0][u])))
+                u = int(np.argmin(norms[0] - 2.0 * (both[0] @ both[1][v])))
+                squared = box_distances(both[0][u : u + 1], both[1][v], both[1][v])
+                best = min(best, (float(squared[0]), u, v))
     weight, u, v = best
     ends = sorted((int(first.samples[u]), int(second.samples[v])))
     return ends[0], ends[1], weight, bool(first.codes[u] != second.codes[v])
