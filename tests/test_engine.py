@@ -1,5 +1,6 @@
 """The engine's parts, each against the plain formula it speeds up."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -10,14 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba.core import event
 
 import naive
 from popf.engine import conquest_products, conquest_tree, kdtree, lanes, neighbours, products, tiles
 from popf.engine.boruvka import spanning_tree
 from popf.engine.competition import compete
+from popf.engine.jit import helper
 from popf.engine.lanes import LANES
 from popf.engine.points import distinct_points, scaled_copy
 from popf.engine.structures import ARC, Components, NeighbourLists, SpanningTree
+from popf.engine.workbench import Workbench
 from strategies import bounded, size
 
 seeds = st.integers(0, 2**32 - 1)
@@ -309,7 +313,7 @@ class TestTiles:
         columns = center + rng.choice([spread, 1.0]) * rng.normal(size=(rng.integers(1, 40), d))
         columns[: len(rows)] = rows[: len(columns)]  # some pairs are at no distance
         squared = naive.squared_distances(rows, columns)
-        tile = tiles.make_tile(rows, columns, center, real, tiles.Workbench())
+        tile = tiles.make_tile(rows, columns, center, real, Workbench())
         assert tile.products.shape[1] % LANES == 0
         bounds = lower_bounds(tile)
         assert np.isinf(bounds[:, len(columns) :]).all()
@@ -327,12 +331,12 @@ class TestTiles:
 
     def test_do_not_depend_on_what_was_on_the_workbench(self):
         rng = np.random.default_rng(0)
-        bench = tiles.Workbench()
+        bench = Workbench()
         for real in (np.float32, None, np.float64, None, np.float32):
             n_rows, n_columns, d = rng.integers(1, 40, 3)
             rows, columns = rng.normal(size=(n_rows, d)), rng.normal(size=(n_columns, d))
             used = tiles.make_tile(rows, columns, rows[0], real, bench)
-            fresh = tiles.make_tile(rows, columns, rows[0], real, tiles.Workbench())
+            fresh = tiles.make_tile(rows, columns, rows[0], real, Workbench())
             np.testing.assert_array_equal(lower_bounds(used), lower_bounds(fresh))
             used.products.fill(np.nan)  # leave the bench dirty
 
@@ -342,7 +346,7 @@ class TestTiles:
         rng = np.random.default_rng(seed)
         points = np.ldexp(rng.normal(size=(20, 2)), exponent)
         squared = naive.squared_distances(points, points)
-        tile = tiles.make_tile(points, points, np.zeros(2), np.float32, tiles.Workbench())
+        tile = tiles.make_tile(points, points, np.zeros(2), np.float32, Workbench())
         for column in range(20):  # each bound is that of one pair, which must pass
             tile = tiles.with_bounds(tile, squared[:, column], None)
             assert (lower_bounds(tile)[:, column] <= tile.row_bounds).all()
@@ -458,6 +462,69 @@ class TestCompetition:
         forest = compete(tree, np.arange(n) == n - 1, np.arange(n))
         np.testing.assert_array_equal(forest.roots, n - 1)
         np.testing.assert_array_equal(forest.costs[:-1], 1.0)
+
+
+@helper
+def doubled(x):
+    return 2 * x
+
+
+@numba.njit
+def call_doubled(x):
+    return doubled(x) + doubled(1)
+
+
+class Watch(event.Listener):
+    """Notes whether the garbage collector is on."""
+
+    def __init__(self):
+        self.seen = []
+
+    def on_start(self, _):
+        self.seen.append(gc.isenabled())
+
+    on_end = on_start
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+class TestCompilation:
+    def test_helpers_run_in_kernels_and_in_python(self):
+        assert call_doubled(3) == 8
+        assert doubled(3) == 6  # though a version for integers has been compiled by now
+        assert doubled("a") == "aa"
+
+    @pytest.mark.parametrize("on", [True, False])
+    def test_the_garbage_collector_rests_and_is_left_as_it_was(self, on):
+        def kernel(x):
+            return doubled(x) + 1
+
+        kernel.__module__ = "popf.engine.kernels"
+        watch, before = Watch(), gc.isenabled()
+        try:
+            (gc.enable if on else gc.disable)()
+            with event.install_listener("numba:llvm_lock", watch):
+                assert numba.njit(kernel)(2.0) == 5.0
+            assert watch.seen
+            assert not any(watch.seen)
+            assert gc.isenabled() == on
+        finally:
+            (gc.enable if before else gc.disable)()
+
+    def test_the_garbage_collector_rests_for_our_kernels_only(self):
+        watch = Watch()
+        with event.install_listener("numba:llvm_lock", watch):
+            assert numba.njit(lambda x: x + 1)(2.0) == 3.0
+        assert watch.seen
+        assert all(watch.seen)
+
+    def test_the_garbage_collector_is_back_after_an_error(self):
+        def kernel(x):
+            return doubled(x).no_such_attribute
+
+        kernel.__module__ = "popf.engine.kernels"
+        with pytest.raises(numba.TypingError):
+            numba.njit(kernel)(2.0)
+        assert gc.isenabled()
 
 
 # Intrinsics can be called from compiled code only. Not cached: they depend on another file.

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .jit import jit
+from .jit import helper, jit
 from .lanes import padded_range
 from .structures import (
     ARC,
@@ -101,7 +101,7 @@ def spanning_tree(
     components = Components(padded_range(n_points), index, classes)
     cursor = np.zeros(n_points, dtype=np.int32)
     prototypes = np.zeros(n_points, dtype=np.bool_)
-    edges = np.empty((n_points - 1, 2), dtype=np.int64)
+    edges = np.empty((2, n_points - 1), dtype=np.int64)
     weights = np.empty(n_points - 1)
     n_components, n_edges = n_points, 0
     with Team(n_threads) as team:
@@ -125,7 +125,7 @@ def spanning_tree(
             n_edges, n_components = _merge(
                 components, best, certain, prototypes, edges, weights, n_edges, team
             )
-    return SpanningTree(edges[:, 0], edges[:, 1], weights), prototypes
+    return SpanningTree(edges[0], edges[1], weights), prototypes
 
 
 @jit
@@ -135,8 +135,8 @@ def _offer_given(given, components, best):
     for e in range(len(given.weights)):
         u, v = given.lower[e], given.higher[e]
         if of[u] != of[v]:
-            offer(best, of[u], given.weights[e], u, v, index)
-            offer(best, of[v], given.weights[e], v, u, index)
+            offer(best, np.int64(of[u]), given.weights[e], u, v, index)
+            offer(best, np.int64(of[v]), given.weights[e], v, u, index)
 
 
 def begin_hunt(
@@ -154,14 +154,15 @@ def end_hunt(hunt: Hunt, found: ArcArray, team: Team = ALONE) -> None:
 
 def any_tied(best: ArcArray, certain: BoolArray, wanted: bool, team: Team = ALONE) -> bool:
     """Whether the shortest arc of any component that is `certain`, or else is not, has an equal."""
-    return any(
-        team.map_rows(
-            lambda start, stop: _count_tied(best, certain, wanted, start, stop), len(best)
-        )
-    )
+    tied = best["tied"]
+
+    def look(start: int, stop: int) -> bool:
+        return bool(((certain[start:stop] == wanted) & (tied[start:stop] != 0)).any())
+
+    return any(team.map_rows(look, len(best)))
 
 
-@jit
+@helper
 def offer(best, component, squared, inside, outside, index):
     """Tell a component of an arc that leaves it; it keeps the first in the order of arcs."""
     arc = best[component]
@@ -191,52 +192,40 @@ def _take_over(hunt, found, low, high):
         arc = found[i]
         if arc["inside"] < 0:
             continue
-        c = of[arc["inside"]]
-        if low <= c < high and arc["squared"] <= best[c]["squared"]:
-            offer(best, c, arc["squared"], arc["inside"], arc["outside"], index)
-            best[c]["tied"] |= arc["tied"]
+        # Integers of one kind wherever arcs are offered, or `offer` would be compiled for each.
+        inside, outside = np.int64(arc["inside"]), np.int64(arc["outside"])
+        component = np.int64(of[inside])
+        if low <= component < high and arc["squared"] <= best[component]["squared"]:
+            offer(best, component, arc["squared"], inside, outside, index)
+            best[component]["tied"] |= arc["tied"]
     for c in range(low, high):
         bounds[c] = best[c]["squared"]
 
 
 def _certify(best: ArcArray, reach: FloatArray, certain: BoolArray, team: Team) -> int:
     """Tell which components know their shortest arc for certain; counts them."""
-    return sum(
-        team.map_rows(
-            lambda start, stop: _certify_some(best, reach, certain, start, stop), len(best)
-        )
-    )
+    squared = best["squared"]
+
+    def certify(start: int, stop: int) -> int:
+        here = np.less(squared[start:stop], reach[start:stop], out=certain[start:stop])
+        return int(np.count_nonzero(here))
+
+    return sum(team.map_rows(certify, len(best)))
 
 
-@jit
-def _certify_some(best, reach, certain, start, stop):
-    count = 0
-    for c in range(start, stop):
-        certain[c] = best[c]["squared"] < reach[c]
-        count += certain[c]
-    return count
-
-
-@jit
-def _count_tied(best, certain, wanted, start, stop):
-    count = 0
-    for c in range(start, stop):
-        count += certain[c] == wanted and best[c]["tied"] != 0
-    return count
-
-
-@jit
+@helper
 def is_wanted(arc, certain, horizon, marking):
     """Whether an arc from a point might be, or tie with, the shortest out of its component."""
     return not certain and (not marking or arc["tied"] != 0) and horizon <= arc["squared"]
 
 
-@jit
-def are_wanted(of, horizon, best, certain, marking):
+def are_wanted(
+    of: NDArray[np.int32], horizon: FloatArray, best: ArcArray, certain: BoolArray, marking: bool
+) -> BoolArray:
     """`is_wanted` for every point."""
-    wanted = np.empty(len(of), dtype=np.bool_)
-    for u in range(len(of)):
-        wanted[u] = is_wanted(best[of[u]], certain[of[u]], horizon[u], marking)
+    open_ones = ~certain & (best["tied"] != 0) if marking else ~certain
+    # Nobody is within a negative bound.
+    wanted: BoolArray = horizon <= np.where(open_ones, best["squared"], -1.0)[of]
     return wanted
 
 
@@ -268,7 +257,7 @@ def _advance(lists, cursor, of, start, stop):
         cursor[u] = _first_outsider(positions, of, u, cursor[u])
 
 
-@jit
+@helper
 def _first_outsider(positions, of, u, slot):
     k, component = positions.shape[1], of[u]
     while slot < k and (positions[u, slot] < 0 or of[positions[u, slot]] == component):
@@ -288,7 +277,7 @@ def _pick(lists, cursor, components, best, reach, low, high):
         arc["inside"], arc["outside"] = -1, -1
         reach[c] = np.inf
     for u in range(n):
-        component = of[u]
+        component = np.int64(of[u])
         if component < low or component >= high:
             continue
         slot = _first_outsider(positions, of, u, cursor[u])
@@ -300,12 +289,13 @@ def _pick(lists, cursor, components, best, reach, low, high):
             if shortest < arc["squared"]:
                 arc["squared"], arc["tied"] = shortest, 0
                 arc["inside"], arc["outside"] = u, positions[u, slot]
-            elif shortest == arc["squared"]:
-                offer(best, component, shortest, u, positions[u, slot], index)
-            tie = slot + 1
-            while tie < k and squared[u, tie] == shortest and positions[u, tie] >= 0:
-                if of[positions[u, tie]] != component:
-                    offer(best, component, shortest, u, positions[u, tie], index)
+                tie = slot + 1
+            else:
+                tie = slot
+            while tie < k and squared[u, tie] == shortest == arc["squared"]:
+                v = np.int64(positions[u, tie])
+                if v >= 0 and of[v] != component:
+                    offer(best, component, shortest, u, v, index)
                 tie += 1
         if not known or squared[u, slot] >= horizon[u]:
             reach[component] = min(reach[component], horizon[u])
@@ -417,8 +407,8 @@ def _write(best, above, number, n_roots, edges, weights, n_edges, start, stop):
             number[c] = n_roots
             n_roots += 1
         else:
-            edges[n_edges, 0] = best[c]["inside"]
-            edges[n_edges, 1] = best[c]["outside"]
+            edges[0, n_edges] = best[c]["inside"]
+            edges[1, n_edges] = best[c]["outside"]
             weights[n_edges] = best[c]["squared"]
             n_edges += 1
 

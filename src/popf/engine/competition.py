@@ -54,9 +54,11 @@ def compete(
     )
     with Team(n_threads) as team:
         # Each thread has some of the samples, and looks for their edges among all.
-        team.map_shares(lambda low, high: _hang(tree, prototypes, states, low, high), n)
-        _sweep(states, order, prototypes, index, np.argmin(index))
-        team.map_rows(lambda start, stop: _tell(states, forest, start, stop), n)
+        edges = tree.lower, tree.higher, tree.weights.view(np.int64)
+        team.map_shares(lambda low, high: _hang(*edges, prototypes, states, low, high), n)
+        lengths = states["weight"].view(np.float64)
+        _sweep(states, lengths, order, prototypes, index, np.argmin(index))
+        team.map_rows(lambda start, stop: _tell(states, lengths, forest, start, stop), n)
     return forest
 
 
@@ -76,9 +78,8 @@ STATE = np.dtype(
 
 
 @jit
-def _hang(tree, prototypes, states, low, high):
+def _hang(lower, higher, bits, prototypes, states, low, high):
     """Hang their edges on the samples from `low` to `high`."""
-    lower, higher, bits = tree.lower, tree.higher, tree.weights.view(np.int64)
     for v in range(low, high):
         state = states[v]
         state["parent"], state["degree"], state["weight"] = 0, 0, 0
@@ -99,10 +100,11 @@ def _hang(tree, prototypes, states, low, high):
 
 
 @jit
-def _sweep(states, order, prototypes, index, root):
-    """Take leaves off the tree until the root is left, offering paths inwards, and then outwards."""
-    number = np.empty(1)
-    bits = number.view(np.int64)
+def _sweep(states, lengths, order, prototypes, index, root):
+    """Take leaves off the tree until the root is left, offering paths inwards, and then outwards.
+
+    The `lengths` are the weights in `states`, read as the numbers whose bits they are.
+    """
     taken = 0
     for start in range(len(states)):
         v = start
@@ -117,8 +119,7 @@ def _sweep(states, order, prototypes, index, root):
             order[taken] = v
             taken += 1
             if not prototypes[u]:
-                bits[0] = leaf["weight"]
-                offered = max(leaf["cost"], number[0])
+                offered = max(leaf["cost"], lengths[v])
                 if offered < inner["cost"] or (
                     offered == inner["cost"]
                     and inner["predecessor"] >= 0
@@ -131,24 +132,23 @@ def _sweep(states, order, prototypes, index, root):
     for i in range(taken - 1, -1, -1):  # and back: the best path from above, if it is better
         v = order[i]
         leaf, inner = states[v], states[states[v]["parent"]]
-        bits[0] = leaf["weight"]
-        offered = max(inner["cost"], number[0])
+        offered = max(inner["cost"], lengths[v])
         if offered < leaf["cost"]:  # so it is no prototype
             leaf["cost"], leaf["predecessor"] = offered, leaf["parent"]
             leaf["root"] = inner["root"]
 
 
 @jit
-def _tell(states, forest, start, stop):
+def _tell(states, lengths, forest, start, stop):
     """Write the forest from what is known of some samples."""
     costs, predecessors, roots = forest.costs, forest.predecessors, forest.roots
-    bits = forest.lengths.view(np.int64)
+    before_lengths = forest.lengths
     for v in range(start, stop):
         state = states[v]
         before = state["predecessor"]
         costs[v], predecessors[v], roots[v] = state["cost"], before, state["root"]
         if before < 0:
-            bits[v] = 0
+            before_lengths[v] = 0.0
         else:  # the edge to its parent, or that of its child
             other = v if before == state["parent"] else before
-            bits[v] = states[other]["weight"]
+            before_lengths[v] = lengths[other]

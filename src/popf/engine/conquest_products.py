@@ -9,13 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .blas import one_blas_thread
-from .jit import jit
+from .jit import helper, jit
 from .lanes import LANES, lowest_bit, tile_hits
 from .structures import Conquered, FloatArray, IntArray
 from .threads import Team
 from .tiles import (
     PANEL,
-    Workbenches,
     empty_tiles,
     multiply,
     order_points,
@@ -25,6 +24,7 @@ from .tiles import (
     sufficient_bits,
     typical,
 )
+from .workbench import Workbenches
 
 # Blocks of points in one call: short enough for Ctrl-C, long enough to forget the call.
 CALL_BLOCKS = 16
@@ -146,72 +146,69 @@ def _scan(tile, bits, index, group, start):
 
     Returns where to go on, and with how many bits: the call ends where others than the tile's are needed.
     """
-    bounds, wanted = np.empty(len(group.costs)), np.empty(len(group.costs), dtype=np.int64)
-    extent = 1.0 + np.abs(group.center).max()
-    for first in range(start, start + CALL_BLOCKS * index.block, index.block):
-        if first >= len(index.points):
+    points, point_costs, block = index.points, index.costs, index.block
+    queries, costs, distances = group.points, group.costs, group.distances
+    center, widen, slack, row_bounds = group.center, tile.widen, tile.slack, tile.row_bounds
+    bounds, wanted = np.empty(len(costs)), np.empty(len(costs), dtype=np.int64)
+    extent = 1.0
+    for value in center:
+        extent = max(extent, 1.0 + abs(value))
+    for first in range(start, start + CALL_BLOCKS * block, block):
+        if first >= len(points):
             return first, bits
-        floor = index.costs[first]
+        floor = point_costs[first]
         # What costs no less than the best offer so far is wanted only if it is nearer.
-        count = 0
-        for q in range(len(group.costs)):
-            if floor <= group.costs[q]:
-                near = group.costs[q] if floor < group.costs[q] else group.distances[q]
-                bounds[count], wanted[count] = near, q
+        count = np.int64(0)  # not a literal, for which Numba would compile `set_rows` anew
+        for q in range(len(costs)):
+            if floor <= costs[q]:
+                bounds[count] = costs[q] if floor < costs[q] else distances[q]
+                wanted[count] = q
                 count += 1
         if count == 0:
-            return len(index.points), bits
-        needed = sufficient_bits(
-            group.points.shape[1], group.radius, typical(bounds[:count]), extent
-        )
+            return len(points), bits
+        bound = typical(bounds[:count])
+        needed = sufficient_bits(points.shape[1], group.radius, bound, extent)
         if needed != bits:
             return first, needed
-        last = min(first + index.block, len(index.points))
-        _compare(tile, first, last, (index, group, wanted[:count], bounds))
-    return start + CALL_BLOCKS * index.block, bits
+        set_rows(tile, queries, wanted, count, center)
+        width = set_columns(tile, points, first, min(first + block, len(points)), center)
+        for i in range(count):
+            row_bounds[i] = bounds[i] * widen + slack
+        for top in range(0, count, PANEL):
+            n_rows = min(PANEL, count - top)
+            for left in range(0, width, PANEL):
+                n_columns = min(PANEL, width - left)
+                products = multiply(tile, top, n_rows, left, n_columns)
+                _offer_panel(tile, products, index, group, wanted, top, first, left)
+    return start + CALL_BLOCKS * block, bits
 
 
-@jit
-def _compare(tile, first, last, state):
-    """Let some points make offers to the queries that want them."""
-    index, group, wanted, bounds = state
-    set_rows(tile, group.points, wanted, group.center)
-    width = set_columns(tile, index.points, first, last, group.center)
-    for i in range(len(wanted)):
-        tile.row_bounds[i] = bounds[i] * tile.widen + tile.slack
-    for top in range(0, len(wanted), PANEL):
-        n_rows = min(PANEL, len(wanted) - top)
-        for left in range(0, width, PANEL):
-            n_columns = min(PANEL, width - left)
-            products = multiply(tile, top, n_rows, left, n_columns)
-            _offer_panel(tile, products, index, group, wanted, top, first, left)
-
-
-@jit
+@helper
 def _offer_panel(tile, products, index, group, wanted, top, start, left):
     """Compute what a panel lets pass, and keep the best offers."""
-    points, costs, rank = index.points, index.costs, index.rank
+    points, point_costs, rank = index.points, index.costs, index.rank
+    queries, nodes, costs, distances = group.points, group.nodes, group.costs, group.distances
     row_norms, row_bounds = tile.row_norms, tile.row_bounds
+    column_norms, column_bounds = tile.column_norms, tile.column_bounds
     widen, slack = tile.widen, tile.slack
-    n_rows, n_columns = products.shape
-    column_norms = tile.column_norms[left : left + n_columns]
-    column_bounds = tile.column_bounds[left : left + n_columns]
-    floor = costs[start]
-    for i in range(top, top + n_rows):
-        q = wanted[i]
-        cost, distance, winner = group.costs[q], group.distances[q], group.nodes[q]
-        for column in range(0, n_columns, LANES):
+    floor = point_costs[start]
+    for i in range(products.shape[0]):
+        at = top + i
+        q = wanted[at]
+        cost, distance, winner = costs[q], distances[q], nodes[q]
+        for column in range(0, products.shape[1], LANES):
+            j = left + column
             hits = tile_hits(
-                products, i - top, column, row_norms[i], column_norms, row_bounds[i], column_bounds
+                products, i, column, row_norms[at], column_norms, row_bounds[at], column_bounds, j
             )
             while hits != 0:
-                j = column + lowest_bit(hits)
+                hit = j + lowest_bit(hits)
                 hits &= hits - 1
-                v = start + left + j
-                if column_norms[j] == np.inf or costs[v] > cost:
+                v = start + hit
+                if column_norms[hit] == np.inf or point_costs[v] > cost:
                     continue
-                squared = squared_distance(group.points, q, points, v)
-                offered = max(costs[v], squared)
+                squared = squared_distance(queries, q, points, v)
+                offered = max(point_costs[v], squared)
                 if offered > cost:
                     continue
                 if offered == cost:
@@ -220,5 +217,5 @@ def _offer_panel(tile, products, index, group, wanted, top, start, left):
                     if squared == distance and winner >= 0 and rank[v] > rank[winner]:
                         continue
                 cost, distance, winner = offered, squared, v
-                row_bounds[i] = (distance if floor == cost else cost) * widen + slack
-        group.costs[q], group.distances[q], group.nodes[q] = cost, distance, winner
+                row_bounds[at] = (distance if floor == cost else cost) * widen + slack
+        costs[q], distances[q], nodes[q] = cost, distance, winner

@@ -63,28 +63,15 @@ def conquer(index: CostedTree, queries: FloatArray, n_threads: int = 1) -> Conqu
     # The queries get a tree of their own, so that the sixteen of a block lie close together.
     grouped = build(queries, n_threads)
     n_queries = len(queries)
-    offers = Conquered(np.full(n_queries, -1), np.empty(n_queries), np.empty(n_queries))
     found = Conquered(np.empty(n_queries, dtype=np.int64), np.empty(n_queries), np.empty(n_queries))
 
-    def search(start: int, stop: int) -> None:
-        _conquer(index, grouped.points, grouped.blocks, start, stop, offers)
-        _hand_back(index.space.order, grouped.order, start * LANES, stop * LANES, offers, found)
-
-    size = chunk_size(len(grouped.blocks), CHUNK_BLOCKS, n_threads)
-    map_chunks(search, len(grouped.blocks), size, n_threads)
+    map_chunks(
+        lambda start, stop: _conquer(index, grouped, start, stop, found),
+        len(grouped.blocks),
+        chunk_size(len(grouped.blocks), CHUNK_BLOCKS, n_threads),
+        n_threads,
+    )
     return found
-
-
-@jit
-def _hand_back(names, order, start, stop, offers, found):
-    """Write offers to where their queries came from, nodes by their names."""
-    winners, best_costs, best_distances = offers.nodes, offers.costs, offers.distances
-    nodes, costs, distances = found.nodes, found.costs, found.distances
-    for i in range(start, min(stop, len(order))):
-        query = order[i]
-        nodes[query] = names[winners[i]]
-        costs[query] = best_costs[i]
-        distances[query] = best_distances[i]
 
 
 @jit
@@ -103,21 +90,26 @@ def _lowest_costs(nodes, costs):
 
 
 @jit
-def _conquer(index, query_points, query_blocks, start, stop, offers):
+def _conquer(index, grouped, start, stop, found):
+    """Find who conquers the queries of some blocks; nodes and queries by the names they came with."""
     space, costs, rank, lowest = index.space, index.costs, index.rank, index.lowest
     blocks, lows, highs, nodes = space.blocks, space.lows, space.highs, space.nodes
-    winners, best_costs, best_distances = offers.nodes, offers.costs, offers.distances
+    names, queries = space.order, grouped.order
+    query_points, query_blocks = grouped.points, grouped.blocks
+    found_nodes, found_costs, found_distances = found.nodes, found.costs, found.distances
     n, n_queries = len(costs), len(query_points)
     stack = np.empty(128, dtype=np.int64)
     out = np.empty(LANES)
     cost_bounds = np.empty(LANES)
     distance_bounds = np.empty(LANES)
+    winners = np.empty(LANES, dtype=np.int64)
     for block in range(start, stop):
         base = block * LANES
         for lane in range(LANES):
             # A lane without a query wants nothing.
             cost_bounds[lane] = np.inf if base + lane < n_queries else -1.0
             distance_bounds[lane] = cost_bounds[lane]
+            winners[lane] = -1
         stack[0] = 0
         top = 1
         while top > 0:
@@ -150,7 +142,7 @@ def _conquer(index, query_points, query_blocks, start, stop, offers):
                 mask &= mask - 1
                 row = base + lane
                 cost, distance = cost_bounds[lane], distance_bounds[lane]
-                winner = winners[row]
+                winner = winners[lane]
                 bound = distance if floor == cost else cost
                 hits = lane_distances(blocks, other, query_points, row, bound, out)
                 while hits != 0:
@@ -169,7 +161,9 @@ def _conquer(index, query_points, query_blocks, start, stop, offers):
                             continue
                     cost, distance, winner = offer, out[j], v
                 cost_bounds[lane], distance_bounds[lane] = cost, distance
-                winners[row] = winner
+                winners[lane] = winner
         for lane in range(min(LANES, n_queries - base)):
-            best_costs[base + lane] = cost_bounds[lane]
-            best_distances[base + lane] = distance_bounds[lane]
+            query = queries[base + lane]
+            found_nodes[query] = names[winners[lane]]
+            found_costs[query] = cost_bounds[lane]
+            found_distances[query] = distance_bounds[lane]

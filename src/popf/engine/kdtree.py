@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .jit import jit
+from .jit import helper, jit
 from .lanes import LANES, empty_blocks
 from .structures import FloatArray, IntArray
 from .threads import Team
@@ -110,7 +110,7 @@ def _build(tree: SpaceTree, points: FloatArray, team: Team) -> None:
 
         def cut(start: int, stop: int, tasks: list[tuple[int, int, int, int]] = split) -> None:
             for node, first, last, parent in tasks[start:stop]:
-                _cut(tree, node, first, last, parent)
+                _grow(tree, node, first, last, parent, False)
 
         team.map_chunks(cut, len(split), 1)
         tops += [task[0] for task in split]
@@ -125,14 +125,14 @@ def _build(tree: SpaceTree, points: FloatArray, team: Team) -> None:
 
     def grow(start: int, stop: int) -> None:
         for task in subtrees[start:stop]:
-            _grow(tree, *task)
+            _grow(tree, *task, True)
 
     team.map_chunks(grow, len(subtrees), 1)
     for node in sorted(tops, reverse=True):
         _join_boxes(tree, node)
 
 
-@jit
+@helper
 def _pivot(points, start, stop, middle, feature, sample):
     """Guess the value at rank `middle` from an evenly spaced, sorted sample."""
     n = stop - start
@@ -147,7 +147,7 @@ def _pivot(points, start, stop, middle, feature, sample):
     return sample[min(size - 1, (middle - start) * size // n)]
 
 
-@jit
+@helper
 def _select(points, order, start, stop, middle, feature):
     """Reorder rows so that those before `middle` are no larger in `feature` than those after."""
     sample = np.empty(63)
@@ -175,7 +175,7 @@ def _select(points, order, start, stop, middle, feature):
             return
 
 
-@jit
+@helper
 def _widest(points, start, stop):
     """Find the feature with the widest spread, on at most 64 of the points."""
     step = max(1, (stop - start) // 64)
@@ -190,7 +190,7 @@ def _widest(points, start, stop):
     return widest
 
 
-@jit
+@helper
 def _cut(tree, node, first, last, parent):
     """Record a node and cut it in two; returns the first block of its right half."""
     points = tree.points
@@ -208,8 +208,8 @@ def _cut(tree, node, first, last, parent):
 
 
 @jit
-def _grow(tree, root, first, last, parent):
-    """Build the whole subtree below a node, boxes included."""
+def _grow(tree, root, first, last, parent, whole):
+    """Build the subtree below a node, boxes included, or else only cut the node in two."""
     stack = np.empty((128, 4), dtype=np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = root, first, last, parent
     top = 1
@@ -217,6 +217,8 @@ def _grow(tree, root, first, last, parent):
         top -= 1
         node, a, b, up = stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3]
         middle = _cut(tree, node, a, b, up)
+        if not whole:
+            return
         if b - a == 1:
             tree.leaf[a] = node
             _fill_block(tree, node, a)
@@ -230,7 +232,7 @@ def _grow(tree, root, first, last, parent):
             _join_boxes(tree, node)
 
 
-@jit
+@helper
 def _fill_block(tree, node, block):
     """Copy the points of a leaf, feature by feature, and take their box."""
     points, blocks = tree.points, tree.blocks
@@ -249,7 +251,7 @@ def _fill_block(tree, node, block):
         tree.highs[node, f] = high
 
 
-@jit
+@helper
 def _join_boxes(tree, node):
     """Make the box of a node from those of its children."""
     lows, highs = tree.lows, tree.highs

@@ -88,10 +88,11 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set at run time
         norms: NDArray[Any],
         bound: float,
         bounds: NDArray[Any],
+        at: int,
     ) -> int:
-        """Which of sixteen entries of a tile may be within the row's or their column's bound."""
-        here = slice(column, column + LANES)
-        lower = (norm + norms[here]) - (products[row, here] + products[row, here])
+        """Which of sixteen products may be within the row's or their column's bound."""
+        product, here = products[row, column : column + LANES], slice(at, at + LANES)
+        lower = (norm + norms[here]) - (product + product)
         return _bits((lower <= bound) | (lower <= bounds[here]))
 
     def lowest_bit(mask: int) -> int:
@@ -218,15 +219,15 @@ else:
         return types.int64(values, types.intp, types.int32), codegen
 
     @intrinsic
-    def tile_hits(typingctx, products, row, column, norm, norms, bound, bounds):
-        """Which of sixteen entries of a tile may be within the row's or their column's bound.
+    def tile_hits(typingctx, products, row, column, norm, norms, bound, bounds, at):
+        """Which of sixteen products may be within the row's or their column's bound.
 
-        The squared distance is taken as ``norm + norms[j] - 2 products[row, j]``, in the precision of
-        the tile. Columns past the end are the caller's to ignore; the tile must be as wide as a
-        multiple of sixteen.
+        The squared distance is taken as ``norm + norms[at + j] - 2 products[row, column + j]``, in the
+        precision of the tile. Columns past the end are the caller's to ignore; the products must be as
+        wide as a multiple of sixteen.
         """
-        real = products.dtype
-        signature = types.int64(products, types.intp, types.intp, real, norms, real, bounds)
+        real, index = products.dtype, types.intp
+        signature = types.int64(products, index, index, real, norms, real, bounds, index)
 
         def codegen(context, builder, signature, arguments):
             array = [
@@ -250,10 +251,10 @@ else:
             width = cgutils.unpack_tuple(builder, array[0].shape)[1]
             start = builder.add(builder.mul(arguments[1], width), arguments[2])
             product = load(array[0].data, start)
-            total = builder.fadd(splat(arguments[3]), load(array[1].data, arguments[2]))
+            total = builder.fadd(splat(arguments[3]), load(array[1].data, arguments[7]))
             lower = builder.fsub(total, builder.fadd(product, product))
             by_row = builder.fcmp_ordered("<=", lower, splat(arguments[5]))
-            by_column = builder.fcmp_ordered("<=", lower, load(array[2].data, arguments[2]))
+            by_column = builder.fcmp_ordered("<=", lower, load(array[2].data, arguments[7]))
             return _to_mask(builder, builder.or_(by_row, by_column))
 
         return signature, codegen

@@ -38,13 +38,12 @@ def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -
     positions = np.empty((n_points, k), dtype=np.int32)
     horizon = np.empty(n_points)
 
-    def search(start: int, stop: int) -> None:
-        _nearest(tree, start, stop, squared, positions, horizon)
-        if k < n_points - 1:
-            _limit(squared, horizon, start * LANES, stop * LANES)
-
-    size = chunk_size(len(tree.blocks), CHUNK_BLOCKS, n_threads)
-    map_chunks(search, len(tree.blocks), size, n_threads)
+    map_chunks(
+        lambda start, stop: _nearest(tree, start, stop, squared, positions, horizon),
+        len(tree.blocks),
+        chunk_size(len(tree.blocks), CHUNK_BLOCKS, n_threads),
+        n_threads,
+    )
     return NeighbourLists(positions, squared, horizon)
 
 
@@ -71,6 +70,7 @@ def work_of_search(tree: SpaceTree, n_neighbours: int, n_searches: int) -> float
 
 @jit
 def _nearest(tree, start, stop, squared, positions, horizon):
+    """Find the nearest neighbours of the points of some blocks; counts operations on sixteen points."""
     # Locals, because reading an array out of the tuple costs an atomic reference count each time.
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
     nodes, leaf = tree.nodes, tree.leaf
@@ -147,19 +147,12 @@ def _nearest(tree, start, stop, squared, positions, horizon):
             if gap <= 0.0 or lanes_reaching(bounds, gap * gap) != 0:
                 stack[0] = sibling
                 top = 1
+        if k < n - 1:
+            # What was not seen is farther than the last one listed; what was dropped may tie with it.
+            for row in range(base, base + width):
+                if horizon[row] > squared[row, k - 1]:
+                    horizon[row] = np.nextafter(squared[row, k - 1], np.inf)
     return work
-
-
-@jit
-def _limit(squared, horizon, start, stop):
-    """Move horizons to where the lists end.
-
-    What was not seen is farther than the last one listed; what was dropped may tie with it.
-    """
-    last = squared.shape[1] - 1
-    for row in range(start, min(stop, len(squared))):
-        if horizon[row] > squared[row, last]:
-            horizon[row] = np.nextafter(squared[row, last], np.inf)
 
 
 def nearest_outsiders(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .blas import one_blas_thread
-from .jit import jit
+from .jit import helper, jit
 from .lanes import LANES
 from .plane_series import ORDER, polar_from_powers
 from .structures import FloatArray
@@ -135,7 +135,7 @@ def _survey(blocks, costs, weights, tau, firsts, lasts, right, facts, boxes):
         fact[X], fact[Y] = 0.5 * (box[0] + box[2]), 0.5 * (box[1] + box[3])
 
 
-@jit
+@helper
 def _survey_leaf(blocks, costs, weights, tau, block, fact, box):
     mass = mean_x = mean_y = heaviest = flat = spread = 0.0
     lowest, highest = np.inf, -np.inf
@@ -166,7 +166,7 @@ def _survey_leaf(blocks, costs, weights, tau, block, fact, box):
     fact[MEAN_X], fact[MEAN_Y], fact[SPREAD] = mean_x, mean_y, spread / mass
 
 
-@jit
+@helper
 def _join(one, other, tau, fact):
     lowest, mass = min(one[LOWEST], other[LOWEST]), one[WEIGHT] + other[WEIGHT]
     fact[LOWEST], fact[HIGHEST] = lowest, max(one[HIGHEST], other[HIGHEST])
@@ -233,7 +233,7 @@ def _take_moments(tree, blocks, weights, tau):
             _add_moments(moments[tree.row[child]], dx, dy, mine)
 
 
-@jit
+@helper
 def _add_points(blocks, block, weights, x, y, tau, mine):
     """Add the moments of the points of a leaf: powers over factorials."""
     for lane in range(LANES):
@@ -250,7 +250,7 @@ def _add_points(blocks, block, weights, x, y, tau, mine):
             row *= dy / (b + 1.0)
 
 
-@jit
+@helper
 def _add_moments(child, dx, dy, mine):
     """Add the moments of a child to those of its parent, whose centre is elsewhere."""
     across = np.empty(N_TERMS)

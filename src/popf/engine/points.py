@@ -98,84 +98,85 @@ def distinct_points(X: FloatArray, n_threads: int = 1) -> DistinctPoints:
         scaled = scaled_copy(X, exponent, team)
         bits = scaled.view(np.uint64)
         with np.errstate(over="ignore"):  # hashes wrap around, of which NumPy warns without JIT
-            suspects = _suspects(bits, team)
-            if len(suspects) == 0 or len(_number(bits[suspects])[1]) == len(suspects):
-                every = np.arange(len(scaled))
-                return DistinctPoints(scaled, exponent, every, every)
-            point_of, first = _number(bits)
+            keys = _hashes(bits, team)
+            suspects = keys[_suspects(keys, team)]
+        if len(np.unique(suspects)) == len(suspects):
+            every = np.arange(len(scaled))
+            return DistinctPoints(scaled, exponent, every, every)
+        point_of, first = _number(bits, keys)
     return DistinctPoints(scaled[first], exponent, first, point_of)
 
 
-def _suspects(bits: NDArray[np.uint64], team: Team) -> IntArray:
+def _hashes(bits: NDArray[np.uint64], team: Team = ALONE) -> NDArray[np.uint64]:
+    """Give every row a number that equal rows share, and others hardly ever."""
+    keys = np.empty(len(bits), dtype=np.uint64)
+    team.map_rows(lambda start, stop: _hash_rows(bits, keys, start, stop), len(bits))
+    return keys
+
+
+def _suspects(keys: NDArray[np.uint64], team: Team) -> IntArray:
     """Gather the rows that share a bit with another, few unless there are duplicates.
 
     A table of bits stays in the cache, where one of rows does not, so that data without duplicates,
     the usual case, is soon done with. Each thread has a part of the table.
     """
-    n_words = (1 << max(6, int(16 * len(bits) - 1).bit_length())) // 64
-    slots = np.empty(len(bits), dtype=np.uint64)
-    team.map_rows(lambda start, stop: _hash_rows(bits, slots, n_words, start, stop), len(bits))
-    found = team.map_shares(lambda low, high: _share_a_bit(slots, low, high), n_words)
-    return np.sort(np.concatenate(found))
+    n_words = (1 << max(6, int(16 * len(keys) - 1).bit_length())) // 64
+
+    def share(low: int, high: int) -> IntArray:
+        seen = np.zeros((high - low, 2), dtype=np.uint64)
+        suspects = np.empty(len(keys), dtype=np.int64)
+        return suspects[: _share_a_bit(keys, n_words, low, seen, suspects)]
+
+    return np.concatenate(team.map_shares(share, n_words))
 
 
-def _number(bits: NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
+def _number(
+    bits: NDArray[np.uint64], keys: NDArray[np.uint64] | None = None
+) -> tuple[IntArray, IntArray]:
     """Count the distinct rows; returns each row's number, and each number's first row."""
+    if keys is None:
+        keys = _hashes(bits)
     n_rows = len(bits)
     point_of, first = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64)
     # At most half of the table will be full.
     table = np.zeros(1 << max(4, int(2 * n_rows - 1).bit_length()), dtype=np.int64)
-    n_points = _number_points(bits, table, point_of, first)
+    n_points = _number_points(bits, keys, table, point_of, first)
     return point_of, first[:n_points].copy()
 
 
 @jit
-def _hash(bits, row):
-    key = np.uint64(14695981039346656037)
-    for f in range(bits.shape[1]):
-        key = (key ^ bits[row, f]) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(32)
-    return key
-
-
-@jit
-def _hash_rows(bits, slots, n_words, start, stop):
-    """Give every row a bit in a table of words."""
-    mask = np.uint64(64 * n_words - 1)
+def _hash_rows(bits, keys, start, stop):
     for i in range(start, stop):
-        slots[i] = _hash(bits, i) & mask
+        key = np.uint64(14695981039346656037)
+        for f in range(bits.shape[1]):
+            key = (key ^ bits[i, f]) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(32)
+        keys[i] = key
 
 
 @jit
-def _share_a_bit(slots, low, high):
-    """Gather the rows whose bit, in the words from `low` to `high`, is that of another row."""
-    seen = np.zeros((high - low, 2), dtype=np.uint64)
-    first, n_words = np.uint64(low), np.uint64(high - low)
-    for slot in slots:
-        word = (slot >> np.uint64(6)) - first
-        if word < n_words:  # unsigned: below `first` it wraps around
-            bit = np.uint64(1) << (slot & np.uint64(63))
+def _share_a_bit(keys, n_words, low, seen, suspects):
+    """Gather the rows whose bit, in the words from `low` on, is that of another row; counts them."""
+    mask = np.uint64(64 * n_words - 1)
+    first, n_seen = np.uint64(low), np.uint64(len(seen))
+    for key in keys:
+        word = ((key & mask) >> np.uint64(6)) - first
+        if word < n_seen:  # unsigned: below `first` it wraps around
+            bit = np.uint64(1) << (key & np.uint64(63))
             seen[word, 1] |= seen[word, 0] & bit
             seen[word, 0] |= bit
     count = 0
-    for word in range(high - low):
-        if seen[word, 1] != 0:
-            count += 1
-    suspects = np.empty(0 if count == 0 else len(slots), dtype=np.int64)
-    if count == 0:
-        return suspects
-    count = 0
-    for i in range(len(slots)):
-        word = (slots[i] >> np.uint64(6)) - first
-        bit = np.uint64(1) << (slots[i] & np.uint64(63))
-        if word < n_words and seen[word, 1] & bit != 0:
+    for i in range(len(keys)):
+        word = ((keys[i] & mask) >> np.uint64(6)) - first
+        bit = np.uint64(1) << (keys[i] & np.uint64(63))
+        if word < n_seen and seen[word, 1] & bit != 0:
             suspects[count] = i
             count += 1
-    return suspects[:count].copy()
+    return count
 
 
 @jit
-def _number_points(bits, table, point_of, first):
+def _number_points(bits, keys, table, point_of, first):
     """Give numbers to the distinct rows in order of first occurrence, by open addressing.
 
     A slot of the table holds 31 bits of the row's hash above 32 bits of the point's number plus one,
@@ -185,9 +186,8 @@ def _number_points(bits, table, point_of, first):
     mask = len(table) - 1
     n_points = 0
     for i in range(n):
-        key = _hash(bits, i)
-        slot = np.int64(key) & mask
-        tag = np.int64(key >> np.uint64(33))
+        slot = np.int64(keys[i]) & mask
+        tag = np.int64(keys[i] >> np.uint64(33))
         while True:
             entry = table[slot]
             if entry == 0:

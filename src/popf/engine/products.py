@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .blas import one_blas_thread
 from .boruvka import Hunt, any_tied, are_wanted, begin_hunt, end_hunt, offer
-from .jit import jit
+from .jit import helper, jit
 from .lanes import LANES, lowest_bit, tile_hits
 from .structures import (
     ARC,
@@ -29,7 +29,6 @@ from .tiles import (
     PANEL,
     OrderedPoints,
     Tile,
-    Workbenches,
     empty_tiles,
     gap,
     gap_between,
@@ -40,6 +39,7 @@ from .tiles import (
     sufficient_bits,
     typical,
 )
+from .workbench import Workbenches
 
 N_NEIGHBOURS = 8
 # Of two sides few arcs are wanted that lead across.
@@ -143,19 +143,30 @@ def _meet(
 @jit
 def _look_at(ordered, lists, first, second):
     """How many bits two blocks need to meet, -1 if they are too far apart to do so."""
-    starts, radii = ordered.starts, ordered.radii
-    last = lists.squared[:, lists.squared.shape[1] - 1]
-    bounds = last[starts[first] : starts[first + 1]]
-    other_bounds = last[starts[second] : starts[second + 1]]
-    if gap_between(ordered, first, second) > max(bounds.max(), other_bounds.max()):
+    bound, largest = _bounds_of_block(ordered, lists, first)
+    other_bound, other_largest = _bounds_of_block(ordered, lists, second)
+    if gap_between(ordered, first, second) > max(largest, other_largest):
         return -1
-    bound = min(typical(bounds), typical(other_bounds))
-    return sufficient_bits(ordered.points.shape[1], radii[first], bound, 1.0)
+    bound = min(bound, other_bound)
+    return sufficient_bits(ordered.points.shape[1], ordered.radii[first], bound, 1.0)
 
 
-@jit
+@helper
+def _bounds_of_block(ordered, lists, block):
+    """Give a typical one and the largest of the distances within which its points want neighbours."""
+    squared, last = lists.squared, lists.squared.shape[1] - 1
+    start, stop = ordered.starts[block], ordered.starts[block + 1]
+    bounds, largest = np.empty(stop - start), 0.0
+    for i in range(stop - start):
+        bounds[i] = squared[start + i, last]
+        largest = max(largest, bounds[i])
+    return typical(bounds), largest
+
+
+@helper
 def _insert(lists, row, position, squared):
     """Insert a neighbour into a sorted list if it is near enough; returns the new bound."""
+    # No locals for the arrays: here, in the innermost loop, their reference counts would cost a tenth.
     k = lists.squared.shape[1]
     bound = lists.squared[row, k - 1]
     if squared > bound:
@@ -179,25 +190,27 @@ def _insert(lists, row, position, squared):
 @jit
 def _enter(tile, ordered, first, second, lists):
     """Enter all pairs of two blocks that are near enough into the lists of both."""
-    points, last = ordered.points, lists.squared.shape[1] - 1
-    a, b = ordered.starts[first], ordered.starts[first + 1]
-    c, d = ordered.starts[second], ordered.starts[second + 1]
-    set_rows(tile, points, np.arange(a, b), ordered.centers[first])
-    width = set_columns(tile, points, c, d, ordered.centers[first])
+    points, starts, squared = ordered.points, ordered.starts, lists.squared
+    a, b, c, d = starts[first], starts[first + 1], starts[second], starts[second + 1]
+    last = squared.shape[1] - 1
+    rows, center = np.empty(b - a, dtype=np.int64), ordered.centers[first]
+    for i in range(b - a):
+        rows[i] = a + i
+    set_rows(tile, points, rows, b - a, center)
+    width = set_columns(tile, points, c, d, center)
     widen, slack = tile.widen, tile.slack
     row_norms, row_bounds = tile.row_norms, tile.row_bounds
+    column_norms, column_bounds = tile.column_norms, tile.column_bounds
     for i in range(b - a):
-        row_bounds[i] = lists.squared[a + i, last] * widen + slack
+        row_bounds[i] = squared[a + i, last] * widen + slack
     if first != second:
         for j in range(d - c):
-            tile.column_bounds[j] = lists.squared[c + j, last] * widen + slack
+            column_bounds[j] = squared[c + j, last] * widen + slack
     for top in range(0, b - a, PANEL):
         n_rows = min(PANEL, b - a - top)
         for left in range(0, width, PANEL):
             n_columns = min(PANEL, width - left)
             products = multiply(tile, top, n_rows, left, n_columns)
-            column_norms = tile.column_norms[left : left + n_columns]
-            column_bounds = tile.column_bounds[left : left + n_columns]
             for i in range(n_rows):
                 at, row = top + i, a + top + i
                 for column in range(0, n_columns, LANES):
@@ -209,17 +222,18 @@ def _enter(tile, ordered, first, second, lists):
                         column_norms,
                         row_bounds[at],
                         column_bounds,
+                        left + column,
                     )
                     while hits != 0:
-                        j = column + lowest_bit(hits)
+                        j = left + column + lowest_bit(hits)
                         hits &= hits - 1
-                        other = c + left + j
+                        other = c + j
                         if column_norms[j] == np.inf or other == row:
                             continue
-                        squared = squared_distance(points, row, points, other)
-                        row_bounds[at] = _insert(lists, row, other, squared) * widen + slack
+                        found = squared_distance(points, row, points, other)
+                        row_bounds[at] = _insert(lists, row, other, found) * widen + slack
                         if first != second:
-                            column_bounds[j] = _insert(lists, other, row, squared) * widen + slack
+                            column_bounds[j] = _insert(lists, other, row, found) * widen + slack
 
 
 def nearest_outsiders(
@@ -249,6 +263,8 @@ def nearest_outsiders(
 
     def search(marking: bool, team: Team) -> ArcArray:
         rows = np.flatnonzero(are_wanted(components.of, lists.horizon, best, certain, marking))
+        if len(rows) == 0:
+            return np.empty(0, dtype=ARC)
         searches = _searches(ordered, hunt, rows, only, sides, n_threads)
 
         def go_on(task: int, _: int) -> None:
@@ -381,72 +397,71 @@ def _search_block(tile, bits, ordered, here, others, gaps, hunt, marking, protot
     Returns how many bits that takes: if others than the tile's, nothing was done; -1 if it is over.
     """
     of, lengths, horizon = hunt.components.of, hunt.bounds, hunt.horizon
+    points, starts, block = ordered.points, ordered.starts, here.block
     rows, limits = here.rows, here.limits
-    active = np.empty(len(rows), dtype=np.int64)
-    count, least, most = 0, np.inf, -np.inf
+    active, wanted = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
+    # Not a literal 0, for which Numba would compile `set_rows` anew.
+    count, least, most = np.int64(0), np.inf, -np.inf
     for i in range(len(rows)):
+        row = rows[i]
         if limits[i] >= 0.0:
             # Others may have lowered the bounds since.
-            limits[i] = min(limits[i], lengths[of[rows[i]]])
-            if horizon[rows[i]] <= limits[i]:
-                active[count] = i
+            limits[i] = min(limits[i], lengths[of[row]])
+            if horizon[row] <= limits[i]:
+                active[count], wanted[count] = i, row
                 count += 1
                 least, most = min(least, limits[i]), max(most, limits[i])
             else:
                 limits[i] = -np.inf
     if count == 0 or gaps[0] > most:
         return -1
-    needed = sufficient_bits(ordered.points.shape[1], ordered.radii[here.block], least, 1.0)
-    if needed == bits:
-        state = hunt, marking, prototypes
-        _compare(tile, ordered, here, active[:count], others, gaps, state)
-    return needed
-
-
-@jit
-def _compare(tile, ordered, here, active, others, gaps, state):
-    """Compare the active points of one block with all points of others."""
-    rows, limits = here.rows, here.limits
-    center = ordered.centers[here.block]
-    set_rows(tile, ordered.points, rows[active], center)
+    needed = sufficient_bits(points.shape[1], ordered.radii[block], least, 1.0)
+    if needed != bits:
+        return needed
+    center = ordered.centers[block]
+    set_rows(tile, points, wanted, count, center)
     for rank in range(len(others)):
-        if gaps[rank] > limits[active].max():
-            return
-        a, b = ordered.starts[others[rank]], ordered.starts[others[rank] + 1]
-        width = set_columns(tile, ordered.points, a, b, center)
-        for top in range(0, len(active), PANEL):
-            n_rows = min(PANEL, len(active) - top)
+        most = -np.inf
+        for i in range(count):
+            most = max(most, limits[active[i]])
+        if gaps[rank] > most:
+            break
+        start, stop = starts[others[rank]], starts[others[rank] + 1]
+        width = set_columns(tile, points, start, stop, center)
+        for top in range(0, count, PANEL):
+            n_rows = min(PANEL, count - top)
             for left in range(0, width, PANEL):
                 n_columns = min(PANEL, width - left)
                 products = multiply(tile, top, n_rows, left, n_columns)
-                panel = active[top : top + n_rows]
-                _offer_panel(tile, products, ordered.points, here, panel, top, left, a, state)
+                place = points, start, top, left
+                _offer_panel(tile, products, place, here, active, hunt, marking, prototypes)
+    return bits
 
 
-@jit
-def _offer_panel(tile, products, points, here, active, top, left, start, state):
+@helper
+def _offer_panel(tile, products, place, here, active, hunt, marking, prototypes):
     """Offer the arcs of a panel that leave their components; mark those that tie, if wanted."""
-    hunt, marking, prototypes = state
+    points, start, top, left = place
     of, index, classes = hunt.components.of, hunt.components.indices, hunt.components.classes
-    lengths, limits, found = hunt.bounds, here.limits, here.found
-    n_rows, n_columns = products.shape
-    column_norms = tile.column_norms[left : left + n_columns]
-    column_bounds = tile.column_bounds[left : left + n_columns]
-    for i in range(n_rows):
-        at = active[i]
-        row = here.rows[at]
+    lengths, rows, limits, found = hunt.bounds, here.rows, here.limits, here.found
+    norms, column_norms, column_bounds = tile.row_norms, tile.column_norms, tile.column_bounds
+    widen, slack = tile.widen, tile.slack
+    for i in range(products.shape[0]):
+        at = active[top + i]
+        row = rows[at]
         component = of[row]
-        norm, limit = tile.row_norms[top + i], min(limits[at], lengths[component])
-        tile.row_bounds[top + i] = limit * tile.widen + tile.slack
-        for column in range(0, n_columns, LANES):
+        limit = min(limits[at], lengths[component])
+        bound = limit * widen + slack
+        for column in range(0, products.shape[1], LANES):
+            j = left + column
             hits = tile_hits(
-                products, i, column, norm, column_norms, tile.row_bounds[top + i], column_bounds
+                products, i, column, norms[top + i], column_norms, bound, column_bounds, j
             )
             while hits != 0:
-                j = column + lowest_bit(hits)
+                hit = j + lowest_bit(hits)
                 hits &= hits - 1
-                other = start + left + j
-                if column_norms[j] == np.inf or of[other] == component:
+                other = start + hit
+                if column_norms[hit] == np.inf or of[other] == component:
                     continue
                 squared = squared_distance(points, row, points, other)
                 if marking:
@@ -456,7 +471,7 @@ def _offer_panel(tile, products, points, here, active, top, left, start, state):
                 elif squared <= limit:
                     offer(found, at, squared, row, other, index)
                     limit = squared
-                    tile.row_bounds[top + i] = limit * tile.widen + tile.slack
+                    bound = limit * widen + slack
         limits[at] = limit
         if limit < lengths[component]:
             lengths[component] = limit

@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .jit import jit
+from .jit import helper, jit
 from .kdtree import build
 from .lanes import LANES, empty_blocks, lowest_bit
 from .plane_lanes import (
@@ -213,7 +213,7 @@ def _near_each_other(queries: FloatArray, n_threads: int) -> IntArray:
     return order
 
 
-@jit
+@helper
 def _sum_own(data, own, x, y, low, tau):
     """Let a query meet its own block, itself left out; returns the cheapest path and the sum."""
     blocks, costs, weights = data
@@ -232,7 +232,7 @@ def _sum_own(data, own, x, y, low, tau):
     return least, total
 
 
-@jit
+@helper
 def _descend(tree, state, rate, nodes):
     """Let every query go down to a leaf near it, and bound its cheapest path by the nodes on the way.
 
@@ -262,7 +262,7 @@ def _descend(tree, state, rate, nodes):
             nodes[lane] = child
 
 
-@jit
+@helper
 def _prepare(tree, state, stack, masks, mask, rate, error):
     """Find what the class weighs at least for each query, and from that what is allowed."""
     facts, right = tree.facts, tree.right

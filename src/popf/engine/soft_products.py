@@ -26,7 +26,7 @@ from .soft import (
 from .soft_lanes import costs_from_products
 from .structures import FloatArray, IntArray
 from .threads import map_chunks
-from .tiles import Workbench, Workbenches
+from .workbench import Workbench, Workbenches
 
 # Queries and nodes of a tile: enough for BLAS, few enough to stay in the cache.
 TILE_QUERIES, TILE_NODES = 256, 1024

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .jit import jit
+from .jit import helper, jit
 from .kdtree import build
 from .lanes import LANES
 from .soft import (
@@ -174,7 +174,7 @@ def _take_boxes(blocks, chunks, boxes):
             boxes[0, chunk, f], boxes[1, chunk, f] = low, high
 
 
-@jit
+@helper
 def _find_bounds(lows, highs, lowest, first, last, queries, q, bounds):
     """Find lower bounds on what the paths of chunks cost; returns the chunk with the lowest."""
     nearest = first
@@ -190,7 +190,7 @@ def _find_bounds(lows, highs, lowest, first, last, queries, q, bounds):
     return nearest
 
 
-@jit
+@helper
 def is_negligible(bound, scratch, row, bandwidths, mass):
     """Tell whether all of a class at cost `bound` would not change the sums beyond the error."""
     taus = bandwidths.taus
@@ -210,7 +210,7 @@ def is_negligible(bound, scratch, row, bandwidths, mass):
     return True
 
 
-@jit
+@helper
 def _meet(space, chunk, queries, q, row, own, scratch, taus):
     """Let one query meet one chunk."""
     first, last = space.chunks[chunk], space.chunks[chunk + 1]

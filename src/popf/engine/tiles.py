@@ -11,19 +11,17 @@ A tile is multiplied panel after panel, each read while it is still in the cache
 call of a kernel: threads that went back to Python for every step would wait for its lock most of the time.
 """
 
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .jit import jit
+from .jit import helper, jit
 from .lanes import LANES
 from .structures import FloatArray, IntArray
 from .threads import Team
+from .workbench import Workbench
 
 # Points in a block: enough that laying them out costs little beside the products, few enough that what
 # one block learns soon serves the next.
@@ -187,7 +185,8 @@ def _lay_out(ordered, points, start, stop):
     centers, n_features = ordered.centers, points.shape[1]
     for block in range(start, stop):
         a, b = starts[block], starts[block + 1]
-        centers[block] = 0.0
+        for f in range(n_features):
+            centers[block, f] = 0.0
         for i in range(a, b):
             row = order[i]
             for f in range(n_features):
@@ -228,7 +227,7 @@ def precision(
     return {0: None, 32: np.float32, 64: np.float64}[bits]
 
 
-@jit
+@helper
 def sufficient_bits(n_features, radius, bound, extent):
     """How many bits numbers need to have, as `precision`: 32, 64 or, where none suffice, 0."""
     error = 6.0 * (n_features + 16) * 2.0**-23 * radius * radius
@@ -237,56 +236,18 @@ def sufficient_bits(n_features, radius, bound, extent):
     return 64 if radius >= 1e-140 and radius + extent <= 1e150 else 0
 
 
-@jit
+@helper
 def typical(values):
     """Give about the median of many values, from a few of them."""
     step = max(1, len(values) // 64)
-    some = values[::step].copy()
-    for i in range(1, len(some)):
-        value, j = some[i], i
+    some = np.empty(-(-len(values) // step))
+    for i in range(len(some)):
+        value, j = values[i * step], i
         while j > 0 and some[j - 1] > value:
             some[j] = some[j - 1]
             j -= 1
         some[j] = value
     return some[len(some) // 2]
-
-
-class Workbench:
-    """Memory in which tiles are made, used again and again.
-
-    Fresh memory for every tile would cost a page fault for every 4 KiB of it, which takes a single
-    thread a sixth of its time, and many threads wait for each other in it.
-    """
-
-    def __init__(self) -> None:
-        self._memory: dict[tuple[str, Any], NDArray[Any]] = {}
-
-    def room(self, name: str, shape: tuple[int, int], real: Any) -> NDArray[Any]:
-        """Give an array whose contents do not matter, valid until the next call with that name."""
-        size = shape[0] * shape[1]
-        memory = self._memory.get((name, real))
-        if memory is None or memory.size < size:
-            memory = self._memory[name, real] = np.empty(size, dtype=real)
-        return memory[:size].reshape(shape)
-
-
-class Workbenches:
-    """As many workbenches as there are threads at work; a thread takes one and brings it back."""
-
-    def __init__(self) -> None:
-        self._free: deque[Workbench] = deque()
-
-    @contextmanager
-    def one(self) -> Iterator[Workbench]:
-        """Lend a workbench."""
-        try:
-            bench = self._free.pop()
-        except IndexError:
-            bench = Workbench()
-        try:
-            yield bench
-        finally:
-            self._free.append(bench)
 
 
 def empty_tile(bench: Workbench, n_rows: int, n_columns: int, n_features: int, real: Any) -> Tile:
@@ -334,7 +295,7 @@ def make_tile(
     tile = empty_tile(bench, len(rows), len(columns), rows.shape[1], real or np.float64)
     if real is None:
         tile = tile._replace(shrink=0.0)
-    set_rows(tile, rows, np.arange(len(rows)), center)
+    set_rows(tile, rows, np.arange(len(rows)), len(rows), center)
     set_columns(tile, columns, 0, len(columns), center)
     return tile
 
@@ -347,34 +308,37 @@ def with_bounds(tile: Tile, rows: FloatArray, columns: FloatArray | None) -> Til
     return tile
 
 
-@jit
-def set_rows(tile, points, rows, center):
-    """Take these rows of the points for the rows of a tile; they want everything."""
-    for i in range(len(rows)):
-        norm = _move(points, rows[i], center, tile.left, i)
-        tile.row_norms[i] = tile.shrink * norm if tile.shrink > 0.0 else 0.0
-        tile.row_bounds[i] = np.inf
+@helper
+def set_rows(tile, points, rows, n_rows, center):
+    """Take the first of these rows of the points for the rows of a tile; they want everything."""
+    left, norms, bounds, shrink = tile.left, tile.row_norms, tile.row_bounds, tile.shrink
+    for i in range(n_rows):
+        norm = _move(points, rows[i], center, left, i)
+        norms[i] = shrink * norm if shrink > 0.0 else 0.0
+        bounds[i] = np.inf
 
 
-@jit
+@helper
 def set_columns(tile, points, start, stop, center):
     """Take the points from `start` to `stop` for the columns of a tile; returns how many it has.
 
     They want nothing.
     """
+    right, norms, bounds, shrink = tile.right, tile.column_norms, tile.column_bounds, tile.shrink
     n_columns = -(-(stop - start) // LANES) * LANES
     for j in range(n_columns):
-        tile.column_bounds[j] = -np.inf
+        bounds[j] = -np.inf
         if start + j < stop:
-            norm = _move(points, start + j, center, tile.right, j)
-            tile.column_norms[j] = tile.shrink * norm if tile.shrink > 0.0 else 0.0
+            norm = _move(points, start + j, center, right, j)
+            norms[j] = shrink * norm if shrink > 0.0 else 0.0
         else:
-            tile.right[j] = 0.0
-            tile.column_norms[j] = np.inf
+            for f in range(len(center)):
+                right[j, f] = 0.0
+            norms[j] = np.inf
     return n_columns
 
 
-@jit
+@helper
 def _move(points, row, center, out, at):
     """Move a point to the centre, in the precision of `out`; returns its squared norm."""
     n_features = len(center)
@@ -396,12 +360,14 @@ def _move(points, row, center, out, at):
     return (first + second) + (third + fourth)
 
 
-@jit
+@helper
 def multiply(tile, row, n_rows, column, n_columns):
     """Multiply the panel of a tile that begins at a row and a column."""
     products = tile.memory[: n_rows * n_columns].reshape(n_rows, n_columns)
     if tile.shrink == 0.0:
-        products[:] = 0.0
+        for i in range(n_rows):
+            for j in range(n_columns):
+                products[i, j] = 0.0
     else:
         left, right = tile.left[row : row + n_rows], tile.right[column : column + n_columns]
         np.dot(left, right.T, products)
@@ -417,7 +383,7 @@ def gap(ordered, block, others):
     return gaps
 
 
-@jit
+@helper
 def gap_between(ordered, block, other):
     """Give a lower bound on the squared distances between two blocks."""
     radii = ordered.radii
@@ -427,7 +393,7 @@ def gap_between(ordered, block, other):
     return clear * clear * (1.0 - 1e-9)
 
 
-@jit
+@helper
 def squared_distance(x, i, y, j):
     """Compute the squared distance of two rows, feature after feature as everywhere."""
     total = 0.0

@@ -202,15 +202,11 @@ def _for_samples(
     edges = spanned.tree
     tree = SpanningTree(np.empty_like(sample[1:]), np.empty_like(sample[1:]), edges.weights)
     with Team(n_threads) as team:
-        team.map_rows(
-            lambda start, stop: np.take(
-                distinct.first, spanned.order[start:stop], out=sample[start:stop], mode="clip"
-            ),
-            len(sample),
-        )
+        team.map_rows(partial(_take, distinct.first, spanned.order, sample), len(sample))
         found = forest, spanned.prototypes, sample, whole, prototypes
         team.map_rows(lambda start, stop: _scatter(*found, start, stop), len(sample))
-        team.map_rows(lambda start, stop: _name(edges, sample, tree, start, stop), len(sample) - 1)
+        for ends, names in ((edges.lower, tree.lower), (edges.higher, tree.higher)):
+            team.map_rows(partial(_take, sample, ends, names), len(ends))
     if len(distinct.first) < n_samples:
         tree = _hang_duplicates(tree, prototypes, whole, distinct)
     return Trained(tree, prototypes, whole)
@@ -241,6 +237,10 @@ def _hang_duplicates(
     )
 
 
+def _take(values: IntArray, at: IntArray, out: IntArray, start: int, stop: int) -> None:
+    np.take(values, at[start:stop], out=out[start:stop], mode="clip")
+
+
 @jit
 def _scatter(forest, is_prototype, sample, whole, prototypes, start, stop):
     """Write what is known by position to the first sample of each."""
@@ -257,13 +257,3 @@ def _scatter(forest, is_prototype, sample, whole, prototypes, start, stop):
         lengths[i] = lengths_at[position]
         predecessors[i] = -1 if before < 0 else sample[before]
         roots[i] = sample[root_at[position]]
-
-
-@jit
-def _name(edges, sample, tree, start, stop):
-    """Name the ends of edges by samples instead of positions."""
-    lower, higher = edges.lower, edges.higher
-    lower_names, higher_names = tree.lower, tree.higher
-    for e in range(start, stop):
-        lower_names[e] = sample[lower[e]]
-        higher_names[e] = sample[higher[e]]
