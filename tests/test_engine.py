@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from numba.core import event
 
 import naive
-from popf.engine import conquest_products, conquest_tree, kdtree, lanes, neighbours, products, tiles
+from popf.engine import (
+    conquest_products,
+    conquest_tree,
+    kdtree,
+    lanes,
+    neighbours,
+    product_outsiders,
+    products,
+    tiles,
+)
 from popf.engine.boruvka import spanning_tree
 from popf.engine.competition import compete
 from popf.engine.jit import helper
@@ -236,7 +245,11 @@ class TestNearestOutsiders:
         X = random_points(seed, size(90), 2, kind)
         if by_products:
             ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
-            points, index, search = ordered.points, ordered.order, products.nearest_outsiders
+            points, index, search = (
+                ordered.points,
+                ordered.order,
+                product_outsiders.nearest_outsiders,
+            )
         else:
             ordered = kdtree.build(X)
             points, index, search = ordered.points, ordered.order, neighbours.nearest_outsiders

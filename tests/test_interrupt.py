@@ -14,7 +14,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from popf import OPFClassifier
-from popf.engine import neighbours, products
+from popf.engine import neighbours, product_outsiders
 
 # A fit that takes many seconds, after a small one, so that nothing is left to compile.
 CHILD = """
@@ -76,7 +76,7 @@ def test_a_long_fit_can_be_interrupted(algorithm, n_samples, n_features, n_jobs)
 
 @pytest.mark.parametrize(
     ("algorithm", "module", "kernel"),
-    [("kd_tree", neighbours, "_outsiders"), ("brute", products, "_search_block")],
+    [("kd_tree", neighbours, "_outsiders"), ("brute", product_outsiders, "_search_block")],
 )
 def test_threads_begin_no_new_block_after_an_interruption(algorithm, module, kernel, monkeypatch):
     # The search for outsiders is the long part of a fit on separated clusters. Were each thread

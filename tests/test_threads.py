@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from popf import OPFClassifier
-from popf.engine import blas, kdtree, neighbours, products, threads
+from popf.engine import blas, kdtree, neighbours, product_outsiders, products, threads
 from popf.engine.blas import one_blas_thread
 from popf.engine.threads import Team, map_chunks
 
@@ -50,7 +50,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(threads, "CHUNK_ROWS", 64)
     monkeypatch.setattr(neighbours, "CHUNK_BLOCKS", 2)
     monkeypatch.setattr(kdtree, "SMALLEST_SUBTREE", 64)
-    monkeypatch.setattr(products, "CALL_BLOCKS", 2)
+    monkeypatch.setattr(product_outsiders, "CALL_BLOCKS", 2)
 
 
 class TestTeam:

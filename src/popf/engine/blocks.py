@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import boruvka, kdtree, neighbours, prim, products, tiles
+from . import boruvka, kdtree, neighbours, prim, product_outsiders, products, tiles
 from .choice import choose_algorithm
 from .distances import WeightsAmong, kernel_rows
 from .merging import NO_ARCS, Arcs, Links
@@ -287,7 +287,7 @@ def _look_by_products(points: FloatArray, means: Means, known: Known | None) -> 
         ordered = tiles.side_by_side(halves, parts)
         sides = np.repeat([False, True], [len(half.radii) for half in halves])
     lists = products.nearest_neighbours(ordered, means.n_threads, sides)
-    search = partial(products.nearest_outsiders, ordered, means.n_threads, sides=sides)
+    search = partial(product_outsiders.nearest_outsiders, ordered, means.n_threads, sides=sides)
     return lists, search, ordered.order
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import boruvka, kdtree, neighbours, prim, products, tiles
+from . import boruvka, kdtree, neighbours, prim, product_outsiders, products, tiles
 from .competition import compete
 from .conquest import EuclideanConquest
 from .distances import WeightsAmong, kernel_rows
@@ -160,7 +160,7 @@ def _span_by_products(points: FloatArray, classes: IntArray, n_threads: int, blo
         block = min(block, max(tiles.SMALLEST_BLOCK, share))
     ordered = tiles.order_points(points, block, n_threads)
     lists = products.nearest_neighbours(ordered, n_threads)
-    search = partial(products.nearest_outsiders, ordered, n_threads)
+    search = partial(product_outsiders.nearest_outsiders, ordered, n_threads)
     tree, prototypes = boruvka.spanning_tree(
         lists, ordered.order, classes[ordered.order], search, n_threads
     )
