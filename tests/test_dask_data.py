@@ -3,6 +3,8 @@
 import gc
 import os
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
 import dask.dataframe as dd
@@ -13,6 +15,7 @@ import pytest
 from dask_problems import SEED, as_dask, assert_same_forest, two_classes
 from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
+from popf.dask.sources import map_file
 
 
 def test_dataframes_keep_their_partitions_index_and_names(client):
@@ -181,3 +184,24 @@ def test_bad_input_gives_one_clear_error(client, few_samples):
         model.predict(lazy[0][:, :1])
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(da.from_array(nan, chunks=(20, 2))).compute(scheduler=client)
+
+
+def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path, monkeypatch):
+    paths = [tmp_path / f"{i}.npy" for i in range(8)]
+    for path in paths:
+        np.save(path, np.arange(3.0))
+    inside, most = [], []
+    plain = np.load
+
+    def load(*arguments, **keywords):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.01)
+        inside.pop()
+        return plain(*arguments, **keywords)
+
+    monkeypatch.setattr(np, "load", load)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(map_file, paths))
+    assert all(np.array_equal(one, np.arange(3.0)) for one in found)
+    assert max(most) == 1

@@ -344,15 +344,24 @@ def test_the_table_of_the_readme_is_what_was_measured():
 
 
 def test_the_times_on_a_gpu_in_the_readme_are_what_was_measured():
+    from benchmarks.curves import fits_of
+
     rows = cited(r"\d{4}-[\w-]+-gpu\.json")["summary"]["comparisons"]
     times = {(row["task"], row["operation"]): row["popf_seconds"] for row in rows}
+    for fit in fits_of(cited(r"\d{4}-[\w-]+-scaling\.json")["records"]):
+        if fit.where == "a GPU":
+            times[f"{fit.n:,} × {fit.d}", "fit"] = fit.seconds
     text = re.sub(r"\s+", " ", README.read_text(encoding="utf-8"))
     (found,) = re.findall(
-        r"a fit of 1,000,000 × 128 took ([\d.]+) s and of 200,000 × 128 ([\d.]+) s; "
+        r"a fit of 1,000,000 × 128 took ([\d.]+) s and of 2,000,000 × 128 ([\d.]+) s; "
         r"labels for 1,000,000 samples from 1,000,000 × 128 took ([\d.]+) s",
         text,
     )
-    wanted = [("1,000,000 × 128", "fit"), ("200,000 × 128", "fit"), ("1,000,000 × 128", "predict")]
+    wanted = [
+        ("1,000,000 × 128", "fit"),
+        ("2,000,000 × 128", "fit"),
+        ("1,000,000 × 128", "predict"),
+    ]
     for shown, key in zip(found, wanted, strict=True):
         assert_rounded(shown, times[key])
 
@@ -373,6 +382,20 @@ def test_the_page_of_probabilities_is_that_of_the_results():
 
     shown = (DOCS / "benchmarks_probability.md").read_text(encoding="utf-8")
     assert shown == page(latest(RESULTS)), "run python -m benchmarks.probability.page"
+
+
+def test_the_page_of_scaling_is_that_of_the_results():
+    from benchmarks.scaling_page import latest, page
+
+    shown = (DOCS / "scaling_measured.md").read_text(encoding="utf-8")
+    expected = page(latest("scaling"), latest("cluster"))
+    assert shown == expected, "run python -m benchmarks.scaling_page"
+    # What the other page shows of it is what it says.
+    rows = set(expected.splitlines())
+    told = (DOCS / "scaling.md").read_text(encoding="utf-8").split("<!-- measured -->")[1::2]
+    taken = [row for part in told for row in part.strip().splitlines() if row.startswith("| ")]
+    assert len(taken) > 10
+    assert [row for row in taken if row not in rows] == []
 
 
 def test_what_is_cited_is_what_the_citation_file_says():

@@ -17,7 +17,7 @@ from popf.engine.points import scaled_copy
 from popf.labels import check_labels, encode
 
 from .cluster import Tasks
-from .sources import Source, check_chunk
+from .sources import Source, check_chunk, map_file
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -259,7 +259,7 @@ class StoredBlock(NamedTuple):
         parts = []
         for path, start, stop in self.pieces:
             names = Block._fields
-            arrays = (np.load(f"{path}-{name}.npy", mmap_mode="r")[start:stop] for name in names)
+            arrays = (map_file(f"{path}-{name}.npy")[start:stop] for name in names)
             parts.append(Block(*map(np.array, arrays)))
         return concatenate(parts)
 

@@ -21,6 +21,8 @@ from popf.engine.points import DistinctPoints
 from popf.engine.tiles import block_size
 from popf.soft_competition import SoftCompetition
 
+from .sources import map_file
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -72,7 +74,7 @@ class Costed(NamedTuple):
         """Read both into memory."""
         block = self.block.load()
         if isinstance(self.costs, str):
-            return block, np.array(np.load(self.costs, mmap_mode="r")[block.samples])
+            return block, np.array(map_file(self.costs)[block.samples])
         return block, self.costs
 
 

@@ -1,6 +1,7 @@
 """Where samples come from: Dask collections, memory maps, Parquet folders, as chunks of rows."""
 
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,20 @@ class RowsOfParquet(NamedTuple):
         return Rows(X, y, table.column(self.weight).to_numpy() if self.weight else None)
 
 
+_reading = Lock()
+
+
+def map_file(path: str | Path) -> np.memmap[Any, Any]:
+    """Map an array in a ``.npy`` file.
+
+    One thread at a time: NumPy parses the header as Python, and before 3.11.9 and 3.12.3 Python counts how deep
+    it is in syntax trees for all threads together, and raises SystemError where two meet.
+    """
+    with _reading:
+        mapped: np.memmap[Any, Any] = np.load(path, mmap_mode="r")
+    return mapped
+
+
 class MappedArray(NamedTuple):
     """An array in a file; it travels to workers as its name, not as its content."""
 
@@ -142,7 +157,7 @@ def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> S
         if not path.exists():
             raise FileNotFoundError(f"there is no file or folder {str(path)!r} to fit on.")
         if path.suffix == ".npy":
-            X = np.load(path, mmap_mode="r")
+            X = map_file(path)
         else:
             return _open_parquet(path, y, sample_weight, block_size)
     if isinstance(X, np.memmap):
