@@ -207,16 +207,23 @@ def duration(value: float) -> str:
     return seconds(value)
 
 
+def tables_of_machine(fits: list[Fit]) -> Iterator[Table]:
+    """Make the tables of what was measured on one machine, and its curves."""
+    yield from tables_over_n(fits)
+    yield from tables_over_d(fits)
+    yield file_table(fits)
+    yield curve_table(curves(fits))
+
+
 def all_tables(fits: list[Fit], on_cluster: list[Fit] | None = None) -> Iterator[Table]:
     """Make every table that there are measurements for."""
     found = curves(fits)
-    for some in [fits] if on_cluster is None else [fits, on_cluster]:
-        yield from tables_over_n(some)
-        yield from tables_over_d(some)
-        yield file_table(some)
-        yield curve_table(curves(some))
+    yield from tables_of_machine(fits)
     if on_cluster is None:
         on_cluster = fits
+    else:
+        for table in tables_of_machine(on_cluster):
+            yield table._replace(title=f"{table.title}, second machine")
     there = curves(on_cluster)
     runs = [run for run in runs_of(on_cluster) if plain_of(run.job) in there]
     unseen = held_out(runs)

@@ -19,10 +19,10 @@ HEAD = """\
 # Scaling, measured
 
 What {doc}`scaling` is drawn from: `python -m benchmarks --suite scaling`, and on a second machine
-`--suite scaling dask out-of-core`. Data are two-class Gaussian blobs. Every fit has a process of its own. Memory
-is the most that the process held during the fit beyond what it held before, with the data there, in MiB, and
-as a multiple of the data; on a GPU it is what CuPy had reserved, on a cluster that of the process that held
-most. All forests of the same data were the same, to the bit.
+`--suite scaling dask out-of-core`. Data are two-class Gaussian blobs. Every fit has a process of its own.
+Memory is the most that the process held during the fit beyond what it held before, with the data there, in
+MiB, and as a multiple of the data; on a GPU it is what CuPy had reserved, on a cluster that of the process
+that held most. All forests of the same data were the same, to the bit.
 """
 
 
