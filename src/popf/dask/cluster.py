@@ -1,6 +1,5 @@
 """The client, the check of its workers, and tasks with readable names."""
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
@@ -9,6 +8,7 @@ from typing import Any
 from weakref import WeakSet
 
 from popf.engine.device import kernels_for
+from popf.parameters import n_threads_of
 
 from .untyped import dask, distributed
 
@@ -106,7 +106,7 @@ def _threads_of_this_process() -> Any:
     return distributed.Client(
         processes=False,
         n_workers=1,
-        threads_per_worker=os.cpu_count() or 1,
+        threads_per_worker=n_threads_of(-1),
         dashboard_address=":0",
         set_as_default=False,
         silence_logs=50,
