@@ -135,6 +135,17 @@ def test_what_half_precision_leaves_out_is_farther(device, outlier):
         assert set(np.flatnonzero(near[row])) <= set(indices[row])
 
 
+@pytest.mark.parametrize("n_rows", [1, 128, 131_072])
+@pytest.mark.parametrize("n_columns", [1, 129, 500_000, 40_000_000])
+def test_the_blocks_of_a_filter_have_every_tile_and_count_their_columns(n_rows, n_columns):
+    n_groups, n_tiles, tiles_each = cuda._shares_of_filter(n_rows, n_columns)
+    assert n_groups * 128 >= n_rows
+    assert n_tiles * 128 >= n_columns > (n_tiles - 1) * 128
+    n_shares = -(-n_tiles // tiles_each)
+    assert n_shares <= 65_535  # CUDA's own limit
+    assert tiles_each * 128 <= 2**24
+
+
 @gpu
 @pytest.mark.gpu
 def test_filtered_products_give_the_lists_of_whole_tiles(monkeypatch):

@@ -18,6 +18,8 @@ from .host import CANDIDATES, ROOM, Array
 
 THREADS = 256
 WARP = 32
+# Blocks that keep a large device at work.
+BLOCKS = 1024
 NAMES = (
     *("select_smallest", "sort_neighbours", "find_conquerors", "outsider_bounds"),
     *("list_outsiders", "pair_squares", "add_terms"),
@@ -150,10 +152,7 @@ class CudaKernels:
         counts = xp.zeros(n_rows, dtype=np.int32)
         passed = xp.empty((n_rows, ROOM), dtype=np.float32)
         indices = xp.empty((n_rows, ROOM), dtype=np.int32)
-        n_tiles, n_groups = -(-n_columns // cuda_filter.COLUMNS), -(-n_rows // cuda_filter.ROWS)
-        # Few rows share the columns among more blocks, so that all of the device is at work.
-        n_shares = max(1, min(n_tiles, 1024 // n_groups))
-        tiles_each = -(-n_tiles // n_shares)
+        n_groups, n_tiles, tiles_each = _shares_of_filter(n_rows, n_columns)
         half_norms = xp.full(n_tiles * cuda_filter.COLUMNS, np.inf, dtype=np.float32)
         half_norms[:n_columns] = columns.lower * np.float32(0.5)
         kernel = self._filter_kernels["filter_products"]
@@ -290,6 +289,18 @@ def _bytes_of_filter(n_features: int) -> int:
     tile = cuda_filter.COLUMNS * (cuda_filter.WIDTH + cuda_filter.PAD)
     halves = cuda_filter.ROWS * (width + cuda_filter.PAD) + cuda_filter.STAGES * tile
     return 2 * halves + 8 * (cuda_filter.COLUMNS + cuda_filter.QUEUE)
+
+
+def _shares_of_filter(n_rows: int, n_columns: int) -> tuple[int, int, int]:
+    """Groups of rows, tiles of columns, and how many tiles a block takes.
+
+    Few rows share the columns among more blocks, so that all of the device is at work; and no block takes
+    more columns than it can count.
+    """
+    n_groups, n_tiles = -(-n_rows // cuda_filter.ROWS), -(-n_columns // cuda_filter.COLUMNS)
+    n_shares = max(1, min(n_tiles, BLOCKS // n_groups))
+    most = cuda_filter.COUNTED // cuda_filter.COLUMNS
+    return n_groups, n_tiles, min(-(-n_tiles // n_shares), most)
 
 
 def _i(value: int) -> np.int64:

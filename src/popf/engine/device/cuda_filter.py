@@ -10,6 +10,7 @@ until all threads together write it: one thread would keep all others waiting.
 
 # What the source and its callers must agree on.
 ROWS, COLUMNS, WIDTH, STAGES, QUEUE, THREADS = 128, 128, 64, 3, 1024, 128
+COUNTED = 1 << 24  # columns of a block, as their place in the queue has 24 bits
 PAD = 8  # so that the rows of eight threads lie in different banks
 
 SOURCE = r"""
