@@ -292,7 +292,7 @@ def _bytes_of_filter(n_features: int) -> int:
 
 
 def _shares_of_filter(n_rows: int, n_columns: int) -> tuple[int, int, int]:
-    """Groups of rows, tiles of columns, and how many tiles a block takes.
+    """Count groups of rows, tiles of columns, and the tiles that a block takes.
 
     Few rows share the columns among more blocks, so that all of the device is at work; and no block takes
     more columns than it can count.
