@@ -2,12 +2,13 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 
 from benchmark_records import bench, fit_record, record_of
-from benchmarks import cost_model
+from benchmarks import cost_model, gpu_parts
 from benchmarks.__main__ import main
 from benchmarks.blocks import PAIRS, TREES, blocks_for, lazily
 from benchmarks.cluster_model import Job, Run, fit_cluster, held_out
@@ -17,6 +18,7 @@ from benchmarks.results import Results
 from benchmarks.suites import tasks_of
 from benchmarks.summary import forests_that_differ
 from benchmarks.tasks import cores
+from popf.engine.device import candidates, kernels_for
 
 
 @pytest.fixture(scope="module")
@@ -309,3 +311,20 @@ def test_the_suites_on_scaling_measure_the_same_data():
     wide = [task.data for task in tasks if task.suite == "dask" and task.data.n_features == 128]
     assert wide
     assert set(wide) <= plain
+
+
+def test_the_parts_of_a_fit_on_a_gpu_run_where_there_is_none(capsys, monkeypatch):
+    monkeypatch.setattr(candidates, "FIRST", 33)
+    arguments = ["--device", "host", "--samples", "300", "--features", "5", "--repeat", "1"]
+    assert gpu_parts.main(arguments) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"neighbours of 300 × 5: whole tiles [\d.]+ s, filtered [\d.]+ s", told)
+    assert "selection of a tile of 64 × 128" in told
+
+
+def test_neighbours_that_differ_are_no_measurement(monkeypatch):
+    monkeypatch.setattr(candidates, "FIRST", 33)
+    kernels = kernels_for("host")
+    monkeypatch.setattr(kernels, "filter", lambda *_: None)
+    with pytest.raises(ValueError, match="found different neighbours of 300 × 5"):
+        gpu_parts.neighbours(kernels, 300, 5, 1)

@@ -67,7 +67,7 @@ def find_candidates(
             part = kept[0][here], kept[1][here]
             _select(laid, _rows(rows, here), own[here], columns, floors, part)
         return kept
-    stride = 1 << int((high - low) // FIRST).bit_length() - 1
+    stride = 1 << max(0, int((high - low) // FIRST).bit_length() - 1)
     _select_some(laid, rows, own, (low, high, stride), floors, kept, rows_in_tile)
     crowded = laid.kernels.xp.zeros(n_rows, dtype=np.bool_)
     for chunk in _chunks(low, high, stride):
