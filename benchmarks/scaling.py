@@ -45,6 +45,7 @@ def scaling(scale: Scale) -> list[Task]:
 def dask(scale: Scale) -> list[Task]:
     """Fit on local clusters of processes, one thread each; every other size also on the smaller one.
 
+    A few widths run on the larger.
     The suite `scaling` has the plain forests of the same data, which must be the same.
     """
     some = [k for k in (4, 16) if k <= cores()] if scale.name == "full" else []
@@ -55,6 +56,10 @@ def dask(scale: Scale) -> list[Task]:
         for i, n in enumerate(few(sizes, scale)[::-1]):
             who = clusters if i % 2 == 0 else clusters[-1:]
             tasks.append(fits("dask", spec(scale, n, d), (*beside, *who), cores()))
+    if scale.name == "full":
+        tasks += [
+            fits("dask", spec(scale, 25_000, d), clusters[-1:], cores()) for d in (64, 32, 16, 8, 2)
+        ]
     return list(dict.fromkeys(tasks))[::-1]
 
 
