@@ -1,8 +1,10 @@
 """Draw the pictures of these pages, as plain SVG: ``python docs/pictures.py``.
 
-The pictures are kept under ``_static``; run this again when they should change.
+The pictures are kept under ``_static``; run this again, from the root of the project, when they should
+change. Names after the command draw only those.
 """
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -300,6 +302,32 @@ def draw_landscape():
     return LandscapeDisplay.from_estimator(model, solvers=solvers, random_state=0)
 
 
+def draw_scaling():
+    """Draw the measured times of fits over n, as the page on scaling tabulates them."""
+    from types import SimpleNamespace
+
+    import matplotlib.pyplot as plt
+
+    from benchmarks.curves import fits_of
+    from benchmarks.scaling_page import latest
+
+    fits = fits_of(latest("scaling").records)
+    fits += [fit for fit in fits_of(latest("cluster").records) if fit.workers]
+    figure, panels = plt.subplots(1, 2, figsize=(9.0, 3.8), sharey=True, layout="constrained")
+    marks = {"1 core": "o", "2 processes": "D", "16 cores": "s", "a GPU": "^"}
+    for axes, d in zip(panels, (8, 128), strict=True):
+        for where, mark in marks.items():
+            points = sorted(
+                (fit.n, fit.seconds) for fit in fits if (fit.where, fit.d) == (where, d)
+            )
+            axes.loglog(*zip(*points, strict=True), marker=mark, label=where)
+        axes.set(title=f"{d} features", xlabel="samples")
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("seconds of a fit")
+    panels[0].legend()
+    return SimpleNamespace(figure_=figure)
+
+
 WIDE_BOX = ((-30, 10), (-10, 10))
 SAMPLE = 19
 DISPLAYS = {
@@ -307,16 +335,17 @@ DISPLAYS = {
     "threshold": draw_threshold,
     "forest": draw_plane,
     "landscape": draw_landscape,
+    "scaling": draw_scaling,
 }
 
 
-def draw_displays():
+def draw_displays(names):
     import matplotlib.pyplot as plt
 
     for name, style in {"light": "default", "dark": "dark_background"}.items():
         with plt.style.context(style):
-            for display, draw in DISPLAYS.items():
-                figure = draw().figure_
+            for display in names:
+                figure = DISPLAYS[display]().figure_
                 path = FOLDER / f"{display}-{name}.png"
                 # No version of matplotlib in the file: the same picture is the same file.
                 figure.savefig(path, dpi=130, metadata={"Software": None})
@@ -324,6 +353,7 @@ def draw_displays():
 
 
 if __name__ == "__main__":
-    draw_displays()
+    sys.path.append(str(Path(__file__).parents[1]))  # the benchmarks
+    draw_displays(sys.argv[1:] or DISPLAYS)
     (FOLDER / "forest.svg").write_text(draw_forest(), encoding="utf-8")
     (FOLDER / "probabilities.svg").write_text(draw_probabilities(), encoding="utf-8")
