@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,6 +122,48 @@ class OnProcesses(Contestant):
 
     def _sent(self) -> int:
         return sum(self._client.run(sent_bytes).values())
+
+
+class UnderFire(OnProcesses):
+    """As `OnProcesses`, on three processes, of which two are killed in the midst of every fit."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+        self._killed = 0
+
+    def fit(self, data: Data) -> None:
+        from popf.dask.cluster import Tasks
+
+        plain, killed = Tasks.gather, 0
+
+        def gather(tasks: Any, futures: Any) -> Any:
+            nonlocal killed
+            # Whoever holds most, once blocks are there; the next time that something is waited for again.
+            held = tasks.client.has_what()
+            names = {str(key) for keys in held.values() for key in keys}
+            if killed < 2 and any("gather-block" in name for name in names):
+                victim = max(held, key=lambda address: len(held[address]))
+                os.kill(tasks.client.run(os.getpid)[victim], signal.SIGKILL)
+                killed += 1
+            return plain(tasks, futures)
+
+        Tasks.gather = gather  # type: ignore[method-assign]
+        try:
+            super().fit(data)
+        finally:
+            Tasks.gather = plain  # type: ignore[method-assign]
+        self._killed = killed
+
+    def warm_up(self, data: Data) -> None:
+        self._client.run(grow_a_little, data.X.shape[1], "cpu")
+
+    def begin(self) -> None:
+        """Nothing of the processes is measured: they do not live to tell."""
+
+    def facts(self) -> dict[str, Any]:
+        if self._killed != 2:
+            raise RuntimeError(f"{self._killed} processes were killed, not 2: the data are too few")
+        return blocks_of(self.model)
 
 
 def grow_a_little(n_features: int, device: str) -> None:

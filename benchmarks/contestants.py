@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 POPF = "popf"
 SOFT, LABELS, GPU = "popf soft", "popf labels", "popf on a GPU"
 FROM_FILE, GPU_PROCESS = "popf from a file", "popf on a process with a GPU"
+UNDER_FIRE = "popf on 3 processes, 2 killed"
 SOLVERS = ("Newton", "PSO", "bat", "firefly")
 PROCESSES = (2, 4, 8, 16)
 WARM_SAMPLES = 8_000
@@ -243,6 +244,12 @@ def _gpu_process(_threads: int) -> Contestant:
     return OnProcesses(1, "cuda")
 
 
+def _under_fire(_threads: int) -> Contestant:
+    from .blocks import UnderFire
+
+    return UnderFire()
+
+
 def _from_file(_threads: int) -> Contestant:
     from .blocks import OutOfCore
 
@@ -265,6 +272,7 @@ CONTESTANTS: dict[str, Callable[[int], Contestant]] = {
     GPU: _gpu,
     FROM_FILE: _from_file,
     GPU_PROCESS: _gpu_process,
+    UNDER_FIRE: _under_fire,
     **{on_processes(k): _on_processes(k) for k in PROCESSES},
     **{name: _solver(name) for name in SOLVERS},
     "quitefastmst": lambda threads: _SpanningTree(threads, "auto"),

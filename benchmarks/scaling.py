@@ -8,8 +8,9 @@ the matter of `benchmarks.cost_model`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from .contestants import FROM_FILE, GPU, GPU_PROCESS, POPF, on_processes
+from .contestants import FROM_FILE, GPU, GPU_PROCESS, POPF, UNDER_FIRE, on_processes
 from .data import DataSpec
 from .tasks import Scale, Task, cores
 
@@ -81,6 +82,22 @@ def out_of_core(scale: Scale) -> list[Task]:
         fits("out-of-core", spec(scale, n, d), (POPF, FROM_FILE), cores())
         for n, d in (sizes if scale.name == "full" else sizes[::3])
     ]
+
+
+def same_forest(scale: Scale) -> list[Task]:
+    """Fit the same data everywhere, with ties and without, and with workers that are killed.
+
+    The forests must be the same; the times are not what this is for.
+    """
+    everyone = (POPF, FROM_FILE, on_processes(2), UNDER_FIRE, GPU)
+    shapes = [(20_000, 8, "blobs"), (5_000, 64, "blobs"), (20_000, 2, "integer grid")]
+    tasks = []
+    for n, d, shape in shapes if scale.name == "full" else shapes[2:]:
+        data = replace(spec(scale, n, d), shape=shape)
+        for who, threads in ((everyone, cores()), ((POPF,), 1)):
+            task = fits("same-forest", data, who, threads)
+            tasks.append(replace(task, name=f"{data.size}, {shape}"))
+    return list(dict.fromkeys(tasks))
 
 
 def fits(suite: str, data: DataSpec, contestants: tuple[str, ...], threads: int) -> Task:

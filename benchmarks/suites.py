@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from .contestants import GPU, IMPORTS, LABELS, POPF, SOFT, SOLVERS
 from .data import SHAPES, DataSpec
-from .scaling import dask, dask_gpu, out_of_core, scaling
+from .scaling import dask, dask_gpu, out_of_core, same_forest, scaling
 from .tasks import Scale, Target, Task, cores, thread_counts
 
 GROWTH_LIMIT = 1.3
@@ -225,10 +225,11 @@ SUITES: dict[str, Callable[[Scale], list[Task]]] = {
     "dask": dask,
     "dask-gpu": dask_gpu,
     "out-of-core": out_of_core,
+    "same-forest": same_forest,
 }
 
 #: Suites that are run only when they are asked for: they start clusters and write files.
-ON_DEMAND = ("dask", "dask-gpu", "out-of-core")
+ON_DEMAND = ("dask", "dask-gpu", "out-of-core", "same-forest")
 
 
 def tasks_of(

@@ -12,7 +12,7 @@ from benchmarks import cost_model, gpu_parts
 from benchmarks.__main__ import main
 from benchmarks.blocks import PAIRS, TREES, blocks_for, lazily
 from benchmarks.cluster_model import Job, Run, fit_cluster, held_out
-from benchmarks.contestants import GPU, GPU_PROCESS
+from benchmarks.contestants import FROM_FILE, GPU, GPU_PROCESS, POPF, UNDER_FIRE
 from benchmarks.curves import Polynomial, Power, curves, fit_curve, fits_of, not_negative
 from benchmarks.results import Results
 from benchmarks.suites import tasks_of
@@ -328,3 +328,13 @@ def test_neighbours_that_differ_are_no_measurement(monkeypatch):
     monkeypatch.setattr(kernels, "filter", lambda *_: None)
     with pytest.raises(ValueError, match="found different neighbours of 300 × 5"):
         gpu_parts.neighbours(kernels, 300, 5, 1)
+
+
+def test_the_same_forest_is_asked_of_everyone_with_ties_and_under_fire():
+    tasks = tasks_of(["same-forest"])
+    assert {task.data.shape for task in tasks} == {"blobs", "integer grid"}
+    for task in tasks:
+        if task.threads > 1:
+            assert {POPF, FROM_FILE, GPU, UNDER_FIRE} < set(task.contestants)
+    # Of one data set all are compared, whatever the number of threads.
+    assert len({task.data for task in tasks}) == len(tasks) / (2 if cores() > 1 else 1)
