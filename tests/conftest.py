@@ -1,9 +1,21 @@
 """Fixtures that several modules share; what a fixture needs is imported when it is asked for."""
 
+import os
 import socket
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+
+@pytest.fixture(scope="session")
+def public_data():
+    """The folder of the paper's public data, if it is here."""
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("POPF_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip("the paper's public data is not here: set POPF_DATA to its folder")
+    return folder
 
 
 @pytest.fixture

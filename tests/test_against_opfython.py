@@ -1,8 +1,6 @@
 """The same labels and costs as opfython, and one forest on the paper's public data."""
 
 import logging
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,20 +49,11 @@ def test_labels_and_costs_are_those_of_opfython(supervised_opf, theirs, ours, n_
         np.testing.assert_array_equal(forest.predict(new), their_labels)
 
 
-@pytest.fixture(scope="module")
-def folder():
-    beside = Path(__file__).parents[2] / "shared" / "data"
-    path = Path(os.environ.get("POPF_DATA", beside))
-    if not path.is_dir():
-        pytest.skip("the paper's public data is not here: set POPF_DATA to its folder")
-    return path
-
-
 @pytest.mark.parametrize("name", DATASETS)
-def test_one_forest_on_the_public_data(folder, name):
-    if not (folder / name).exists():
+def test_one_forest_on_the_public_data(public_data, name):
+    if not (public_data / name).exists():
         pytest.skip(f"{name} is not among the data in POPF_DATA")
-    X, y = load_svmlight_file(str(folder / name))
+    X, y = load_svmlight_file(str(public_data / name))
     X = X.toarray()
     training = np.random.default_rng(0).random(len(y)) < 0.75
     reference = OPFClassifier(algorithm="prim").fit(X[training], y[training])

@@ -1,8 +1,5 @@
 """Datasets against the true files of the paper, where these are at hand."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,33 +11,24 @@ from popf.datasets.registry import ENTRIES
 pytestmark = pytest.mark.usefixtures("no_network")
 
 
-@pytest.fixture(scope="module")
-def shared():
-    beside = Path(__file__).parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("POPF_DATA", beside))
-    if not folder.is_dir():
-        pytest.skip("the paper's public data is not here: set POPF_DATA to its folder")
-    return folder
-
-
 @pytest.mark.parametrize("name", PUBLIC)
-def test_the_true_data_agree_with_the_facts(shared, name):
+def test_the_true_data_agree_with_the_facts(public_data, name):
     entry = ENTRIES[name]
-    if not (shared / entry.file).exists():
+    if not (public_data / entry.file).exists():
         pytest.skip(f"{entry.file} is not among the data in POPF_DATA")
-    bunch = load(name, data_home=shared, download=False)
+    bunch = load(name, data_home=public_data, download=False)
     assert bunch.data.shape == (entry.n_samples, entry.n_features)
-    assert bunch.source == str(shared / entry.file)
+    assert bunch.source == str(public_data / entry.file)
     assert set(np.unique(bunch.target)) == set(entry.class_names)
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if name.endswith("_scale")])
-def test_scaling_the_raw_data_gives_the_scaled_file(shared, name, tmp_path):
+def test_scaling_the_raw_data_gives_the_scaled_file(public_data, name, tmp_path):
     raw = ENTRIES[name].raw_file
-    if not (shared / raw).exists() or not (shared / ENTRIES[name].file).exists():
+    if not (public_data / raw).exists() or not (public_data / ENTRIES[name].file).exists():
         pytest.skip(f"{raw} is not among the data in POPF_DATA")
-    theirs = load(name, data_home=shared)
-    (tmp_path / raw).write_bytes((shared / raw).read_bytes())
+    theirs = load(name, data_home=public_data)
+    (tmp_path / raw).write_bytes((public_data / raw).read_bytes())
     ours = load(name, data_home=tmp_path)
     assert ours.source == str(tmp_path / raw)
     np.testing.assert_allclose(ours.data, theirs.data, atol=1e-6)
@@ -49,8 +37,8 @@ def test_scaling_the_raw_data_gives_the_scaled_file(shared, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", EMBEDDED)
-def test_embedded_copies_hold_the_same_rows_as_the_true_data(shared, name):
-    if not (shared / ENTRIES[name].file).exists():
+def test_embedded_copies_hold_the_same_rows_as_the_true_data(public_data, name):
+    if not (public_data / ENTRIES[name].file).exists():
         pytest.skip(f"{name} is not among the data in POPF_DATA")
 
     def rows(bunch):
@@ -58,15 +46,15 @@ def test_embedded_copies_hold_the_same_rows_as_the_true_data(shared, name):
         whole = np.column_stack([bunch.target, bunch.data])
         return whole[np.lexsort(np.round(whole, 4).T)]
 
-    ours, theirs = load(name), load(name, data_home=shared)
+    ours, theirs = load(name), load(name, data_home=public_data)
     np.testing.assert_allclose(rows(ours), rows(theirs), atol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "columns"), [("australian", [1, 2, 6]), ("heart", [9])])
-def test_lost_decimal_points_are_recognised_in_the_true_data(shared, name, columns, tmp_path):
-    if not (shared / name).exists():
+def test_lost_decimal_points_are_recognised_in_the_true_data(public_data, name, columns, tmp_path):
+    if not (public_data / name).exists():
         pytest.skip(f"{name} is not among the data in POPF_DATA")
-    bunch = load(name, data_home=shared)
+    bunch = load(name, data_home=public_data)
     X = bunch.data.copy()
     for column in columns:
         X[:, column] = [float(repr(round(v, 3)).replace(".", "")) for v in X[:, column].tolist()]
@@ -75,10 +63,12 @@ def test_lost_decimal_points_are_recognised_in_the_true_data(shared, name, colum
         load(name, data_home=tmp_path)
 
 
-def test_the_true_breast_cancer_with_and_without_its_id(shared):
-    if not (shared / "breast-cancer").exists():
+def test_the_true_breast_cancer_with_and_without_its_id(public_data):
+    if not (public_data / "breast-cancer").exists():
         pytest.skip("breast-cancer is not among the data in POPF_DATA")
-    kept = load("breast_cancer", data_home=shared, keep_id=True)
+    kept = load("breast_cancer", data_home=public_data, keep_id=True)
     assert kept.data.shape == (683, 10)
     assert kept.data[:, 0].min() > 10_000
-    np.testing.assert_array_equal(kept.data[:, 1:], load("breast_cancer", data_home=shared).data)
+    np.testing.assert_array_equal(
+        kept.data[:, 1:], load("breast_cancer", data_home=public_data).data
+    )

@@ -1,8 +1,6 @@
 """The paper's protocol, reduced, on its public data where they are at hand."""
 
-import os
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -28,12 +26,8 @@ def mean(measure, dataset, method, form):
 
 
 @pytest.fixture(autouse=True)
-def data(monkeypatch):
-    beside = Path(__file__).parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("POPF_DATA", beside))
-    if not folder.is_dir():
-        pytest.skip("the paper's public data are not here: set POPF_DATA to their folder")
-    monkeypatch.setenv("POPF_DATA", str(folder))
+def data(monkeypatch, public_data):
+    monkeypatch.setenv("POPF_DATA", str(public_data))
 
 
 @pytest.mark.parametrize("form", ["raw", "scaled"])
