@@ -169,9 +169,9 @@ class UnderFire(OnProcesses):
 def grow_a_little(n_features: int, device: str) -> None:
     """Load and compile what grows trees of blocks."""
     import popf.dask.base  # noqa: F401  (with all that tasks need)
-    from popf.engine.blocks import Means, tree_of_block, tree_of_two
-    from popf.engine.merging import link, reduce_arcs
-    from popf.engine.nearby import Block, boxes_reached, bridge
+    from popf.dask.kruskal import link, reduce_arcs
+    from popf.dask.nearby import Block, boxes_reached, bridge
+    from popf.dask.spanning import Means, tree_of_block, tree_of_two
 
     rng = np.random.default_rng(0)
     points, ones = rng.random((2, 3_000, n_features)), np.ones(3_000)

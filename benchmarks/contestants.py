@@ -181,7 +181,7 @@ class _Solver(Contestant):
 
 def _solver(name: str) -> Callable[[int], Contestant]:
     def make(_threads: int) -> Contestant:
-        from popf.parameters import solver_of
+        from popf.forest.parameters import solver_of
 
         return _Solver(lambda: solver_of(name.lower()))
 
@@ -202,7 +202,7 @@ def _labels(threads: int) -> Contestant:
 
 def check_gpu() -> None:
     """Raise an ImportError unless there is a GPU to run on."""
-    from popf.engine.device.cuda import DeviceError, cuda_kernels
+    from popf.engine.gpu.cuda import DeviceError, cuda_kernels
 
     try:
         cuda_kernels()

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from popf.engine.device import candidates, kernels_for, tree
-from popf.engine.device.host import CANDIDATES
-from popf.engine.device.points import COLUMNS, ROWS, DevicePoints
+from popf.engine.gpu import candidates, kernels_for, tree
+from popf.engine.gpu.host import CANDIDATES
+from popf.engine.gpu.points import COLUMNS, ROWS, DevicePoints
 
 WHOLE, FILTERED = "whole tiles", "filtered"
 

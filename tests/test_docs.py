@@ -31,15 +31,22 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 PUBLIC = (
-    *("popf", "popf.inspection", "popf.metrics", "popf.linear_maps", "popf.solvers", "popf.io"),
+    *(
+        "popf",
+        "popf.forest.paths",
+        "popf.metrics",
+        "popf.probability.linear_maps",
+        "popf.solvers",
+        "popf.io",
+    ),
     *("popf.datasets", "popf.display", "popf.report", "popf.monitoring", "popf.tables"),
     *("popf.experiment", "popf.dask"),
 )
 # What nobody makes by hand is shown by the example of what gives it or takes it.
 SHOWN_BY = {
     "popf.io.load": "popf.io:save",
-    "popf.inspection.Path": "popf:OPFClassifier.explain",
-    "popf.inspection.Conquest": "popf:OPFClassifier.conquer",
+    "popf.forest.paths.Path": "popf:OPFClassifier.explain",
+    "popf.forest.paths.Conquest": "popf:OPFClassifier.conquer",
     "popf.metrics.ThresholdCurve": "popf.metrics:threshold_curve",
     "popf.datasets.Catalogue": "popf.datasets:list_datasets",
     "popf.datasets.Record": "popf.datasets:list_datasets",
@@ -58,8 +65,8 @@ SHOWN_BY = {
 }
 # Fitted attributes are shown on pages.
 SHOWN_ON = {
-    "popf.inspection.SpanningTree": ("how_opf_works.md", "opf.spanning_tree_"),
-    "popf.inspection.OptimumPathForest": ("start.md", "opf.forest_.to_pandas()"),
+    "popf.forest.paths.SpanningTree": ("how_opf_works.md", "opf.spanning_tree_"),
+    "popf.forest.paths.OptimumPathForest": ("start.md", "opf.forest_.to_pandas()"),
 }
 
 
@@ -143,7 +150,7 @@ def test_the_pages_hold_code_and_output():
 def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     """start.md and monitoring.md are run by test_cli_docs."""
     pytest.importorskip("typer", reason="the command line needs popf[cli]")
-    from test_cli_docs import OUTSIDE, printed_by, sessions
+    from cli.test_sessions import OUTSIDE, printed_by, sessions
 
     monkeypatch.chdir(tmp_path)
     FILES[page]()

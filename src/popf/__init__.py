@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from popf.forest import OPFClassifier
+    from popf.forest.classifier import OPFClassifier
     from popf.io import load, save
-    from popf.probability import POPFClassifier
+    from popf.probability.classifier import POPFClassifier
 
 __all__ = ["OPFClassifier", "POPFClassifier", "__version__", "load", "save"]
 __version__ = "0.1.0"

@@ -37,7 +37,7 @@ def suffix_of(path: Path) -> str:
 
 def check_format(path: Path) -> None:
     """Raise ValueError where the suffix of a file tells no format."""
-    from popf.datasets.formats import FORMATS
+    from popf.tables.formats import FORMATS
 
     known = [suffix for suffixes in FORMATS.values() for suffix in suffixes if suffix]
     if path.is_dir():
@@ -86,7 +86,7 @@ def from_table(table: "Table", target: str | None, encode: Any, drop: Sequence[s
     drop : sequence of str
         Columns to leave out.
     """
-    from popf.datasets.formats.table import assemble
+    from popf.tables.formats.table import assemble
     from popf.tables.reading import need_columns
 
     names = kept_names(table, drop)

@@ -14,6 +14,6 @@ def demo(
 ) -> int:
     """Reproduce the paper's experiment in small, on data that come with popf, and explain one prediction."""
     # The data sets and classifiers are not needed to print help.
-    from popf.demo import demo as show
+    from popf.cli.demonstration import demo as show
 
     return show(out, json)

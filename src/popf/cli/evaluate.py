@@ -53,8 +53,8 @@ def evaluate(
     from popf.cli.output import plain_warnings, show
     from popf.cli.predict import with_threshold
     from popf.cli.scoring import need_probabilities, target_in
-    from popf.tables import evaluate as measure
-    from popf.tables import open_model
+    from popf.metrics.evaluation import evaluate as measure
+    from popf.table_models import open_model
 
     with plain_warnings():
         table_model = with_threshold(open_model(model, n_jobs), threshold)

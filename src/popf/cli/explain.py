@@ -7,7 +7,7 @@ import typer
 from popf.cli import options
 
 if TYPE_CHECKING:
-    from popf.tables.model import TableModel
+    from popf.table_models.model import TableModel
     from popf.tables.reading import Table
 
 EXAMPLES = """\b
@@ -46,7 +46,7 @@ def explain(
     between prepared (standardised) rows; values are shown in the units of the data.
     """
     from popf.cli.output import plain_warnings, show
-    from popf.tables import explain_row, open_model
+    from popf.table_models import explain_row, open_model
 
     if (row is None) == (where is None):
         raise ValueError("say which row is meant: either --row or --where.")

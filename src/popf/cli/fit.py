@@ -8,7 +8,7 @@ import typer
 from popf.cli import options
 
 if TYPE_CHECKING:
-    from popf.tables.fitting import Fitted
+    from popf.table_models.fitting import Fitted
 
 EXAMPLES = """\b
 Examples:
@@ -77,7 +77,7 @@ def fit(
 
     check_output(output, [data])
     from popf.io import save
-    from popf.tables import FitOptions, fit_table
+    from popf.table_models import FitOptions, fit_table
 
     wanted = FitOptions(
         target,
@@ -148,7 +148,7 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
 
 def _lines(facts: dict[str, Any], data: Path, output: Path) -> list[str]:
     from popf.cli.output import columns, counted
-    from popf.names import listed
+    from popf.formatting import listed
 
     shares = listed([f"{label} {n:,}" for label, n in facts["classes"].items()])
     read = facts["n_rows_read"]

@@ -17,8 +17,8 @@ def info(model: options.Model, json: options.Json = False) -> int:
     Opening a model file never runs code from it, whoever wrote it; only its header is read here.
     """
     from popf.cli.output import show
-    from popf.datasets.formats.files import check_file
     from popf.io import describe
+    from popf.tables.formats.files import check_file
 
     check_file(model)
     known = describe(model)
@@ -28,7 +28,7 @@ def info(model: options.Model, json: options.Json = False) -> int:
 
 def _lines(known: dict[str, Any], model: Any) -> list[str]:
     from popf.cli.output import counted
-    from popf.names import listed
+    from popf.formatting import listed
 
     table = known["facts"].get("table")
     table = table if isinstance(table, dict) else {}
@@ -76,7 +76,7 @@ def _steps(known: dict[str, Any]) -> str:
 
 
 def _features(known: dict[str, Any], table: dict[str, Any]) -> str:
-    from popf.names import listed
+    from popf.formatting import listed
 
     names = [feature["name"] or f"column {i}" for i, feature in enumerate(known["features"], 1)]
     categories = table.get("categories") or []

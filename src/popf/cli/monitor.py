@@ -9,7 +9,7 @@ from popf.cli import options
 
 if TYPE_CHECKING:
     from popf.monitoring import Series
-    from popf.tables.model import TableModel
+    from popf.table_models.model import TableModel
     from popf.tables.reading import Table
 
 EXAMPLES = """\b
@@ -59,7 +59,7 @@ def monitor(
     """
     from popf.cli.output import check_output, file_for, plain_warnings, show
     from popf.cli.scoring import need_probabilities
-    from popf.tables import open_model
+    from popf.table_models import open_model
     from popf.tables.reading import need_columns
 
     check_output(output, [model, data], (".csv",))

@@ -48,7 +48,7 @@ def writing(path: Path) -> Iterator[None]:
 @contextmanager
 def file_for(path: Path) -> Iterator[BinaryIO]:
     """Open a file that takes its place when all is written."""
-    from popf.io.atomic import replacing
+    from popf.files import replacing
 
     with writing(path), replacing(path) as file:
         yield file
@@ -84,7 +84,7 @@ def check_output(
     option : str
         What an error calls the path, such as ``--plot``.
     """
-    from popf.io.atomic import writable_folder
+    from popf.files import writable_folder
 
     if path is None:
         return

@@ -43,6 +43,6 @@ def _call(words: list[str]) -> int:
     if options.command is None:
         top.print_help()
         return 0
-    from popf.demo import demo
+    from popf.cli.demonstration import demo
 
     return demo(options.out, options.json)

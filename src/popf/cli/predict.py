@@ -11,7 +11,7 @@ import typer
 from popf.cli import options
 
 if TYPE_CHECKING:
-    from popf.tables.model import Scored, TableModel
+    from popf.table_models.model import Scored, TableModel
 
 EXAMPLES = """\b
 Examples:
@@ -51,8 +51,8 @@ def predict(
 
     from popf.cli.output import check_output, counted, plain_warnings, show
     from popf.cli.scoring import ids_in, scored_pieces
-    from popf.names import listed
-    from popf.tables import open_model
+    from popf.formatting import listed
+    from popf.table_models import open_model
 
     if output is None and json:
         raise ValueError("--json needs --output: standard output cannot hold both.")
@@ -100,7 +100,7 @@ def with_threshold(table_model: "TableModel", threshold: float | None) -> "Table
         return table_model
     from dataclasses import replace
 
-    from popf.tables import TableModel
+    from popf.table_models import TableModel
 
     if not table_model.binary:
         n = len(table_model.classes)
@@ -183,7 +183,7 @@ def _csv_writer(text: Any, delimiter: str = ",") -> Any:
 
 @contextmanager
 def _parquet(file: Any) -> Iterator[Any]:
-    from popf.datasets.formats.parquet import need_pyarrow
+    from popf.tables.formats.parquet import need_pyarrow
 
     pyarrow = need_pyarrow()
     writer: Any = None

@@ -9,7 +9,7 @@ from popf.cli import options
 
 if TYPE_CHECKING:
     from popf.report.contents import Contents
-    from popf.tables.model import TableModel
+    from popf.table_models.model import TableModel
 
 EXAMPLES = """\b
 Examples:
@@ -62,7 +62,7 @@ def report(
     from popf.io import describe
     from popf.report.assembly import Options, gather
     from popf.report.page import as_page
-    from popf.tables import open_model
+    from popf.table_models import open_model
 
     check_output(output, [model, data], (".html", ".htm"))
     wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}

@@ -75,7 +75,7 @@ def reproduce(
     from popf.cli.output import show
     from popf.experiment.report import REPORT, study_facts, tables_of
     from popf.experiment.report import reproduce as run_all
-    from popf.io.atomic import writable_folder
+    from popf.files import writable_folder
 
     writable_folder(out)  # before data are loaded or fetched
     how = (delimiter, encoding, decimal)

@@ -35,7 +35,7 @@ def sample(
     Nothing that is there is replaced.
     """
     from popf.cli.output import file_for, show
-    from popf.io.atomic import writable_folder
+    from popf.files import writable_folder
 
     there = [name for name in FILES if (folder / name).exists()]
     if there:
@@ -58,7 +58,7 @@ def _frames(seed: int) -> "Iterator[tuple[str, Any]]":
     import numpy as np
 
     from popf.datasets import make_energy_theft, make_energy_theft_months
-    from popf.tables.plans import need_pandas
+    from popf.tables.column_types import need_pandas
 
     pandas = need_pandas()
     drawn = make_energy_theft(n_samples=3000, theft_rate=0.1, random_state=seed)

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from popf.cli.messages import say
-from popf.names import near_words
+from popf.formatting import near_words
 
 if TYPE_CHECKING:
-    from popf.tables.model import Scored, TableModel
+    from popf.table_models.model import Scored, TableModel
     from popf.tables.reading import Table
 
 #: Mebibytes that blocks of distances may take; the default of scikit-learn is a gibibyte.

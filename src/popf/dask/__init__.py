@@ -22,8 +22,8 @@ except ImportError as error:
         f'popf.dask needs {error.name}, which is not installed: pip install "popf[dask]"'
     ) from error
 
-from .forest import DaskOPFClassifier
-from .probability import DaskPOPFClassifier
+from popf.dask.forest import DaskOPFClassifier
+from popf.dask.probability import DaskPOPFClassifier
 
 del dask, distributed
 

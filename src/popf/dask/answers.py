@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.devices import to_host
-
-from .model import Part
-from .sources import check_chunk
-from .untyped import da, dask, delayed
+from popf.dask.model import Part
+from popf.dask.sources import check_chunk
+from popf.dask.untyped import da, dask, delayed
+from popf.forest.devices import to_host
 
 FloatArray = NDArray[np.float64]
 

@@ -11,22 +11,21 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from popf.devices import device_for, pays_on_host
-from popf.engine.blocks import Means, distinct_at
-from popf.engine.conquest import EuclideanConquest
-from popf.engine.nearby import concatenate
+from popf.dask.answers import Question, ask
+from popf.dask.cluster import Tasks, check_device_of_workers, kernels_here
+from popf.dask.growing import grow
+from popf.dask.model import Costed, Shell, make_part, with_costs
+from popf.dask.nearby import concatenate
+from popf.dask.partitioning import Blocks, deal_blocks
+from popf.dask.sources import feature_names, open_source
+from popf.dask.spanning import Means, distinct_at
+from popf.dask.untyped import delayed
+from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.tiles import block_size as tile_size
-from popf.forest import OPFClassifier
-from popf.metric_choice import Metric, choose_metric
-from popf.parameters import check_algorithm, n_bytes_of, n_threads_of
-
-from .answers import Question, ask
-from .cluster import Tasks, check_device_of_workers, kernels_here
-from .dealing import Blocks, deal_blocks
-from .growing import grow
-from .model import Costed, Shell, make_part, with_costs
-from .sources import feature_names, open_source
-from .untyped import delayed
+from popf.forest.classifier import OPFClassifier
+from popf.forest.devices import device_for, pays_on_host
+from popf.forest.metrics import Metric, choose_metric
+from popf.forest.parameters import check_algorithm, n_bytes_of, n_threads_of
 
 if TYPE_CHECKING:
     from typing import Self

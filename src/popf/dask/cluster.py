@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
-from popf.engine.device import kernels_for
-from popf.parameters import n_threads_of
-
-from .untyped import dask, distributed
+from popf.dask.untyped import dask, distributed
+from popf.engine.gpu import kernels_for
+from popf.forest.parameters import n_threads_of
 
 # What must be the same everywhere, or results might differ, or objects not be understood.
 SAME = ("popf",)

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from popf.forest import OPFClassifier
-from popf.metric_choice import Metric
-
-from .answers import Question
-from .base import DaskClassifier
-from .cluster import tasks_on
-from .model import Part, cheapest, settle
+from popf.dask.answers import Question
+from popf.dask.base import DaskClassifier
+from popf.dask.cluster import tasks_on
+from popf.dask.model import Part, cheapest, settle
+from popf.forest.classifier import OPFClassifier
+from popf.forest.metrics import Metric
 
 if TYPE_CHECKING:
     from typing import Self

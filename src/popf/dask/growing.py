@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.blocks import Grown, Means, choose_means, tree_of_block, tree_of_two
-from popf.engine.merging import Arcs, Links, forest_of, link, reduce_arcs
-from popf.engine.nearby import boxes_reached, bridge, concatenate
-from popf.engine.tie_search import confirm_ties
+from popf.dask.cluster import Tasks
+from popf.dask.kruskal import Arcs, Links, forest_of, link, reduce_arcs
+from popf.dask.nearby import boxes_reached, bridge, concatenate
+from popf.dask.partitioning import Blocks
+from popf.dask.spanning import Grown, Means, choose_means, tree_of_block, tree_of_two
+from popf.dask.tie_search import confirm_ties
 from popf.engine.training import Trained
-
-from .cluster import Tasks
-from .dealing import Blocks
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

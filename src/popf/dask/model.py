@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from popf.engine import conquest_scan, soft
-from popf.engine.blocks import distinct_at
-from popf.engine.conquest import EuclideanConquest
-from popf.engine.device import kernels_for
-from popf.engine.nearby import Block, concatenate
+from popf.dask.nearby import Block, concatenate
+from popf.dask.sources import map_file
+from popf.dask.spanning import distinct_at
+from popf.engine.conquest import by_scan as conquest_scan
+from popf.engine.conquest.euclidean import EuclideanConquest
+from popf.engine.gpu import kernels_for
 from popf.engine.points import DistinctPoints
+from popf.engine.soft import scores as soft
 from popf.engine.tiles import block_size
-from popf.soft_competition import SoftCompetition
-
-from .sources import map_file
+from popf.probability.soft_competition import SoftCompetition
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -271,7 +271,7 @@ def _as_floats(values: Any) -> FloatArray:
 
 
 def mass_without(weights: FloatArray, own: float, mass: float) -> float:
-    """Give the mass of a class without one sample of a node, as `popf.engine.soft` does.
+    """Give the mass of a class without one sample of a node, as `popf.engine.soft.scores` does.
 
     Parameters
     ----------

@@ -9,18 +9,17 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from popf.bandwidth import binary_probability
-from popf.probability import BOX, FITTED, POPFClassifier
-from popf.probability_checks import check_classes
-from popf.soft_competition import SoftCompetition
-from popf.soft_method import fit_soft
-
-from .answers import Question
-from .base import DaskClassifier
-from .cluster import Tasks, tasks_on
-from .dealing import Blocks
-from .model import Part, settle, together
-from .scoring import LeavingOut
+from popf.dask.answers import Question
+from popf.dask.base import DaskClassifier
+from popf.dask.cluster import Tasks, tasks_on
+from popf.dask.model import Part, settle, together
+from popf.dask.partitioning import Blocks
+from popf.dask.scoring import LeavingOut
+from popf.probability.calibration import binary_probability
+from popf.probability.checks import check_classes
+from popf.probability.classifier import BOX, FITTED, POPFClassifier
+from popf.probability.soft_competition import SoftCompetition
+from popf.probability.soft_method import fit_soft
 
 if TYPE_CHECKING:
     from typing import Self

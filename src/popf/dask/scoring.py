@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.bandwidth import N_FOR_UNIT, bandwidth_grid, unit_of_cost
-from popf.soft_competition import LeftOut
-
-from .cluster import Tasks
-from .model import ERROR, Costed, Shell, make_part, mass_without, together
+from popf.dask.cluster import Tasks
+from popf.dask.model import ERROR, Costed, Shell, make_part, mass_without, together
+from popf.probability.calibration import N_FOR_UNIT, bandwidth_grid, unit_of_cost
+from popf.probability.soft_competition import LeftOut
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -66,7 +65,7 @@ def without_x(asked: Asked) -> Asked:
 class LeavingOut:
     """The soft competition of all blocks, for training samples that are left out.
 
-    Has the part of `popf.soft_competition.SoftCompetition` that a fit needs.
+    Has the part of `popf.probability.soft_competition.SoftCompetition` that a fit needs.
 
     Parameters
     ----------

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _get_feature_names, check_array
 
-from popf.devices import to_host
-
-from .untyped import da, dask, delayed
+from popf.dask.untyped import da, dask, delayed
+from popf.forest.devices import to_host
 
 FloatArray = NDArray[np.float64]
 

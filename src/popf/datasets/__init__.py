@@ -7,9 +7,9 @@ CSV, Parquet and LibOPF files. Nothing here knows a classifier.
 
 from popf.datasets.catalogue import Catalogue, Record, list_datasets
 from popf.datasets.energy import make_energy_theft, make_energy_theft_months
-from popf.datasets.formats import read, write
 from popf.datasets.loading import load
 from popf.datasets.synthetic import make_synthetic
+from popf.tables.formats import read, write
 
 list = list_datasets
 

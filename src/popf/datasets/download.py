@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.datasets.formats.svmlight import parse_svmlight
 from popf.datasets.registry import OpenML
 from popf.datasets.samples import Samples
+from popf.tables.formats.svmlight import parse_svmlight
 
 LIBSVM_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 TIMEOUT = 30.0  # seconds without an answer

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from popf.datasets.formats.files import PACKED, put
-from popf.datasets.formats.svmlight import svmlight_bytes
 from popf.datasets.registry import Entry
 from popf.datasets.samples import Samples
+from popf.tables.formats.files import PACKED, put
+from popf.tables.formats.svmlight import svmlight_bytes
 
 _SUFFIXES = ("", ".txt", ".svm", ".svmlight", ".libsvm", ".csv")
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from popf.names import unknown
+from popf.formatting import unknown
 
 Kind = Literal["public", "stand-in", "scikit-learn"]
 

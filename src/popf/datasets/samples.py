@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.datasets.facts import complaint
-from popf.datasets.formats import read
 from popf.datasets.registry import Entry
+from popf.tables.formats import read
 
 
 class Samples(NamedTuple):

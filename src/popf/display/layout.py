@@ -10,9 +10,9 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from popf.forest import OPFClassifier
-from popf.inspection import Path
-from popf.probability import POPFClassifier
+from popf.forest.classifier import OPFClassifier
+from popf.forest.paths import Path
+from popf.probability.classifier import POPFClassifier
 from popf.solvers.base import check_integer
 
 FloatArray = NDArray[np.float64]

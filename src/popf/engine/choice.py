@@ -9,11 +9,11 @@ every time.
 
 import numpy as np
 
-from . import kdtree
-from .lanes import LANES
-from .neighbours import neighbours_to_list, work_of_search
-from .points import distinct_points
-from .structures import FloatArray
+from popf.engine import space_tree as kdtree
+from popf.engine.points import distinct_points
+from popf.engine.runtime.simd import LANES
+from popf.engine.structures import FloatArray
+from popf.engine.trees.neighbours import neighbours_to_list, work_of_search
 
 # The dimension up to which the space tree always wins, and the sizes of sample to look at.
 LOW_DIMENSION = 4

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from popf.engine.jit import jit
+from popf.engine.runtime.jit import jit
+from popf.engine.runtime.threads import map_chunks
 from popf.engine.structures import FloatArray, IntArray
-from popf.engine.threads import map_chunks
 
 WeightsFrom = Callable[[int], FloatArray]
 WeightsAmong = Callable[[IntArray], WeightsFrom]

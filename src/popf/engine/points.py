@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .jit import jit
-from .structures import FloatArray, IntArray
-from .threads import ALONE, Team
+from popf.engine.runtime.jit import jit
+from popf.engine.runtime.threads import ALONE, Team
+from popf.engine.structures import FloatArray, IntArray
 
 # Values of a chunk that stays in the cache while several passes go over it.
 CHUNK_VALUES = 1 << 17

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .jit import helper, jit
-from .lanes import LANES
-from .structures import FloatArray, IntArray
-from .threads import Team
-from .workbench import Workbench
+from popf.engine.runtime.buffers import Workbench
+from popf.engine.runtime.jit import helper, jit
+from popf.engine.runtime.simd import LANES
+from popf.engine.runtime.threads import Team
+from popf.engine.structures import FloatArray, IntArray
 
 # Points in a block: enough that laying them out costs little beside the products, few enough that what
 # one block learns soon serves the next.

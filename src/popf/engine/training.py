@@ -5,16 +5,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import boruvka, kdtree, neighbours, prim, product_outsiders, products, tiles
-from .competition import compete
-from .conquest import EuclideanConquest
-from .distances import WeightsAmong, kernel_rows
-from .jit import jit
-from .kdtree import SpaceTree
-from .lanes import LANES
-from .points import DistinctPoints, distinct_points
-from .structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
-from .threads import Team
+from popf.engine import space_tree as kdtree
+from popf.engine import tiles
+from popf.engine.conquest.euclidean import EuclideanConquest
+from popf.engine.distances import WeightsAmong, kernel_rows
+from popf.engine.points import DistinctPoints, distinct_points
+from popf.engine.runtime.jit import jit
+from popf.engine.runtime.simd import LANES
+from popf.engine.runtime.threads import Team
+from popf.engine.space_tree import SpaceTree
+from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
+from popf.engine.trees import boruvka, neighbours, prim
+from popf.engine.trees import tile_neighbours as products
+from popf.engine.trees import tile_outsiders as product_outsiders
+from popf.engine.trees.competition import compete
 
 # Blocks of points for each thread at least, where products are taken.
 BLOCKS_PER_THREAD = 4
@@ -168,8 +172,8 @@ def _span_by_products(points: FloatArray, classes: IntArray, n_threads: int, blo
 
 
 def _span_by_device(points: FloatArray, classes: IntArray, kernels: Any, n_threads: int) -> Spanned:
-    from .device import points as device_points
-    from .device import tree as device_tree
+    from popf.engine.gpu import points as device_points
+    from popf.engine.gpu import tree as device_tree
 
     laid = device_points.DevicePoints(points, kernels)
     lists = device_tree.nearest_neighbours(laid)

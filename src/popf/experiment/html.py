@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from html import escape
 
 from popf.experiment import paper
-from popf.experiment.doubts import STANDARD_ERRORS, TIMES_A_COIN, Doubt, doubts
 from popf.experiment.figures import caption
+from popf.experiment.implausible_values import STANDARD_ERRORS, TIMES_A_COIN, Doubt, doubts
 from popf.experiment.results import MEASURES, Results
 from popf.experiment.tables import Cell, Table, measure_table
 

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from popf import OPFClassifier, POPFClassifier
-from popf.names import unknown
+from popf.formatting import unknown
 
 #: Other words for the methods, in lower case.
 ALIASES = {

@@ -12,7 +12,7 @@ from popf.experiment.render import as_csv, as_latex, as_markdown, as_text, runs_
 from popf.experiment.results import MEASURES, Results
 from popf.experiment.run import Say, run
 from popf.experiment.tables import cell_facts, measure_table
-from popf.io.atomic import replacing, writable_folder
+from popf.files import replacing, writable_folder
 
 JOURNAL = "journal.jsonl"
 REPORT = "report.html"

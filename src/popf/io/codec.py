@@ -139,7 +139,7 @@ class Encoder:
 def _records() -> dict[str, Any]:
     """Give the classes that are nothing but their fields, by name."""
     from popf import solvers
-    from popf.covariance import Spectrum
+    from popf.probability.covariance import Spectrum
 
     makers = (solvers.Newton, solvers.NelderMead, solvers.PSO, solvers.Bat, solvers.Firefly)
     return {maker.__name__: maker for maker in (*makers, solvers.Solution, Spectrum)}

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.structures import FloatArray, IntArray, SpanningTree
-from popf.forest import OPFClassifier
+from popf.forest.classifier import OPFClassifier
+from popf.forest.parameters import check_algorithm, n_bytes_of, n_threads_of
 from popf.io.codec import Decoder, Encoder
-from popf.parameters import check_algorithm, n_bytes_of, n_threads_of
-from popf.probability import FITTED, POPFClassifier
+from popf.probability.classifier import FITTED, POPFClassifier
 
 # How many rows are looked at together: their differences stay in the cache.
 CHUNK_ROWS = 4096
@@ -43,7 +43,7 @@ def require(condition: Any, what: str) -> None:
 
 def forest_state(opf: OPFClassifier, encoder: Encoder, where: str) -> dict[str, Any]:
     """Gather what makes a fitted `OPFClassifier`, encoded."""
-    from popf.metric_choice import CallableMetric
+    from popf.forest.metrics import CallableMetric
 
     refuse_unknown(opf, _FOREST_STATE, where)
     metric: Any = opf._metric
@@ -89,7 +89,7 @@ def restore_forest(opf: OPFClassifier, state: dict[str, Any], decoder: Decoder) 
     """
     from popf.engine.structures import Forest
     from popf.engine.training import Trained
-    from popf.metric_choice import choose_metric
+    from popf.forest.metrics import choose_metric
 
     kept = {name: decoder.value(value) for name, value in state.items()}
     require(isinstance(kept["metric"], str), "its metric has no name")
@@ -169,7 +169,7 @@ def probability_state(model: POPFClassifier, encoder: Encoder, where: str) -> di
 
 def restore_probability(model: POPFClassifier, state: dict[str, Any], decoder: Decoder) -> None:
     """Make a new `POPFClassifier` a fitted one, as `restore_forest` does."""
-    from popf.soft_competition import SoftCompetition
+    from popf.probability.soft_competition import SoftCompetition
     from popf.solvers import Solution
 
     model._check_parameters()
@@ -303,9 +303,9 @@ def _restore_scaling(state: Any, n_classes: int, solution: Any, decoder: Decoder
     """Make what `_scaling_state` has encoded."""
     from sklearn.linear_model import LogisticRegression
 
-    from popf.bandwidth import Scaling
-    from popf.soft_competition import Multinomial
-    from popf.soft_method import Drawn
+    from popf.probability.calibration import Scaling
+    from popf.probability.soft_competition import Multinomial
+    from popf.probability.soft_method import Drawn
 
     if "biases" in state:
         slope, biases = state["slope"], decoder.value(state["biases"])
@@ -328,7 +328,7 @@ def _restore_scaling(state: Any, n_classes: int, solution: Any, decoder: Decoder
 
 def _laid_out(opf: OPFClassifier, distinct: Any, costs: FloatArray) -> Any:
     """Make the search structure of a Euclidean forest."""
-    from popf.engine.conquest import EuclideanConquest
+    from popf.engine.conquest.euclidean import EuclideanConquest
     from popf.engine.tiles import block_size
 
     n_bytes = n_bytes_of(opf.working_memory) // n_threads_of(opf.n_jobs)

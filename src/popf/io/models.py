@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from popf.files import replacing
 from popf.io import container
-from popf.io.atomic import replacing
 from popf.io.codec import Decoder, Encoder
 from popf.io.columns import column_dtypes
 from popf.io.container import ModelFileError
@@ -36,7 +36,7 @@ def save(
     ----------
     model : OPFClassifier, POPFClassifier or Pipeline
         Fitted. A pipeline ends in one of the two; before it may stand scalers, imputers and encoders of
-        scikit-learn, column transformers of these, and the maps of `popf.linear_maps`.
+        scikit-learn, column transformers of these, and the maps of `popf.probability.linear_maps`.
     path : str or path-like
         Where to; ``model.popf``, say.
     X : frame or array, default=None

@@ -315,12 +315,14 @@ STEPS = {
         _check_columns,
     ),
     "Pipeline": _step("sklearn.pipeline", "", _check_pipeline),
-    "EffectSizeWeights": _step("popf.linear_maps", "mean_ scale_ effect_sizes_", _check_map),
+    "EffectSizeWeights": _step(
+        "popf.probability.linear_maps", "mean_ scale_ effect_sizes_", _check_map
+    ),
     "WithinClassWhitening": _step(
-        "popf.linear_maps", "mean_ scale_ shrinkage_ _covariance", _check_map
+        "popf.probability.linear_maps", "mean_ scale_ shrinkage_ _covariance", _check_map
     ),
     "DiscriminantStretch": _step(
-        "popf.linear_maps",
+        "popf.probability.linear_maps",
         "mean_ scale_ shrinkage_ _covariance stretches_ _directions",
         _check_map,
     ),

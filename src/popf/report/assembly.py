@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display.events import check_classifier
-from popf.io.atomic import replacing
+from popf.files import replacing
 from popf.io.columns import align
 from popf.io.steps import final_estimator
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, shown
-from popf.probability import POPFClassifier
+from popf.probability.classifier import POPFClassifier
 from popf.report import numbers
 from popf.report.contents import Contents, Person
 from popf.report.facts import model_facts
+from popf.report.formatting import plain
 from popf.report.page import as_page
 from popf.report.paths import views
-from popf.report.words import plain
 
 FloatArray = NDArray[np.float64]
 MOST_PEOPLE = 2000

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.report.formatting import count, fixed, percent, safe, threshold_text
 from popf.report.numbers import Decisions, Quality
-from popf.report.words import count, fixed, percent, safe, threshold_text
 
 FloatArray = NDArray[np.float64]
 

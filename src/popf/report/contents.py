@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.report.formatting import count, fixed, percent
 from popf.report.numbers import Decisions, ManyClasses, Quality
-from popf.report.words import count, fixed, percent
 
 #: With a calibration error by chance above this, and with fewer samples of a class, little can be said.
 TOO_COARSE, FEW = 0.05, 20

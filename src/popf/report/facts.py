@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import Any
 
 from popf.io.models import facts_of, shown, versions
-from popf.report.words import count, figure, percent, plain
+from popf.report.formatting import count, figure, percent, plain
 
 Entries = list[tuple[str, str]]
 MOST_NAMES = 60

@@ -8,16 +8,8 @@ from importlib.resources import files
 
 from popf.report import charts
 from popf.report.contents import Contents, as_data, person_name, sentence, verdict
+from popf.report.formatting import as_json, cost_text, count, fixed, percent, safe, threshold_text
 from popf.report.numbers import CONFIDENCE, Score
-from popf.report.words import (
-    as_json,
-    cost_text,
-    count,
-    fixed,
-    percent,
-    safe,
-    threshold_text,
-)
 
 SECTIONS = (
     ("quality", "How good are the probabilities?"),

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from popf.inspection import Path
+from popf.forest.paths import Path
 from popf.io.forests import training_samples
-from popf.map_choice import mapped
+from popf.probability.map_choice import mapped
 from popf.report.contents import Node, PathView, Step
-from popf.report.words import figure, plain
-from popf.tables.explaining import inverse, rounded, unmapped
+from popf.report.formatting import figure, plain
+from popf.table_models.explaining import inverse, rounded, unmapped
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.datasets.formats.table import MISSING, is_number
+from popf.tables.formats.table import MISSING, is_number
 
 #: A column of text with more different values than this, and than half of its rows, is no category.
 MANY_VALUES = 50

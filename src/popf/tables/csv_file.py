@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from popf.datasets.formats.table import check_names
 from popf.tables.cells import kind_of, mark_spellings
-from popf.tables.plans import Dialect, Plan, need_pandas, planned, rows_a_piece
+from popf.tables.column_types import Dialect, Plan, need_pandas, planned, rows_a_piece
+from popf.tables.formats.table import check_names
 
 _DELIMITERS = (",", ";", "\t", "|")
 

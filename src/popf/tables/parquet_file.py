@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from popf.datasets.formats.parquet import need_pyarrow
-from popf.datasets.formats.table import check_names
-from popf.tables.plans import Plan, need_pandas, planned, rows_a_piece
+from popf.tables.column_types import Plan, need_pandas, planned, rows_a_piece
+from popf.tables.formats.parquet import need_pyarrow
+from popf.tables.formats.table import check_names
 
 
 class ParquetFile:

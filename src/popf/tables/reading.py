@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from popf.datasets.formats.files import PACKED, check_file
-from popf.names import listed, near_words
+from popf.formatting import listed, near_words
+from popf.tables.column_types import Dialect, Plan, need_pandas
 from popf.tables.csv_file import CsvFile
+from popf.tables.formats.files import PACKED, check_file
 from popf.tables.parquet_file import ParquetFile
-from popf.tables.plans import Dialect, Plan, need_pandas
 
 __all__ = ["Dialect", "Plan", "Table", "need_columns", "need_pandas", "open_table"]
 

@@ -1,0 +1,1 @@
+"""Which training node conquers a new sample: in the space tree, by tiles of products, or by a scan."""

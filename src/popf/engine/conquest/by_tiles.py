@@ -1,0 +1,221 @@
+"""Who conquers a new sample: blocks of matrix products, training points in the order of their costs.
+
+A node's cost is a lower bound on what it offers, so the scan of a block of queries ends when the costs of the
+nodes still to come exceed all offers received. The products only tell which pairs to look at, see `tiles`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from popf.engine.runtime.blas import one_blas_thread
+from popf.engine.runtime.buffers import Workbenches
+from popf.engine.runtime.jit import helper, jit
+from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
+from popf.engine.runtime.threads import Team
+from popf.engine.structures import Conquered, FloatArray, IntArray
+from popf.engine.tiles import (
+    PANEL,
+    empty_tiles,
+    multiply,
+    order_points,
+    set_columns,
+    set_rows,
+    squared_distance,
+    sufficient_bits,
+    typical,
+)
+
+# Blocks of points in one call: short enough for Ctrl-C, long enough to forget the call.
+CALL_BLOCKS = 16
+# Queries of a block at least, and blocks for each thread, so that all end at about the same time.
+FEWEST_QUERIES, SHARES = 256, 3
+
+
+class CostedBlocks(NamedTuple):
+    """Points in the order of their costs.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    costs : ndarray of shape (n_points,)
+        Squared, rising.
+    rank : ndarray of shape (n_points,)
+        Breaks ties between points at the same cost and distance: lower conquers.
+    order : ndarray of shape (n_points,)
+        ``points[i]`` was row ``order[i]`` of the input.
+    block : int
+        How many points, or queries, make a block.
+    """
+
+    points: FloatArray
+    costs: FloatArray
+    rank: IntArray
+    order: IntArray
+    block: int
+
+
+def with_costs(
+    points: FloatArray, costs: FloatArray, rank: IntArray, block: int, n_threads: int = 1
+) -> CostedBlocks:
+    """Sort points by their squared costs."""
+    order = np.argsort(costs, kind="stable")
+    ordered = np.empty_like(points)
+
+    def copy(start: int, stop: int) -> None:
+        np.take(points, order[start:stop], axis=0, out=ordered[start:stop], mode="clip")
+
+    with Team(n_threads) as team:
+        team.map_chunks(copy, len(points), block)
+    return CostedBlocks(ordered, costs[order], rank[order], order, block)
+
+
+def conquer(index: CostedBlocks, queries: FloatArray, n_threads: int = 1) -> Conquered:
+    """Find who conquers each query.
+
+    Parameters
+    ----------
+    index : CostedBlocks
+    queries : ndarray of shape (n_queries, n_features)
+        Scaled as the points are.
+    n_threads : int
+
+    Returns
+    -------
+    Conquered
+        Points are numbered as in the input of `with_costs`.
+    """
+    n_queries, n_features = queries.shape
+    size = index.block
+    if n_threads > 1:
+        share = -(-n_queries // (SHARES * n_threads * LANES)) * LANES
+        size = min(size, max(FEWEST_QUERIES, share))
+    # Queries that lie close together are scanned together: then the tiles are sharp.
+    ordered = order_points(queries, size, n_threads)
+    offers = Conquered(
+        np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf)
+    )
+    benches = Workbenches()
+
+    def scan(block: int, _: int) -> None:
+        here = slice(ordered.starts[block], ordered.starts[block + 1])
+        group = Group(
+            ordered.points[here],
+            ordered.centers[block],
+            ordered.radii[block],
+            offers.nodes[here],
+            offers.costs[here],
+            offers.distances[here],
+        )
+        with benches.one() as bench:
+            tiles = empty_tiles(bench, size, index.block, n_features)
+            start, bits = 0, 32
+            while start < len(index.points):
+                start, bits = _scan(tiles[bits], bits, index, group, start)
+
+    with one_blas_thread(), Team(n_threads) as team:
+        team.map_chunks(scan, len(ordered.radii), 1)
+    back = np.empty(n_queries, dtype=np.int64)
+    back[ordered.order] = np.arange(n_queries)
+    return Conquered(index.order[offers.nodes[back]], offers.costs[back], offers.distances[back])
+
+
+class Group(NamedTuple):
+    """Queries that lie close together, and the best offers they have received.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_queries, n_features)
+    center : ndarray of shape (n_features,)
+    radius : float
+    nodes, costs, distances : ndarray of shape (n_queries,)
+        As in `Conquered`.
+    """
+
+    points: FloatArray
+    center: FloatArray
+    radius: float
+    nodes: IntArray
+    costs: FloatArray
+    distances: FloatArray
+
+
+@jit
+def _scan(tile, bits, index, group, start):
+    """Let points from `start` on make offers to a group of queries.
+
+    Returns where to go on, and with how many bits: the call ends where others than the tile's are needed.
+    """
+    points, point_costs, block = index.points, index.costs, index.block
+    queries, costs, distances = group.points, group.costs, group.distances
+    center, widen, slack, row_bounds = group.center, tile.widen, tile.slack, tile.row_bounds
+    bounds, wanted = np.empty(len(costs)), np.empty(len(costs), dtype=np.int64)
+    extent = 1.0
+    for value in center:
+        extent = max(extent, 1.0 + abs(value))
+    for first in range(start, start + CALL_BLOCKS * block, block):
+        if first >= len(points):
+            return first, bits
+        floor = point_costs[first]
+        # What costs no less than the best offer so far is wanted only if it is nearer.
+        count = np.int64(0)  # not a literal, for which Numba would compile `set_rows` anew
+        for q in range(len(costs)):
+            if floor <= costs[q]:
+                bounds[count] = costs[q] if floor < costs[q] else distances[q]
+                wanted[count] = q
+                count += 1
+        if count == 0:
+            return len(points), bits
+        bound = typical(bounds[:count])
+        needed = sufficient_bits(points.shape[1], group.radius, bound, extent)
+        if needed != bits:
+            return first, needed
+        set_rows(tile, queries, wanted, count, center)
+        width = set_columns(tile, points, first, min(first + block, len(points)), center)
+        for i in range(count):
+            row_bounds[i] = bounds[i] * widen + slack
+        for top in range(0, count, PANEL):
+            n_rows = min(PANEL, count - top)
+            for left in range(0, width, PANEL):
+                n_columns = min(PANEL, width - left)
+                products = multiply(tile, top, n_rows, left, n_columns)
+                _offer_panel(tile, products, index, group, wanted, top, first, left)
+    return start + CALL_BLOCKS * block, bits
+
+
+@helper
+def _offer_panel(tile, products, index, group, wanted, top, start, left):
+    """Compute what a panel lets pass, and keep the best offers."""
+    points, point_costs, rank = index.points, index.costs, index.rank
+    queries, nodes, costs, distances = group.points, group.nodes, group.costs, group.distances
+    row_norms, row_bounds = tile.row_norms, tile.row_bounds
+    column_norms, column_bounds = tile.column_norms, tile.column_bounds
+    widen, slack = tile.widen, tile.slack
+    floor = point_costs[start]
+    for i in range(products.shape[0]):
+        at = top + i
+        q = wanted[at]
+        cost, distance, winner = costs[q], distances[q], nodes[q]
+        for column in range(0, products.shape[1], LANES):
+            j = left + column
+            hits = tile_hits(
+                products, i, column, row_norms[at], column_norms, row_bounds[at], column_bounds, j
+            )
+            while hits != 0:
+                hit = j + lowest_bit(hits)
+                hits &= hits - 1
+                v = start + hit
+                if column_norms[hit] == np.inf or point_costs[v] > cost:
+                    continue
+                squared = squared_distance(queries, q, points, v)
+                offered = max(point_costs[v], squared)
+                if offered > cost:
+                    continue
+                if offered == cost:
+                    if squared > distance:
+                        continue
+                    if squared == distance and winner >= 0 and rank[v] > rank[winner]:
+                        continue
+                cost, distance, winner = offered, squared, v
+                row_bounds[at] = (distance if floor == cost else cost) * widen + slack
+        costs[q], distances[q], nodes[q] = cost, distance, winner

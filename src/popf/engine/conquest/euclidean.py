@@ -1,0 +1,227 @@
+"""Conquest of new samples by Euclidean distance, in the space tree, by products or by a scan."""
+
+from typing import Any
+
+import numpy as np
+
+from popf.engine import space_tree as kdtree
+from popf.engine.conquest import by_scan as conquest_scan
+from popf.engine.conquest import by_space_tree as conquest_tree
+from popf.engine.conquest import by_tiles as conquest_products
+from popf.engine.distances import kernel_blocks
+from popf.engine.points import DistinctPoints, scale_exponent, scaled_copy
+from popf.engine.runtime.jit import jit
+from popf.engine.runtime.threads import Team
+from popf.engine.space_tree import SpaceTree
+from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray
+
+# From 2**FAR times the size of the training data, differences within that no longer matter: they
+# vanish in float64, and nearer by, squares can be taken without harm.
+FAR = 400
+
+
+class EuclideanConquest:
+    """The training points, laid out for conquest.
+
+    Parameters
+    ----------
+    algorithm : {"kd_tree", "brute", "prim"}
+    distinct : DistinctPoints
+    codes : ndarray of shape (n_samples,)
+        The class of every sample.
+    block : int
+        How many points make a block of a matrix product.
+    kernels : HostKernels or CudaKernels, optional
+        The device that conquers, by products, where the processor need not.
+    """
+
+    def __init__(
+        self,
+        algorithm: str,
+        distinct: DistinctPoints,
+        codes: IntArray,
+        block: int,
+        kernels: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.exponent = distinct.exponent
+        self.block = block
+        self.kernels = kernels
+        self._on_device: Any = None  # the points laid out there, with costs and ranks
+        self._codes = codes
+        self._point_of = distinct.point_of
+        self._sample = _conquering_samples(distinct, codes)
+        self._foremost = 0  # the point that conquers where all else is equal
+        self._index: Index
+        self._by_class: list[Index] | None = None
+
+    def lay_out(
+        self,
+        points: FloatArray,
+        space: SpaceTree | None,
+        order: IntArray,
+        costs: FloatArray,
+        n_threads: int = 1,
+    ) -> None:
+        """Put costs on the points.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, n_features)
+        space : SpaceTree or None
+            The space tree of the points, if there is one already.
+        order : ndarray of shape (n_points,)
+            The point at each position of the algorithm's order.
+        costs : ndarray of shape (n_points,)
+            Squared costs by position, scaled as the points are.
+        n_threads : int
+        """
+        rank = np.empty(len(order), dtype=np.int64)
+        with Team(n_threads) as team:
+            firsts = team.map_rows(
+                lambda start, stop: _rank(order, self._sample, self._codes, rank, start, stop),
+                len(order),
+            )
+        self._foremost = int(order[min(firsts, key=lambda position: int(rank[position]))])
+        if space is not None:
+            self._index = conquest_tree.with_costs(space, costs, rank)
+        else:
+            costs_of, rank_of = np.empty_like(costs), np.empty_like(rank)
+            costs_of[order], rank_of[order] = costs, rank
+            self._index = self._new_index(points, costs_of, rank_of, n_threads)
+
+    def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
+        """Find who conquers each new sample.
+
+        Returns
+        -------
+        conquered : Conquered
+            Nodes are training samples; costs and distances are squared and scaled.
+        exponents : ndarray of shape (n_queries,)
+            Costs and distances are to be multiplied by ``4**exponents``.
+        """
+        queries, exponents, far = self._scaled(X, n_threads)
+        found = self._conquer_scaled(queries, n_threads)
+        if far.any():
+            # Seen from there all training points are at one distance, which no cost exceeds.
+            distances = _squared_norms(queries[far])
+            found.nodes[far] = self._foremost
+            found.costs[far] = found.distances[far] = distances
+        return found._replace(nodes=self._sample[found.nodes]), exponents
+
+    def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquered:
+        index = self._index
+        if self.kernels is None or not isinstance(index, conquest_products.CostedBlocks):
+            return _conquer(index, queries, n_threads)
+        from popf.engine.gpu import conquest as device_conquest
+        from popf.engine.gpu.points import DevicePoints
+
+        if self._on_device is None:
+            self._on_device = DevicePoints(index.points, self.kernels)
+        # In the order of the index, and back.
+        plain = index._replace(order=np.arange(len(index.order)))
+        found = device_conquest.conquer(
+            self._on_device,
+            index.costs,
+            index.rank,
+            queries,
+            lambda unsure: _conquer(plain, unsure, n_threads),
+        )
+        return found._replace(nodes=index.order[found.nodes])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A GPU does not travel: where the forest is loaded, the processor conquers.
+        return {**self.__dict__, "kernels": None, "_on_device": None}
+
+    def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
+        """Find the smallest path cost that each class offers to each new sample, as `conquer`."""
+        if self._by_class is None:
+            n_classes = int(self._codes.max()) + 1
+            self._by_class = [self._index_of_class(c, n_threads) for c in range(n_classes)]
+        queries, exponents, far = self._scaled(X, n_threads)
+        columns = [_conquer(index, queries, n_threads).costs for index in self._by_class]
+        costs = np.stack(columns, axis=1)
+        costs[far] = _squared_norms(queries[far])[:, None]
+        return costs, exponents[:, None]
+
+    def _scaled(self, X: FloatArray, n_threads: int) -> tuple[FloatArray, IntArray, BoolArray]:
+        """Scale queries as the points are, but each one that is too far for that by its own size."""
+        with Team(n_threads) as team:
+            if scale_exponent(X, team) <= self.exponent + FAR:
+                exponents, far = np.full(len(X), self.exponent), np.zeros(len(X), dtype=np.bool_)
+                return scaled_copy(X, self.exponent, team), exponents, far
+            largest = np.abs(X).max(axis=1)
+            sizes = np.frexp(largest)[1].astype(np.int64)
+            far = (sizes > self.exponent + FAR) & (largest > 0.0)
+            exponents = np.where(far, sizes, self.exponent)
+            return scaled_copy(X, exponents[:, None], team), exponents, far
+
+    def _index_of_class(self, code: int, n_threads: int) -> "Index":
+        members = np.unique(self._point_of[self._codes == code])
+        laid_out = self._index
+        if isinstance(laid_out, conquest_tree.CostedTree):
+            points, order = laid_out.space.points, laid_out.space.order
+        else:
+            points, order = laid_out.points, laid_out.order
+        at = np.empty_like(order)
+        at[order] = np.arange(len(order))
+        at = at[members]
+        return self._new_index(points[at], laid_out.costs[at], members, n_threads)
+
+    def _new_index(
+        self, points: FloatArray, costs: FloatArray, rank: IntArray, n_threads: int = 1
+    ) -> "Index":
+        if self.algorithm == "kd_tree":
+            space = kdtree.build(points, n_threads)
+            return conquest_tree.with_costs(space, costs[space.order], rank[space.order])
+        if self.algorithm == "brute":
+            return conquest_products.with_costs(points, costs, rank, self.block, n_threads)
+        return conquest_scan.ScanIndex(points, costs, rank, np.arange(len(points)))
+
+
+Index = conquest_tree.CostedTree | conquest_products.CostedBlocks | conquest_scan.ScanIndex
+
+
+def _conquer(index: Index, queries: FloatArray, n_threads: int) -> Conquered:
+    if isinstance(index, conquest_tree.CostedTree):
+        return conquest_tree.conquer(index, queries, n_threads)
+    if isinstance(index, conquest_products.CostedBlocks):
+        return conquest_products.conquer(index, queries, n_threads)
+    blocks = kernel_blocks("sqeuclidean", queries, index.points)
+    return Conquered(
+        *conquest_scan.conquer(blocks, len(queries), index.costs, index.rank, None, n_threads)
+    )
+
+
+@jit
+def _rank(order, sample_of, codes, rank, start, stop):
+    """Rank points by their class, then by their sample; returns the position of the first.
+
+    The class goes before the index, so that labels do not depend on the order of the rows.
+    """
+    first = start
+    for position in range(start, stop):
+        sample = sample_of[order[position]]
+        rank[position] = codes[sample] * len(codes) + sample
+        if rank[position] < rank[first]:
+            first = position
+    return first
+
+
+def _squared_norms(queries: FloatArray) -> FloatArray:
+    """Sum squares, feature after feature as everywhere."""
+    total = np.zeros(len(queries))
+    for column in queries.T:
+        total += column * column
+    return total
+
+
+def _conquering_samples(distinct: DistinctPoints, codes: IntArray) -> IntArray:
+    """Give for every point the sample that conquers for it: of the lowest class, the first."""
+    if len(distinct.first) == len(codes):
+        return distinct.first
+    order = np.lexsort((np.arange(len(codes)), codes, distinct.point_of))
+    points = distinct.point_of[order]
+    leading = np.ones(len(order), dtype=np.bool_)
+    leading[1:] = points[1:] != points[:-1]
+    return order[leading]

@@ -1,0 +1,322 @@
+"""The kernels on a CUDA device, through CuPy.
+
+A warp of 32 threads works on a row: each thread keeps one candidate. Distances that decide are summed feature
+after feature with every operation rounded by itself, so that they equal the processor's to the bit.
+"""
+
+from functools import cache, cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.engine.gpu import cuda_filter
+from popf.engine.gpu.cuda_source import SOURCE
+from popf.engine.gpu.host import CANDIDATES, ROOM, Array
+from popf.engine.structures import FloatArray, IntArray
+
+THREADS = 256
+WARP = 32
+# Blocks that keep a large device at work.
+BLOCKS = 1024
+NAMES = (
+    *("select_smallest", "sort_neighbours", "find_conquerors", "outsider_bounds"),
+    *("list_outsiders", "pair_squares", "add_terms"),
+)
+
+
+class DeviceError(RuntimeError):
+    """There is no GPU to work on, or not in the way that was asked for."""
+
+
+@cache
+def cuda_kernels() -> "CudaKernels":
+    """Compile the kernels, once.
+
+    Raises
+    ------
+    DeviceError
+        Without CuPy, a driver or a GPU.
+    """
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(
+            'device="cuda" needs CuPy: pip install "popf[cuda]" (or the CuPy wheel of your CUDA '
+            "version), or use device=None."
+        ) from error
+    try:
+        n_devices = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:  # CuPy has one error class for each library below it
+        raise DeviceError(
+            f"CUDA does not answer ({error}): is there a GPU with a driver for CUDA "
+            f"{cupy.cuda.runtime.runtimeGetVersion() // 1000}? Else use device=None."
+        ) from error
+    if n_devices == 0:
+        raise DeviceError('device="cuda" was asked for, but there is no GPU: use device=None.')
+    try:
+        return CudaKernels(cupy)
+    except Exception as error:
+        raise DeviceError(
+            f"CuPy {cupy.__version__} cannot compile for this GPU ({error}): install the CuPy wheel of your "
+            "CUDA version, or use device=None."
+        ) from error
+
+
+class CudaKernels:
+    """The kernels on the current CUDA device; parameters are those of `HostKernels`."""
+
+    name = "cuda"
+
+    def __init__(self, cupy: Any) -> None:
+        self.xp = cupy
+        module = cupy.RawModule(code=SOURCE, options=("--std=c++14",))
+        self._kernel = {name: module.get_function(name) for name in NAMES}
+        self._tensor = _tensor_cores(cupy)
+        self._shared_bytes = 0
+        if self._tensor is not None:
+            self._shared_bytes = int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+        self._setting = Lock()  # of what CuPy's products are computed by
+
+    def put(self, array: NDArray[Any]) -> Array:
+        """Bring an array to the device."""
+        return self.xp.asarray(np.ascontiguousarray(array))
+
+    def get(self, array: Array) -> NDArray[Any]:
+        """Bring an array back."""
+        found: NDArray[Any] = self.xp.asnumpy(array)
+        return found
+
+    def free_bytes(self) -> int:
+        """How much memory may be used on the device."""
+        pool = self.xp.get_default_memory_pool()
+        return int(self.xp.cuda.runtime.memGetInfo()[0]) + int(pool.free_bytes())
+
+    def rounding(self, n_features: int) -> float:
+        """How wrong a product may be, relative to half the sum of the squared norms."""
+        rounded = 2.0 * (n_features + 16) * float(np.finfo(np.float32).eps)
+        # Tensor cores round both factors to eleven bits first.
+        return rounded + (2.0**-10 * 1.01 if self._tensor is not None else 0.0)
+
+    def multiply(self, left: Array, right: Array) -> Array:
+        """Products of all pairs of rows, in float32 on the tensor cores where there are any."""
+        if self._tensor is None or left.dtype != np.float32:
+            return self.xp.matmul(left, right.T)
+        linalg, tensor = self._tensor
+        with self._setting:
+            before = linalg.get_compute_type(np.float32)
+            linalg.set_compute_type(np.float32, tensor)
+            try:
+                return self.xp.matmul(left, right.T)
+            finally:  # the user's own products are as they were
+                linalg.set_compute_type(np.float32, before)
+
+    def select(
+        self,
+        products: Array,
+        norms: tuple[Array, Array],
+        floors: Array,
+        first_column: int,
+        own: Array,
+        kept: tuple[Array, Array],
+    ) -> None:
+        """Keep the candidates with the smallest lower bounds."""
+        n_rows, n_columns = products.shape
+        self._run(
+            "select_smallest",
+            n_rows,
+            (products, *norms, floors, _i(n_rows), _i(n_columns), _i(first_column), own, *kept),
+        )
+
+    def can_filter(self, n_features: int) -> bool:
+        """Whether products can be filtered where they arise."""
+        return _bytes_of_filter(n_features) <= self._shared_bytes
+
+    def filter(
+        self,
+        rows: Any,
+        own: Array,
+        columns: Any,
+        floors: Array,
+        kept: tuple[Array, Array],
+        crowded: Array,
+    ) -> None:
+        """Keep the candidates with the smallest lower bounds, from products in half precision."""
+        xp, (n_rows, width), n_columns = self.xp, rows.values.shape, len(columns.lower)
+        limits = kept[0].max(axis=1)
+        scaled = xp.ldexp(limits, np.int32(2 * rows.exponent))
+        # Pairs whose sum is not above the bar are not below the limit, rounding included.
+        bars = (rows.lower - scaled) * np.float32(0.5)
+        bars -= np.float32(2.0**-20) * (abs(rows.lower) + scaled)
+        counts = xp.zeros(n_rows, dtype=np.int32)
+        passed = xp.empty((n_rows, ROOM), dtype=np.float32)
+        indices = xp.empty((n_rows, ROOM), dtype=np.int32)
+        n_groups, n_tiles, tiles_each = _shares_of_filter(n_rows, n_columns)
+        half_norms = xp.full(n_tiles * cuda_filter.COLUMNS, np.inf, dtype=np.float32)
+        half_norms[:n_columns] = columns.lower * np.float32(0.5)
+        kernel = self._filter_kernels["filter_products"]
+        n_bytes = _bytes_of_filter(width)
+        kernel.max_dynamic_shared_size_bytes = n_bytes
+        kernel(
+            (n_groups, -(-n_tiles // tiles_each)),
+            (cuda_filter.THREADS,),
+            (
+                *(rows.values, columns.values, np.int32(width), _i(n_rows), _i(n_columns)),
+                *(half_norms, bars, rows.lower),
+                *(xp.ascontiguousarray(floors), limits, np.float32(2.0 ** (-2 * rows.exponent))),
+                *(own, _i(columns.first), _i(columns.stride), np.int32(tiles_each)),
+                *(np.int32(ROOM), counts, passed, indices),
+            ),
+            shared_mem=n_bytes,
+        )
+        found = (counts, passed, indices, *kept, crowded)
+        self._run("keep_passed", n_rows, (_i(n_rows), np.int32(ROOM), *found))
+
+    @cached_property
+    def _filter_kernels(self) -> dict[str, Any]:
+        """Compiled when they are first needed: that takes seconds, once on a machine."""
+        module = self.xp.RawModule(code=SOURCE + cuda_filter.SOURCE, options=("--std=c++14",))
+        found = {name: module.get_function(name) for name in ("filter_products", "keep_passed")}
+        self._kernel |= found
+        return found
+
+    def neighbours(
+        self, rows: Array, points: Array, kept: tuple[Array, Array], k: int
+    ) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+        """Compute the distances of candidates anew: positions, squares and horizon, nearest first."""
+        xp, n_rows = self.xp, len(rows)
+        positions = xp.empty((n_rows, k), dtype=np.int32)
+        squared, horizon = xp.empty((n_rows, k)), xp.empty(n_rows)
+        values, indices = kept
+        sizes = (_i(n_rows), _i(rows.shape[1]), _i(k))
+        self._run(
+            "sort_neighbours",
+            n_rows,
+            (rows, points, values, indices, *sizes, positions, squared, horizon),
+        )
+        return self.get(positions), self.get(squared), self.get(horizon)
+
+    def conquerors(
+        self,
+        rows: Array,
+        points: Array,
+        kept: tuple[Array, Array],
+        costs: Array,
+        rank: Array,
+    ) -> tuple[IntArray, FloatArray, FloatArray, NDArray[np.bool_]]:
+        """Find who conquers among the candidates: nodes, costs, squared distances, and if certain."""
+        xp, n_rows = self.xp, len(rows)
+        nodes, certain = xp.empty(n_rows, dtype=np.int64), xp.empty(n_rows, dtype=np.bool_)
+        offers, squared = xp.empty(n_rows), xp.empty(n_rows)
+        sizes = (_i(n_rows), _i(rows.shape[1]))
+        self._run(
+            "find_conquerors",
+            n_rows,
+            (rows, points, *kept, costs, rank, *sizes, nodes, offers, squared, certain),
+        )
+        return self.get(nodes), self.get(offers), self.get(squared), self.get(certain)
+
+    def outsider_bounds(
+        self,
+        products: Array,
+        norms: tuple[Array, Array],
+        components: tuple[Array, Array],
+        low: Array,
+    ) -> None:
+        """Lower `low` to the smallest upper bound on a distance to another component."""
+        n_rows, n_columns = products.shape
+        sizes = (_i(n_rows), _i(n_columns))
+        self._run("outsider_bounds", n_rows, (products, *norms, *components, *sizes, low))
+
+    def outsiders(
+        self,
+        products: Array,
+        norms: tuple[Array, Array],
+        components: tuple[Array, Array],
+        limits: Array,
+        capacity: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """List pairs of components whose lower bound is within the limit of their row; None if too many."""
+        xp, (n_rows, n_columns) = self.xp, products.shape
+        rows, columns = xp.empty(capacity, dtype=np.int32), xp.empty(capacity, dtype=np.int32)
+        count = xp.zeros(1, dtype=np.uint64)
+        sizes = (_i(n_rows), _i(n_columns), _i(capacity))
+        self._run(
+            "list_outsiders",
+            n_rows,
+            (products, *norms, *components, limits, *sizes, rows, columns, count),
+        )
+        found = int(count.get()[0])
+        if found > capacity:
+            return None
+        return self.get(rows[:found]).astype(np.int64), self.get(columns[:found]).astype(np.int64)
+
+    def pair_squares(self, points: Array, first: Array, second: Array) -> Array:
+        """Squared distances of pairs, feature after feature."""
+        squared = self.xp.empty(len(first))
+        blocks = -(-len(first) // THREADS)
+        arguments = (points, first, second, _i(len(first)), _i(points.shape[1]), squared)
+        if len(first):
+            self._kernel["pair_squares"]((blocks,), (THREADS,), arguments)
+        return squared
+
+    def add_terms(
+        self,
+        products: Array,
+        queries: tuple[Array, Array, Array, Array],
+        nodes: tuple[Array, Array, Array, Array],
+        first_column: int,
+        taus: FloatArray,
+        state: tuple[Array, Array],
+    ) -> None:
+        """Add the exponentials of path costs to the sums of a class."""
+        n_rows, n_columns = products.shape
+        n_chains, n_halvings = taus.shape
+        sizes = (_i(n_rows), _i(n_columns), _i(queries[0].shape[1]), _i(first_column))
+        chain = (self.put(taus), _i(n_chains), _i(n_halvings))
+        self._run("add_terms", n_rows, (products, *queries, *nodes, *sizes, *chain, *state))
+
+    def _run(self, name: str, n_rows: int, arguments: tuple[Any, ...]) -> None:
+        """Start a kernel with a warp a row."""
+        blocks = -(-n_rows * WARP // THREADS)
+        self._kernel[name]((blocks,), (THREADS,), arguments)
+
+
+def _bytes_of_filter(n_features: int) -> int:
+    """Shared memory for a block of rows, and for the tiles of columns under way."""
+    width = -(-n_features // cuda_filter.WIDTH) * cuda_filter.WIDTH
+    tile = cuda_filter.COLUMNS * (cuda_filter.WIDTH + cuda_filter.PAD)
+    halves = cuda_filter.ROWS * (width + cuda_filter.PAD) + cuda_filter.STAGES * tile
+    return 2 * halves + 8 * (cuda_filter.COLUMNS + cuda_filter.QUEUE)
+
+
+def _shares_of_filter(n_rows: int, n_columns: int) -> tuple[int, int, int]:
+    """Count groups of rows, tiles of columns, and the tiles that a block takes.
+
+    Few rows share the columns among more blocks, so that all of the device is at work; and no block takes
+    more columns than it can count.
+    """
+    n_groups, n_tiles = -(-n_rows // cuda_filter.ROWS), -(-n_columns // cuda_filter.COLUMNS)
+    n_shares = max(1, min(n_tiles, BLOCKS // n_groups))
+    most = cuda_filter.COUNTED // cuda_filter.COLUMNS
+    return n_groups, n_tiles, min(-(-n_tiles // n_shares), most)
+
+
+def _i(value: int) -> np.int64:
+    return np.int64(value)
+
+
+def _tensor_cores(cupy: Any) -> tuple[Any, int] | None:
+    """Find out how to run float32 products on the tensor cores, if CuPy and the device can."""
+    try:
+        from cupy._core import _routines_linalg as linalg
+
+        tensor = linalg.COMPUTE_TYPE_TF32
+        linalg.get_compute_type(np.float32)
+    except (ImportError, AttributeError):
+        return None
+    return (linalg, tensor) if int(cupy.cuda.Device().compute_capability) >= 80 else None
+
+
+assert CANDIDATES == WARP

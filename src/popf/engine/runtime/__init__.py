@@ -1,0 +1,1 @@
+"""What the stages run on: compilation, vector instructions, threads, BLAS, memory that is used again."""

@@ -1,0 +1,142 @@
+"""Threads over chunks of work, the only source of parallelism in the engine.
+
+Kernels release the GIL, so plain threads scale. Work is cut into chunks short enough that Ctrl-C is
+answered between two of them; results do not depend on the cut.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+from popf.engine.runtime.blas import follow
+
+Result = TypeVar("Result")
+
+# Rows of a chunk where each takes some nanoseconds: less than that, and handing out takes longer.
+CHUNK_ROWS = 1 << 15
+# Where items take longer, a chunk holds at least so many, and there are so many chunks for a thread, so
+# that all threads end at about the same time.
+FEWEST_ITEMS, CHUNKS_PER_THREAD = 32, 8
+
+
+def chunks(total: int, size: int) -> list[tuple[int, int]]:
+    """Cut ``range(total)`` into ranges of at most `size`.
+
+    Examples
+    --------
+    >>> from popf.engine.runtime.threads import chunks
+    >>> chunks(10, 4)
+    [(0, 4), (4, 8), (8, 10)]
+    """
+    size = max(1, size)
+    return [(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+def chunk_size(total: int, largest: int, n_threads: int) -> int:
+    """How many items make a chunk: at most `largest`, and some chunks for every thread.
+
+    Examples
+    --------
+    >>> from popf.engine.runtime.threads import chunk_size
+    >>> chunk_size(10_000, 512, 1), chunk_size(10_000, 512, 8), chunk_size(100, 512, 8)
+    (512, 156, 32)
+    """
+    if n_threads == 1:
+        return largest
+    return min(largest, max(FEWEST_ITEMS, total // (CHUNKS_PER_THREAD * n_threads)))
+
+
+class Team:
+    """Threads that stay together over several rounds of work, as a context.
+
+    Parameters
+    ----------
+    n_threads : int
+        How many chunks may be under way at a time.
+
+    Examples
+    --------
+    >>> from popf.engine.runtime.threads import Team
+    >>> with Team(2) as team:
+    ...     team.map_chunks(lambda start, stop: stop - start, 10, 4)
+    [4, 4, 2]
+    """
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = max(1, n_threads)
+        self._pool = ThreadPoolExecutor(n_threads, initializer=follow) if n_threads > 1 else None
+
+    def __enter__(self) -> "Team":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            # On Ctrl-C or an error the chunks not yet begun are dropped; those under way are short.
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def map_chunks(
+        self, function: Callable[[int, int], Result], total: int, size: int
+    ) -> list[Result]:
+        """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order."""
+        ranges = chunks(total, size)
+        if self._pool is None or len(ranges) <= 1:
+            return [function(start, stop) for start, stop in ranges]
+        results: list[Any] = [None] * len(ranges)
+        # Threads fetch their chunks: handing out each one as a future costs more than many a chunk.
+        waiting = deque(enumerate(ranges))
+
+        def work() -> None:
+            while True:
+                try:
+                    number, (start, stop) = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    results[number] = function(start, stop)
+                except BaseException:
+                    waiting.clear()
+                    raise
+
+        futures = [self._pool.submit(work) for _ in range(min(self.n_threads, len(ranges)))]
+        try:
+            for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                future.result()
+        finally:
+            waiting.clear()
+        return results
+
+    def map_shares(self, function: Callable[[int, int], Result], total: int) -> list[Result]:
+        """Call ``function(start, stop)`` for as many equal shares of ``range(total)`` as threads."""
+        return self.map_chunks(function, total, -(-total // self.n_threads))
+
+    def map_rows(self, function: Callable[[int, int], Result], total: int) -> list[Result]:
+        """Call ``function(start, stop)`` for chunks of rows that take some nanoseconds each."""
+        return self.map_chunks(function, total, CHUNK_ROWS)
+
+
+#: For work on one thread.
+ALONE = Team(1)
+
+
+def map_chunks(
+    function: Callable[[int, int], Result], total: int, size: int, n_threads: int = 1
+) -> list[Result]:
+    """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(start, stop)``; must be safe to call from several threads.
+    total, size : int
+        How many items there are, and how many make a chunk.
+    n_threads : int
+        How many chunks may be under way at a time.
+
+    Returns
+    -------
+    list
+        One result a chunk, in the order of the chunks.
+    """
+    with Team(min(n_threads, -(-total // max(1, size)))) as team:
+        return team.map_chunks(function, total, size)

@@ -1,0 +1,154 @@
+"""The competition among prototypes, on the spanning tree.
+
+For f_max the best path in the complete graph costs what the path in the minimum spanning tree costs, so the
+competition needs no queue: one sweep from the leaves to the root of the tree and one back settle all costs.
+A sample that is no prototype has only neighbours of its own class in the tree, so every path ends at a
+prototype of the right class: training makes no error, ties or not.
+"""
+
+import numpy as np
+
+from popf.engine.runtime.jit import jit
+from popf.engine.runtime.threads import Team
+from popf.engine.structures import BoolArray, Forest, IntArray, SpanningTree
+
+
+def compete(
+    tree: SpanningTree, prototypes: BoolArray, index: IntArray, n_threads: int = 1
+) -> Forest:
+    """Let the prototypes compete for all samples.
+
+    Parameters
+    ----------
+    tree : SpanningTree
+        In whatever order of edges; the costs come in the unit of its weights.
+    prototypes : ndarray of shape (n_samples,)
+        Whether each sample is one; at least one is.
+    index : ndarray of shape (n_samples,)
+        Breaks ties between predecessors, and says (by its 0) where the sweeps are rooted, so that the
+        forest does not depend on how the samples are numbered here.
+    n_threads : int
+        For all but the sweeps.
+
+    Returns
+    -------
+    Forest
+
+    Examples
+    --------
+    Four samples in a row, 1, 3 and 2 apart, the last one a prototype:
+
+    >>> import numpy as np
+    >>> from popf.engine.trees.competition import compete
+    >>> from popf.engine.structures import SpanningTree
+    >>> tree = SpanningTree(np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([1.0, 3.0, 2.0]))
+    >>> forest = compete(tree, np.array([False, False, False, True]), np.arange(4))
+    >>> forest.costs.tolist(), forest.predecessors.tolist(), forest.roots.tolist()
+    ([3.0, 3.0, 2.0, 0.0], [1, 2, 3, -1], [3, 3, 3, 3])
+    """
+    n = len(prototypes)
+    states = np.empty(n, dtype=STATE)
+    order = np.empty(n, dtype=np.int32)
+    forest = Forest(
+        np.empty(n), np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.int64)
+    )
+    with Team(n_threads) as team:
+        # Each thread has some of the samples, and looks for their edges among all.
+        edges = tree.lower, tree.higher, tree.weights.view(np.int64)
+        team.map_shares(lambda low, high: _hang(*edges, prototypes, states, low, high), n)
+        lengths = states["weight"].view(np.float64)
+        _sweep(states, lengths, order, prototypes, index, np.argmin(index))
+        team.map_rows(lambda start, stop: _tell(states, lengths, forest, start, stop), n)
+    return forest
+
+
+#: What is known of a sample, in one cache line. Of the edges not yet taken off the tree: how many there are
+#: at the sample, and the exclusive or of their other ends and of the bits of their weights. So where one
+#: is left these are its other end, the sample's parent in the end, and its weight.
+STATE = np.dtype(
+    [
+        ("parent", np.int32),
+        ("degree", np.int32),
+        ("weight", np.int64),
+        ("cost", np.float64),
+        ("predecessor", np.int32),
+        ("root", np.int32),
+    ]
+)
+
+
+@jit
+def _hang(lower, higher, bits, prototypes, states, low, high):
+    """Hang their edges on the samples from `low` to `high`."""
+    for v in range(low, high):
+        state = states[v]
+        state["parent"], state["degree"], state["weight"] = 0, 0, 0
+        state["cost"] = 0.0 if prototypes[v] else np.inf
+        state["predecessor"], state["root"] = -1, v
+    for e in range(len(lower)):
+        u, v = lower[e], higher[e]
+        if low <= u < high:
+            state = states[u]
+            state["parent"] ^= v
+            state["degree"] += 1
+            state["weight"] ^= bits[e]
+        if low <= v < high:
+            state = states[v]
+            state["parent"] ^= u
+            state["degree"] += 1
+            state["weight"] ^= bits[e]
+
+
+@jit
+def _sweep(states, lengths, order, prototypes, index, root):
+    """Take leaves off the tree until the root is left, offering paths inwards, and then outwards.
+
+    The `lengths` are the weights in `states`, read as the numbers whose bits they are.
+    """
+    taken = 0
+    for start in range(len(states)):
+        v = start
+        while states[v]["degree"] == 1 and v != root:
+            leaf = states[v]
+            u = leaf["parent"]
+            inner = states[u]
+            leaf["degree"] = 0
+            inner["parent"] ^= v
+            inner["degree"] -= 1
+            inner["weight"] ^= leaf["weight"]
+            order[taken] = v
+            taken += 1
+            if not prototypes[u]:
+                offered = max(leaf["cost"], lengths[v])
+                if offered < inner["cost"] or (
+                    offered == inner["cost"]
+                    and inner["predecessor"] >= 0
+                    and index[v] < index[inner["predecessor"]]
+                ):
+                    inner["cost"], inner["predecessor"] = offered, v
+                    inner["root"] = leaf["root"]
+            v = u
+    states[root]["parent"] = -1
+    for i in range(taken - 1, -1, -1):  # and back: the best path from above, if it is better
+        v = order[i]
+        leaf, inner = states[v], states[states[v]["parent"]]
+        offered = max(inner["cost"], lengths[v])
+        if offered < leaf["cost"]:  # so it is no prototype
+            leaf["cost"], leaf["predecessor"] = offered, leaf["parent"]
+            leaf["root"] = inner["root"]
+
+
+@jit
+def _tell(states, lengths, forest, start, stop):
+    """Write the forest from what is known of some samples."""
+    costs, predecessors, roots = forest.costs, forest.predecessors, forest.roots
+    before_lengths = forest.lengths
+    for v in range(start, stop):
+        state = states[v]
+        before = state["predecessor"]
+        costs[v], predecessors[v], roots[v] = state["cost"], before, state["root"]
+        if before < 0:
+            before_lengths[v] = 0.0
+        else:  # the edge to its parent, or that of its child
+            other = v if before == state["parent"] else before
+            before_lengths[v] = lengths[other]

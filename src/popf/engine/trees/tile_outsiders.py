@@ -1,0 +1,294 @@
+"""The shortest arcs out of components by blocks of matrix products, where lists of neighbours have ended."""
+
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.engine.runtime.blas import one_blas_thread
+from popf.engine.runtime.buffers import Workbenches
+from popf.engine.runtime.jit import helper, jit
+from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
+from popf.engine.runtime.threads import Team
+from popf.engine.structures import (
+    ARC,
+    ArcArray,
+    BoolArray,
+    Components,
+    FloatArray,
+    IntArray,
+    NeighbourLists,
+)
+from popf.engine.tiles import (
+    PANEL,
+    OrderedPoints,
+    Tile,
+    empty_tiles,
+    gap,
+    multiply,
+    set_columns,
+    set_rows,
+    squared_distance,
+    sufficient_bits,
+)
+from popf.engine.trees.boruvka import Hunt, any_tied, are_wanted, begin_hunt, end_hunt, offer
+
+# Blocks that one is compared with in one call: short enough for Ctrl-C, long enough to forget the call.
+CALL_BLOCKS = 16
+# Shares of a search for each thread, so that all end at about the same time.
+SHARES = 4
+
+
+def nearest_outsiders(
+    ordered: OrderedPoints,
+    n_threads: int,
+    components: Components,
+    lists: NeighbourLists,
+    best: ArcArray,
+    certain: BoolArray,
+    prototypes: BoolArray,
+    sides: BoolArray | None = None,
+) -> None:
+    """Find the shortest arc out of every component whose `best` arc is not `certain`.
+
+    Parameters
+    ----------
+    ordered : OrderedPoints
+    n_threads, components, lists, best, certain, prototypes
+        As for `neighbours.nearest_outsiders`.
+    sides : ndarray of shape (n_blocks,), optional
+        As for `products.nearest_neighbours`: only arcs between the sides are looked for.
+    """
+    hunt = begin_hunt(components, lists, best, certain)
+    only = _common_component(ordered.starts, components.of)
+    size, n_features = int(np.diff(ordered.starts).max()), ordered.points.shape[1]
+    benches = Workbenches()
+
+    def search(marking: bool, team: Team) -> ArcArray:
+        rows = np.flatnonzero(are_wanted(components.of, lists.horizon, best, certain, marking))
+        if len(rows) == 0:
+            return np.empty(0, dtype=ARC)
+        searches = _searches(ordered, hunt, rows, only, sides, n_threads)
+
+        def go_on(task: int, _: int) -> None:
+            turn, number = divmod(task, len(searches))
+            with benches.one() as bench:
+                tiles = empty_tiles(bench, size, size, n_features)
+                searches[number].go_on(turn, tiles, ordered, hunt, marking, prototypes)
+
+        # The nearest blocks of all come first, so that most others need not be compared any more.
+        n_turns = max((one.n_turns for one in searches), default=0)
+        team.map_chunks(go_on, n_turns * len(searches), 1)
+        _move_horizons(searches, lists.horizon)
+        return np.concatenate([one.wanted.found for one in searches])
+
+    with one_blas_thread(), Team(n_threads) as team:
+        end_hunt(hunt, search(False, team), team)
+        if any_tied(best, certain, False, team):
+            search(True, team)
+
+
+class Wanted(NamedTuple):
+    """Points of one block that want outsiders.
+
+    Attributes
+    ----------
+    block : int
+    rows : ndarray of shape (n_rows,)
+    limits : ndarray of shape (n_rows,)
+        How far each has to look, as far as it has looked; -inf once it need not look any more.
+    found : ndarray of ARC records
+        The shortest arc from each that was found.
+    """
+
+    block: int
+    rows: IntArray
+    limits: FloatArray
+    found: ArcArray
+
+
+class BlockSearch:
+    """A search for outsiders of one block in some others, a few at a time.
+
+    Parameters
+    ----------
+    block : int
+    rows : ndarray of shape (n_rows,)
+        The points of the block that want outsiders.
+    others, gaps : ndarray of shape (n_others,)
+        Blocks to compare it with, the nearest first, and lower bounds on their squared distances.
+    """
+
+    def __init__(self, block: int, rows: IntArray, others: IntArray, gaps: FloatArray) -> None:
+        found = np.empty(len(rows), dtype=ARC)
+        found["squared"], found["inside"], found["tied"] = np.inf, -1, 0
+        self.wanted = Wanted(block, rows, np.full(len(rows), np.inf), found)
+        self.n_turns = -(-len(others) // CALL_BLOCKS)
+        self._others, self._gaps = others, gaps
+        self._bits = 32  # those of the tile that is used, none of them when the search is over
+        self._lock = Lock()
+
+    def go_on(self, turn: int, tiles: dict[int, Tile], ordered: OrderedPoints, *state: Any) -> None:
+        """Compare the block with the next of the others."""
+        now = slice(turn * CALL_BLOCKS, (turn + 1) * CALL_BLOCKS)
+        others, gaps = self._others[now], self._gaps[now]
+        with self._lock:
+            while self._bits in tiles and len(others) > 0:
+                bits = self._bits
+                self._bits = _search_block(
+                    tiles[bits], bits, ordered, self.wanted, others, gaps, *state
+                )
+                if self._bits == bits:
+                    return
+
+
+def _searches(
+    ordered: OrderedPoints,
+    hunt: Hunt,
+    rows: IntArray,
+    only: NDArray[np.int32],
+    sides: BoolArray | None,
+    n_threads: int,
+) -> list[BlockSearch]:
+    """Prepare the searches for outsiders of some rows, at least as many as keep all threads at work."""
+    of_row = np.searchsorted(ordered.starts, rows, "right") - 1
+    blocks, firsts = np.unique(of_row, return_index=True)
+    n_shares = 1 if n_threads == 1 else -(-SHARES * n_threads // max(1, len(blocks)))
+    searches = []
+    for block, part in zip(blocks.tolist(), np.split(rows, firsts[1:]), strict=True):
+        others, gaps = _others(ordered, block, part, only, hunt.components.of)
+        if sides is not None:
+            across = sides[others] != sides[block]
+            others, gaps = others[across], gaps[across]
+        searches += [
+            BlockSearch(block, part, others[share::n_shares].copy(), gaps[share::n_shares].copy())
+            for share in range(n_shares)
+        ]
+    return searches
+
+
+def _move_horizons(searches: list[BlockSearch], horizon: FloatArray) -> None:
+    """Nothing outside is nearer to a row than what limited all searches for it."""
+    limits: dict[int, FloatArray] = {}
+    for one in searches:
+        block = one.wanted.block
+        limits[block] = np.minimum(one.wanted.limits, limits.get(block, np.inf))
+    for one in searches:
+        rows = one.wanted.rows
+        horizon[rows] = np.maximum(horizon[rows], limits[one.wanted.block])
+
+
+def _others(
+    ordered: OrderedPoints,
+    block: int,
+    rows: IntArray,
+    only: NDArray[np.int32],
+    of: NDArray[np.int32],
+) -> tuple[IntArray, FloatArray]:
+    """List the blocks in which rows of a block may find outsiders, the nearest first."""
+    common = of[rows[0]] if (of[rows] == of[rows[0]]).all() else -1
+    others = np.flatnonzero((only < 0) | (only != common))
+    gaps = gap(ordered, block, others)
+    order = np.argsort(gaps, kind="stable")
+    return others[order], gaps[order]
+
+
+@jit
+def _search_block(tile, bits, ordered, here, others, gaps, hunt, marking, prototypes):
+    """Search for outsiders of some points of one block in others.
+
+    Returns how many bits that takes: if others than the tile's, nothing was done; -1 if it is over.
+    """
+    of, lengths, horizon = hunt.components.of, hunt.bounds, hunt.horizon
+    points, starts, block = ordered.points, ordered.starts, here.block
+    rows, limits = here.rows, here.limits
+    active, wanted = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
+    # Not a literal 0, for which Numba would compile `set_rows` anew.
+    count, least, most = np.int64(0), np.inf, -np.inf
+    for i in range(len(rows)):
+        row = rows[i]
+        if limits[i] >= 0.0:
+            # Others may have lowered the bounds since.
+            limits[i] = min(limits[i], lengths[of[row]])
+            if horizon[row] <= limits[i]:
+                active[count], wanted[count] = i, row
+                count += 1
+                least, most = min(least, limits[i]), max(most, limits[i])
+            else:
+                limits[i] = -np.inf
+    if count == 0 or gaps[0] > most:
+        return -1
+    needed = sufficient_bits(points.shape[1], ordered.radii[block], least, 1.0)
+    if needed != bits:
+        return needed
+    center = ordered.centers[block]
+    set_rows(tile, points, wanted, count, center)
+    for rank in range(len(others)):
+        most = -np.inf
+        for i in range(count):
+            most = max(most, limits[active[i]])
+        if gaps[rank] > most:
+            break
+        start, stop = starts[others[rank]], starts[others[rank] + 1]
+        width = set_columns(tile, points, start, stop, center)
+        for top in range(0, count, PANEL):
+            n_rows = min(PANEL, count - top)
+            for left in range(0, width, PANEL):
+                n_columns = min(PANEL, width - left)
+                products = multiply(tile, top, n_rows, left, n_columns)
+                place = points, start, top, left
+                _offer_panel(tile, products, place, here, active, hunt, marking, prototypes)
+    return bits
+
+
+@helper
+def _offer_panel(tile, products, place, here, active, hunt, marking, prototypes):
+    """Offer the arcs of a panel that leave their components; mark those that tie, if wanted."""
+    points, start, top, left = place
+    of, index, classes = hunt.components.of, hunt.components.indices, hunt.components.classes
+    lengths, rows, limits, found = hunt.bounds, here.rows, here.limits, here.found
+    norms, column_norms, column_bounds = tile.row_norms, tile.column_norms, tile.column_bounds
+    widen, slack = tile.widen, tile.slack
+    for i in range(products.shape[0]):
+        at = active[top + i]
+        row = rows[at]
+        component = of[row]
+        limit = min(limits[at], lengths[component])
+        bound = limit * widen + slack
+        for column in range(0, products.shape[1], LANES):
+            j = left + column
+            hits = tile_hits(
+                products, i, column, norms[top + i], column_norms, bound, column_bounds, j
+            )
+            while hits != 0:
+                hit = j + lowest_bit(hits)
+                hits &= hits - 1
+                other = start + hit
+                if column_norms[hit] == np.inf or of[other] == component:
+                    continue
+                squared = squared_distance(points, row, points, other)
+                if marking:
+                    if squared == limit and classes[row] != classes[other]:
+                        prototypes[row] = True
+                        prototypes[other] = True
+                elif squared <= limit:
+                    offer(found, at, squared, row, other, index)
+                    limit = squared
+                    bound = limit * widen + slack
+        limits[at] = limit
+        if limit < lengths[component]:
+            lengths[component] = limit
+
+
+@jit
+def _common_component(starts, of):
+    """Give for every block the component that holds all of its points, or -1."""
+    only = np.empty(len(starts) - 1, dtype=np.int32)
+    for block in range(len(only)):
+        only[block] = of[starts[block]]
+        for i in range(starts[block] + 1, starts[block + 1]):
+            if of[i] != only[block]:
+                only[block] = -1
+                break
+    return only

@@ -1,0 +1,389 @@
+"""From the user's ``metric`` and ``metric_params`` to something the engine can work with.
+
+`choose_metric` knows five kinds: functions of the Euclidean distance, which have fast algorithms;
+LibOPF's metrics, compiled; the metrics of scikit-learn's `DistanceMetric`; a callable; and
+distances computed beforehand. All have the same face, `Metric`.
+"""
+
+import difflib
+import numbers
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import DistanceMetric
+
+from popf.engine.conquest.by_scan import BlockOfDistances
+from popf.engine.distances import (
+    EUCLIDEAN_TRANSFORMS,
+    KERNELS,
+    WeightsAmong,
+    WeightsFrom,
+    check_domain,
+    kernel_blocks,
+    kernel_rows,
+    transform_squared,
+)
+from popf.engine.structures import FloatArray, IntArray
+
+# Other names for the same formula; a name in both `KERNELS` and scikit-learn has one too.
+ALIASES = {
+    "l2": "euclidean",
+    "log_squared_euclidean": "log_euclidean",
+    "squared_euclidean": "sqeuclidean",
+    "cityblock": "manhattan",
+    "l1": "manhattan",
+    "braycurtis": "bray_curtis",
+    "chi_squared": "chi_square",
+    "squared_chi_squared": "squared_chi_square",
+    "infinity": "chebyshev",
+    "p": "minkowski",
+}
+
+SKLEARN_METRICS = (
+    *("dice", "haversine", "jaccard", "kulsinski", "mahalanobis", "matching", "minkowski"),
+    *("rogerstanimoto", "russellrao", "seuclidean", "sokalmichener", "sokalsneath"),
+)
+
+METRIC_NAMES = tuple(
+    sorted({*EUCLIDEAN_TRANSFORMS, *KERNELS, *SKLEARN_METRICS, *ALIASES, "precomputed"})
+)
+
+
+class Metric:
+    """How far apart samples are.
+
+    Attributes
+    ----------
+    name : str
+        As the user would write it, an alias resolved.
+    euclidean : bool
+        Whether the weights of the engine are squared Euclidean distances, so that its fast
+        algorithms apply; `transform` then turns them into the metric.
+    precomputed : bool
+        Whether samples are given by their distances.
+    """
+
+    euclidean = False
+    precomputed = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def fitted(self, X: FloatArray) -> "Metric":
+        """Return the metric with the parameters that are taken from the training data."""
+        return self
+
+    def check(self, X: FloatArray) -> None:
+        """Raise ValueError if `X` lies outside the domain of the metric."""
+
+    def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
+        """Turn the engine's weights, or costs made of them, into the user's distances.
+
+        Euclidean weights are squared, and were computed from samples times ``2**-exponent``.
+        """
+        return weights
+
+    def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
+        """Weights between training samples for `popf.engine.trees.prim.spanning_tree`."""
+        raise NotImplementedError
+
+    def blocks(self, queries: FloatArray, training: Any) -> Callable[[int, int], FloatArray]:
+        """Weights from new samples to training samples for `popf.engine.conquest.by_scan`."""
+        raise NotImplementedError
+
+
+class CompiledMetric(Metric):
+    """One of `popf.engine.distances.KERNELS`."""
+
+    def __init__(self, name: str, kernel: str) -> None:
+        super().__init__(name)
+        self.kernel = kernel
+
+    def check(self, X: FloatArray) -> None:
+        """Raise ValueError if `X` lies outside the domain of the metric."""
+        check_domain(self.kernel, X)
+
+    def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
+        """Weights between training samples."""
+        return kernel_rows(self.kernel, X, n_threads)
+
+    def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
+        """Weights from new samples to training samples."""
+        return kernel_blocks(self.kernel, queries, training)
+
+
+class EuclideanMetric(CompiledMetric):
+    """An increasing function of the Euclidean distance; the weights are squared distances."""
+
+    euclidean = True
+
+    def __init__(self, name: str, gamma: float = 1.0) -> None:
+        super().__init__(name, "sqeuclidean")
+        self.gamma = gamma
+
+    def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
+        """Turn squared Euclidean distances, or costs made of them, into the user's."""
+        if self.name == "euclidean":  # the root first: the square itself may be out of range
+            distances: FloatArray = np.ldexp(np.sqrt(weights), exponent)
+            return distances
+        with np.errstate(
+            over="ignore", under="ignore"
+        ):  # a square may be out of range: then inf, or 0
+            return transform_squared(self.name, np.ldexp(weights, 2 * exponent), self.gamma)
+
+
+class SklearnMetric(Metric):
+    """A metric of `sklearn.metrics.DistanceMetric`."""
+
+    def __init__(self, name: str, params: Mapping[str, Any]) -> None:
+        super().__init__(name)
+        self.params = dict(params)
+        self._distance = None if self._learns_parameters() else self._get(self.params)
+
+    def _learns_parameters(self) -> bool:
+        return self.name in ("seuclidean", "mahalanobis") and not self.params
+
+    def _get(self, params: Mapping[str, Any]) -> Any:
+        try:
+            return DistanceMetric.get_metric(self.name, **params)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"metric {self.name!r} does not take metric_params={dict(params)!r}: {error}. See "
+                "sklearn.metrics.DistanceMetric for the parameters of each metric."
+            ) from error
+
+    def fitted(self, X: FloatArray) -> Metric:
+        """Take V or VI from the training data, as scikit-learn's `pairwise_distances` does."""
+        if not self._learns_parameters():
+            return self
+        if self.name == "seuclidean":
+            variance = np.var(X, axis=0, ddof=1) if len(X) > 1 else np.zeros(X.shape[1])
+            if not (variance > 0.0).all():
+                raise ValueError(
+                    f"metric 'seuclidean' divides by the variance of each feature, but feature "
+                    f"{np.flatnonzero(~(variance > 0.0))[0]} is constant. Drop it, or pass the "
+                    "variances as metric_params={'V': ...}."
+                )
+            return SklearnMetric(self.name, {"V": variance})
+        covariance = np.atleast_2d(np.cov(X.T))
+        if np.linalg.matrix_rank(covariance, hermitian=True) < len(covariance):
+            raise ValueError(
+                "metric 'mahalanobis' needs the inverse of the covariance of the features, but it "
+                f"is singular for these {X.shape[0]} samples of {X.shape[1]} features. Drop "
+                "redundant features, or pass an inverse as metric_params={'VI': ...}."
+            )
+        return SklearnMetric(self.name, {"VI": np.linalg.inv(covariance).T})
+
+    def check(self, X: FloatArray) -> None:
+        """Raise ValueError if `X` lies outside the domain of the metric."""
+        if self.name == "haversine" and X.shape[1] != 2:
+            raise ValueError(
+                "metric 'haversine' is for latitude and longitude in radians, two features, but X "
+                f"has {X.shape[1]}."
+            )
+        for name in ("V", "VI", "w"):
+            size = np.shape(self.params.get(name, 0.0))
+            if size and size[-1] != X.shape[1]:
+                raise ValueError(
+                    f"metric {self.name!r} was given {name} of shape {size} in metric_params, but X "
+                    f"has {X.shape[1]} features: give it one entry a feature."
+                )
+
+    def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
+        """Weights between training samples; scikit-learn holds the GIL, so threads do not help."""
+        distance = self._fitted_distance()
+
+        def among(others: IntArray) -> WeightsFrom:
+            points = X[others]
+
+            def row(i: int) -> FloatArray:
+                weights: FloatArray = distance.pairwise(X[i : i + 1], points)[0]
+                return weights
+
+            return row
+
+        return among
+
+    def blocks(self, queries: FloatArray, training: Any) -> Callable[[int, int], FloatArray]:
+        """Weights from new samples to training samples."""
+        distance = self._fitted_distance()
+
+        def block(start: int, stop: int) -> FloatArray:
+            weights: FloatArray = distance.pairwise(queries[start:stop], training)
+            return weights
+
+        return block
+
+    def _fitted_distance(self) -> Any:
+        if self._distance is None:
+            raise ValueError(
+                f"metric {self.name!r} takes parameters from the training data: "
+                "call fitted(X) first."
+            )
+        return self._distance
+
+
+class CallableMetric(Metric):
+    """A function ``d(x, y)`` of two samples.
+
+    Between training samples it is called with the one of lower index first, so that a function that
+    is not quite symmetric still gives each pair one distance; a new sample comes second.
+    """
+
+    def __init__(self, function: Callable[..., Any], params: Mapping[str, Any]) -> None:
+        super().__init__(getattr(function, "__name__", type(function).__name__))
+        self.function = function
+        self.params = dict(params)
+
+    def _weight(self, x: FloatArray, y: FloatArray, pair: str, i: int, j: int) -> float:
+        weight = self.function(x, y, **self.params)
+        if isinstance(weight, float) and 0.0 <= weight < np.inf:
+            return weight
+        pair = pair.format(i, j)
+        if isinstance(weight, np.ndarray) and weight.ndim == 0:
+            weight = weight.item()
+        if isinstance(weight, numbers.Real | np.bool_):
+            weight = float(weight)
+            if 0.0 <= weight < np.inf:
+                return weight
+            raise ValueError(
+                f"metric {self.name!r} returned {weight} for {pair}; distances must be finite and "
+                "not negative."
+            )
+        shape = f" of shape {np.shape(weight)}" if isinstance(weight, np.ndarray) else ""
+        raise TypeError(
+            f"metric {self.name!r} returned {weight!r}, a {type(weight).__name__}{shape}, for "
+            f"{pair}; it must return one number, the distance of two samples."
+        )
+
+    def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
+        """Weights between training samples."""
+
+        def among(others: IntArray) -> WeightsFrom:
+            def row(i: int) -> FloatArray:
+                weights = np.empty(len(others))
+                for k, j in enumerate(others.tolist()):
+                    lower, higher = min(i, j), max(i, j)
+                    pair = "training samples {} and {}"
+                    weights[k] = self._weight(X[lower], X[higher], pair, lower, higher)
+                return weights
+
+            return row
+
+        return among
+
+    def blocks(self, queries: FloatArray, training: Any) -> Callable[[int, int], FloatArray]:
+        """Weights from new samples to training samples."""
+
+        def block(start: int, stop: int) -> FloatArray:
+            weights = np.empty((stop - start, len(training)))
+            for q in range(start, stop):
+                for v in range(len(training)):
+                    pair = "training sample {} and new sample {}"
+                    weights[q - start, v] = self._weight(training[v], queries[q], pair, v, q)
+            return weights
+
+        return block
+
+
+class PrecomputedMetric(Metric):
+    """Distances that the user has computed; X is the matrix of them."""
+
+    precomputed = True
+
+    def __init__(self) -> None:
+        super().__init__("precomputed")
+
+    def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
+        """Rows of a matrix that has passed `popf.forest.precomputed.check_precomputed`."""
+
+        def among(others: IntArray) -> WeightsFrom:
+            return lambda i: X[i].take(others)
+
+        return among
+
+    def blocks(self, queries: FloatArray, training: Any) -> Callable[[int, int], FloatArray]:
+        """Rows of distances from new samples to training samples; `training` is not needed."""
+        return lambda start, stop: queries[start:stop]
+
+
+def choose_metric(
+    metric: str | Callable[..., float], metric_params: Mapping[str, Any] | None = None
+) -> Metric:
+    """Resolve what the user wrote.
+
+    Parameters
+    ----------
+    metric : str or callable
+        One of `METRIC_NAMES`, or a function ``d(x, y, **metric_params)`` of two samples.
+    metric_params : mapping, optional
+        ``gamma`` for ``gaussian``; ``p`` and ``w`` for ``minkowski``; ``V`` for ``seuclidean``;
+        ``V`` or ``VI`` for ``mahalanobis``, both taken from the training data by default.
+
+    Returns
+    -------
+    Metric
+
+    Examples
+    --------
+    >>> from popf.forest.metrics import choose_metric
+    >>> choose_metric("minkowski", {"p": 2}).name
+    'euclidean'
+    >>> choose_metric("cityblock").euclidean
+    False
+    """
+    if metric_params is not None and not isinstance(metric_params, Mapping):
+        raise TypeError(
+            f"metric_params must be a dict or None, not {metric_params!r}, "
+            f"a {type(metric_params).__name__}."
+        )
+    params = dict(metric_params or {})
+    if not isinstance(metric, str):
+        if not callable(metric):
+            raise TypeError(
+                f"metric must be a name or a function d(x, y) of two samples, not {metric!r}, "
+                f"a {type(metric).__name__}."
+            )
+        return CallableMetric(metric, params)
+    name = ALIASES.get(metric, metric)
+    if name not in METRIC_NAMES:
+        _refuse_name(metric)
+    if name == "minkowski" and params.get("w") is None and params.get("p", 2) == 2:
+        name = "euclidean"
+        params = {key: value for key, value in params.items() if key not in ("p", "w")}
+    if name == "gaussian":
+        gamma = params.pop("gamma", 1.0)
+        _refuse_params(metric, params)
+        if not (isinstance(gamma, numbers.Real) and 0.0 < float(gamma) < np.inf):
+            raise ValueError(f"gamma must be a positive number, not {gamma!r}.")
+        return EuclideanMetric(name, float(gamma))
+    if name in SKLEARN_METRICS:
+        return SklearnMetric(name, params)
+    _refuse_params(metric, params)
+    if name == "precomputed":
+        return PrecomputedMetric()
+    return EuclideanMetric(name) if name in EUCLIDEAN_TRANSFORMS else CompiledMetric(name, name)
+
+
+def _refuse_name(name: str) -> None:
+    if name == "cosine":
+        hint = (
+            " For the cosine distance scale the samples to unit length "
+            "(sklearn.preprocessing.normalize) and use 'sqeuclidean', which is twice as large."
+        )
+    else:
+        near = difflib.get_close_matches(name.lower().replace("-", "_"), METRIC_NAMES, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(
+        f"unknown metric {name!r}.{hint} Choose one of {', '.join(METRIC_NAMES)}, or pass a "
+        "function d(x, y) of two samples."
+    )
+
+
+def _refuse_params(metric: str, params: Mapping[str, Any]) -> None:
+    if params:
+        raise ValueError(
+            f"metric {metric!r} does not take {', '.join(map(repr, params))}: leave it out of "
+            "metric_params."
+        )

@@ -1,0 +1,303 @@
+"""Linear maps that make Euclidean distances fit the classes: transformers for pipelines.
+
+A forest compares samples by their distance, and a distance counts every feature alike. These maps
+look at the classes first:
+
+`EffectSizeWeights`     a feature weighs what it tells about the classes
+`WithinClassWhitening`  what varies together inside the classes counts once
+`DiscriminantStretch`   whitening, and then the directions between the class means count more
+
+All standardise the features first, so that nothing depends on their units, and drop those that
+are constant. They look at the labels, so that **samples a map was fitted on look better separated than
+new ones**: judge it by cross-validation with the map inside the pipeline, never on its own training samples.
+``POPFClassifier(linear_map=...)`` does so.
+"""
+
+from abc import abstractmethod
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from popf.forest.parameters import kept_samples
+from popf.labels import check_labels, encode
+from popf.probability.covariance import class_means, shrunken_covariance, standardise
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from sklearn.utils import Tags
+
+__all__ = ["DiscriminantStretch", "EffectSizeWeights", "WithinClassWhitening"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# From farther away, in standard deviations, all training samples look alike, and products stay finite.
+FAR = 1e100
+# Correlation ratios below this are rounding.
+LEAST_EFFECT = 1e-7
+
+
+class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the maps share: checks, and standardised features."""
+
+    mean_: FloatArray
+    scale_: FloatArray
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Self":
+        """Learn the map from labelled samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,)
+            Labels, of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A sample of weight 2 counts as two samples, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        samples, labels = validate_data(self, X, y, dtype=np.float64)
+        check_labels(labels)
+        weights = np.ones(len(labels))
+        if sample_weight is not None:
+            kept = kept_samples(samples, sample_weight)
+            weights = _check_sample_weight(sample_weight, samples)[kept].astype(np.float64)
+            samples, labels = samples[kept], labels[kept]
+        _, codes = encode(labels)
+        self.mean_, self.scale_, standard = standardise(samples, weights)
+        self._fit(standard, codes, weights)
+        return self
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Map samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        samples = validate_data(self, X, dtype=np.float64, reset=False)
+        varies = self.scale_ > 0.0
+        with np.errstate(over="ignore"):
+            standard = (samples - self.mean_) / np.where(varies, self.scale_, 1.0)
+        standard = np.clip(standard, -FAR, FAR)
+        standard[:, ~varies] = 0.0
+        return self._map(standard)
+
+    def _check_parameters(self) -> None:
+        """Raise an error unless all parameters make sense."""
+
+    @abstractmethod
+    def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None: ...
+
+    @abstractmethod
+    def _map(self, samples: FloatArray) -> FloatArray: ...
+
+    def __sklearn_tags__(self) -> "Tags":
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class EffectSizeWeights(OneToOneFeatureMixin, _LinearMap):  # type: ignore[misc]
+    r"""Weigh every feature by what it alone tells about the classes.
+
+    The weight of a standardised feature is its correlation ratio,
+
+    .. math:: \eta = \sqrt{\text{variance of the class means} / \text{variance}},
+
+    0 where all classes have the same mean and 1 where nothing varies inside the classes. For two classes
+    it is the absolute correlation with the label. If no feature has an effect, all weigh the same.
+
+    Attributes
+    ----------
+    effect_sizes_ : ndarray of shape (n_features,)
+        :math:`\eta` of every feature, 0 for constant ones.
+    mean_, scale_ : ndarray of shape (n_features,)
+        Mean and standard deviation of the features, 0 for constant ones.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if X had names that are all strings.
+
+    Examples
+    --------
+    >>> from popf.probability.linear_maps import EffectSizeWeights
+    >>> X = [[0.0, 5.0], [1.0, 9.0], [10.0, 5.0], [11.0, 9.0]]
+    >>> EffectSizeWeights().fit(X, [0, 0, 1, 1]).effect_sizes_.round(2)
+    array([1., 0.])
+    """
+
+    effect_sizes_: FloatArray
+
+    def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        share = np.bincount(codes, weights=weights) / weights.sum()
+        between = share @ class_means(samples, codes, weights) ** 2
+        self.effect_sizes_ = np.sqrt(np.clip(between, 0.0, 1.0))
+
+    def _map(self, samples: FloatArray) -> FloatArray:
+        if self.effect_sizes_.max() <= LEAST_EFFECT:
+            return samples
+        mapped: FloatArray = samples * self.effect_sizes_
+        return mapped
+
+
+class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type: ignore[misc]
+    r"""Make the samples of a class vary alike in all directions.
+
+    The covariance of the standardised features around their class means is estimated as
+    :math:`\Sigma = (1 - \delta) S + \delta \mu I`, with Ledoit and Wolf's :math:`\delta` [1]_, and samples are
+    multiplied by :math:`\Sigma^{-1/2}`. Distances become Mahalanobis distances: features that say the same
+    count once, and directions in which a class spreads widely count less.
+
+    Parameters
+    ----------
+    shrinkage : "auto" or float, default="auto"
+        :math:`\delta`, between 0 (the covariance as it is) and 1 (only standardise); "auto" is Ledoit and
+        Wolf's estimate of the best.
+
+    Attributes
+    ----------
+    shrinkage_ : float
+        :math:`\delta`.
+    mean_, scale_ : ndarray of shape (n_features,)
+        Mean and standard deviation of the features, 0 for constant ones.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if X had names that are all strings.
+
+    Notes
+    -----
+    With d features and n samples it takes O(n·d·min(n, d)) time, and no d × d matrix where d > n.
+
+    References
+    ----------
+    .. [1] O. Ledoit, M. Wolf, "A well-conditioned estimator for large-dimensional covariance matrices",
+       Journal of Multivariate Analysis 88, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.probability.linear_maps import WithinClassWhitening
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(1000) % 2
+    >>> X = rng.normal(size=(1000, 2)) @ [[5.0, 4.0], [0.0, 1.0]] + 3.0 * y[:, None]
+    >>> Z = WithinClassWhitening().fit_transform(X, y)
+    >>> [f"{np.corrcoef(samples[y == 0].T)[0, 1]:.1f}" for samples in (X, Z + 0.0)]
+    ['1.0', '0.1']
+    """
+
+    shrinkage_: float
+
+    def __init__(self, shrinkage: str | float = "auto") -> None:
+        self.shrinkage = shrinkage
+
+    def _check_parameters(self) -> None:
+        value: Any = self.shrinkage
+        if value == "auto" or (isinstance(value, Real) and 0.0 <= float(value) <= 1.0):
+            return
+        raise ValueError(f"shrinkage must be 'auto' or a number from 0 to 1, not {value!r}.")
+
+    def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        means = class_means(samples, codes, weights)
+        shrinkage = None if self.shrinkage == "auto" else float(self.shrinkage)
+        n_features = int((self.scale_ > 0.0).sum())
+        self._covariance = shrunken_covariance(
+            samples - means[codes], weights, shrinkage, n_features
+        )
+        self.shrinkage_ = self._covariance.shrinkage
+
+    def _map(self, samples: FloatArray) -> FloatArray:
+        return self._covariance.whiten(samples)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.scale_)
+
+
+class DiscriminantStretch(WithinClassWhitening):
+    r"""Whiten within the classes, then stretch the directions in which the class means differ.
+
+    After whitening, the scatter of the class means :math:`B = \sum_k \pi_k m_k m_k^T` has at most
+    n_classes - 1 directions, those of Fisher's discriminant. Along one in which the means have variance
+    :math:`\lambda`, samples are stretched by :math:`\sqrt{1 + s \lambda}`. With s = 1 this is the metric
+    of Hastie and Tibshirani [1]_, taken once for all samples.
+
+    Parameters
+    ----------
+    shrinkage : "auto" or float, default="auto"
+        As for `WithinClassWhitening`.
+    strength : float, default=1.0
+        s; 0 is whitening alone.
+
+    Attributes
+    ----------
+    stretches_ : ndarray of shape (n_directions,)
+        The factors.
+    shrinkage_ : float
+        As for `WithinClassWhitening`.
+    mean_, scale_ : ndarray of shape (n_features,)
+        Mean and standard deviation of the features, 0 for constant ones.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if X had names that are all strings.
+
+    References
+    ----------
+    .. [1] T. Hastie, R. Tibshirani, "Discriminant adaptive nearest neighbor classification", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 18, 1996.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from popf.probability.linear_maps import DiscriminantStretch
+    >>> DiscriminantStretch().fit(*load_iris(return_X_y=True)).stretches_.round(1)
+    array([5.4, 1.1])
+    """
+
+    stretches_: FloatArray
+
+    def __init__(self, shrinkage: str | float = "auto", strength: float = 1.0) -> None:
+        super().__init__(shrinkage)
+        self.strength = strength
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        value: Any = self.strength
+        if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
+            raise ValueError(f"strength must be a number from 0 on, not {value!r}.")
+
+    def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        super()._fit(samples, codes, weights)
+        share = np.bincount(codes, weights=weights) / weights.sum()
+        means = self._covariance.whiten(class_means(samples, codes, weights))
+        _, roots, directions = np.linalg.svd(np.sqrt(share)[:, None] * means, full_matrices=False)
+        rank = len(means) - 1  # the weighted mean of the means is 0
+        self._directions = directions[:rank]
+        self.stretches_ = np.sqrt(1.0 + self.strength * roots[:rank] ** 2)
+
+    def _map(self, samples: FloatArray) -> FloatArray:
+        whitened = super()._map(samples)
+        along = (whitened @ self._directions.T) * (self.stretches_ - 1.0)
+        mapped: FloatArray = whitened + along @ self._directions
+        return mapped

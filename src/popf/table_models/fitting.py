@@ -1,0 +1,395 @@
+"""From a table to a model: which rows and columns, the fit, and what is to be said of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.forest.metrics import METRIC_NAMES
+from popf.formatting import unknown
+from popf.labels import encode
+from popf.probability import map_choice
+from popf.probability.checks import METHODS
+from popf.table_models.model import Layout, TableModel, missing_words
+from popf.table_models.preparing import fit_weighted, make_pipeline
+from popf.table_models.thresholds import with_least_cost
+from popf.tables.cells import MANY_VALUES, Kind, find_class, kind_of, missing_cells
+from popf.tables.formats.table import labels_of
+from popf.tables.reading import Plan, Table, need_columns, need_pandas
+
+FloatArray = NDArray[np.float64]
+IMPUTE = ("refuse", "median", "mean", "most_frequent")
+MAPS = ("none", *map_choice.NAMES)
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What `fit_table` is told.
+
+    Attributes
+    ----------
+    target : str
+        The column with the labels.
+    ids, drop, categorical : sequence of str
+        Columns that are carried through, left out, or categories although they look like numbers.
+    one_per : str or None
+        A column by which rows belong together, as all months of a consumer do: one random row of each is
+        kept. Rows that are nearly alike make left-out probabilities too sure.
+    sample_weight : str or None
+        The column with weights: a row of weight 2 counts as two rows, one of weight 0 is left out before
+        anything else.
+    missing : {"refuse", "median", "mean", "most_frequent"}
+        What to do about missing values; of categories always the most frequent is taken.
+    scale : bool
+        Whether to standardise numbers.
+    positive : str or None
+        The positive class, of two; None for the second in sorted order.
+    threshold : float or None
+        From which probability on a row is called positive.
+    cost_fp, cost_fn : float or None
+        What a false alarm and a miss cost: then the threshold of the least cost is chosen.
+    method, linear_map, metric : str
+        As for `POPFClassifier`; "none" is no map.
+    seed : int
+    n_jobs : int
+    """
+
+    target: str
+    ids: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    sample_weight: str | None = None
+    missing: str = "refuse"
+    scale: bool = True
+    positive: str | None = None
+    threshold: float | None = None
+    cost_fp: float | None = None
+    cost_fn: float | None = None
+    method: str = "soft"
+    linear_map: str = "none"
+    metric: str = "euclidean"
+    seed: int = 0
+    n_jobs: int | None = None
+    one_per: str | None = None
+
+
+class Fitted(NamedTuple):
+    """A fitted model, and what is to be said of it.
+
+    Attributes
+    ----------
+    table_model : TableModel
+    frame : pandas.DataFrame
+        The features it was fitted on.
+    counts : dict
+        Rows of every class, without those of weight 0.
+    log_loss, prior_log_loss : float or None
+        Over training rows that were left out, of the model and of always answering the class shares.
+    costs : dict or None
+        Cost a row at the chosen threshold and at 0.5, by cross-validation, where costs were given.
+    n_imputed : int
+        Cells that were missing.
+    n_read : int
+        Rows of the file.
+    n_weightless : int
+        Those of weight 0, which are left out.
+    repeated : dict of str to int
+        Id columns whose values repeat, with the number of different ones.
+    counters : list of str
+        Features that count the rows up, as identifiers do.
+    """
+
+    table_model: TableModel
+    frame: Any
+    counts: dict[Any, int]
+    log_loss: float | None
+    prior_log_loss: float
+    costs: dict[str, float] | None
+    n_imputed: int
+    n_read: int
+    n_weightless: int
+    repeated: dict[str, int]
+    counters: list[str]
+
+
+def fit_table(table: Table, options: FitOptions) -> Fitted:
+    r"""Fit a model to a table.
+
+    Parameters
+    ----------
+    table : Table
+        Of `open_table`.
+    options : FitOptions
+
+    Returns
+    -------
+    Fitted
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from popf.table_models import FitOptions, fit_table
+    >>> from popf.tables import open_table
+    >>> rows = [f"{x},{'yes' if x > 5 else 'no'}" for x in range(11)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "mine.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("\n".join(["size,stolen", *rows]))
+    ...     fitted = fit_table(open_table(path), FitOptions("stolen"))
+    >>> fitted.counts, fitted.table_model.positive
+    ({'no': 6, 'yes': 5}, 'yes')
+    """
+    _check_options(options)
+    features, numbers, counters = _choose_columns(table, options)
+    categories = [name for name in features if name not in numbers]
+    groups = [] if options.one_per is None else [options.one_per]
+    extra = list(dict.fromkeys([options.target, *options.ids, *groups]))
+    weighted = [] if options.sample_weight is None else [options.sample_weight]
+    pandas = need_pandas()
+    plan = Plan([*numbers, *weighted], categories, extra)
+    frame = pandas.concat(list(table.pieces(plan)), ignore_index=True)
+    n_read = len(frame)
+    # From here on the index of the frame holds the rows of the file.
+    frame = _with_weight(frame, options, table)
+    n_weightless = n_read - len(frame)
+    if options.one_per is not None:
+        frame = _one_of_each(frame, options.one_per, options.seed)
+    repeated = _repeated(frame, options.ids) if options.one_per is None else {}
+    y = _labels(frame, options.target, table)
+    weights = None if options.sample_weight is None else frame[options.sample_weight].to_numpy()
+    frame = frame[features]
+    _check_cells(frame, numbers, options, table)
+    layout, counts = _layout(numbers, categories, y, options, table)
+    model = make_pipeline(numbers, categories, options)
+    costs = None
+    if options.cost_fp is not None and options.cost_fn is not None:
+        prices = (options.cost_fp, options.cost_fn)
+        layout, costs = with_least_cost(layout, model, (frame, y, weights), prices, options.seed)
+    threshold = layout.threshold if layout.positive == 1 else 1.0 - layout.threshold
+    model.set_params(popf__threshold=threshold)
+    fit_weighted(model, frame, y, weights)
+    final = model.steps[-1][1]
+    # Paths name training rows, and people look for them in the file.
+    final.opf_.sample_indices_ = frame.index.to_numpy()[final.opf_.sample_indices_]
+    losses = getattr(final, "left_out_losses_", None)
+    return Fitted(
+        TableModel(model, layout),
+        frame,
+        counts,
+        None if losses is None else float(np.min(losses)),
+        _prior_loss(y, weights),
+        costs,
+        int(frame.isna().to_numpy().sum()),
+        n_read,
+        n_weightless,
+        repeated,
+        counters,
+    )
+
+
+def _one_of_each(frame: Any, column: str, seed: int) -> Any:
+    """Keep one random row for every value of a column."""
+    shuffled = np.random.default_rng(seed).permutation(len(frame))
+    kept = frame.iloc[shuffled].drop_duplicates(column).index
+    return frame.loc[kept.sort_values()]
+
+
+def _repeated(frame: Any, ids: Sequence[str]) -> dict[str, int]:
+    """Find id columns of which less than half of the values would do for all rows."""
+    counts = {name: int(frame[name].nunique()) for name in ids}
+    return {name: n for name, n in counts.items() if 1 < n < 0.5 * len(frame)}
+
+
+def _check_options(options: FitOptions) -> None:
+    for name, value, choices in (
+        ("--missing", options.missing, IMPUTE),
+        ("--method", options.method, METHODS),
+        ("--linear-map", options.linear_map, MAPS),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+    if options.metric == "precomputed":
+        raise ValueError(
+            "--metric precomputed is for distances, and a table holds rows: take another."
+        )
+    if options.metric not in METRIC_NAMES:
+        raise ValueError("--metric: " + unknown("metric", options.metric, METRIC_NAMES))
+    costs = (options.cost_fp, options.cost_fn)
+    if (costs[0] is None) != (costs[1] is None):
+        raise ValueError("--cost-fp and --cost-fn belong together: give both, or a --threshold.")
+    if costs[0] is not None and options.threshold is not None:
+        raise ValueError(
+            "--threshold and --cost-fp/--cost-fn are two ways to say one thing: give one of them."
+        )
+    for name, cost in zip(("--cost-fp", "--cost-fn"), costs, strict=True):
+        if cost is not None and not 0.0 < cost < np.inf:
+            raise ValueError(f"{name} must be a positive number, not {cost:g}.")
+    if options.threshold is not None and not 0.0 < options.threshold < 1.0:
+        raise ValueError(f"--threshold must lie between 0 and 1, not at {options.threshold:g}.")
+
+
+def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[str], list[str]]:
+    """Give the features, those of them that are numbers, and those of these that look like identifiers."""
+    names = table.names
+    weight = [] if options.sample_weight is None else [options.sample_weight]
+    groups = [] if options.one_per is None else [options.one_per]
+    for what, wanted in (
+        ("--target", [options.target]),
+        ("--id", options.ids),
+        ("--drop", options.drop),
+        ("--categorical", options.categorical),
+        ("--sample-weight", weight),
+        ("--one-per", groups),
+    ):
+        need_columns(table, wanted, what)
+    aside = {options.target, *options.ids, *options.drop, *weight, *groups}
+    if options.target in options.ids or options.target in options.drop:
+        raise ValueError(
+            f"column {options.target!r} is the target: it cannot be an id, or dropped."
+        )
+    features = [name for name in names if name not in aside]
+    if not features:
+        raise ValueError(f"{table.path} has no column left to learn from.")
+    text = table.text()
+    dialect: Any = getattr(table, "dialect", None)
+    numbers, empty = [], []
+    for name in features:
+        kind = kind_of(
+            text[name], dialect.missing if dialect else (), dialect.decimal if dialect else "."
+        )
+        if kind.n_present == 0:
+            empty.append(name)
+        elif kind.numbers and name not in options.categorical:
+            numbers.append(name)
+        elif name not in options.categorical:
+            _check_category(name, kind, len(text), table)
+    if empty:
+        raise ValueError(
+            f"{table.path}: column {empty[0]!r} holds nothing at all: leave it out by --drop {empty[0]}."
+        )
+    return features, numbers, [name for name in numbers if _counts_up(text[name])]
+
+
+def _counts_up(column: Any) -> bool:
+    """Say whether whole numbers rise from row to row, all the way."""
+    cells = column.astype(str).str.strip()
+    if len(cells) < 20 or not cells.str.fullmatch(r"\d+").all():
+        return False
+    return bool((np.diff(cells.astype(float)) > 0.0).all())
+
+
+def _check_category(name: str, kind: Kind, n_rows: int, table: Table) -> None:
+    """Refuse text that is a spoilt number, or a name."""
+    if kind.n_numbers >= 0.5 * kind.n_present:
+        raise ValueError(
+            f"{table.path}: column {name!r} holds numbers, but {kind.odd_cell!r} in row {kind.odd_row}. "
+            f"Mend it, or say what it is: --na {kind.odd_cell!r} for a missing value, --categorical "
+            f"{name} for categories, --decimal , for numbers such as 1,5."
+        )
+    if kind.n_values > max(MANY_VALUES, 0.5 * n_rows):
+        raise ValueError(
+            f"{table.path}: column {name!r} holds {kind.n_values} different texts in {n_rows} rows (such "
+            f"as {kind.odd_cell!r}): carry it through by --id {name}, leave it out by --drop {name}, or "
+            f"insist by --categorical {name}."
+        )
+
+
+def _with_weight(frame: Any, options: FitOptions, table: Table) -> Any:
+    """Leave out the rows of weight zero."""
+    if options.sample_weight is None:
+        return frame
+    weights: FloatArray = frame[options.sample_weight].to_numpy()
+    odd = np.flatnonzero(~((weights >= 0.0) & np.isfinite(weights)))
+    if len(odd):
+        raise ValueError(
+            f"{table.path}, row {odd[0] + 1}: the weight in {options.sample_weight!r} must be a number "
+            f"from 0 on, not {weights[odd[0]]:g}."
+        )
+    if not weights.any():
+        raise ValueError(
+            f"{table.path}: every weight in {options.sample_weight!r} is 0, which leaves no row: give "
+            "some of them a positive weight."
+        )
+    return frame[weights > 0.0]
+
+
+def _labels(frame: Any, target: str, table: Table) -> NDArray[Any]:
+    absent = frame.index[missing_cells(frame[target])]
+    if len(absent):
+        raise ValueError(
+            f"{table.path} has no label (column {target!r}) in {len(absent)} rows, the first is row "
+            f"{absent[0] + 1}: fill them in, or leave those rows out."
+        )
+    return labels_of(frame[target].tolist(), target, str(table.path))
+
+
+def _check_cells(frame: Any, numbers: list[str], options: FitOptions, table: Table) -> None:
+    endless = np.isinf(frame[numbers].to_numpy(dtype=np.float64))
+    if endless.any():
+        row, column = np.argwhere(endless)[0]
+        raise ValueError(
+            f"{table.path}, row {frame.index[row] + 1}: column {numbers[column]!r} holds infinity: mend "
+            "the cell."
+        )
+    absent = frame.isna()
+    empty = [str(name) for name in frame.columns[absent.all()]]
+    if empty:
+        raise ValueError(
+            f"{table.path}: column {empty[0]!r} holds nothing in the rows that are left to learn from: "
+            f"leave it out by --drop {empty[0]}."
+        )
+    if options.missing == "refuse" and absent.to_numpy().any():
+        remedy = (
+            "fill them in, or impute: --missing median (or mean, most_frequent; categories get their "
+            "most frequent value)"
+        )
+        raise ValueError(missing_words(absent, frame.index, str(table.path), remedy))
+
+
+def _layout(
+    numbers: list[str], categories: list[str], y: Any, options: FitOptions, table: Table
+) -> tuple[Layout, dict[Any, int]]:
+    classes, codes = encode(y)
+    counts = dict(zip(classes.tolist(), np.bincount(codes).tolist(), strict=True))
+    where = f"column {options.target!r} of {table.path}"
+    if len(classes) < 2:
+        raise ValueError(
+            f"{where} holds one class only, {classes[0]!s}: there is nothing to tell apart. Give rows of "
+            "two classes at least."
+        )
+    if len(classes) > MANY_VALUES and len(classes) > 0.5 * len(y):
+        raise ValueError(
+            f"{where} holds {len(classes)} different values in {len(y)} rows: it is no class. Name the "
+            "column with the labels by --target."
+        )
+    about_two = (options.positive, options.threshold, options.cost_fp)
+    if len(classes) != 2 and any(value is not None for value in about_two):
+        raise ValueError(
+            f"{where} has {len(classes)} classes; --positive, --threshold and costs are for two. Leave "
+            "them out: the label is then the class of the largest probability."
+        )
+    positive = 1 if options.positive is None else find_class(options.positive, classes)
+    given = options.threshold is not None
+    return (
+        Layout(
+            numbers,
+            categories,
+            list(options.ids),
+            options.target,
+            options.threshold if options.threshold is not None else 0.5,
+            positive,
+            options.missing,
+            "given" if given else "the default",
+            table.path.name,
+        ),
+        counts,
+    )
+
+
+def _prior_loss(y: Any, weights: FloatArray | None) -> float:
+    """Give the log loss of always answering the shares of the classes."""
+    mass = np.bincount(encode(y)[1], weights)
+    share = mass[mass > 0.0] / mass.sum()
+    return float(-(share * np.log(share)).sum())

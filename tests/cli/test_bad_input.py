@@ -1,0 +1,254 @@
+"""What every command does with input it cannot use: one line, the right status, nothing half written."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from month_commands import commands, rows
+from popf import files as atomic
+from table_commands import refused
+
+pytest.importorskip("pandas", reason="tables need popf[cli]")
+pytest.importorskip("typer", reason="the command line needs popf[cli]")
+
+WAYS = list(commands(Path(), Path(), Path()))
+good = rows().to_csv(index=False)
+BAD = {
+    "missing": (None, "there is no file"),
+    "empty": (b"", "is empty"),
+    "blank": (b"\n \n\n", "is empty"),
+    "names only": (",".join(rows()).encode() + b"\n", "no row"),
+    "encoding": (good.replace("north", "Zürich").encode("latin-1"), "--encoding latin-1"),
+    "utf-16": (good.encode("utf-16"), "--encoding"),
+    "delimiter": (good.replace(",", ";").encode(), "--delimiter ';'"),
+    "duplicate columns": (good.replace("load", "demand", 1).encode(), "demand"),
+    "unnamed column": (good.replace("load", "", 1).encode(), "column 4 has no name"),
+    "numbers for names": (b"1,2,3\n4,5,6\n", "put a line with the names first"),
+    "cut short": (good[: len(good) // 2].encode(), "cut short"),
+    "long row": (good.replace("north,no\n", "north,no,1\n", 1).encode(), "delimiter"),
+    "open quote": (good.replace("north", '"north', 1).encode(), "quote"),
+    "a folder": ("folder", "is a folder"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("what", BAD)
+def test_bad_tables(months, tmp_path, capfd, what, way):
+    content, expected = BAD[what]
+    data = tmp_path / "data.csv"
+    if content == "folder":
+        data.mkdir()
+    elif content is not None:
+        data.write_bytes(content)
+    out = tmp_path / "out"
+    out.mkdir()
+    said = refused(capfd, *commands(months, data, out)[way])
+    assert expected in said
+    assert "data.csv" in said
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("way", ["fit", "predict", "evaluate", "explain", "monitor"])
+def test_cells_that_are_no_numbers_or_nothing(months, tmp_path, capfd, way):
+    table = rows().astype({"demand": object})
+    for cell, expected in (("oops", "'oops'"), ("", "'demand' (1)"), ("inf", "infinity")):
+        table.loc[0, "demand"] = cell
+        table.to_csv(tmp_path / "data.csv", index=False)
+        said = refused(capfd, *commands(months, tmp_path / "data.csv", tmp_path)[way])
+        assert expected in said
+        assert "'demand'" in said
+        assert "row 1" in said
+    assert os.listdir(tmp_path) == ["data.csv"]
+
+
+def test_a_cell_far_down_is_named_by_its_row(months, tmp_path, capfd):
+    table = rows(400).astype({"load": object})
+    table.loc[350, "load"] = "bad"
+    table.to_csv(tmp_path / "data.csv", index=False)
+    words = ("predict", months / "model.popf", tmp_path / "data.csv", "-o", tmp_path / "o.csv")
+    said = refused(capfd, *words, "--chunk-rows", 100)
+    assert "row 351: column 'load' must hold numbers, not 'bad'" in said
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_a_target_with_one_class(tmp_path, capfd):
+    table = rows()
+    table[table["stolen"] == "no"].to_csv(tmp_path / "one.csv", index=False)
+    words = ("fit", tmp_path / "one.csv", "--target", "stolen", "-o", tmp_path / "m.popf")
+    assert "one class only, no" in refused(capfd, *words)
+    assert not (tmp_path / "m.popf").exists()
+
+
+def test_a_target_that_is_no_class(tmp_path, capfd):
+    rows(200).to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--target", "demand", "-o", tmp_path / "m.popf")
+    assert "it is no class" in refused(capfd, *words)
+
+
+def test_a_target_with_gaps(tmp_path, capfd):
+    table = rows()
+    table.loc[4, "stolen"] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "-o", tmp_path / "m.popf")
+    assert "the first is row 5" in refused(capfd, *words)
+
+
+@pytest.mark.parametrize("way", ["evaluate", "report", "monitor"])
+def test_a_label_never_seen(months, tmp_path, capfd, way):
+    table = rows()
+    table.loc[6, "stolen"] = "perhaps"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = [*commands(months, tmp_path / "t.csv", tmp_path)[way]]
+    words += ["--truth", "stolen"] if way == "monitor" else []
+    said = refused(capfd, *words)
+    assert "'perhaps' (row 7), never seen in training; the model knows no, yes" in said
+    assert os.listdir(tmp_path) == ["t.csv"]
+
+
+@pytest.mark.parametrize("way", ["predict", "evaluate", "explain", "report", "monitor", "info"])
+def test_files_that_are_no_models(months, tmp_path, capfd, way):
+    words = commands(months, months / "good.csv", tmp_path).get(way, ["info", "?"])
+    damaged = bytearray((months / "model.popf").read_bytes())
+    damaged[len(damaged) // 2] ^= 255
+    for name, content, expected in (
+        ("absent.popf", None, "there is no file"),
+        ("empty.popf", b"", "is empty"),
+        ("folder.popf", "folder", "is a folder"),
+        ("csv.popf", good.encode(), "not a popf model"),
+        ("short.popf", bytes(damaged[:200]), "short.popf"),
+        ("damaged.popf", bytes(damaged), "damaged.popf"),
+    ):
+        model = tmp_path / name
+        if content == "folder":
+            model.mkdir()
+        elif content is not None:
+            model.write_bytes(content)
+        if way == "info" and name == "damaged.popf":
+            continue  # only the header is read
+        assert expected in refused(capfd, words[0], model, *words[2:])
+    assert not {"o.csv", "r.csv", "p.html"} & set(os.listdir(tmp_path))
+
+
+def test_columns_that_are_missing(months, tmp_path, capfd):
+    rows().rename(columns={"load": "lod"}).to_csv(tmp_path / "t.csv", index=False)
+    words = ("predict", months / "model.popf", tmp_path / "t.csv", "-o", tmp_path / "o.csv")
+    assert "Is 'lod' meant for 'load'?" in refused(capfd, *words)
+    base = ("fit", tmp_path / "t.csv", "-o", tmp_path / "m.popf", "--target")
+    assert "did you mean stolen?" in refused(capfd, *base, "stollen")
+    assert "--id" in refused(capfd, *base, "stolen", "--id", "nobody")
+
+
+def test_places_that_cannot_be_written(months, tmp_path, capfd):
+    data, model = months / "good.csv", months / "model.popf"
+    nowhere = tmp_path / "nowhere" / "file.csv"
+    assert "make it first" in refused(capfd, "predict", model, data, "-o", nowhere)
+    assert "is a folder" in refused(capfd, "predict", model, data, "-o", tmp_path)
+    before = data.read_bytes()
+    assert "replace an input" in refused(capfd, "predict", model, data, "-o", data)
+    assert "replace an input" in refused(capfd, "fit", data, "--target", "stolen", "-o", data)
+    assert "replace an input" in refused(capfd, "convert", data, data)
+    assert "suffix" in refused(capfd, "predict", model, data, "-o", tmp_path / "o.xlsx")
+    for way in ("fit", "predict", "report", "monitor", "convert", "convert to numbers"):
+        words = commands(months, data, data)[way]  # below a file
+        assert "good.csv is a file, not a folder" in refused(capfd, *words)
+    words = commands(months, data, tmp_path)
+    said = refused(capfd, *words["monitor"], "--plot", tmp_path / "r.gif")
+    assert "--plot: the suffix of" in said
+    assert ".png, .svg or .pdf" in said
+    assert "must be .csv" in refused(capfd, *words["monitor"][:-1], tmp_path / "r.txt")
+    assert ".html or .htm" in refused(capfd, *words["report"][:-1], tmp_path / "p.csv")
+    assert os.listdir(tmp_path) == []
+    assert data.read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no null device")
+@pytest.mark.parametrize("way", ["fit", "predict", "report", "monitor"])
+def test_a_device_is_no_place_for_a_file(months, capfd, way):
+    words = commands(months, months / "good.csv", Path())[way]
+    assert "is a device" in refused(capfd, *words[:-1], "/dev/null")
+    with pytest.raises(ValueError, match="device"), atomic.replacing("/dev/null"):
+        pass
+    assert not Path("/dev/null").is_file()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.parametrize("way", ["fit", "predict", "report", "monitor", "convert"])
+def test_a_folder_without_permission_is_found_before_the_work(months, tmp_path, capfd, way):
+    tmp_path.chmod(0o500)
+    try:
+        words = commands(months, months / "never-read.csv", tmp_path)[way]
+        assert "cannot write to the output folder" in refused(capfd, *words)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_folder_that_takes_no_file_is_found_before_the_work(months, tmp_path, capfd, monkeypatch):
+    def refuse(*arguments, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(atomic.tempfile, "TemporaryFile", refuse)
+    for way in ("fit", "predict", "report", "monitor", "convert", "convert to numbers"):
+        words = commands(months, tmp_path / "never-read.csv", tmp_path)[way]
+        said = refused(capfd, *words)
+        assert said.startswith(
+            f"popf: cannot write to the output folder {tmp_path} (permission den"
+        )
+
+
+@pytest.mark.parametrize(
+    ("way", "words", "expected"),
+    [
+        ("fit", ["--threshold", "2"], "--threshold must lie between 0 and 1, not at 2"),
+        ("fit", ["--cost-fp", "1"], "--cost-fp and --cost-fn belong together"),
+        ("fit", ["--cost-fp", "0", "--cost-fn", "1"], "--cost-fp must be a positive number"),
+        ("fit", ["--method", "hard"], "--method must be one of soft, paper, not 'hard'"),
+        ("fit", ["--linear-map", "flat"], "--linear-map must be one of none, auto"),
+        ("fit", ["--metric", "euclid"], "--metric: there is no metric 'euclid'; did you mean"),
+        ("fit", ["--metric", "precomputed"], "--metric precomputed is for distances"),
+        ("fit", ["--delimiter", ""], "--delimiter must be one character"),
+        ("fit", ["--decimal", "x"], "--decimal must be"),
+        ("fit", ["--encoding", "utf-16"], "--encoding utf-8"),
+        ("predict", ["--threshold", "nan"], "--threshold must lie between 0 and 1"),
+        ("predict", ["--id", "consumr"], "--id: {data} has no column 'consumr'; did you mean consumer"),
+        ("evaluate", ["--threshold", "1"], "--threshold must lie between 0 and 1"),
+        ("evaluate", ["--target", "stole"], "'stole' with labels; did you mean stolen"),
+        ("evaluate", ["--target", "load"], "--target load is a feature of the model"),
+        ("report", ["--threshold", "2"], "--threshold 2.0 must lie between 0 and 1"),
+        ("report", ["--cost-fp", "1"], "give both --cost-fp and --cost-fn"),
+        ("report", ["--top", "0"], "--top 0 must be an integer from 1"),
+        ("explain", ["--where", "consumer=C000"], "either --row or --where"),
+        ("monitor", ["--rise", "3"], "--rise must lie between 0 and 1, not at 3"),
+        ("monitor", ["--time", "mont"], "--time: {data} has no column 'mont'; did you mean month"),
+        ("monitor", ["--truth", "stole"], "--truth: {data} has no column 'stole'"),
+        ("convert to numbers", ["--encode", "odd"], "--encode must be one of onehot, ordinal"),
+        ("convert to numbers", ["--target", "stole"], "--target: {data} has no column 'stole'"),
+        *((way, ["--n-jobs", "0"], "--n-jobs must be at least 1, or -1")
+          for way in ("fit", "predict", "evaluate", "report", "monitor")),
+        *((way, ["--seed", "-1"], "'--seed'") for way in ("fit", "evaluate", "report", "monitor")),
+    ],
+)  # fmt: skip
+def test_errors_name_the_option_as_typed(months, tmp_path, capfd, way, words, expected):
+    data = months / "good.csv"
+    said = refused(capfd, *commands(months, data, tmp_path)[way], *words)
+    assert expected.format(data=data) in said
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_may_not_be_read_is_named_without_a_number(months, capfd, monkeypatch):
+    def refuse(*arguments):
+        raise PermissionError(errno.EACCES, "Permission denied", "model.popf")
+
+    monkeypatch.setattr("popf.table_models.model.describe", refuse)
+    said = refused(capfd, "predict", months / "model.popf", months / "good.csv")
+    assert said == "popf: model.popf: permission denied.\n"
+
+
+def test_usage_errors_are_one_line(capfd, months):
+    assert "--target" in refused(capfd, "fit", months / "good.csv", "-o", "m.popf")
+    assert "No such option" in refused(capfd, "predict", "a", "b", "--dance")
+    assert "dance" in refused(capfd, "dance")
+    assert "--missing must be one of" in refused(
+        capfd, "fit", months / "good.csv", "--target", "stolen", "-o", "m", "--missing", "guess"
+    )

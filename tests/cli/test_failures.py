@@ -1,0 +1,129 @@
+"""What every command leaves behind when the disk, the user or a library fails it."""
+
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import popf
+from month_commands import commands, rows
+from popf import files as atomic
+from popf.__main__ import main
+from table_commands import refused
+
+pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+pytest.importorskip("typer", reason="the command line needs popf[cli]")
+
+
+def full(*arguments):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    "way", ["fit", "predict", "report", "monitor", "convert", "convert to numbers"]
+)
+def test_a_full_disk_leaves_what_was_there(months, tmp_path, capfd, monkeypatch, way):
+    words = commands(months, months / "good.csv", tmp_path)[way]
+    target = next(word for word in words if hasattr(word, "parent") and word.parent == tmp_path)
+    target.write_text("old")
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    said = refused(capfd, *words, status=1)
+    assert "the disk is full" in said
+    assert str(target) in said
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == [target.name]
+
+
+def run(*words, **options):
+    command = [sys.executable, "-m", "popf", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
+def test_a_file_that_may_not_grow_in_a_real_process(months, tmp_path):
+    """The system refuses to write more than some bytes, in the middle of the output."""
+    pd.concat([rows()] * 200).to_csv(tmp_path / "t.csv", index=False)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    done = run(
+        *("predict", months / "model.popf", tmp_path / "t.csv", "-o", tmp_path / "o.csv"),
+        *("--chunk-rows", 500),
+        preexec_fn=limit,
+    )
+    assert done.returncode == 1
+    assert "was not written" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert os.listdir(tmp_path) == ["t.csv"]
+
+
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_leaves_nothing_half_written(months, tmp_path, how, status):
+    pd.concat([rows()] * 2000).to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "o.csv").write_text("old")
+    words = ["predict", months / "model.popf", tmp_path / "t.csv", "-o", tmp_path / "o.csv"]
+    command = [sys.executable, "-m", "popf", *map(str, words), "--chunk-rows", "1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    started = time.monotonic()
+    # The temporary file says that writing has begun.
+    while len(os.listdir(tmp_path)) < 3 and time.monotonic() - started < 120:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(how)
+    _, said = process.communicate(timeout=120)
+    # Where Ctrl-C meets code that was made from a string, CPython itself ends by the signal after all is
+    # cleaned up; a shell says 130 then, too.
+    assert process.returncode in (status, -how), said
+    assert "Traceback" not in said
+    assert (tmp_path / "o.csv").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["o.csv", "t.csv"]
+
+
+def test_a_traceback_only_with_debug(tmp_path, capfd):
+    assert main(["info", str(tmp_path / "absent.popf"), "--debug"]) == 2
+    assert "Traceback" in capfd.readouterr().err
+    assert "absent.popf" in refused(capfd, "info", tmp_path / "absent.popf")
+
+
+def test_a_reader_that_leaves_early(months):
+    reading = (
+        f"{sys.executable} -m popf predict {months / 'model.popf'} {months / 'good.csv'} | head -1"
+    )
+    done = subprocess.run(reading, shell=True, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "consumer,probability_no,probability_yes,predicted\n"
+    assert "Traceback" not in done.stderr
+
+
+def test_json_on_failure_prints_nothing_on_standard_output(months, tmp_path):
+    done = run("evaluate", months / "model.popf", tmp_path / "absent.csv", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("popf: there is no file")
+
+
+def test_json_is_all_there_is_on_standard_output(months, capfd):
+    assert main(["info", str(months / "model.popf"), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["popf_version"] == popf.__version__
+
+
+@pytest.mark.parametrize(
+    "way", ["fit", "predict", "evaluate", "explain", "report", "monitor", "convert"]
+)
+def test_without_pandas_a_line_says_how_to_get_it(months, tmp_path, capfd, monkeypatch, way):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    words = commands(months, months / "good.csv", tmp_path)[way]
+    said = refused(capfd, *words, status=1)
+    assert 'pip install "popf[cli]"' in said
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_pyarrow_a_line_says_how_to_get_it(months, tmp_path, capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    words = ("predict", months / "model.popf", months / "good.csv", "-o", tmp_path / "o.parquet")
+    assert 'pip install "popf[parquet]"' in refused(capfd, *words, status=1)
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,154 @@
+"""``popf fit`` on a person's own table: its columns, and the models that come of it."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import popf
+from popf.__main__ import main
+from popf.table_models import open_model
+from table_commands import consumers, facts, fit, refused, scores
+
+pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+
+
+def test_unknown_categories_are_counted_and_scored(place, tmp_path, capsys):
+    new = pd.read_csv(place / "new.csv", dtype={"consumer": str})
+    new.loc[[3, 5], "region"] = "moon"
+    new.to_csv(tmp_path / "moon.csv", index=False)
+    words = ("predict", place / "model.popf", tmp_path / "moon.csv", "-o", tmp_path / "o.csv")
+    assert facts(capsys, *words)["unknown_categories"] == {"region": 2}
+    assert main(list(map(str, words))) == 0
+    said = capsys.readouterr()
+    assert "never seen in training, in 2 rows" in said.err
+    assert pd.read_csv(tmp_path / "o.csv")["probability_yes"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("how", ["median", "mean", "most_frequent"])
+def test_missing_values_are_imputed_as_told(tmp_path, capsys, how):
+    frame = consumers(80)
+    frame.loc[[2, 4], "demand"] = np.nan
+    frame.loc[9, "region"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False, na_rep="NA")
+    out = tmp_path / "m.popf"
+    base = ["fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer", "-o", out]
+    said = refused(capsys, *base)
+    assert "'demand' (2), 'region' (1); the first in row 3" in said
+    assert facts(capsys, *base, "--missing", how)["n_imputed"] == 3
+    known = frame["demand"].dropna()
+    value = {"median": known.median(), "mean": known.mean(), "most_frequent": known.mode()[0]}[how]
+    filled = frame.fillna({"demand": value, "region": frame["region"].mode()[0]})
+    features = ["demand", "load", "region"]
+    model = popf.load(out)
+    np.testing.assert_allclose(
+        model.predict_proba(frame[features].astype({"region": object})),
+        model.predict_proba(filled[features]),
+        rtol=1e-9,
+    )
+
+
+def test_other_marks_for_missing_values(tmp_path, capsys):
+    frame = consumers(80).astype({"load": object})
+    frame.loc[5, "load"] = "n.d."
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    base = ["fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer"]
+    base += ["-o", tmp_path / "m.popf"]
+    assert "'n.d.' in row 6" in refused(capsys, *base)
+    assert "'load' (1)" in refused(capsys, *base, "--na", "n.d.")
+    assert facts(capsys, *base, "--na", "n.d.", "--missing", "mean")["n_imputed"] == 1
+
+
+def test_numbers_may_be_categories_and_columns_left_out(tmp_path, capsys):
+    frame = consumers(80).assign(tariff=np.arange(80) % 3, note="x")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer")
+    words += ("--categorical", "tariff", "--drop", "note", "-o", tmp_path / "m.popf")
+    found = facts(capsys, *words)
+    assert found["categories"] == ["region", "tariff"]
+    assert found["numbers"] == ["demand", "load"]
+    assert open_model(tmp_path / "m.popf").layout.categories == ["region", "tariff"]
+
+
+def test_a_column_of_names_is_no_category(place, tmp_path, capsys):
+    out = tmp_path / "m.popf"
+    assert main(["fit", str(place / "train.csv"), "--target", "stolen", "-o", str(out)]) == 0
+    assert "'consumer' counts up from row to row" in capsys.readouterr().err
+    frame = consumers(80).assign(owner=[f"owner {i}" for i in range(80)])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    base = ("fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer")
+    said = refused(capsys, *base, "-o", out)
+    assert "'owner' holds 80 different texts in 80 rows" in said
+    assert "--id owner" in said
+
+
+def test_one_row_per_consumer(tmp_path, capsys):
+    months = pd.concat([consumers(40, seed=seed) for seed in range(3)], ignore_index=True)
+    months["stolen"] = np.where(months["demand"] > 0, "yes", "no")
+    months.to_csv(tmp_path / "t.csv", index=False)
+    assert fit(tmp_path / "t.csv", tmp_path / "m.popf") == 0
+    assert "--one-per consumer" in capsys.readouterr().err
+    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--one-per", "consumer")
+    found = facts(capsys, *words, "-o", tmp_path / "m.popf")
+    assert (found["n_rows"], found["n_rows_read"]) == (40, 120)
+    assert "consumer" not in found["categories"] + found["numbers"]
+    other = facts(capsys, *words, "--seed", 1, "-o", tmp_path / "n.popf")
+    assert other["classes"] != found["classes"]  # other rows were drawn
+
+
+def test_three_classes_take_the_largest_probability(tmp_path, capsys):
+    frame = consumers(90).assign(kind=np.arange(90) % 3)
+    frame["demand"] += 3000.0 * frame["kind"]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--target", "kind", "--id", "consumer", "--drop", "stolen")
+    found = facts(capsys, *words, "-o", tmp_path / "m.popf")
+    assert found["classes"] == {"0": 30, "1": 30, "2": 30}
+    assert found["threshold"] is None
+    scored = scores(tmp_path, tmp_path / "s.csv", model="m.popf", data="t.csv")
+    table = scored[[f"probability_{k}" for k in range(3)]].to_numpy()
+    assert scored["predicted"].tolist() == table.argmax(axis=1).tolist()
+    measured = facts(capsys, "evaluate", tmp_path / "m.popf", tmp_path / "t.csv")
+    assert np.array(measured["confusion"]).sum() == 90
+    assert "recall" not in measured["measures"]
+    assert "for two classes" in refused(
+        capsys, "predict", tmp_path / "m.popf", tmp_path / "t.csv", "--threshold", 0.3
+    )
+
+
+def test_the_same_seed_gives_the_same_model(place, tmp_path):
+    for name in ("a.popf", "b.popf"):
+        assert fit(place / "train.csv", tmp_path / name, "--linear-map", "auto") == 0
+    first, again = (popf.load(tmp_path / name) for name in ("a.popf", "b.popf"))
+    new = pd.read_csv(place / "new.csv")[["demand", "load", "region"]]
+    np.testing.assert_array_equal(first.predict_proba(new), again.predict_proba(new))
+
+
+def test_a_model_saved_in_python_is_understood(place, tmp_path, capsys):
+    frame = consumers(200)[["demand", "load", "stolen"]]
+    model = make_pipeline(StandardScaler(), popf.POPFClassifier(threshold=0.2))
+    model.fit(frame[["demand", "load"]], frame["stolen"])
+    popf.save(model, tmp_path / "m.popf", X=frame[["demand", "load"]])
+    scored = scores(place, tmp_path / "s.csv", model=tmp_path / "m.popf")
+    new = pd.read_csv(place / "new.csv")[["demand", "load"]]
+    assert scored["predicted"].tolist() == model.predict(new).tolist()
+    words = ("evaluate", tmp_path / "m.popf", place / "test.csv")
+    assert "give --target" in refused(capsys, *words)
+    assert facts(capsys, *words, "--target", "stolen")["n_rows"] == 120
+    why = facts(capsys, "explain", tmp_path / "m.popf", place / "new.csv", "--row", 3)
+    assert why["path"][0]["values"].keys() == {"demand", "load"}
+
+
+def test_a_model_of_labels_only_gives_labels_only(place, tmp_path, capsys):
+    frame = consumers(200)
+    model = popf.OPFClassifier().fit(frame[["demand", "load"]], frame["stolen"])
+    popf.save(model, tmp_path / "m.popf")
+    scored = scores(place, tmp_path / "s.csv", model=tmp_path / "m.popf")
+    assert list(scored) == ["row", "predicted"]
+    words = ("evaluate", tmp_path / "m.popf", place / "test.csv", "--target", "stolen")
+    assert "labels only" in refused(capsys, *words)
+
+
+def test_a_model_without_names_of_columns_is_refused(place, tmp_path, capsys):
+    popf.save(popf.OPFClassifier().fit([[0.0], [1.0]], [0, 1]), tmp_path / "m.popf")
+    said = refused(capsys, "predict", tmp_path / "m.popf", place / "new.csv")
+    assert "without names of columns" in said

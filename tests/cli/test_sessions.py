@@ -1,0 +1,123 @@
+"""What the pages on the command line show is what happens: their commands are run, their outputs compared."""
+
+import doctest
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from popf.__main__ import main
+from popf.cli import demonstration as demo
+
+pytest.importorskip("pandas", reason="tables need popf[cli]")
+pytest.importorskip("typer", reason="the command line needs popf[cli]")
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OUTSIDE = ("git", "pip", "cd")
+
+
+def sessions(page):
+    """Yield every command of a page with the output it shows."""
+    for block in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
+        command, shown = None, []
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                if command is not None:
+                    yield command, "\n".join(shown)
+                command, shown = line[2:], []
+            else:
+                shown.append(line)
+        yield command, "\n".join(shown)
+
+
+def printed_by(words, capsys):
+    capsys.readouterr()
+    if words[0] == "head":
+        lines = Path(words[2]).read_text(encoding="utf-8").splitlines()
+        return "\n".join(lines[: int(words[1][1:])])
+    assert words[0] == "popf", words
+    assert main(words[1:]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["start.md", "monitoring.md"])
+def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    check = doctest.OutputChecker()
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    count = 0
+    for command, shown in sessions(page):
+        words = shlex.split(command)
+        if words[0] in OUTSIDE:
+            continue
+        got = printed_by(words, capsys)
+        # A line of dots stands for any lines, also a first one.
+        wanted = re.sub(r"(?m)^\.\.\.$", "...", shown)
+        assert check.check_output(wanted.strip(), got.strip(), flags), f"{command}\n{got}"
+        count += 1
+    assert count >= 4
+
+
+def commands_of_the_tool():
+    from popf.cli.app import COMMANDS
+
+    return COMMANDS
+
+
+def keys_in_the_table():
+    """Give, by command, the names in code of its row in the table of keys."""
+    text = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    table = text[text.index("| command | keys |") :].split("\n\n")[0]
+    found = {}
+    for row in table.splitlines()[2:]:
+        _, command, keys, _ = row.split("|")
+        # What stands in brackets tells of a value, not of a key at the top.
+        top = re.sub(r"\([^)]*\)", "", keys)
+        found[command.strip(" `")] = set(re.findall(r"`(\w+)`", top))
+    return found
+
+
+def test_json_has_the_keys_that_the_page_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    commands = [
+        "sample",
+        "fit consumers.csv --target stolen --id consumer -o model.popf",
+        "predict model.popf new.csv -o scored.csv",
+        "evaluate model.popf test.csv",
+        "explain model.popf new.csv --row 3",
+        "info model.popf",
+        "monitor model.popf months.csv --id consumer --time month",
+        "report model.popf test.csv -o report.html",
+        "convert new.csv new.tsv",
+        "reproduce --datasets synthetic3 --methods opf --runs 1 --n-jobs 1 --no-figures",
+        "demo",
+    ]
+    monkeypatch.setattr(demo, "DATASETS", ("synthetic3",))
+    monkeypatch.setattr(demo, "RUNS", 1)
+    monkeypatch.setattr("popf.experiment.report.find_spec", lambda name: None)  # no figures
+    monkeypatch.setenv("JOBLIB_MULTIPROCESSING", "0")
+    named = keys_in_the_table()
+    assert (
+        named.keys() == {command.split()[0] for command in commands} == set(commands_of_the_tool())
+    )
+    for command in commands:
+        capsys.readouterr()
+        assert main([*command.split(), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert set(found) == named[command.split()[0]], command
+
+
+def test_sample_replaces_nothing(tmp_path, capsys):
+    (tmp_path / "new.csv").write_text("mine")
+    assert main(["sample", str(tmp_path)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert (tmp_path / "new.csv").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
+
+
+def test_every_command_is_on_the_page():
+    text = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    assert [name for name in commands_of_the_tool() if f"`popf {name}" not in text] == []

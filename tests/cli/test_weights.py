@@ -1,0 +1,178 @@
+"""``popf fit --sample-weight``: a row of weight 2 is two rows, one of weight 0 is none, in every step."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import popf
+from popf.table_models import FitOptions
+from popf.table_models.preparing import fit_weighted, make_pipeline
+from table_commands import consumers, facts, fit, refused, scores
+
+pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+
+N = 100
+WEIGHTS = np.random.default_rng(1).integers(0, 4, N)
+WEIGHED = ("--sample-weight", "weight")
+
+
+def with_gaps(frame, seed=2):
+    """Take away nearly a third of the cells; numbers are rounded, so that some are frequent."""
+    gaps = np.random.default_rng(seed)
+    frame = frame.assign(load=frame["load"].round(1), demand=frame["demand"].round(-2))
+    for name in ("demand", "load", "region"):
+        frame.loc[gaps.random(len(frame)) < 0.3, name] = np.nan
+    return frame
+
+
+def fitted(folder, name, frame, *words):
+    """Fit a table; give its probabilities of new rows, and what `popf evaluate` says of the model."""
+    frame.to_csv(folder / "train.csv", index=False)
+    assert fit(folder / "train.csv", folder / f"{name}.popf", *words) == 0
+    new = folder / "new.csv"
+    consumers(120, seed=5).to_csv(new, index=False)
+    scored = scores(folder, folder / "scored.csv", model=f"{name}.popf", data=new)
+    return scored["probability_yes"].to_numpy(), (folder / f"{name}.popf", new)
+
+
+@pytest.mark.filterwarnings("ignore:The box")
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--no-scale",),
+        ("--missing", "median"),
+        ("--missing", "mean"),
+        ("--missing", "most_frequent"),
+        ("--method", "paper"),
+    ],
+    ids=" ".join,
+)
+def test_a_weight_is_a_number_of_rows(tmp_path, capsys, words):
+    frame = with_gaps(consumers(N)) if "--missing" in words else consumers(N)
+    weighted, one = fitted(tmp_path, "a", frame.assign(weight=WEIGHTS), *WEIGHED, *words)
+    rows = np.repeat(np.arange(N), WEIGHTS)
+    repeated, other = fitted(tmp_path, "b", frame.iloc[rows], *words)
+    assert_allclose(weighted, repeated, rtol=0, atol=1e-9)
+    plain, _ = fitted(tmp_path, "c", frame[WEIGHTS > 0], *words)
+    assert np.abs(weighted - plain).max() > 0.01  # or the weights would not matter here
+    measured = [facts(capsys, "evaluate", *model) for model in (one, other)]
+    for name, value in measured[0]["measures"].items():
+        assert value == pytest.approx(measured[1]["measures"][name], abs=1e-9)
+    assert measured[0]["confusion"] == measured[1]["confusion"]
+
+
+@pytest.mark.parametrize("words", [(), ("--linear-map", "auto"), ("--cost-fp", 1, "--cost-fn", 9)])
+def test_weight_zero_is_no_row_whatever_it_holds(tmp_path, capsys, words):
+    frame = consumers(N).assign(weight=1.0)
+    frame.loc[50:, "weight"] = 0.0
+    frame.loc[50, "stolen"] = np.nan
+    frame.loc[51, "stolen"] = "unknown"
+    frame.loc[52, "region"] = "moon"
+    frame.loc[53:60, "demand"] = [1e9, np.nan, np.inf, -1e9, 1e9, 1e9, 1e9, 1e9]
+    with_none, (model, _) = fitted(tmp_path, "a", frame, *WEIGHED, *words)
+    base = ("fit", tmp_path / "train.csv", "--target", "stolen", "--id", "consumer", *WEIGHED)
+    said = facts(capsys, *base, *words, "-o", tmp_path / "again.popf")
+    without, (other, _) = fitted(tmp_path, "b", frame[:50].drop(columns="weight"), *words)
+    assert_allclose(with_none, without, rtol=0, atol=1e-9)
+    n = [popf.io.describe(path)["n_samples"] for path in (model, other)]
+    assert n == [50, 50]
+    told = {key: said[key] for key in ("n_rows", "n_rows_read", "n_zero_weight")}
+    assert told == {"n_rows": 50, "n_rows_read": 100, "n_zero_weight": 50}
+    base = ("fit", tmp_path / "train.csv", "--target", "stolen", "--id", "consumer")
+    fewer = facts(capsys, *base, *words, "-o", tmp_path / "again.popf")
+    assert fewer["n_zero_weight"] == 0
+    for key in ("classes", "threshold", "cost_per_row", "prior_log_loss"):
+        assert said[key] == pytest.approx(fewer[key]) if said[key] else fewer[key] is None
+
+
+def test_rows_of_weight_zero_are_counted_in_words(tmp_path, capsys):
+    frame = consumers(N).assign(weight=np.minimum(WEIGHTS, 1))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    capsys.readouterr()
+    assert fit(tmp_path / "t.csv", tmp_path / "m.popf", *WEIGHED) == 0
+    n = int((WEIGHTS == 0).sum())
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"rows {N - n} of {N} (" in said
+    assert f"left out {n} rows of weight 0" in said
+
+
+@pytest.mark.filterwarnings("ignore:solver")  # so many rows of one kind leave little doubt
+@pytest.mark.parametrize("total", [1e-9, 1.0, 1e17])
+def test_the_unit_of_the_weights_does_not_touch_the_scaler(total):
+    frame = consumers(N)[["demand"]].assign(constant=0.1)
+    weights = np.random.default_rng(0).random(N)
+    weights *= total / weights.sum()
+    model = make_pipeline(["demand", "constant"], [], FitOptions("stolen"))
+    fit_weighted(model, frame, consumers(N)["stolen"].to_numpy(), weights)
+    scale = model["columns"].named_transformers_["numbers"]["scale"].scale_
+    spread = np.sqrt(np.cov(frame["demand"], aweights=weights, ddof=0))
+    assert_allclose(scale, [spread, 1.0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "weights", "value"),
+    [
+        ("mean", [1.0, 1.0, 3.0, 1.0, 9.0], 16 / 3),
+        (
+            "median",
+            [1.0, 1.0, 3.0, 1.0, 9.0],
+            6.0,
+        ),  # between 4 and 8, half of the weight on either side
+        ("median", [0.1, 0.1, 0.1, 0.5, 9.0], 2.0),
+        ("most_frequent", [1.0, 2.0, 3.0, 2.5, 9.0], 2.0),
+        ("most_frequent", [1.0, 3.0, 3.0, 1.5, 9.0], 4.0),  # of two the smaller
+    ],
+)
+def test_weighted_values_for_missing_cells(strategy, weights, value):
+    frame = pd.DataFrame({"size": [2.0, 4.0, 8.0, 2.0, np.nan]})
+    model = make_pipeline(["size"], [], FitOptions("stolen", missing=strategy))
+    fit_weighted(model, frame, np.array([0, 0, 1, 1, 1]), np.array(weights))
+    imputer = model["columns"].named_transformers_["numbers"]["impute"]
+    assert imputer.statistics_ == pytest.approx([value])
+
+
+@pytest.mark.parametrize("words", [WEIGHED, ("--one-per", "meter")])
+def test_paths_name_the_rows_of_the_file(tmp_path, capsys, words):
+    frame = consumers(N).assign(weight=np.arange(N) % 2, meter=[f"m{i // 3}" for i in range(N)])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    dropped = "meter" if words == WEIGHED else "weight"
+    assert fit(tmp_path / "t.csv", tmp_path / "m.popf", "--drop", dropped, *words) == 0
+    for row in (1, 8, 30):
+        why = facts(capsys, "explain", tmp_path / "m.popf", tmp_path / "t.csv", "--row", row)
+        for station in why["path"][:-1]:
+            there = frame.iloc[station["training_row"] - 1]
+            assert station["values"]["demand"] == pytest.approx(there["demand"], abs=1e-6)
+            assert station["label"] == there["stolen"]
+
+
+def test_one_row_per_consumer_is_a_row_that_counts(tmp_path, capsys):
+    frame = consumers(N).assign(weight=np.arange(N) % 2, meter=[f"m{i // 2}" for i in range(N)])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--drop", "consumer", *WEIGHED)
+    found = facts(capsys, *words, "--one-per", "meter", "-o", tmp_path / "m.popf")
+    assert (found["n_rows"], found["n_zero_weight"]) == (50, 50)
+
+
+def test_what_is_wrong_is_said_with_the_row_of_the_file(tmp_path, capsys):
+    """The first 10 rows weigh nothing, so what is wrong with row 21 is the 11th row that counts."""
+    base = consumers(40).assign(weight=1.0, height=1.0)
+    base.loc[:9, "weight"] = 0.0
+
+    def said(**cells):
+        frame = base.copy()
+        for name, (rows, value) in cells.items():
+            frame.loc[rows, name] = value
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer", *WEIGHED)
+        return refused(capsys, *words, "-o", tmp_path / "m.popf")
+
+    assert "in 1 rows, the first is row 21" in said(stolen=(20, np.nan))
+    assert "'demand' (1); the first in row 21" in said(demand=(20, np.nan))
+    assert "row 21: column 'demand' holds infinity" in said(demand=(20, np.inf))
+    assert "row 21: the weight in 'weight' must be a number" in said(weight=(20, -1.0))
+    assert "every weight in 'weight' is 0" in said(weight=(slice(None), 0.0))
+    assert "one class only, no" in said(weight=(base["stolen"] == "yes", 0.0))
+    assert "'height' holds nothing in the rows that are left" in said(
+        height=(slice(10, None), np.nan)
+    )

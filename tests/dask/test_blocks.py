@@ -1,0 +1,151 @@
+"""Forests from blocks are those of one machine, to the bit, and no task sees more than two blocks."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import naive
+from dask_problems import SEED, Here, as_dask, samples, two_classes
+from popf import OPFClassifier
+from popf.dask import DaskPOPFClassifier, probability
+from popf.dask import partitioning as dealing
+from popf.dask.growing import grow
+from popf.dask.model import Costed
+from popf.dask.nearby import Block
+from popf.dask.scoring import Asked
+from popf.dask.sources import Rows, Source
+from popf.dask.spanning import Means
+from popf.engine.points import scale_exponent, scaled_copy
+from popf.forest.metrics import choose_metric
+
+KINDS = ["normal", "grid", "coarse", "one-hot", "clusters", "one place"]
+
+
+def in_blocks(X, y, members):
+    """Make blocks of the given samples, as `deal_blocks` does."""
+    exponent = scale_exponent(X)
+    scaled = scaled_copy(X, exponent)
+    blocks = [
+        Block(np.sort(m), scaled[np.sort(m)], y[np.sort(m)], np.ones(len(m))) for m in members
+    ]
+    lows = np.array([block.points.min(axis=0) for block in blocks])
+    highs = np.array([block.points.max(axis=0) for block in blocks])
+    sizes = np.array([len(m) for m in members])
+    return dealing.Blocks(blocks, sizes, lows, highs, np.unique(y), np.arange(len(X)), exponent)
+
+
+def assert_same_tree(trained, plain, exponent):
+    tree, expected = trained.tree.in_order(), plain.spanning_tree_
+    np.testing.assert_array_equal(tree.lower, expected.lower)
+    np.testing.assert_array_equal(tree.higher, expected.higher)
+    np.testing.assert_array_equal(plain._metric.transform(tree.weights, exponent), expected.weights)
+    np.testing.assert_array_equal(np.flatnonzero(trained.prototypes), plain.prototypes_)
+    costs = plain._metric.transform(trained.forest.costs, exponent)
+    np.testing.assert_array_equal(costs, plain.costs_)
+    np.testing.assert_array_equal(trained.forest.predecessors, plain.predecessors_)
+    np.testing.assert_array_equal(trained.forest.roots, plain.roots_)
+
+
+@pytest.mark.parametrize("algorithm", ["kd_tree", "brute", "prim"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_blocks", [2, 4, 9])
+def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, algorithm):
+    rng = np.random.default_rng([SEED, n_blocks, KINDS.index(kind)])
+    for by_place in (False, True):
+        X, y = samples(kind, int(rng.integers(30, 120)), rng)
+        rows = np.argsort(X[:, 0], kind="stable") if by_place else rng.permutation(len(X))
+        blocks = in_blocks(X, y, np.array_split(rows, n_blocks))
+        found = grow(Here(), blocks, Means(algorithm, 1, 2**24), euclidean=True)
+        assert_same_tree(found.trained, OPFClassifier().fit(X, y), blocks.exponent)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_prototypes_of_blocks_are_those_of_the_definition(kind):
+    rng = np.random.default_rng([SEED, KINDS.index(kind)])
+    X, y = samples(kind, 40, rng)
+    blocks = in_blocks(X, y, np.array_split(rng.permutation(40), 5))
+    found = grow(Here(), blocks, Means("auto", 1, 2**24), euclidean=True).trained
+    expected = naive.prototypes(naive.squared_distances(X, X), y)
+    np.testing.assert_array_equal(found.prototypes, expected)
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "chi_square"])
+def test_blocks_serve_metrics_that_know_no_boxes(metric):
+    rng = np.random.default_rng(SEED)
+    X = rng.integers(1, 6, size=(60, 2)).astype(float)
+    y = rng.integers(0, 2, size=60)
+    plain = OPFClassifier(metric).fit(X, y)
+    blocks = in_blocks(X, y, np.array_split(rng.permutation(60), 4))
+    chosen = choose_metric(metric, None)
+    blocks = blocks._replace(
+        exponent=0, blocks=[b._replace(points=X[b.samples]) for b in blocks.blocks]
+    )
+    found = grow(Here(), blocks, Means("auto", 1, 2**24, chosen.rows), euclidean=False)
+    assert_same_tree(found.trained, plain, 0)
+
+
+def test_ties_cost_nothing_where_there_are_none():
+    rng = np.random.default_rng(SEED)
+    X, y = samples("normal", 300, rng)
+    tasks = Here()
+    grow(
+        tasks,
+        in_blocks(X, y, np.array_split(rng.permutation(300), 5)),
+        Means("auto", 1, 2**24),
+        True,
+    )
+    names = [name for name, _ in tasks.done]
+    assert "settle-ties" not in names
+    assert names.count("tree-of-two-blocks") == 10
+
+
+def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():
+    rng = np.random.default_rng(SEED)
+    X = rng.uniform(size=(4000, 2)) * [100.0, 1.0]
+    y = rng.integers(0, 2, size=4000)
+    members = np.array_split(np.argsort(X[:, 0]), 10)
+    tasks = Here()
+    found = grow(tasks, in_blocks(X, y, members), Means("auto", 1, 2**24), True)
+    assert found.n_pairs == 9  # each with the next
+    assert_same_tree(found.trained, OPFClassifier().fit(X, y), scale_exponent(X))
+
+
+def rows_held(argument):
+    """How many samples an argument of a task brings along."""
+    if isinstance(argument, Costed):
+        return rows_held(argument.block)
+    return len(argument.samples) if isinstance(argument, Block | Asked) else 0
+
+
+def test_no_task_gets_more_than_two_blocks(monkeypatch):
+    rng = np.random.default_rng(SEED)
+    X, y = two_classes(600, 2, rng)
+    X = np.round(X, 1)  # with ties, so that these are settled, too
+    tasks = Here()
+    monkeypatch.setattr(probability, "tasks_on", lambda client: contextlib.nullcontext(tasks))
+    model = DaskPOPFClassifier().fit(*as_dask(X, y, 100))
+    largest = np.bincount(model._block_of).max()
+    assert model.n_blocks_ >= 6
+    assert largest <= 150
+    names = {name for name, _ in tasks.done}
+    assert {"tree-of-two-blocks", "settle-ties", "gather-block", "left-out-scores"} <= names
+    for name, arguments in tasks.done:
+        assert sum(map(rows_held, arguments)) <= 2 * largest, name
+
+
+def test_the_source_of_blocks_is_cut_as_told():
+    rng = np.random.default_rng(SEED)
+    X, y = two_classes(500, 2, rng)
+    tasks = Here()
+    chunks = [Rows(X[i : i + 100], y[i : i + 100], None) for i in range(0, 500, 100)]
+    source = Source(chunks, [100] * 5, 2, None, False)
+    blocks = dealing.deal_blocks(tasks, source, choose_metric("euclidean", None), None, None)
+    assert len(blocks.blocks) == 5
+    assert blocks.sizes.max() <= 150
+    together = np.sort(np.concatenate([block.samples for block in blocks.blocks]))
+    np.testing.assert_array_equal(together, np.arange(500))
+    for block in blocks.blocks:
+        assert (np.diff(block.samples) > 0).all()
+        np.testing.assert_array_equal(np.ldexp(block.points, blocks.exponent), X[block.samples])
+        np.testing.assert_array_equal(block.codes, y[block.samples])

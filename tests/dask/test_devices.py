@@ -1,0 +1,134 @@
+"""Blocks on the workers' devices: the GPU's algorithm, on the processor where there is no GPU."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import naive
+from gpus import DEVICES, has_gpu
+from popf import OPFClassifier, POPFClassifier
+from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
+from popf.dask.kruskal import largest_on_paths, link, reduce_arcs
+from popf.dask.nearby import Block
+from popf.dask.spanning import Means, tree_of_block, tree_of_two
+from popf.engine.trees import tile_neighbours as products
+
+SEED = 20261115
+
+
+def block(X, y, rows):
+    rows = np.sort(rows)
+    return Block(rows, X[rows], y[rows], np.ones(len(rows)))
+
+
+def halves(n, n_features, kind, rng):
+    """Two blocks that share no place, with or without very many ties."""
+    if kind == "ties":
+        # No place is drawn twice, and all differences are whole numbers.
+        places = np.stack(np.meshgrid(*[np.arange(4.0)] * 4), axis=-1).reshape(-1, 4)
+        X = np.ascontiguousarray(rng.permutation(places)[:n])
+    elif kind == "copies":
+        # Places of several samples, each on one side: the sides have different first features.
+        X = rng.integers(0, 3, size=(n, n_features)).astype(float)
+        X[:, 0] = np.arange(n) % 2
+    else:
+        X = rng.normal(size=(n, n_features))
+    y = rng.integers(0, 3, size=n)
+    order = np.arange(n) if kind == "copies" else rng.permutation(n)
+    return X, y, block(X, y, order[::2]), block(X, y, order[1::2])
+
+
+@pytest.mark.parametrize("device", ["cpu", *DEVICES])
+@pytest.mark.parametrize("kind", ["normal", "ties", "copies"])
+def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, device):
+    rng = np.random.default_rng(SEED)
+    for n in (6, 41, 180):
+        X, y, first, second = halves(n, 5, kind, rng)
+        means = Means("brute", 1, 2**24, device=device)
+        trees = tree_of_block(first, means), tree_of_block(second, means)
+        across = tree_of_two(first, second, means, trees)
+        found, _ = reduce_arcs([across.arcs, trees[0].arcs, trees[1].arcs], n)
+        every = naive.squared_distances(X, X)
+        edges = zip(
+            found.weights.tolist(), found.lower.tolist(), found.higher.tolist(), strict=True
+        )
+        assert list(edges) == naive.kruskal(every)
+        # Every arc across that lies in some shortest tree is there, or its ends are told of.
+        there = set(zip(across.arcs.lower.tolist(), across.arcs.higher.tolist(), strict=True))
+        told = dict(zip(across.tied.tolist(), across.reach.tolist(), strict=True))
+        links = link(found, n)
+        for u in first.samples.tolist():
+            longest = largest_on_paths(links, second.samples, u)
+            ends = second.samples[(every[u, second.samples] <= longest)]
+            for v in ends[y[ends] != y[u]].tolist():
+                if (min(u, v), max(u, v)) not in there:
+                    assert min(told[u], told[v]) >= every[u, v]
+
+
+def test_only_distances_between_blocks_are_listed(monkeypatch):
+    rng = np.random.default_rng(SEED)
+    _, _, first, second = halves(300, 30, "normal", rng)
+    means = Means("brute", 1, 2**24)
+    trees = tree_of_block(first, means), tree_of_block(second, means)
+    listed = []
+    plain = products.nearest_neighbours
+
+    def look(ordered, n_threads, sides):
+        lists = plain(ordered, n_threads, sides)
+        listed.append((ordered.order, lists.positions))
+        return lists
+
+    monkeypatch.setattr(products, "nearest_neighbours", look)
+    tree_of_two(first, second, means, trees)
+    ((order, positions),) = listed
+    both = np.sort(np.concatenate([first.samples, second.samples]))
+    side = np.isin(both, second.samples)[order]
+    assert (side[positions] != side[:, None]).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_forest_of_blocks_on_a_device_is_the_plain_one(device, client):
+    rng = np.random.default_rng(SEED)
+    X = np.round(rng.normal(size=(400, 6)), 1)
+    y = rng.integers(0, 3, size=400)
+    new = rng.normal(size=(90, 6))
+    plain = OPFClassifier().fit(X, y)
+    model = DaskOPFClassifier(client, device=device)
+    model.fit(da.from_array(X, chunks=(70, 6)), da.from_array(y, chunks=70))
+    for name in ("prototypes_", "costs_", "predecessors_", "roots_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(plain, name))
+    answers = model.predict(da.from_array(new, chunks=(40, 6)))
+    np.testing.assert_array_equal(answers.compute(scheduler=client), plain.predict(new))
+    local = model.to_local()
+    assert local.device_ == device
+    np.testing.assert_array_equal(local.predict(new), plain.predict(new))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_probabilities_of_blocks_on_a_device_are_the_plain_ones(device, client):
+    rng = np.random.default_rng(SEED)
+    X = rng.normal(size=(300, 6))
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    new = rng.normal(size=(60, 6))
+    plain = POPFClassifier(random_state=0).fit(X, y)
+    model = DaskPOPFClassifier(client, random_state=0, device=device)
+    model.fit(da.from_array(X, chunks=(80, 6)), da.from_array(y, chunks=80))
+    found = model.predict_proba(da.from_array(new, chunks=(25, 6))).compute(scheduler=client)
+    np.testing.assert_allclose(found, plain.predict_proba(new), atol=1e-5)
+
+
+@pytest.mark.skipif(has_gpu(), reason="there is a GPU")
+def test_workers_without_a_gpu_are_named_before_work_starts(client):
+    X, y = da.ones((20, 2), chunks=(5, 2)), da.zeros(20, chunks=5)
+    with pytest.raises(
+        RuntimeError, match=r"worker .* cannot work with device='cuda': .*device=None"
+    ):
+        DaskOPFClassifier(client, device="cuda").fit(X, y)
+
+
+def test_a_device_serves_euclidean_metrics_only(client):
+    X, y = da.ones((20, 2), chunks=(5, 2)), da.zeros(20, chunks=5)
+    with pytest.raises(ValueError, match="serves Euclidean metrics only, not metric='manhattan'"):
+        DaskOPFClassifier(client, metric="manhattan", device="cuda").fit(X, y)
+    with pytest.raises(ValueError, match="device must be None"):
+        DaskOPFClassifier(client, device="tpu").fit(X, y)

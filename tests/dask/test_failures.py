@@ -1,0 +1,131 @@
+"""Workers of other versions, interrupts, lost workers and a lost scheduler."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import dask
+from dask_problems import SEED, as_dask, assert_same_forest, two_classes
+from popf import OPFClassifier
+from popf.dask import DaskOPFClassifier, cluster
+
+
+def test_workers_with_other_versions_are_refused(client, few_samples, monkeypatch):
+    versions = client.get_versions(packages=["popf"])
+    address = next(iter(versions["workers"]))
+
+    def tell(there):
+        told = client.__class__.get_versions(client, packages=[*cluster.SAME, *cluster.ALIKE])
+        told["workers"][address]["packages"]["popf"] = there
+        return told
+
+    for there, message in (("0.0.1", "has popf 0.0.1, but"), (None, "has no popf, but")):
+        told = tell(there)
+        monkeypatch.setattr(client, "get_versions", lambda packages, told=told: told)
+        with pytest.raises(RuntimeError, match=message):
+            DaskOPFClassifier(client).fit(*as_dask(*few_samples))
+        monkeypatch.undo()
+
+
+def test_an_interrupt_cancels_what_is_under_way(client, few_samples, monkeypatch):
+    asked = []
+
+    def interrupt(self, futures):
+        asked.append(futures)
+        if len(asked) == 4:  # in the midst of the trees
+            raise KeyboardInterrupt
+        return self.client.gather(futures)
+
+    monkeypatch.setattr(cluster.Tasks, "gather", interrupt)
+    model = DaskOPFClassifier(client)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*as_dask(*few_samples))
+    assert asked[-1]
+    assert all(future.cancelled() for future in asked[-1])
+    assert not hasattr(model, "costs_")
+    assert not model.__sklearn_is_fitted__()
+
+
+def test_tasks_have_names_that_people_can_read(client, few_samples):
+    seen = []
+    plain = client.submit
+
+    def submit(*arguments, key, **rest):
+        seen.append(dask.utils.key_split(key))
+        return plain(*arguments, key=key, **rest)
+
+    client.submit = submit
+    try:
+        DaskOPFClassifier(client).fit(*as_dask(*few_samples, 20))
+    finally:
+        del client.submit
+    assert {"tree-of-block", "tree-of-two-blocks", "merge-trees", "grow-forest"} <= set(seen)
+
+
+def quiet_cluster(n_workers):
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        silence_logs=50,
+        memory_limit=0,
+    )
+
+
+def test_killed_workers_cost_time_but_change_nothing(monkeypatch):
+    rng = np.random.default_rng(SEED)
+    X, y = two_classes(800, 2, rng)
+    X = np.round(X, 2)
+    plain = OPFClassifier().fit(X, y)
+    killed = []
+
+    def gather(self, futures):
+        # The first two times that pairs of blocks are under way, a worker that holds some is killed.
+        keys = {key for keys in self.client.has_what().values() for key in keys}
+        # Keys of collections are tuples, their name first.
+        names = {key if isinstance(key, str) else key[0] for key in keys}
+        if len(killed) < 2 and any(name.startswith("gather-block") for name in names):
+            held = self.client.has_what()
+            address = max(held, key=lambda a: len(held[a]))
+            pids = self.client.run(os.getpid)
+            os.kill(pids[address], signal.SIGKILL)
+            killed.append(pids[address])
+        return self.client.gather(futures)
+
+    monkeypatch.setattr(cluster.Tasks, "gather", gather)
+    with quiet_cluster(3) as processes, Client(processes, set_as_default=False) as workers:
+        model = DaskOPFClassifier(workers).fit(*as_dask(X, y, 200))
+        assert len(set(killed)) == 2
+        assert_same_forest(model, plain)
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+        workers.wait_for_workers(3, timeout=120)  # others could be started in the middle of the fit
+
+
+def test_a_lost_scheduler_gives_an_error_and_no_model(few_samples, monkeypatch):
+    lost = LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        dashboard_address=":0",
+        silence_logs=50,
+    )
+    asked = []
+
+    def gather(self, futures):
+        asked.append(futures)
+        if len(asked) == 3:
+            threading.Thread(target=lost.close).start()
+        return self.client.gather(futures)
+
+    monkeypatch.setattr(cluster.Tasks, "gather", gather)
+    with Client(lost, set_as_default=False) as connected:
+        model = DaskOPFClassifier(connected)
+        with pytest.raises(RuntimeError, match="connection to Dask's scheduler was lost"):
+            model.fit(*as_dask(*few_samples))
+        assert not model.__sklearn_is_fitted__()
+        assert not hasattr(model, "costs_")

@@ -1,0 +1,72 @@
+"""The competition of prototypes on a tree, against the paper's."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import naive
+from popf.engine.structures import SpanningTree
+from popf.engine.trees.competition import compete
+from strategies import bounded, size
+
+
+@st.composite
+def trees(draw, max_size=25):
+    """Random trees whose edges take few weights, with some prototypes."""
+    n = draw(st.integers(2, max_size))
+    joins = [draw(st.integers(0, v - 1)) for v in range(1, n)]
+    weights = draw(st.lists(st.integers(1, 4), min_size=n - 1, max_size=n - 1))
+    chosen = draw(st.sets(st.integers(0, n - 1), min_size=1))
+    tree = SpanningTree(np.array(joins), np.arange(1, n), np.array(weights, dtype=np.float64))
+    return tree, np.isin(np.arange(n), list(chosen))
+
+
+class TestCompetition:
+    @given(trees())
+    @bounded(80)
+    def test_is_that_of_the_paper_on_the_tree(self, problem):
+        tree, prototypes = problem
+        n = len(prototypes)
+        D = np.full((n, n), np.inf)
+        D[tree.lower, tree.higher] = D[tree.higher, tree.lower] = tree.weights
+        costs, _ = naive.competition(D, prototypes)
+        forest = compete(tree, prototypes, np.arange(n))
+        np.testing.assert_array_equal(forest.costs, costs)
+        np.testing.assert_array_equal(forest.predecessors < 0, prototypes)
+        np.testing.assert_array_equal(forest.lengths[prototypes], 0.0)
+        for v in np.flatnonzero(~prototypes):
+            before = forest.predecessors[v]
+            assert forest.lengths[v] == D[before, v]
+            assert forest.costs[v] == max(forest.costs[before], forest.lengths[v])
+            assert forest.roots[v] == forest.roots[before]
+        np.testing.assert_array_equal(forest.roots[prototypes], np.flatnonzero(prototypes))
+
+    @given(trees(), st.randoms(use_true_random=False))
+    @bounded(60)
+    def test_does_not_depend_on_the_numbering_or_the_order_of_edges(self, problem, random):
+        tree, prototypes = problem
+        n = len(prototypes)
+        index, edges = list(range(n)), list(range(n - 1))
+        random.shuffle(index)  # position p holds sample index[p]
+        random.shuffle(edges)
+        index = np.array(index)
+        position = np.argsort(index)
+        moved = SpanningTree(
+            position[tree.higher][edges], position[tree.lower][edges], tree.weights[edges]
+        )
+        one = compete(tree, prototypes, np.arange(n))
+        other = compete(moved, prototypes[index], index)
+        np.testing.assert_array_equal(other.costs, one.costs[index])
+        np.testing.assert_array_equal(other.lengths, one.lengths[index])
+        np.testing.assert_array_equal(index[other.roots], one.roots[index])
+        expected = one.predecessors[index]
+        np.testing.assert_array_equal(
+            np.where(other.predecessors < 0, -1, index[other.predecessors]), expected
+        )
+
+    def test_a_long_path_does_not_overflow_anything(self):
+        n = size(100_000)
+        tree = SpanningTree(np.arange(n - 1), np.arange(1, n), np.ones(n - 1))
+        forest = compete(tree, np.arange(n) == n - 1, np.arange(n))
+        np.testing.assert_array_equal(forest.roots, n - 1)
+        np.testing.assert_array_equal(forest.costs[:-1], 1.0)

@@ -1,0 +1,349 @@
+"""The GPU's algorithm: on the processor everywhere, and on a GPU where there is one."""
+
+import pickle
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from gpus import DEVICES, gpu, has_gpu
+from popf import OPFClassifier, POPFClassifier
+from popf.engine import choice
+from popf.engine.gpu import candidates, cuda, host, kernels_for, points, tree
+from popf.engine.gpu.host import HostKernels
+from popf.engine.soft.by_tiles import line_up, product_scores
+from popf.engine.soft.scores import Bandwidths
+from popf.forest.devices import FEW_FEATURES, is_on_gpu
+
+
+def continuous(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return rng.normal(size=(n, d)) + y[:, None], y
+
+
+def ties(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, size=(n, d)).astype(float)
+    return X, (X.sum(axis=1) > 1.5 * d).astype(int) ^ (rng.random(n) < 0.1)
+
+
+def clusters(n, d, seed=0):
+    X, y = continuous(n, d, seed)
+    return X + 100.0 * (np.arange(n) % 7)[:, None], y
+
+
+def pairs(n, d, seed=0):
+    """Every point has a near twin and all else is far, so that lists tell little."""
+    X, y = continuous(n, d, seed)
+    X[1::2] = X[: 2 * (n // 2) : 2] + 1e-9
+    return X, y
+
+
+PROBLEMS = [(continuous, 300, 12), (ties, 300, 5), (clusters, 210, 5), (pairs, 201, 6)]
+
+
+def same_forest(one, other):
+    for name in ("prototypes_", "costs_", "predecessors_", "roots_"):
+        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    for mine, theirs in zip(one.spanning_tree_, other.spanning_tree_, strict=True):
+        assert_array_equal(mine, theirs)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Tiles so small that there are many of them."""
+    monkeypatch.setattr(points.DevicePoints.__init__, "__defaults__", (64, 0.5))
+    monkeypatch.setattr(points, "ROWS", 50)
+    monkeypatch.setattr(tree.nearest_neighbours, "__defaults__", (tree.N_NEIGHBOURS, 70, None))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("make", "n", "d"), PROBLEMS, ids=lambda x: getattr(x, "__name__", x))
+def test_the_forest_is_the_same(make, n, d, device, small_tiles):
+    X, y = make(n, d)
+    new, _ = make(80, d, seed=1)
+    on_device = OPFClassifier(device=device).fit(X, y)
+    here = OPFClassifier().fit(X, y)
+    same_forest(on_device, here)
+    assert (on_device.device_, on_device.algorithm_) == (device, "brute")
+    for mine, theirs in zip(on_device.conquer(new), here.conquer(new), strict=True):
+        assert_array_equal(mine, theirs)
+    assert_array_equal(on_device.predict(new), here.predict(new))
+    assert_array_equal(on_device.path_costs_by_class(new), here.path_costs_by_class(new))
+
+
+@pytest.fixture
+def small_filters(small_tiles, monkeypatch):
+    """Products that are filtered although there are few of them."""
+    monkeypatch.setattr(candidates, "FEWEST", 40)
+    monkeypatch.setattr(candidates, "FIRST", 33)
+    monkeypatch.setattr(candidates, "FILTERED_ROWS", 300)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("room", [0, 3, host.ROOM])
+def test_products_that_are_filtered_give_the_same_forest(device, room, small_filters, monkeypatch):
+    # Whatever the room for what passes: rows that are crowded are done again.
+    monkeypatch.setattr(host, "ROOM", room)
+    monkeypatch.setattr(cuda, "ROOM", room or 1)
+    for make, n, d in PROBLEMS:
+        X, y = make(n, d)
+        new, _ = make(90, d, seed=2)
+        plain = OPFClassifier(algorithm="brute").fit(X, y)
+        there = OPFClassifier(device=device).fit(X, y)
+        assert_array_equal(there.costs_, plain.costs_)
+        assert_array_equal(there.prototypes_, plain.prototypes_)
+        assert_array_equal(there.predict(new), plain.predict(new))
+        far = new * 2.0**40  # more than half precision holds beside the training samples
+        assert_array_equal(there.predict(far), plain.predict(far))
+
+
+@pytest.mark.parametrize(("n", "stride"), [(1, 1), (10, 4), (64, 64), (65, 64), (1000, 8)])
+def test_chunks_have_every_column_once(n, stride):
+    every = [range(3, 3 + n, stride), *(range(*c) for c in candidates._chunks(3, 3 + n, stride))]
+    assert sorted(column for chunk in every for column in chunk) == list(range(3, 3 + n))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("outlier", [1.0, 1e6])
+def test_what_half_precision_leaves_out_is_farther(device, outlier):
+    rng = np.random.default_rng(5)
+    n, n_rows, step = 9000, 200, 2
+    X = rng.normal(size=(n, 70)) + 1.0
+    X[-1] *= outlier
+    laid = points.DevicePoints(X, kernels_for(device))
+    kernels, rows = laid.kernels, laid.block(0, n_rows)
+    own, floors = kernels.xp.arange(n_rows), kernels.xp.zeros(n, dtype=np.float32)
+    kept = candidates._nobody(kernels.xp, n_rows)
+    candidates._select_some(laid, rows, own, (0, n, step), floors, kept, 64)
+    halved, crowded = laid.halved(rows), kernels.xp.zeros(n_rows, dtype=bool)
+    kernels.filter(halved, own, laid.chunk(1, n, step), floors[1::step], kept, crowded)
+    assert not crowded.any()
+    values, indices = (kernels.get(part) for part in kept)
+    squared = ((X[:n_rows, None] - X[indices]) ** 2).sum(axis=-1)
+    assert (values <= squared).all()
+    assert (indices % step == 1).any()
+    assert np.median((squared - values) / squared) < 0.01
+    every = ((X[:n_rows, None] - X) ** 2).sum(axis=-1)
+    near = every < values.max(axis=1)[:, None]
+    near[np.arange(n_rows), np.arange(n_rows)] = False
+    assert near.sum() > 5 * n_rows
+    for row in range(n_rows):
+        assert set(np.flatnonzero(near[row])) <= set(indices[row])
+
+
+@pytest.mark.parametrize("n_rows", [1, 128, 131_072])
+@pytest.mark.parametrize("n_columns", [1, 129, 500_000, 40_000_000])
+def test_the_blocks_of_a_filter_have_every_tile_and_count_their_columns(n_rows, n_columns):
+    n_groups, n_tiles, tiles_each = cuda._shares_of_filter(n_rows, n_columns)
+    assert n_groups * 128 >= n_rows
+    assert n_tiles * 128 >= n_columns > (n_tiles - 1) * 128
+    n_shares = -(-n_tiles // tiles_each)
+    assert n_shares <= 65_535  # CUDA's own limit
+    assert tiles_each * 128 <= 2**24
+
+
+@gpu
+@pytest.mark.gpu
+def test_filtered_products_give_the_lists_of_whole_tiles(monkeypatch):
+    X = np.sort(np.random.default_rng(0).normal(size=(140_000, 20)), axis=0)
+    laid = points.DevicePoints(X / 8.0, kernels_for("cuda"))
+    assert laid.filters
+    filtered = tree.nearest_neighbours(laid)
+    monkeypatch.setattr(candidates, "FEWEST", len(X) + 1)
+    for part, whole in zip(filtered, tree.nearest_neighbours(laid), strict=True):
+        assert_allclose(part, whole, rtol=1e-2 if part is filtered.horizon else 0.0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_points_that_do_not_fit_are_brought_block_by_block(device, small_tiles, monkeypatch):
+    monkeypatch.setattr(points.DevicePoints.__init__, "__defaults__", (64, 0.0))
+    for make, n, d in PROBLEMS:
+        X, y = make(n, d)
+        new, _ = make(40, d, seed=2)
+        on_device, here = OPFClassifier(device=device).fit(X, y), OPFClassifier().fit(X, y)
+        same_forest(on_device, here)
+        assert_array_equal(on_device.conquer(new).nodes, here.conquer(new).nodes)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_too_many_pairs_are_listed_in_parts(device, small_tiles, monkeypatch):
+    monkeypatch.setattr(tree, "CAPACITY", 3)
+    X, y = ties(150, 3)
+    same_forest(OPFClassifier(device=device).fit(X, y), OPFClassifier().fit(X, y))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_any_scale(device, scale, small_tiles):
+    X, y = continuous(150, 20)
+    same_forest(OPFClassifier(device=device).fit(scale * X, y), OPFClassifier().fit(scale * X, y))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_far_and_extreme_queries(device):
+    X, y = continuous(100, 3)
+    new = np.array([[1e300, 0.0, 0.0], [-1e200, 1e200, 3.0], [0.0, 0.0, 0.0], [1e8, 1.0, 1.0]])
+    on_device, here = OPFClassifier(device=device).fit(X, y), OPFClassifier().fit(X, y)
+    assert_array_equal(on_device.conquer(new).nodes, here.conquer(new).nodes)
+    assert_array_equal(on_device.conquer(new).costs, here.conquer(new).costs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("d", [2, 30])
+def test_probabilities(device, n_classes, d):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 400)
+    X = rng.normal(size=(400, d)) + 1.5 * y[:, None]
+    new = rng.normal(size=(100, d)) + 1.0
+    w = rng.integers(1, 3, 400).astype(float)
+    on_device = POPFClassifier(device=device, tolerance=1e-9).fit(X, y, sample_weight=w)
+    here = POPFClassifier(tolerance=1e-9).fit(X, y, sample_weight=w)
+    assert on_device.device_ == device
+    assert_allclose(on_device.bandwidth_, here.bandwidth_, rtol=1e-9)
+    assert_allclose(on_device.predict_proba(new), here.predict_proba(new), atol=1e-8)
+    exact = POPFClassifier(device=device, tolerance=0.0).fit(X, y, sample_weight=w)
+    assert_allclose(exact.predict_proba(new), here.predict_proba(new), atol=1e-8)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_soft_scores_equal_those_of_the_processor(device):
+    kernels = HostKernels() if device == "host" else cuda.cuda_kernels()
+    from popf.engine.gpu.soft import device_scores
+    from popf.probability.calibration import bandwidth_grid
+
+    rng = np.random.default_rng(3)
+    samples = rng.normal(size=(300, 7))
+    samples[10:20] = samples[:10]  # at no distance, where products cancel
+    codes, weights = rng.integers(0, 3, 300), rng.integers(1, 4, 300).astype(float)
+    nodes = line_up(samples, codes, 0.5 * rng.random(300), weights)
+    own = np.concatenate([nodes.place[:60], np.full(40, -1)])
+    for taus in (bandwidth_grid(0.7), np.array([[0.3]]), np.empty((0, 1))):
+        bandwidths = Bandwidths(taus, 1e-9)
+        mine = device_scores(nodes, samples[:100], own, bandwidths, kernels, 33, 57)
+        theirs = product_scores(nodes, samples[:100], own, bandwidths)
+        assert_allclose(mine.scores, theirs.scores, rtol=1e-8, atol=1e-8)
+        assert_allclose(mine.lowest, theirs.lowest, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_model_goes_on_without_the_device(device):
+    X, y = continuous(120, 8)
+    for model in (OPFClassifier(device=device), POPFClassifier(device=device)):
+        model.fit(X, y)
+        again = pickle.loads(pickle.dumps(model))
+        assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_few_features_are_left_to_the_space_tree(monkeypatch):
+    assert FEW_FEATURES == choice.LOW_DIMENSION
+    # A GPU is asked for, and must be there, but need not work.
+    monkeypatch.setattr(cuda, "cuda_kernels", HostKernels)
+    X, y = continuous(60, FEW_FEATURES)
+    for estimator in (OPFClassifier, POPFClassifier):
+        assert estimator(device="cuda").fit(X, y).device_ == "cpu"
+        assert estimator(device="cuda", algorithm="brute").fit(X, y).device_ == "cuda"
+
+
+@gpu
+@pytest.mark.gpu
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_arrays_on_the_gpu_stay_there(library):
+    X, y = continuous(200, 10)
+    module = pytest.importorskip(library)
+    there = module.asarray(X)
+    there = there.cuda() if library == "torch" else there
+    labels = module.asarray(y)
+    assert is_on_gpu(there)
+    for model, plain in (
+        (OPFClassifier(), OPFClassifier(device="cpu")),
+        (POPFClassifier(), POPFClassifier(device="cuda")),
+    ):
+        model.fit(there, labels)
+        plain.fit(X, y)
+        assert model.device_ == "cuda"
+        predicted = model.predict(there)
+        assert type(predicted) is type(there)
+        assert is_on_gpu(predicted)
+        assert_array_equal(
+            predicted.get() if library == "cupy" else predicted.cpu(), plain.predict(X)
+        )
+    assert is_on_gpu(model.predict_proba(there))
+
+
+@pytest.mark.parametrize("estimator", [OPFClassifier, POPFClassifier])
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"device": "gpu"}, "'gpu'"),
+        ({"device": "cuda", "metric": "manhattan"}, "manhattan"),
+        ({"device": "cuda", "algorithm": "kd_tree"}, "kd_tree"),
+    ],
+)
+def test_what_a_device_cannot_do_is_said(estimator, parameters, said):
+    X, y = continuous(20, 2)
+    with pytest.raises(ValueError, match=said):
+        estimator(**parameters).fit(X, y)
+
+
+class _Runtime:
+    """What CuPy says of a machine, in which something is wrong."""
+
+    def __init__(self, n_devices):
+        self._n_devices = n_devices
+
+    def getDeviceCount(self):  # noqa: N802  # as CuPy has it
+        if isinstance(self._n_devices, Exception):
+            raise self._n_devices
+        return self._n_devices
+
+    def runtimeGetVersion(self):  # noqa: N802
+        return 12040
+
+
+def _broken(n_devices):
+    def raw_module(**_):
+        raise RuntimeError("NVRTC is not there")
+
+    cuda_ = SimpleNamespace(runtime=_Runtime(n_devices))
+    return SimpleNamespace(cuda=cuda_, RawModule=raw_module, __version__="13.0")
+
+
+@pytest.mark.parametrize(
+    ("cupy", "said"),
+    [
+        (None, "popf\\[cuda\\]"),
+        (_broken(RuntimeError("driver too old")), "driver too old.*CUDA 12"),
+        (_broken(0), "there is no GPU"),
+        (_broken(1), "NVRTC is not there.*CuPy wheel"),
+    ],
+    ids=["no CuPy", "old driver", "no GPU", "no compiler"],
+)
+def test_a_machine_without_a_working_gpu_is_told_what_is_wrong(cupy, said, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    X, y = continuous(20, 2)
+    cuda.cuda_kernels.cache_clear()
+    with pytest.raises(cuda.DeviceError, match=said):
+        OPFClassifier(device="cuda").fit(X, y)
+    cuda.cuda_kernels.cache_clear()
+
+
+def test_a_tensor_on_a_device_that_is_not_ours():
+    class Tensor:
+        __module__ = "torch"
+        device = "mps:0"
+
+    with pytest.raises(ValueError, match=r"mps:0.*tensor\.cpu"):
+        OPFClassifier().fit(Tensor(), [0, 1])
+
+
+def test_without_cupy_or_a_gpu_the_message_says_so():
+    if has_gpu():
+        pytest.skip("there is a GPU")
+    X, y = continuous(20, 2)
+    with pytest.raises(cuda.DeviceError, match="device=None"):
+        OPFClassifier(device="cuda").fit(X, y)

@@ -1,0 +1,259 @@
+"""Many threads, forked processes, threads of the user: always the same forest, and no more threads."""
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from popf import OPFClassifier
+from popf.engine import space_tree as kdtree
+from popf.engine.runtime import blas, threads
+from popf.engine.runtime.blas import one_blas_thread
+from popf.engine.runtime.threads import Team, map_chunks
+from popf.engine.trees import neighbours
+from popf.engine.trees import tile_neighbours as products
+from popf.engine.trees import tile_outsiders as product_outsiders
+
+ALGORITHMS = ("kd_tree", "brute")
+KINDS = ("continuous", "grid", "clusters", "duplicates")
+
+
+def problem(kind, seed=0, n=1500, d=3):
+    """Samples, classes and new samples."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    if kind == "grid":
+        X = rng.integers(0, 8, (n, d)).astype(float)
+    elif kind == "duplicates":
+        X = X[rng.integers(0, n // 3, n)]
+    elif kind == "clusters":
+        X += 50.0 * rng.normal(size=(7, d))[rng.integers(0, 7, n)]
+    new = np.concatenate([X[::5], X[::5] + rng.normal(size=X[::5].shape)])
+    return X, rng.integers(0, 3, n), new
+
+
+def everything(forest, new):
+    tree, found = forest.spanning_tree_, forest.conquer(new)
+    fitted = (forest.prototypes_, forest.costs_, forest.predecessors_, forest.roots_)
+    return (*fitted, *tree, *found, forest.path_costs_by_class(new))
+
+
+def assert_same(one, other):
+    for array, again in zip(one, other, strict=True):
+        np.testing.assert_array_equal(array, again)
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Give every thread something to do on small data."""
+    monkeypatch.setattr(threads, "CHUNK_ROWS", 64)
+    monkeypatch.setattr(neighbours, "CHUNK_BLOCKS", 2)
+    monkeypatch.setattr(kdtree, "SMALLEST_SUBTREE", 64)
+    monkeypatch.setattr(product_outsiders, "CALL_BLOCKS", 2)
+
+
+class TestTeam:
+    @pytest.mark.parametrize("n_threads", [1, 2, 5])
+    def test_results_come_in_the_order_of_the_chunks(self, n_threads):
+        expected = [(start, min(start + 3, 100)) for start in range(0, 100, 3)]
+        assert map_chunks(lambda *chunk: chunk, 100, 3, n_threads) == expected
+        with Team(n_threads) as team:
+            assert team.map_chunks(lambda *chunk: chunk, 100, 3) == expected
+            assert team.map_chunks(lambda *chunk: chunk, 0, 3) == []
+            shares = team.map_shares(lambda *share: share, 100)
+            assert len(shares) == n_threads
+            assert [i for start, stop in shares for i in range(start, stop)] == list(range(100))
+
+    def test_threads_share_the_chunks(self):
+        met = threading.Barrier(3, timeout=60)
+        with Team(3) as team:
+            team.map_chunks(lambda *_: met.wait(), 9, 1)  # breaks unless three are at work
+
+    def test_after_an_error_nothing_new_is_begun(self):
+        begun, both = [], threading.Barrier(2, timeout=60)
+
+        def fail(start, _):
+            begun.append(start)
+            if start < 2:
+                both.wait()
+            if start == 0:
+                raise ValueError("of chunk 0")
+            np.zeros(100_000).sum()  # without Python's lock, so that the other thread can go on
+
+        with Team(2) as team:
+            with pytest.raises(ValueError, match="of chunk 0"):
+                team.map_chunks(fail, 10_000, 1)
+            assert len(begun) < 10_000
+            assert team.map_chunks(lambda start, _: start, 4, 1) == [0, 1, 2, 3]
+
+
+class TestSameForest:
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    @pytest.mark.usefixtures("small_chunks")
+    def test_whatever_the_number_of_threads(self, algorithm, kind):
+        X, y, new = problem(kind)
+        settings = {"algorithm": algorithm, "working_memory": 0.2}
+        expected = everything(OPFClassifier("euclidean", algorithm="prim").fit(X, y), new)
+        for n_jobs in (1, 2, 3, 16):
+            forest = OPFClassifier(n_jobs=n_jobs, **settings).fit(X, y)
+            assert_same(everything(forest, new), expected)
+
+    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    @pytest.mark.usefixtures("small_chunks")
+    def test_whoever_comes_first(self, algorithm):
+        # Threads that lower each other's bounds do so in another order each time.
+        X, y, new = problem("clusters", n=600)
+        X = np.round(X)
+        expected = everything(OPFClassifier(algorithm=algorithm).fit(X, y), new)
+        interval = sys.getswitchinterval()
+        try:
+            sys.setswitchinterval(1e-6)
+            for _ in range(10):
+                forest = OPFClassifier(algorithm=algorithm, n_jobs=4, working_memory=0.2)
+                assert_same(everything(forest.fit(X, y), new), expected)
+        finally:
+            sys.setswitchinterval(interval)
+
+    @pytest.mark.parametrize("n_jobs", [1, 3])
+    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    @pytest.mark.usefixtures("small_chunks")
+    def test_where_each_component_picks_the_next(self, algorithm, n_jobs):
+        # Gaps that shrink along a line: the first round makes one chain of picks of all points.
+        X = np.cumsum(np.linspace(2.0, 1.0, 2000))[:, np.newaxis]
+        y = np.arange(2000) // 500
+        forest = OPFClassifier(algorithm=algorithm, n_jobs=n_jobs).fit(X, y)
+        lower, higher = forest.spanning_tree_.lower, forest.spanning_tree_.higher
+        np.testing.assert_array_equal(higher, lower + 1)
+        np.testing.assert_array_equal(np.sort(lower), np.arange(1999))
+        np.testing.assert_array_equal(forest.prototypes_, [499, 500, 999, 1000, 1499, 1500])
+
+
+def n_blas_threads():
+    return {info["filepath"]: info["num_threads"] for info in threadpool_info()
+            if info["user_api"] == "blas"}  # fmt: skip
+
+
+class TestNoMoreThreadsThanAskedFor:
+    def test_blas_has_one_while_somebody_is_inside(self):
+        with one_blas_thread():
+            pass  # loads all libraries
+        before = n_blas_threads()
+        inside, leave = threading.Event(), threading.Event()
+
+        def stay():
+            with one_blas_thread():
+                inside.set()
+                assert leave.wait(timeout=60)
+
+        with ThreadPoolExecutor(1) as pool:
+            staying = pool.submit(stay)
+            assert inside.wait(timeout=60)
+            with one_blas_thread():
+                assert set(n_blas_threads().values()) <= {1}
+            assert set(n_blas_threads().values()) <= {1}
+            leave.set()
+            staying.result()
+        assert n_blas_threads() == before
+
+    def test_products_are_made_by_the_threads_of_n_jobs(self, monkeypatch):
+        meet, seen, blas_threads = products._meet, set(), set()
+
+        def watched(*arguments):
+            seen.add(threading.get_ident())
+            blas_threads.update(n_blas_threads().values())
+            return meet(*arguments)
+
+        monkeypatch.setattr(products, "_meet", watched)
+        X, y, _ = problem("continuous")
+        OPFClassifier(algorithm="brute", n_jobs=3, working_memory=0.2).fit(X, y)
+        # Those of other tests may come and go meanwhile, so only who took part is counted.
+        assert 1 <= len(seen) <= 3
+        assert threading.get_ident() not in seen
+        assert blas_threads <= {1}
+
+
+class TestInOtherHands:
+    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    def test_several_fits_at_once(self, algorithm):
+        def work(seed):
+            X, y, new = problem("grid", seed, n=400)
+            return everything(OPFClassifier(algorithm=algorithm, n_jobs=2).fit(X, y), new)
+
+        before = n_blas_threads()
+        alone = [work(seed) for seed in range(6)]
+        with ThreadPoolExecutor(3) as pool:
+            together = list(pool.map(work, range(6)))
+        for one, other in zip(alone, together, strict=True):
+            assert_same(one, other)
+        assert {name: n_blas_threads()[name] for name in before} == before
+
+    @pytest.mark.parametrize("backend", ["loky", "threading"])
+    def test_in_workers_of_joblib(self, backend):
+        X, y, new = problem("clusters", n=400)
+        forests = [OPFClassifier(algorithm=algorithm, n_jobs=2) for algorithm in ALGORITHMS]
+        fitted = joblib.Parallel(n_jobs=2, backend=backend)(
+            joblib.delayed(forest.fit)(X, y) for forest in forests
+        )
+        for forest, there in zip(forests, fitted, strict=True):
+            assert_same(everything(there, new), everything(forest.fit(X, y), new))
+
+    @pytest.mark.skipif(not hasattr(blas.os, "fork"), reason="no fork on this system")
+    def test_in_a_forked_process(self):
+        # In a process of its own, because Python warns of forks beside the test runner's threads.
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", FORKING],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == ["child", "0", "parent"]
+
+
+FORKING = """
+import os, threading
+import numpy as np
+from popf import OPFClassifier
+from popf.engine.runtime import blas
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(1000, 5)), rng.integers(0, 2, 1000)
+
+def fit():
+    forests = [OPFClassifier(algorithm=a, n_jobs=2).fit(X, y) for a in ("kd_tree", "brute")]
+    return [forest.costs_[forest.conquer(X[:100] + 0.1).nodes] for forest in forests]
+
+def n_blas_threads():
+    return [library.num_threads for library in blas._controller().lib_controllers]
+
+expected = fit()
+before = n_blas_threads()
+inside, leave = threading.Event(), threading.Event()
+
+def stay():  # a fit under way in another thread while the process is forked
+    with blas.one_blas_thread():
+        inside.set()
+        leave.wait()
+
+busy = threading.Thread(target=stay)
+busy.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    same = all((a == b).all() for a, b in zip(fit(), expected, strict=True))
+    print("child", flush=True)
+    os._exit(0 if same and blas._inside == 0 and n_blas_threads() == before else 1)
+print(os.waitpid(child, 0)[1])
+leave.set()
+busy.join()
+assert all((a == b).all() for a, b in zip(fit(), expected, strict=True))
+assert n_blas_threads() == before
+print("parent")
+"""

@@ -1,0 +1,67 @@
+"""OPFClassifier in threads and processes: they change nothing, and leave all as it was."""
+
+from contextlib import ExitStack
+from multiprocessing.pool import ThreadPool
+
+import joblib
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from estimator_problems import ALGORITHMS, BLOB, BLOBS, assert_same_forest
+from popf import OPFClassifier
+from popf.engine.runtime.blas import one_blas_thread
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("n_jobs", [-1, 2, 5])
+def test_threads_change_nothing(algorithm, n_jobs):
+    one = OPFClassifier(algorithm=algorithm, working_memory=0.01).fit(BLOBS, BLOB)
+    several = clone(one).set_params(n_jobs=n_jobs).fit(BLOBS, BLOB)
+    assert_same_forest(several, one)
+    assert_array_equal(several.conquer(BLOBS + 0.1).nodes, one.conquer(BLOBS + 0.1).nodes)
+
+
+def test_forests_may_be_grown_in_several_threads_at_a_time():
+    def grow(algorithm):
+        forest = OPFClassifier(algorithm=algorithm, n_jobs=2, working_memory=0.01)
+        return forest.fit(BLOBS, BLOB), forest.predict(BLOBS + 0.1)
+
+    one = OPFClassifier().fit(BLOBS, BLOB)
+    with ThreadPool(6) as pool:
+        for forest, labels in pool.map(grow, ALGORITHMS * 4):
+            assert_same_forest(forest, one)
+            assert_array_equal(labels, one.predict(BLOBS + 0.1))
+
+
+def test_one_forest_may_be_asked_by_several_threads_at_a_time():
+    forest = OPFClassifier().fit(BLOBS, BLOB)
+    expected = OPFClassifier().fit(BLOBS, BLOB).decision_function(BLOBS + 0.1)
+    with ThreadPool(6) as pool:
+        for decision in pool.map(forest.decision_function, [BLOBS + 0.1] * 12):
+            assert_array_equal(decision, expected)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_cross_validation_in_parallel(backend):
+    model = OPFClassifier(algorithm="brute", n_jobs=2)
+    with joblib.parallel_config(backend=backend):
+        scores = cross_val_score(model, BLOBS, BLOB, cv=4, n_jobs=2)
+    assert_array_equal(scores, cross_val_score(model, BLOBS, BLOB, cv=4))
+
+
+def test_fits_that_overlap_leave_blas_its_threads():
+    def n_threads():
+        return {about["num_threads"] for about in threadpool_info() if about["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        with ExitStack() as first, ExitStack() as second:
+            first.enter_context(one_blas_thread())
+            second.enter_context(one_blas_thread())
+            assert n_threads() == {1}
+            first.close()
+            assert n_threads() == {1}  # the second is not done
+            second.close()
+        assert n_threads() == {2}

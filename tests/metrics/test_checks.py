@@ -1,0 +1,142 @@
+"""The measures together: what is refused, what is offered, what is imported."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from popf.metrics import expected_calibration_error, opf_accuracy_score, threshold_curve
+from refusals import refused
+
+Y, P = [0, 1, 1], [0.2, 0.7, 0.9]
+T3 = np.full((3, 3), 1 / 3)
+BAD = {
+    # accuracy
+    "lengths": (lambda: opf_accuracy_score(Y, [0, 1]), ["3 samples", "y_pred has 2"]),
+    "empty": (lambda: opf_accuracy_score([], []), ["y_true is empty", "at least one"]),
+    "probability for label": (lambda: opf_accuracy_score(Y, P), ["y_pred", "0.2", ">= 0.5"]),
+    "NaN label": (lambda: opf_accuracy_score([0, np.nan], [0, 1]), ["nan at row 1", "drop"]),
+    "missing label": (lambda: opf_accuracy_score([0, None], [0, 1]), ["NoneType", "drop"]),
+    "mixed labels": (lambda: opf_accuracy_score(["a", 1], [0, 1]), ["strings and 1", "one type"]),
+    "missing string": (lambda: opf_accuracy_score(["a", None], ["a", "b"]), ["None", "drop"]),
+    "strings and numbers": (lambda: opf_accuracy_score(["a"], [1]), ["'a'", "1", "one type"]),
+    "lists": (lambda: opf_accuracy_score([[1], [1, 2]], [1, 2]), ["list", "integers"]),
+    "dates": (lambda: opf_accuracy_score(np.array(["2020"], "M8"), [1]), ["date", "strings"]),
+    "many labels a sample": (lambda: opf_accuracy_score(T3 > 0, Y), ["(3, 3)", "(n_samples,)"]),
+    "labels that do not occur": (
+        lambda: opf_accuracy_score(Y, Y, labels=[7, 8]),
+        ["[7, 8]", "0, 1", "name a class that occurs"],
+    ),
+    "labels of another type": (lambda: opf_accuracy_score(Y, Y, labels=["a"]), ["'a'", "one type"]),
+    "labels twice": (lambda: opf_accuracy_score(Y, Y, labels=[1, 1]), ["[1, 1]", "once"]),
+    "no labels": (lambda: opf_accuracy_score(Y, Y, labels=[]), ["labels is empty"]),
+    "negative weight": (
+        lambda: opf_accuracy_score(Y, Y, sample_weight=[1, -2, 1]),
+        ["-2.0 at row 1", "use 0"],
+    ),
+    "NaN weight": (
+        lambda: opf_accuracy_score(Y, Y, sample_weight=[1, 1, np.nan]),
+        ["nan at row 2", "finite"],
+    ),
+    "no weight": (
+        lambda: opf_accuracy_score(Y, Y, sample_weight=[0, 0, 0]),
+        ["sums to 0.0", "at least one"],
+    ),
+    "one weight": (lambda: opf_accuracy_score(Y, Y, sample_weight=2.0), ["()", "(3,)"]),
+    "weights of another length": (
+        lambda: expected_calibration_error(Y, P, sample_weight=[1, 1]),
+        ["(2,)", "(3,)"],
+    ),
+    # calibration error
+    "above 1": (
+        lambda: expected_calibration_error(Y, [0.2, 1.5, 0.1]),
+        ["1.5 at row 1", "predict_proba"],
+    ),
+    "below 0": (lambda: expected_calibration_error(Y, [-0.1, 0, 0]), ["-0.1 at row 0"]),
+    "NaN": (lambda: expected_calibration_error(Y, [0.1, 0.2, np.nan]), ["nan at row 2", "drop"]),
+    "row sums": (
+        lambda: expected_calibration_error(Y, [[0.5, 0.5], [0.9, 0.9], [1, 0]]),
+        ["sums to 1.8", "row 1", "divide"],
+    ),
+    "one column": (
+        lambda: expected_calibration_error(Y, np.transpose([P])),
+        ["(3, 1)", "ravel"],
+    ),
+    "probability lengths": (
+        lambda: expected_calibration_error(Y, P[:2]),
+        ["3 samples", "y_prob has 2"],
+    ),
+    "strategy": (
+        lambda: expected_calibration_error(Y, P, strategy="kmeans"),
+        ["strategy='kmeans'", "'uniform' or 'quantile'"],
+    ),
+    "kind": (lambda: expected_calibration_error(Y, P, kind="top"), ["kind='top'", "'classwise'"]),
+    "no bins": (lambda: expected_calibration_error(Y, P, n_bins=0), ["n_bins=0", "at least 1"]),
+    "half a bin": (lambda: expected_calibration_error(Y, P, n_bins=2.5), ["n_bins=2.5"]),
+    "more columns than classes": (
+        lambda: expected_calibration_error(Y, T3),
+        ["2 classes (0, 1)", "3 columns", "labels=classifier.classes_"],
+    ),
+    "more classes than one column takes": (
+        lambda: expected_calibration_error([0, 1, 2], P),
+        ["3 classes (0, 1, 2)", "takes 2", "one column for each class"],
+    ),
+    "one class": (
+        lambda: expected_calibration_error([1, 1, 1], P),
+        ["1 classes (1)", "labels="],
+    ),
+    "strange label": (
+        lambda: expected_calibration_error([0, 1, 5], P, labels=[0, 1]),
+        ["5", "[0, 1]", "name all"],
+    ),
+    "binary of three": (
+        lambda: expected_calibration_error([0, 1, 2], T3, kind="binary"),
+        ["there are 3", 'kind="classwise"'],
+    ),
+    "positive of three": (
+        lambda: expected_calibration_error([0, 1, 2], T3, pos_label=1),
+        ["pos_label=1", "leave it None"],
+    ),
+    "unknown positive": (
+        lambda: expected_calibration_error(Y, P, pos_label="yes"),
+        ["pos_label='yes'", "use 0 or 1"],
+    ),
+    # thresholds
+    "threshold 0": (
+        lambda: threshold_curve(Y, P, thresholds=[0.0, 0.5]),
+        ["holds 0.0", "excluded"],
+    ),
+    "threshold 1": (lambda: threshold_curve(Y, P, thresholds=[0.5, 1]), ["holds 1.0"]),
+    "threshold NaN": (lambda: threshold_curve(Y, P, thresholds=[np.nan]), ["holds nan"]),
+    "no thresholds": (lambda: threshold_curve(Y, P, thresholds=[]), ["(0,)", "list of numbers"]),
+    "one threshold": (lambda: threshold_curve(Y, P, thresholds=0.5), ["()", "list of numbers"]),
+    "word": (lambda: threshold_curve(Y, P, thresholds="some"), ["'some'", "use 'all'"]),
+    "three classes": (
+        lambda: threshold_curve([0, 1, 2], P),
+        ["holds 3: 0, 1, 2", "y_true == k"],
+    ),
+    "a single class": (lambda: threshold_curve([1, 1, 1], P), ["holds 1: 1", "two classes"]),
+    "three columns": (lambda: threshold_curve(Y, T3), ["2 classes", "3 columns"]),
+    "threshold lengths": (lambda: threshold_curve(Y, P[:2]), ["3 samples", "y_prob has 2"]),
+    "threshold positive": (lambda: threshold_curve(Y, P, pos_label=3), ["pos_label=3", "0 or 1"]),
+}
+
+
+@pytest.mark.parametrize(("call", "said"), BAD.values(), ids=BAD)
+def test_bad_input_is_named_with_its_remedy(call, said):
+    refused(call, *said)
+
+
+def test_a_score_is_a_function():
+    with pytest.raises(TypeError, match="score='f1' is no function"):
+        threshold_curve(Y, P, score="f1")
+
+
+def test_importing_the_metrics_imports_no_engine():
+    code = (
+        "import sys, popf.metrics; print('numba' in sys.modules, "
+        "sorted(name for name in sys.modules if name.startswith('popf.engine')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "False []\n", done.stderr

@@ -1,0 +1,300 @@
+"""The linear maps: against the definitions, as transformers, and what they leak."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.covariance import ledoit_wolf
+from sklearn.datasets import load_iris, load_wine
+from sklearn.metrics import log_loss, pairwise_distances
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import naive_maps
+from popf import OPFClassifier, POPFClassifier
+from popf.probability.linear_maps import (
+    DiscriminantStretch,
+    EffectSizeWeights,
+    WithinClassWhitening,
+)
+
+MAPS = {
+    "weights": EffectSizeWeights,
+    "whitening": WithinClassWhitening,
+    "discriminant": DiscriminantStretch,
+}
+RNG = np.random.default_rng(0)
+MIXED = RNG.normal(size=(6, 6))
+PROBLEMS = {}
+for n_classes in (2, 4):
+    labels = RNG.permutation(np.arange(60) % n_classes)
+    shift = np.where(np.arange(6) < 2, 1.5, 0.0)
+    PROBLEMS[f"{n_classes} classes"] = (
+        (RNG.normal(size=(60, 6)) + labels[:, None] * shift) @ MIXED,
+        labels,
+    )
+X2, Y2 = PROBLEMS["2 classes"]
+WIDE, WIDE_Y = RNG.normal(size=(20, 90)), np.arange(20) % 2
+WIDE[:, :3] += 2.0 * WIDE_Y[:, None]
+WITH_CONSTANT = np.insert(X2, 3, 7.3, axis=1)
+PROBLEMS["d > n"] = (WIDE, WIDE_Y)
+PROBLEMS["constant feature"] = (WITH_CONSTANT, Y2)
+PROBLEMS["one alone"] = (X2[:31], np.where(np.arange(31) == 5, 2, Y2[:31]))
+
+every_map = pytest.mark.parametrize("make", MAPS.values(), ids=MAPS)
+
+
+def squared(A, B=None):
+    return pairwise_distances(A, B, metric="sqeuclidean")
+
+
+# The definition ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize(("X", "y"), PROBLEMS.values(), ids=PROBLEMS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_maps_are_the_naive_versions(name, X, y, weighted):
+    w = np.random.default_rng(1).integers(1, 4, len(y)) if weighted else None
+    new = np.random.default_rng(2).normal(size=(15, X.shape[1])) * 3.0
+    found = MAPS[name]().fit(X, y, sample_weight=w).transform(new)
+    assert_allclose(found, naive_maps.MAPS[name](X, y, new, w), rtol=1e-7, atol=1e-7)
+
+
+def test_the_shrinkage_is_that_of_scikit_learn_too():
+    for X, y in (PROBLEMS["4 classes"], PROBLEMS["d > n"]):
+        residuals = naive_maps.within(StandardScaler().fit_transform(X), y)
+        _, expected = ledoit_wolf(residuals, assume_centered=True)
+        assert 0.0 < expected < 1.0
+        assert_allclose(WithinClassWhitening().fit(X, y).shrinkage_, expected, rtol=1e-9)
+
+
+def test_whitened_classes_vary_alike_in_all_directions():
+    rng = np.random.default_rng(0)
+    y = np.arange(4000) % 3
+    X = rng.normal(size=(4000, 6)) @ MIXED + 5.0 * y[:, None]
+    bare = WithinClassWhitening(shrinkage=0.0).fit_transform(X, y)
+    assert_allclose(np.cov(naive_maps.within(bare, y).T, bias=True), np.eye(6), atol=1e-9)
+    shrunk = WithinClassWhitening().fit_transform(X, y)
+    before, after = (
+        np.linalg.cond(np.cov(naive_maps.within(Z, y).T))
+        for Z in (StandardScaler().fit_transform(X), shrunk)
+    )
+    assert after < 2.0 < before / 20.0
+
+
+def test_full_shrinkage_only_standardises():
+    Z = WithinClassWhitening(shrinkage=1.0).fit_transform(X2, Y2)
+    ratio = squared(Z) / np.where(np.eye(60), 1.0, squared(StandardScaler().fit_transform(X2)))
+    off = ratio[~np.eye(60, dtype=bool)]
+    assert_allclose(off, off[0], rtol=1e-9)
+
+
+def test_strength_zero_only_whitens():
+    white = WithinClassWhitening().fit_transform(X2, Y2)
+    assert_allclose(DiscriminantStretch(strength=0.0).fit_transform(X2, Y2), white, rtol=1e-12)
+    assert_allclose(DiscriminantStretch(strength=0.0).fit(X2, Y2).stretches_, 1.0)
+
+
+def test_stretches_follow_the_class_means_only():
+    X, y = PROBLEMS["4 classes"]
+    white, found = WithinClassWhitening().fit(X, y), DiscriminantStretch().fit(X, y)
+    assert found.stretches_.shape == (3,)
+    assert (found.stretches_ >= 1.0).all()
+    means = np.array([white.transform(X)[y == k].mean(axis=0) for k in range(4)])
+    # Across all differences of class means nothing changes.
+    _, _, directions = np.linalg.svd(means - means.mean(axis=0))
+    across = directions[3:]
+    assert_allclose(found.transform(X) @ across.T, white.transform(X) @ across.T, atol=1e-9)
+
+
+def test_the_effect_sizes_of_features_that_tell_all_or_nothing():
+    X = np.column_stack([[0, 0, 1, 1], [5, 9, 5, 9], [3, 3, 3, 3], [0, 1, 1, 2]])
+    model = EffectSizeWeights().fit(X, ["a", "a", "b", "b"])
+    assert_allclose(model.effect_sizes_, [1.0, 0.0, 0.0, np.sqrt(0.5)], atol=1e-12)
+    assert_array_equal(model.transform(X)[:, 1:3], 0.0)
+
+
+def test_without_any_effect_all_features_weigh_the_same():
+    X = np.array([[0.0, 0.0], [1.0, 2.0], [0.0, 2.0], [1.0, 0.0]])  # exclusive or
+    Z = EffectSizeWeights().fit_transform(X, [0, 0, 1, 1])
+    assert_allclose(np.abs(Z), 1.0)
+
+
+# What must not matter ----------------------------------------------------------------------------
+
+
+@every_map
+def test_integer_weights_are_repetition_and_zero_is_absence(make):
+    w = np.random.default_rng(1).integers(0, 4, len(Y2))
+    weighted = make().fit(X2, Y2, sample_weight=w).transform(X2)
+    repeated = make().fit(np.repeat(X2, w, axis=0), np.repeat(Y2, w)).transform(X2)
+    assert_allclose(weighted, repeated, rtol=1e-9, atol=1e-9)
+
+
+@every_map
+@pytest.mark.parametrize("factor", [1e-150, 1e-3, 1e150, 1e300])
+def test_units_of_the_features(make, factor):
+    units = np.where(np.arange(6) % 2, factor, 1.0)
+    one = make().fit_transform(X2, Y2)
+    assert_allclose(make().fit(X2 * units, Y2).transform(X2 * units), one, rtol=1e-7, atol=1e-9)
+    assert_allclose(make().fit_transform(X2 * factor, Y2), one, rtol=1e-7, atol=1e-9)
+
+
+@every_map
+def test_order_of_rows_names_of_labels_and_shifts(make):
+    one = make().fit(X2, Y2).transform(X2)
+    order = np.random.default_rng(0).permutation(len(Y2))
+    assert_allclose(make().fit(X2[order], Y2[order]).transform(X2), one, rtol=1e-7, atol=1e-9)
+    named = np.array(["no", "yes"])[Y2]
+    assert_array_equal(make().fit(X2, named).transform(X2), one)
+    assert_allclose(make().fit(X2 + 100.0, Y2).transform(X2 + 100.0), one, rtol=1e-7, atol=1e-7)
+
+
+def test_whitening_undoes_any_invertible_mixture_of_many_samples():
+    rng = np.random.default_rng(0)
+    y = np.arange(2000) % 2
+    X = rng.normal(size=(2000, 6)) + y[:, None]
+    one = squared(WithinClassWhitening(shrinkage=0.0).fit_transform(X, y)[:50])
+    other = squared(WithinClassWhitening(shrinkage=0.0).fit_transform(X @ MIXED, y)[:50])
+    assert_allclose(other, one, rtol=1e-6, atol=1e-6)
+
+
+# Nasty data --------------------------------------------------------------------------------------
+
+
+@every_map
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.ones((6, 3)), [0, 0, 0, 1, 1, 1]),
+        ([[0.0, 1.0], [1.0, 1.0]], [0, 1]),
+        ([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1]),
+        (np.tile([[1.0, -1.0], [1.0, 1.0]], (5, 1)), [0, 1] * 5),
+        ([[1e300, -1e300], [-1e300, 1e300], [1e300, 1e300]], [0, 1, 1]),
+        ([[5e-324, 1.0], [0.0, 2.0], [5e-324, 3.0]], [0, 1, 1]),
+        ([[1.0 + 1e-16, 2.0], [1.0, 3.0], [1.0, 4.0]], ["a", "b", "c"]),
+        ([[1.0, 2.0], [1.5, 3.0], [1.0, 4.0]], ["a", "a", "a"]),
+    ],
+    ids=["constant", "two", "no spread", "twins", "huge", "tiny", "rounding", "one class"],
+)
+def test_nasty_data_stay_finite(make, X, y):
+    model = make().fit(X, y)
+    for samples in (X, np.asarray(X) * 0.5 + 1.0, np.full((2, np.shape(X)[1]), 1e308)):
+        assert np.isfinite(model.transform(samples)).all()
+
+
+@every_map
+def test_constant_features_and_rounding_count_for_nothing(make):
+    rounding = 7.3 * (1.0 + np.spacing(1.0) * (np.arange(60) % 2))
+    X = np.column_stack([X2, np.full(60, 7.3), rounding])
+    model = make().fit(X, Y2)
+    moved = X.copy()
+    moved[:, 6:] += 1000.0
+    assert_array_equal(model.transform(moved), model.transform(X))
+
+
+def test_many_features_need_no_square_matrix():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 20_000)), np.arange(30) % 3
+    for make in MAPS.values():
+        model = make().fit(X, y)
+        assert model.transform(X).shape == X.shape
+        assert len(pickle.dumps(model)) < 20e6  # a square matrix would take 3.2e9
+
+
+# Transformers ------------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([EffectSizeWeights(), WithinClassWhitening(), DiscriminantStretch()])
+@pytest.mark.filterwarnings("ignore:.*array_api.*:UserWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_names_of_features():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X2, columns=list("abcdef"))
+    weighted = EffectSizeWeights().set_output(transform="pandas").fit_transform(frame, Y2)
+    assert list(weighted.columns) == list("abcdef")
+    white = WithinClassWhitening().set_output(transform="pandas").fit_transform(frame, Y2)
+    assert list(white.columns) == [f"withinclasswhitening{k}" for k in range(6)]
+    assert DiscriminantStretch().fit(frame, Y2).get_feature_names_out()[0] == "discriminantstretch0"
+
+
+@every_map
+def test_pipelines_clones_and_pickles(make):
+    X, y = load_wine(return_X_y=True)
+    model = make_pipeline(make(), OPFClassifier())
+    assert cross_val_score(model, X, y).mean() > 0.94  # 0.74 without: one feature swamps the others
+    fitted = make().fit(X, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(again.transform(X), fitted.transform(X))
+    assert_array_equal(clone(fitted).fit(X, y).transform(X), fitted.transform(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (WithinClassWhitening(shrinkage=1.5), ["shrinkage", "1.5"]),
+        (WithinClassWhitening(shrinkage="some"), ["shrinkage", "'some'"]),
+        (DiscriminantStretch(strength=-1.0), ["strength", "-1.0"]),
+        (DiscriminantStretch(strength="much"), ["strength", "'much'"]),
+        (DiscriminantStretch(shrinkage=np.nan), ["shrinkage", "nan"]),
+    ],
+)
+def test_wrong_parameters(model, said):
+    with pytest.raises(ValueError, match=said[0]) as refusal:
+        model.fit(X2, Y2)
+    assert said[1] in str(refusal.value)
+
+
+@every_map
+def test_wrong_data(make):
+    with pytest.raises(ValueError, match=r"sample_weight\[3\] is -1"):
+        make().fit(X2, Y2, sample_weight=np.where(np.arange(60) == 3, -1.0, 1.0))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        make().fit(X2, X2[:, 0])
+    with pytest.raises(ValueError, match="requires y"):
+        make().fit(X2, None)
+
+
+def test_the_module_is_light():
+    code = (
+        "import sys, sklearn.base, sklearn.utils.multiclass; before = set(sys.modules);"
+        "import popf.probability.linear_maps;"
+        "print(*({'numba', 'pandas', 'matplotlib', 'scipy.optimize'} & (set(sys.modules) - before)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""
+
+
+# The leak ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["weights", "discriminant"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_map_judged_on_its_own_training_samples_looks_better_than_it_is(name, seed):
+    rng = np.random.default_rng(seed)  # labels that have nothing to do with the features
+    X, y = rng.normal(size=(60, 100)), np.arange(60) % 2
+    new, truth = rng.normal(size=(500, 100)), np.arange(500) % 2
+    mapping = MAPS[name]().fit(X, y)
+    leaky = POPFClassifier().fit(mapping.transform(X), y)
+    # Each sample is left out of the competition, and yet its label is in the map.
+    assert leaky.left_out_losses_.min() < np.log(2) - 0.08
+    assert log_loss(truth, leaky.predict_proba(mapping.transform(new))) > np.log(2) + 0.05
+    honest = POPFClassifier(linear_map=name, random_state=0).fit(X, y)
+    assert honest.linear_map_losses_[name] > np.log(2) - 0.04
+    assert log_loss(truth, honest.predict_proba(new)) < np.log(2) + 0.005
+
+
+def test_iris_keeps_its_labels_under_every_map():
+    X, y = load_iris(return_X_y=True)
+    for make in MAPS.values():
+        assert cross_val_score(make_pipeline(make(), OPFClassifier()), X, y).mean() > 0.92

@@ -1,0 +1,222 @@
+"""The page of a report: it shows any word safely, loads nothing, and names what is wrong."""
+
+import html
+import html.parser
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import popf
+from popf import OPFClassifier, POPFClassifier, report
+from popf.report.contents import as_data, sentence
+from popf.report.formatting import as_json, fixed, plain, safe
+from report_cases import contents
+
+HOSTILE = [
+    "</script><img src=x onerror=alert(1)>",
+    "<!--<script>",
+    "\" onmouseover='alert(1)' x=\"",
+    "&lt;b&gt; & ]]> \u2028\u2029",
+    "a\x00b\x1b[31m",
+    "javascript:alert(1)",
+    "long " * 300,
+    "\u202eright to left",
+]
+
+
+class Elements(html.parser.HTMLParser):
+    """The start tags of a page with their attributes, and its text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.words = [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_the_page_holds_the_numbers_it_starts_with(theft_case):
+    found = contents(*theft_case, cost_fp=1, cost_fn=20)
+    page = report.build(*theft_case, cost_fp=1, cost_fn=20)
+    at, decisions = found.start, found.decisions
+    assert f'<b id="hits">{decisions.hits[at]}</b>' in page
+    assert f'<b id="alarms">{decisions.alarms[at]}</b>' in page
+    assert html.escape(sentence(found)) in page
+    assert f'<dd class="value">{fixed(found.quality.log_loss.value, 3)}</dd>' in page
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
+    assert json.loads(data) == json.loads(json.dumps(as_data(found)))
+
+
+def test_the_same_input_gives_the_same_bytes(theft_case):
+    assert report.build(*theft_case) == report.build(*theft_case)
+    assert report.build(*theft_case) != report.build(*theft_case, seed=1)
+
+
+def test_frames_of_any_kind_give_the_same_page(theft_case):
+    model, X, y = theft_case
+    page = report.build(model, X, y)
+    assert report.build(model, pl.DataFrame(X.to_dict("list")), y) == page
+    assert report.build(model, X[X.columns[::-1]].assign(more=1), y) == page
+
+
+def test_the_page_loads_nothing(theft_case):
+    page = report.build(*theft_case, ids={"id": range(len(theft_case[2]))})
+    for tag, attributes in Elements(page).tags:
+        assert tag not in ("img", "iframe", "object", "embed", "base", "form", "audio", "video")
+        assert not {"src", "srcset", "style", "action", "data", "background"} & set(attributes), tag
+        assert not [name for name in attributes if name.startswith("on")]
+        if "href" in attributes:
+            assert attributes["href"].startswith(("#", "data:,"))
+    # The one address is the name of SVG, which nobody fetches.
+    assert set(re.findall(r"https?://[^\s\"'<]+", page)) == {"http://www.w3.org/2000/svg"}
+    assert "@import" not in page
+    assert "url(" not in page
+    assert "\\u003c" not in page.split('id="data"')[0]
+
+
+def test_the_policy_forbids_requests_and_names_style_and_script_by_their_hash(theft_case):
+    import base64
+    import hashlib
+
+    page = report.build(*theft_case)
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    for tag, name in (("style", "style-src"), ("script", "script-src")):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules[name] == f"'sha256-{digest}'"
+    assert "connect-src" not in rules
+    # The policy stands before anything it should hold for.
+    assert page.index("Content-Security-Policy") < page.index("<style>")
+
+
+@pytest.mark.parametrize("word", HOSTILE, ids=range(len(HOSTILE)))
+def test_whatever_the_data_holds_is_shown_as_text(word):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 2)), columns=[word, "other"])
+    X["words"] = [word, "plain"] * 40
+    y = np.where(X["other"] > 0, word + "1", "no")
+    if word.startswith("long"):
+        y = np.where(X["other"] > 0, "1" + word, "no")
+    steps = ColumnTransformer(
+        [("words", OneHotEncoder(sparse_output=False), ["words"])], remainder="passthrough"
+    )
+    model = make_pipeline(steps, POPFClassifier()).fit(X[:40], y[:40])
+    test = X[40:].reset_index(drop=True)
+    about = {"file": word, "data": word, "target": word, "facts": {word: word}}
+    page = report.build(
+        model, test, y[40:], ids={word: [word] * 40}, about=about, positive=y[y != "no"][0]
+    )
+    page.encode()
+    found = Elements(page)
+    tags = {tag for tag, _ in found.tags}
+    assert "img" not in tags
+    assert sum(tag == "script" for tag, _ in found.tags) == 2
+    assert all(not name.startswith("on") for _, given in found.tags for name in given)
+    assert plain(word) in "".join(found.words)
+    assert "\x00" not in page
+    (data,) = re.findall(r'id="data">(.*?)</script>', page)
+    assert json.loads(data)["paths"][0]["features"][0][0] in (plain(word), "words")
+
+
+@pytest.mark.parametrize("word", [*HOSTILE, "half \ud800"], ids=range(len(HOSTILE) + 1))
+def test_words_and_json_cannot_leave_their_place(word):
+    assert not set("<>\"'") & set(safe(word))
+    text = as_json([word])
+    assert not set("<>&") & set(text)
+    assert text.isascii()
+    assert json.loads(text) == [word]
+
+
+@pytest.mark.parametrize(("digits", "scale"), [(0, 2), (1, 4), (1, 8), (3, 64)])
+def test_fixed_rounds_halves_away_from_zero(digits, scale):
+    for number in range(-40, 40):
+        value = number / scale  # exact in binary, so that halves are halves
+        nearest = float(fixed(value, digits))
+        assert abs(nearest - value) <= 0.5 * 10**-digits + 1e-12
+        if abs(abs(nearest - value) - 0.5 * 10**-digits) < 1e-15:
+            assert abs(nearest) > abs(value)
+
+
+def test_a_report_of_many_samples_stays_small(theft_case):
+    model, X, y = theft_case
+    rng = np.random.default_rng(0)
+    rows = rng.integers(len(y), size=100_000)
+    chance = np.clip(model.predict_proba(X)[rows] + 1e-4 * rng.random((100_000, 1)), 0, 1)
+    chance[:, 0] = 1.0 - chance[:, 1]
+    page = report.build(model, X.iloc[rows], y[rows], probability=chance)
+    assert len(page) < 500_000
+
+
+def test_writing_is_whole_or_not_at_all(theft_case, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    report.write(path, *theft_case, top=5)
+    before = path.read_bytes()
+    assert before.decode() == report.build(*theft_case, top=5)
+    with pytest.raises(ValueError, match="top=0"):
+        report.write(path, *theft_case, top=0)
+    monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(OSError, match="full"):
+        report.write(path, *theft_case, top=6)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": ["theft"] * 500}, "all 500 samples are 'theft'"),
+        (
+            {"y": ["regular"] * 499 + ["fire"]},
+            "'fire' in row 500, a label the model has never seen",
+        ),
+        ({"y": [0, 1] * 250}, "strings and numbers never agree"),
+        ({"y": ["theft", "regular"]}, "2 labels, but probabilities of the shape"),
+        ({"positive": "fire"}, "positive='fire' is not a class"),
+        ({"threshold": 1.0}, "threshold=1.0 must lie between 0 and 1"),
+        ({"threshold": "half"}, "threshold='half' must lie"),
+        ({"cost_fp": 2.0}, "cost_fn is missing"),
+        ({"cost_fp": -1.0, "cost_fn": 1.0}, "cost_fp=-1.0 must be a finite number above 0"),
+        ({"top": 0}, "top=0 must be an integer from 1"),
+        ({"top": 2.5}, "top=2.5 must be an integer"),
+        ({"ids": {"a": [1, 2]}}, r"ids\['a'\] has 2 values for 500 samples"),
+        ({"X": pd.DataFrame({"peak": [1.0]})}, "columns that are missing"),
+    ],
+)
+def test_bad_input_is_named(theft_case, change, message):
+    model, X, y = theft_case
+    given = {"X": X, "y": y, **change}
+    with pytest.raises(ValueError, match=message):
+        report.build(model, given.pop("X"), given.pop("y"), **given)
+
+
+def test_other_models_are_refused(theft_case):
+    _, X, y = theft_case
+    with pytest.raises(ValueError, match="OPFClassifier has no predict_proba"):
+        report.build(OPFClassifier().fit(X, y), X, y)
+    with pytest.raises(TypeError, match="ends in LogisticRegression"):
+        report.build(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), X, y)
+
+
+def test_the_model_is_described(theft_case):
+    about = {"file": "model.popf", "data": "test.csv", "saved": "2020-01-01", "facts": {"by": "me"}}
+    page = report.build(*theft_case, about=about)
+    words = " ".join(Elements(page).words)
+    for wanted in ("model.popf on test.csv", "soft competition", "StandardScaler", "2020-01-01"):
+        assert wanted in words
+    assert "none: all as they come" in words
+    assert popf.__version__ in words

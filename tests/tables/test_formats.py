@@ -1,0 +1,357 @@
+"""Data files: what is written is read back, and what is broken is named."""
+
+import bz2
+import gzip
+import struct
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from popf.datasets import read, write
+from popf.tables.formats import FORMATS
+
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False, width=64)
+SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6)
+MATRICES = hnp.arrays(np.float64, SHAPES, elements=DOUBLES)
+TEXT = st.text("abcxyz é,;\"'\n\t", min_size=1, max_size=6).map(lambda word: f"k{word}k")
+
+
+def round_trip(folder, suffix, X, y, **options):
+    path = folder / f"file.{suffix}"
+    write(path, X, y, **options)
+    return read(path)
+
+
+def integers(X, draw_seed=0):
+    return np.random.default_rng(draw_seed).integers(-3, 4, len(X))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("formats")
+
+
+@pytest.mark.parametrize("suffix", ["svm", "csv", "tsv", "parquet", "svm.gz", "csv.bz2", "libsvm"])
+def test_every_double_comes_back_to_the_last_bit(folder, suffix):
+    @settings(max_examples=30)  # each flushes a file to the disk
+    @given(MATRICES)
+    def check(X):
+        y = integers(X)
+        back = round_trip(folder, suffix, X, y)
+        np.testing.assert_array_equal(back.data, X)
+        assert back.data.dtype == np.float64
+        np.testing.assert_array_equal(back.target, y)
+        assert back.target.dtype.kind == "i"
+
+    check()
+
+
+@settings(max_examples=30)
+@given(hnp.arrays(np.float64, SHAPES, elements=st.floats(-1e30, 1e30)))
+def test_libopf_keeps_single_precision_and_numbers_the_labels(tmp_path_factory, X):
+    y = integers(X)
+    back = round_trip(tmp_path_factory.getbasetemp(), "dat", X, y)
+    np.testing.assert_array_equal(back.data, X.astype(np.float32).astype(np.float64))
+    np.testing.assert_array_equal(back.target, np.unique(y, return_inverse=True)[1] + 1)
+    np.testing.assert_array_equal(back.ids, np.arange(len(X)))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_names_and_labels_of_text_come_back(folder, suffix):
+    @settings(max_examples=30)
+    @given(st.lists(TEXT, min_size=2, max_size=4, unique=True), st.data())
+    def check(names, data):
+        y = np.array(data.draw(st.lists(TEXT, min_size=3, max_size=3)))
+        X = np.arange(3.0 * (len(names) - 1)).reshape(3, -1)
+        back = round_trip(folder, suffix, X, y, feature_names=names[1:], target_name=names[0])
+        assert back.feature_names == names[1:]
+        assert back.target_name == names[0]
+        np.testing.assert_array_equal(back.target, y)
+
+    check()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "svm"])
+def test_nan_and_infinity_come_back(tmp_path, suffix):
+    X = np.array([[np.nan, 1.0, np.inf], [0.0, -np.inf, 2.0]])
+    np.testing.assert_array_equal(round_trip(tmp_path, suffix, X, [0, 1]).data, X)
+
+
+def test_trailing_columns_of_zeros_are_kept_in_svmlight(tmp_path):
+    X = np.array([[0.0, 1.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(round_trip(tmp_path, "svm", X, [1, 2]).data, X)
+
+
+def test_the_bytes_of_a_libopf_file_are_as_described(tmp_path):
+    path = tmp_path / "five.dat"
+    samples = [(1, 0.25, 0.5), (1, 0.75, -1.0), (2, 3.0, 1.5), (2, 0.0, 2.0), (3, 8.0, 0.125)]
+    packed = struct.pack("<3i", 5, 3, 2) + b"".join(
+        struct.pack("<2i2f", 10 + number, *sample) for number, sample in enumerate(samples)
+    )
+    path.write_bytes(packed)
+    five = read(path)
+    np.testing.assert_array_equal(five.data, [sample[1:] for sample in samples])
+    np.testing.assert_array_equal(five.target, [1, 1, 2, 2, 3])
+    np.testing.assert_array_equal(five.ids, [10, 11, 12, 13, 14])
+    again = tmp_path / "again.dat"
+    write(again, five.data, five.target, ids=five.ids)
+    assert again.read_bytes() == packed
+
+
+def test_opfython_reads_our_libopf_files(tmp_path):
+    converter = pytest.importorskip("opfython.utils.converter")
+    path = tmp_path / "mine.dat"
+    X = np.array([[0.5, 2.0], [1.5, -1.0], [0.25, 4.0]])
+    write(path, X, ["b", "a", "b"])
+    converter.opf2csv(str(path), output_file=str(tmp_path / "mine.csv"))
+    theirs = np.loadtxt(tmp_path / "mine.csv", delimiter=",", ndmin=2)
+    np.testing.assert_allclose(theirs[:, -2:], X)
+    np.testing.assert_array_equal(theirs[:, 1], [1, 0, 1])  # it counts labels from 0
+
+
+def test_data_frames_bring_their_names(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"length": [1.0, 2.0], "width": [3, 4]})
+    write(tmp_path / "f.csv", frame, ["a", "b"])
+    assert read(tmp_path / "f.csv").feature_names == ["length", "width"]
+
+
+def test_csv_is_read_without_pandas_and_parquet_says_what_it_needs(tmp_path, monkeypatch):
+    write(tmp_path / "f.csv", [[1.0], [2.0]], [0, 1])
+    write(tmp_path / "f.parquet", [[1.0], [2.0]], [0, 1])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert read(tmp_path / "f.csv").data.shape == (2, 1)
+    with pytest.raises(ImportError, match=r'pip install "popf\[parquet\]"'):
+        read(tmp_path / "f.parquet")
+
+
+def table(tmp_path, text, name="t.csv", **options):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read(path, **options)
+
+
+def test_the_target_by_name_by_position_or_last(tmp_path):
+    text = "a,b,c\n1,2,x\n3,4,y\n"
+    assert table(tmp_path, text).target.tolist() == ["x", "y"]
+    assert table(tmp_path, text, target="c").feature_names == ["a", "b"]
+    found = table(tmp_path, "c,a,b\nx,1,2\ny,3,4\n", target=0)
+    assert found.target.tolist() == ["x", "y"]
+    assert found.data.tolist() == [[1, 2], [3, 4]]
+    X, y = table(tmp_path, text, return_X_y=True)
+    assert X.shape == (2, 2)
+    assert y.shape == (2,)
+
+
+def test_a_first_line_of_numbers_is_a_sample(tmp_path):
+    found = table(tmp_path, "1,2,0\n3,4,1\n")
+    assert found.data.tolist() == [[1, 2], [3, 4]]
+    assert found.feature_names == ["x1", "x2"]
+
+
+def test_marks_of_spreadsheets_and_unknown_values(tmp_path):
+    found = table(tmp_path, b"\xef\xbb\xbfa,b,y\r\n1,,0\r\nNA,2,1\r\n\r\n")
+    assert found.feature_names == ["a", "b"]
+    np.testing.assert_array_equal(found.data, [[1, np.nan], [np.nan, 2]])
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected", "kind"),
+    [
+        (["1", "-2", "+3"], [1, -2, 3], "i"),
+        (["01", "1", "2"], ["01", "1", "2"], "U"),  # two names, not one number
+        (["1.0", "2.0", "2.0"], [1, 2, 2], "i"),
+        (["0.5", "1", "2"], [0.5, 1, 2], "f"),
+        (["1", "two", "3"], ["1", "two", "3"], "U"),
+    ],
+)
+def test_labels_are_numbers_where_nothing_is_lost(tmp_path, labels, expected, kind):
+    rows = "".join(f"{number},{label}\n" for number, label in enumerate(labels))
+    found = table(tmp_path, f"a,y\n{rows}")
+    assert found.target.tolist() == expected
+    assert found.target.dtype.kind == kind
+
+
+MIXED = "size,colour,shape,y\n1.5,red,round,0\n2,blue,square,1\n3,red,,1\n"
+
+
+def test_columns_of_text_are_named_and_encodings_offered(tmp_path):
+    with pytest.raises(ValueError, match=r"colour \(for instance 'red'\), shape .*'onehot'"):
+        table(tmp_path, MIXED)
+
+
+def test_one_hot_and_ordinal_encoding(tmp_path):
+    onehot = table(tmp_path, MIXED, encode="onehot")
+    assert onehot.feature_names == [
+        "size", "colour=blue", "colour=red", "shape=", "shape=round", "shape=square",
+    ]  # fmt: skip
+    np.testing.assert_array_equal(onehot.data[:, 1:].sum(axis=1), 2)
+    ordinal = table(tmp_path, MIXED, encode="ordinal")
+    np.testing.assert_array_equal(ordinal.data, [[1.5, 1, 1], [2, 0, 2], [3, 1, 0]])
+
+
+def test_parquet_columns_of_every_simple_kind(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "t.parquet"
+    columns = {
+        "i": pa.array([1, None, 3]),
+        "b": pa.array([True, False, True]),
+        "f": pa.array([0.5, 1.5, 2.5], pa.float32()),
+        "y": pa.array(["u", "v", "u"]).dictionary_encode(),
+    }
+    pq.write_table(pa.table(columns), path)
+    found = read(path, target="y")
+    np.testing.assert_array_equal(found.data, [[1, 1, 0.5], [np.nan, 0, 1.5], [3, 1, 2.5]])
+    assert found.target.tolist() == ["u", "v", "u"]
+    pq.write_table(pa.table({**columns, "when": pa.array([1, 2, 3], pa.date32())}), path)
+    with pytest.raises(ValueError, match="when"):
+        read(path, target="y")
+    pq.write_table(pa.table({"big": pa.array([2**60 + 1]), "y": pa.array([1])}), path)
+    with pytest.raises(ValueError, match="too large"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        (MIXED, {"target": "colr"}, "no column 'colr'; did you mean colour"),
+        (MIXED, {"target": 9}, "position from 0 to 3, not 9"),
+        (MIXED, {"encode": "hash"}, "'onehot', 'ordinal' or None, not 'hash'"),
+        ("a,a,y\n1,2,0\n", {}, "several columns named a"),
+        ("a,,y\n1,2,0\n", {}, "column 2 has no name"),
+        ("", {}, "is empty"),
+        ("\n \n", {}, "is empty"),
+        ("a,y\n", {}, "no row"),
+        ("a;b;y\n1;2;0\n", {}, "pass delimiter=';'"),
+        ("a y\n1 0\n", {}, "one column only"),
+        ("a,y\n1,0\n2\n", {}, "line 3: 1 values, where the file has 2"),
+        ("a,y\n1,0\n2,\n", {}, "no label .*row 2"),
+        ('a,y\n1,"0\n', {}, "line"),
+        (b"a,y\n\xe9,1\n", {}, "encoding='latin-1'"),
+        (b"a,y\n1\x00,1\n", {}, "zero bytes"),
+        ("a,y\n1,0\n", {"encoding": "utf-9"}, "no encoding named"),
+        ("a,y\n1,0\n", {"delimiter": ",,"}, "one character"),
+        ("y\n0\n", {}, "one column only"),
+        ("a,y\n1_000,0\n", {}, "a .for instance '1_000'"),
+    ],
+)
+def test_broken_csv_is_refused_plainly(tmp_path, text, options, words):
+    with pytest.raises(ValueError, match=words):
+        table(tmp_path, text, **options)
+
+
+def test_latin_text_is_read_when_named(tmp_path):
+    found = table(tmp_path, "größe,y\n1,0\n2,1\n".encode("latin-1"), encoding="latin-1")
+    assert found.feature_names == ["größe"]
+
+
+def libopf(n=2, k=2, d=1, labels=(1, 2)):
+    return struct.pack("<3i", n, k, d) + b"".join(
+        struct.pack("<2if", number, label, 0.5) for number, label in enumerate(labels)
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (libopf()[:-1], "is cut short: 2 samples of 1 features take 36 bytes, and it has 35"),
+        (libopf() + b"\0", "goes on after its end"),
+        (b"\1\0", "the head alone takes 12"),
+        (libopf(n=-5), "first numbers"),
+        (libopf(labels=(1, 7)), "names 2 classes, and a sample has label 7"),
+        (b"@relation iris\n@attribute a real\n", "is text .KEEL's."),
+        (b"1 1:2 2:3\n1 2:2\n", "is text"),
+    ],
+)
+def test_broken_libopf_files_are_refused_plainly(tmp_path, content, words):
+    with pytest.raises(ValueError, match=words):
+        table(tmp_path, content, "t.dat")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"1 1:2\n1 2:x\n", r"line 2 \('1 2:x'\)"),
+        (b"a,b,y\n1,2,0\n", r"line 1 \('a,b,y'\)"),
+        (b"# nothing\n", "no sample"),
+        (b"1\n2\n", "no sample with a feature"),
+        (b"1 2:1 1:1\n", "not svmlight"),
+    ],
+)
+def test_broken_svmlight_is_refused_plainly(tmp_path, content, words):
+    with pytest.raises(ValueError, match=words):
+        table(tmp_path, content, "t.svm")
+
+
+def test_broken_packed_and_parquet_files(tmp_path):
+    packed = gzip.compress(b"1 1:2\n" * 100)
+    for name, content in {
+        "t.svm.gz": packed[:-9],
+        "u.svm.bz2": bz2.compress(b"1 1:2\n" * 100)[:-5],
+        "v.svm.bz2": packed,
+        "w.svm.gz": b"1 1:2\n",
+    }.items():
+        with pytest.raises(ValueError, match="cannot be unpacked"):
+            table(tmp_path, content, name)
+    write(tmp_path / "t.parquet", np.ones((50, 2)), np.arange(50))
+    whole = (tmp_path / "t.parquet").read_bytes()
+    for content in (whole[:-20], b"a,y\n1,0\n"):
+        with pytest.raises(ValueError, match="no Parquet file, or is cut short"):
+            table(tmp_path, content, "t.parquet")
+
+
+def test_missing_files_and_folders_are_named(tmp_path):
+    (tmp_path / "mine.csv").write_text("a,y\n1,0\n")
+    with pytest.raises(FileNotFoundError, match=r"no file .*min\.csv; did you mean mine\.csv"):
+        read(tmp_path / "min.csv")
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "nowhere" / "mine.csv")
+    with pytest.raises(IsADirectoryError):
+        read(tmp_path, format="csv")
+    with pytest.raises(ValueError, match=r"suffix '\.xlsx'.*\.csv.*format="):
+        read(tmp_path / "mine.xlsx")
+    with pytest.raises(ValueError, match="svmlight, csv, parquet, libopf, not 'xls'"):
+        read(tmp_path / "mine.csv", format="xls")
+    with pytest.raises(ValueError, match="target='y' has no meaning in the format svmlight"):
+        read(tmp_path / "mine.svm", target="y")
+
+
+def test_the_format_can_be_named_for_every_suffix(tmp_path):
+    for name in FORMATS:
+        path = tmp_path / f"{name}.xyz"
+        write(path, [[1.0, 2.0], [3.0, 4.0]], [1, 2], format=name)
+        assert read(path, format=name).data.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "X", "y", "options", "error", "words"),
+    [
+        ("svm", [[1.0]], ["a"], {}, ValueError, "numbers as labels"),
+        ("svm", [[1.0]], [2**60 + 1], {}, ValueError, "doubles"),
+        ("dat", [[1e39]], [1], {}, ValueError, "single precision"),
+        ("dat", [[1.0]], [1], {"ids": [2**40]}, ValueError, "32 bits"),
+        ("csv", [[1.0]], [1, 2], {}, ValueError, "one label for each of 1"),
+        ("csv", [[1.0]], [1], {"feature_names": ["a", "b"]}, ValueError, "2 feature_names"),
+        ("csv", [[1.0]], [1], {"feature_names": ["target"]}, ValueError, "several columns"),
+        ("csv", [[1.0]], [1], {"feature_names": ["1"], "target_name": "2"}, ValueError, "letter"),
+        ("csv", [[1.0]], ["NA"], {}, ValueError, "'NA' would not be read back"),
+        ("csv", [[1.0]], [np.nan], {}, ValueError, "NaN"),
+        ("csv", [[1.0], [2.0]], np.array([1, "a"], object), {}, TypeError, "several types"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_nothing_is_lost(
+    tmp_path, suffix, X, y, options, error, words
+):
+    path = tmp_path / f"t.{suffix}"
+    path.write_bytes(b"before")
+    with pytest.raises(error, match=words):
+        write(path, X, y, **options)
+    assert path.read_bytes() == b"before"
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
