@@ -1,47 +1,59 @@
-"""Names in sentences: lists of them, those that are not known, and what was probably meant."""
+"""Words in messages: lists of names, unknown names and what was probably meant, parameters as options."""
 
+import ast
 import difflib
-from collections.abc import Iterable, Sequence
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+_PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
 def listed(names: Sequence[Any], most: int = 8) -> str:
-    """Write the first of some names, and how many more there are.
-
-    Examples
-    --------
-    >>> from popf.formatting import listed
-    >>> listed(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
+    """Write the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(str(name) for name in names[:most]) + more
 
 
 def near_words(name: str, known: Iterable[str]) -> str:
-    """End a sentence about an unknown name: with the nearest known ones, or with a full stop.
-
-    Examples
-    --------
-    >>> from popf.formatting import near_words
-    >>> near_words("hart", ["heart", "liver"])
-    '; did you mean heart?'
-    >>> near_words("hart", [])
-    '.'
-    """
+    """End a sentence about an unknown name: with the nearest known ones, or with a full stop."""
     by_lower = {word.lower(): word for word in known}
     near = difflib.get_close_matches(name.lower(), list(by_lower), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(by_lower[word] for word in near)}?" if near else "."
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """Say that a name is unknown, which known ones are nearest, and all there are.
-
-    Examples
-    --------
-    >>> from popf.formatting import unknown
-    >>> unknown("dataset", "hart", ["heart", "liver"])
-    "there is no dataset 'hart'; did you mean heart? Known: heart, liver."
-    """
+    """Say that a name is unknown, which known ones are nearest, and list all."""
     names = list(known)
     return f"there is no {kind} {name!r}{near_words(name, names)} Known: {', '.join(names)}."
+
+
+def with_options(message: str, options: Mapping[str, str]) -> str:
+    """Show the parameters in an error message as the options of a command.
+
+    Errors name a parameter by its Python name in backticks, alone or with a value: `` `threshold` ``,
+    `` `drop=['colour']` ``. The command line shows these as ``--threshold`` and ``--drop colour``.
+
+    Parameters
+    ----------
+    message : str
+    options : mapping of str to str
+        The option of every parameter. Backticks around anything else are left as they are.
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1], found[2]
+        if name not in options:
+            return found[0]
+        if value is None:
+            return options[name]
+        values = ast.literal_eval(value)
+        values = values if isinstance(values, list) else [values]
+        return " ".join(f"{options[name]} {_for_the_shell(str(one))}" for one in values)
+
+    return _PARAMETER.sub(option, message)
+
+
+def _for_the_shell(value: str) -> str:
+    return shlex.quote(value) if value.isprintable() else f"${value!r}"

@@ -229,7 +229,7 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
         ("", {}, "is empty"),
         ("\n \n", {}, "is empty"),
         ("a,y\n", {}, "no row"),
-        ("a;b;y\n1;2;0\n", {}, "pass delimiter=';'"),
+        ("a;b;y\n1;2;0\n", {}, "pass `delimiter=';'`"),
         ("a y\n1 0\n", {}, "one column only"),
         ("a,y\n1,0\n2\n", {}, "line 3: 1 values, where the file has 2"),
         ("a,y\n1,0\n2,\n", {}, "no label .*row 2"),
@@ -315,11 +315,11 @@ def test_missing_files_and_folders_are_named(tmp_path):
         read(tmp_path / "nowhere" / "mine.csv")
     with pytest.raises(IsADirectoryError):
         read(tmp_path, format="csv")
-    with pytest.raises(ValueError, match=r"suffix '\.xlsx'.*\.csv.*format="):
+    with pytest.raises(ValueError, match=r"suffix '\.xlsx'.*\.csv.*`format`"):
         read(tmp_path / "mine.xlsx")
     with pytest.raises(ValueError, match="svmlight, csv, parquet, libopf, not 'xls'"):
         read(tmp_path / "mine.csv", format="xls")
-    with pytest.raises(ValueError, match="target='y' has no meaning in the format svmlight"):
+    with pytest.raises(ValueError, match="`target='y'` has no meaning in the format svmlight"):
         read(tmp_path / "mine.svm", target="y")
 
 

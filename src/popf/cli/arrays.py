@@ -50,7 +50,7 @@ def kept_names(table: "Table", drop: Sequence[str]) -> list[str]:
     """Give the columns of a table that are not dropped; raise ValueError for one it does not have."""
     from popf.tables.reading import need_columns
 
-    need_columns(table, drop, "--drop")
+    need_columns(table, drop, "drop")
     return [name for name in table.names if name not in drop]
 
 
@@ -91,7 +91,7 @@ def from_table(table: "Table", target: str | None, encode: Any, drop: Sequence[s
 
     names = kept_names(table, drop)
     if target is not None:
-        need_columns(table, [target], "--target")
+        need_columns(table, [target], "target")
     text = table.text()
     columns = {name: text[name].tolist() for name in names}
     dialect = getattr(table, "dialect", None)

@@ -71,7 +71,7 @@ def _find(
     if where is not None and not (column and value):
         raise ValueError(f"--where takes COLUMN=VALUE, as in consumer=C0017, not {where!r}.")
     extra = [column] if where is not None else []
-    need_columns(table, extra, "--where")
+    need_columns(table, extra, "where")
     start = 0
     for frame in table.pieces(table_model.plan(table, extra)):
         if where is None and row is not None and row <= start + len(frame):

@@ -4,6 +4,8 @@ import re
 import sys
 from collections.abc import Mapping
 
+from popf.formatting import with_options
+
 
 def say(sentence: str) -> None:
     """Print a sentence on the error stream, where it does not get into the output.
@@ -36,6 +38,7 @@ def in_words_of_options(sentence: str, options: Mapping[str, str]) -> str:
     >>> in_words_of_options("runs is 0; it must be at least 1", options)
     '--runs is 0; it must be at least 1'
     """
+    sentence = with_options(sentence, options)
     for name, option in options.items():
         start = rf"(?<![\w'\"/\\.-]){name}"
         sentence = re.sub(rf"{start}='([\w.-]+)'", rf"{option} \1", sentence)

@@ -74,12 +74,12 @@ def monitor(
         if not table_model.binary:
             raise ValueError(f"{model} has more than two classes: there is no one probability.")
         table = options.table(data, delimiter, encoding, decimal, na)
-        for option, names in (
-            ("--id", id),
-            ("--time", [time]),
-            ("--truth", [truth] if truth else []),
+        for parameter, names in (
+            ("id", id),
+            ("time", [time]),
+            ("truth", [truth] if truth else []),
         ):
-            need_columns(table, names, option)
+            need_columns(table, names, parameter)
         watched = _watch(table_model, table, (id, time, truth), progress)
         found = _rising(watched, (rise, recent, history))
         if output is not None:

@@ -55,7 +55,7 @@ def ids_in(table_model: "TableModel", table: "Table", asked: Sequence[str] | Non
     from popf.tables.reading import need_columns
 
     if asked:
-        need_columns(table, asked, "--id")
+        need_columns(table, asked, "id")
         return list(dict.fromkeys(asked))
     known = table_model.layout.ids
     absent = [name for name in known if name not in table.names]

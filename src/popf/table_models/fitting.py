@@ -32,7 +32,7 @@ class FitOptions:
     ----------
     target : str
         The column with the labels.
-    ids, drop, categorical : sequence of str
+    id, drop, categorical : sequence of str
         Columns that are carried through, left out, or categories although they look like numbers.
     one_per : str or None
         A column by which rows belong together, as all months of a consumer do: one random row of each is
@@ -57,7 +57,7 @@ class FitOptions:
     """
 
     target: str
-    ids: Sequence[str] = ()
+    id: Sequence[str] = ()
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
     sample_weight: str | None = None
@@ -145,7 +145,7 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     features, numbers, counters = _choose_columns(table, options)
     categories = [name for name in features if name not in numbers]
     groups = [] if options.one_per is None else [options.one_per]
-    extra = list(dict.fromkeys([options.target, *options.ids, *groups]))
+    extra = list(dict.fromkeys([options.target, *options.id, *groups]))
     weighted = [] if options.sample_weight is None else [options.sample_weight]
     pandas = need_pandas()
     plan = Plan([*numbers, *weighted], categories, extra)
@@ -156,7 +156,7 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     n_weightless = n_read - len(frame)
     if options.one_per is not None:
         frame = _one_of_each(frame, options.one_per, options.seed)
-    repeated = _repeated(frame, options.ids) if options.one_per is None else {}
+    repeated = _repeated(frame, options.id) if options.one_per is None else {}
     y = _labels(frame, options.target, table)
     weights = None if options.sample_weight is None else frame[options.sample_weight].to_numpy()
     frame = frame[features]
@@ -204,30 +204,30 @@ def _repeated(frame: Any, ids: Sequence[str]) -> dict[str, int]:
 
 def _check_options(options: FitOptions) -> None:
     for name, value, choices in (
-        ("--missing", options.missing, IMPUTE),
-        ("--method", options.method, METHODS),
-        ("--linear-map", options.linear_map, MAPS),
+        ("missing", options.missing, IMPUTE),
+        ("method", options.method, METHODS),
+        ("linear_map", options.linear_map, MAPS),
     ):
         if value not in choices:
-            raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+            raise ValueError(f"`{name}` must be one of {', '.join(choices)}, not {value!r}.")
     if options.metric == "precomputed":
         raise ValueError(
-            "--metric precomputed is for distances, and a table holds rows: take another."
+            "`metric='precomputed'` is for distances, and a table holds rows: take another."
         )
     if options.metric not in METRIC_NAMES:
-        raise ValueError("--metric: " + unknown("metric", options.metric, METRIC_NAMES))
+        raise ValueError("`metric`: " + unknown("metric", options.metric, METRIC_NAMES))
     costs = (options.cost_fp, options.cost_fn)
     if (costs[0] is None) != (costs[1] is None):
-        raise ValueError("--cost-fp and --cost-fn belong together: give both, or a --threshold.")
+        raise ValueError("`cost_fp` and `cost_fn` belong together: give both, or a `threshold`.")
     if costs[0] is not None and options.threshold is not None:
         raise ValueError(
-            "--threshold and --cost-fp/--cost-fn are two ways to say one thing: give one of them."
+            "`threshold` and `cost_fp`/`cost_fn` are two ways to say one thing: give one of them."
         )
-    for name, cost in zip(("--cost-fp", "--cost-fn"), costs, strict=True):
+    for name, cost in zip(("cost_fp", "cost_fn"), costs, strict=True):
         if cost is not None and not 0.0 < cost < np.inf:
-            raise ValueError(f"{name} must be a positive number, not {cost:g}.")
+            raise ValueError(f"`{name}` must be a positive number, not {cost:g}.")
     if options.threshold is not None and not 0.0 < options.threshold < 1.0:
-        raise ValueError(f"--threshold must lie between 0 and 1, not at {options.threshold:g}.")
+        raise ValueError(f"`threshold` must lie between 0 and 1, not at {options.threshold:g}.")
 
 
 def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[str], list[str]]:
@@ -236,16 +236,16 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
     weight = [] if options.sample_weight is None else [options.sample_weight]
     groups = [] if options.one_per is None else [options.one_per]
     for what, wanted in (
-        ("--target", [options.target]),
-        ("--id", options.ids),
-        ("--drop", options.drop),
-        ("--categorical", options.categorical),
-        ("--sample-weight", weight),
-        ("--one-per", groups),
+        ("target", [options.target]),
+        ("id", options.id),
+        ("drop", options.drop),
+        ("categorical", options.categorical),
+        ("sample_weight", weight),
+        ("one_per", groups),
     ):
         need_columns(table, wanted, what)
-    aside = {options.target, *options.ids, *options.drop, *weight, *groups}
-    if options.target in options.ids or options.target in options.drop:
+    aside = {options.target, *options.id, *options.drop, *weight, *groups}
+    if options.target in options.id or options.target in options.drop:
         raise ValueError(
             f"column {options.target!r} is the target: it cannot be an id, or dropped."
         )
@@ -257,7 +257,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
     numbers, empty = [], []
     for name in features:
         kind = kind_of(
-            text[name], dialect.missing if dialect else (), dialect.decimal if dialect else "."
+            text[name], dialect.na if dialect else (), dialect.decimal if dialect else "."
         )
         if kind.n_present == 0:
             empty.append(name)
@@ -267,7 +267,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
             _check_category(name, kind, len(text), table)
     if empty:
         raise ValueError(
-            f"{table.path}: column {empty[0]!r} holds nothing at all: leave it out by --drop {empty[0]}."
+            f"{table.path}: column {empty[0]!r} holds nothing at all: leave it out by `drop={empty[:1]}`."
         )
     return features, numbers, [name for name in numbers if _counts_up(text[name])]
 
@@ -285,14 +285,14 @@ def _check_category(name: str, kind: Kind, n_rows: int, table: Table) -> None:
     if kind.n_numbers >= 0.5 * kind.n_present:
         raise ValueError(
             f"{table.path}: column {name!r} holds numbers, but {kind.odd_cell!r} in row {kind.odd_row}. "
-            f"Mend it, or say what it is: --na {kind.odd_cell!r} for a missing value, --categorical "
-            f"{name} for categories, --decimal , for numbers such as 1,5."
+            f"Mend it, or say what it is: `na=[{kind.odd_cell!r}]` for a missing value, "
+            f"`categorical=[{name!r}]` for categories, `decimal=','` for numbers such as 1,5."
         )
     if kind.n_values > max(MANY_VALUES, 0.5 * n_rows):
         raise ValueError(
             f"{table.path}: column {name!r} holds {kind.n_values} different texts in {n_rows} rows (such "
-            f"as {kind.odd_cell!r}): carry it through by --id {name}, leave it out by --drop {name}, or "
-            f"insist by --categorical {name}."
+            f"as {kind.odd_cell!r}): carry it through by `id=[{name!r}]`, leave it out by "
+            f"`drop=[{name!r}]`, or insist by `categorical=[{name!r}]`."
         )
 
 
@@ -338,11 +338,11 @@ def _check_cells(frame: Any, numbers: list[str], options: FitOptions, table: Tab
     if empty:
         raise ValueError(
             f"{table.path}: column {empty[0]!r} holds nothing in the rows that are left to learn from: "
-            f"leave it out by --drop {empty[0]}."
+            f"leave it out by `drop={empty[:1]}`."
         )
     if options.missing == "refuse" and absent.to_numpy().any():
         remedy = (
-            "fill them in, or impute: --missing median (or mean, most_frequent; categories get their "
+            "fill them in, or impute: `missing='median'` (or mean, most_frequent; categories get their "
             "most frequent value)"
         )
         raise ValueError(missing_words(absent, frame.index, str(table.path), remedy))
@@ -362,12 +362,12 @@ def _layout(
     if len(classes) > MANY_VALUES and len(classes) > 0.5 * len(y):
         raise ValueError(
             f"{where} holds {len(classes)} different values in {len(y)} rows: it is no class. Name the "
-            "column with the labels by --target."
+            "column with the labels by `target`."
         )
     about_two = (options.positive, options.threshold, options.cost_fp)
     if len(classes) != 2 and any(value is not None for value in about_two):
         raise ValueError(
-            f"{where} has {len(classes)} classes; --positive, --threshold and costs are for two. Leave "
+            f"{where} has {len(classes)} classes; `positive`, `threshold` and costs are for two. Leave "
             "them out: the label is then the class of the largest probability."
         )
     positive = 1 if options.positive is None else find_class(options.positive, classes)
@@ -376,7 +376,7 @@ def _layout(
         Layout(
             numbers,
             categories,
-            list(options.ids),
+            list(options.id),
             options.target,
             options.threshold if options.threshold is not None else 0.5,
             positive,

@@ -232,7 +232,7 @@ def missing_words(absent: Any, rows: Sequence[int], where: str, remedy: str = ""
     first = int(np.flatnonzero(absent.to_numpy().any(axis=1))[0])
     shown = ", ".join(f"{name!r} ({n})" for name, n in columns[:_SHOWN])
     more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
-    remedy = remedy or "fill them in, or fit the model with --missing median"
+    remedy = remedy or "fill them in, or fit the model with `missing='median'`"
     return f"{where} has missing values in {shown}{more}; the first in row {rows[first] + 1}: {remedy}."
 
 

@@ -50,7 +50,7 @@ def with_least_cost(
     if smallest < 2:
         raise ValueError(
             f"costs need two rows of every class, to choose a threshold by cross-validation, and "
-            f"{classes[np.bincount(codes).argmin()]!s} has one: give a --threshold."
+            f"{classes[np.bincount(codes).argmin()]!s} has one: give a `threshold`."
         )
     folds = min(FOLDS, smallest)
     probability = _left_out(model, data, folds, seed)[:, layout.positive]

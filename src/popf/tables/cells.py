@@ -213,7 +213,7 @@ def find_class(word: str, classes: NDArray[Any]) -> int:
     known = {_plain(label): code for code, label in enumerate(classes.tolist())}
     if _plain(word) not in known:
         every = " or ".join(str(label) for label in classes.tolist()[:_SHOWN])
-        raise ValueError(f"--positive {word} is no class of the target: use {every}.")
+        raise ValueError(f"`positive={word!r}` is no class of the target: use {every}.")
     return known[_plain(word)]
 
 

@@ -19,14 +19,14 @@ class Dialect(NamedTuple):
     encoding : str
     decimal : str
         The decimal mark.
-    missing : tuple of str
+    na : tuple of str
         What stands for a missing value, besides the usual (empty, NA, NaN, null, none, ?).
     """
 
     delimiter: str | None = None
     encoding: str = "utf-8"
     decimal: str = "."
-    missing: tuple[str, ...] = ()
+    na: tuple[str, ...] = ()
 
 
 class Plan(NamedTuple):

@@ -27,10 +27,10 @@ class CsvFile:
         usual = "\t" if tabs else ","
         self._delimiter = usual if dialect.delimiter is None else dialect.delimiter
         if len(self._delimiter) != 1:
-            raise ValueError(f"--delimiter must be one character, not {self._delimiter!r}.")
+            raise ValueError(f"`delimiter` must be one character, not {self._delimiter!r}.")
         if dialect.decimal not in (".", ",") or dialect.decimal == self._delimiter:
             raise ValueError(
-                f"--decimal must be '.' or ',' and differ from the delimiter, not {dialect.decimal!r}."
+                f"`decimal` must be '.' or ',' and differ from the delimiter, not {dialect.decimal!r}."
             )
         self._raw: Any = None
         self._widths_checked = False
@@ -50,7 +50,7 @@ class CsvFile:
         dtypes = {name: "float64" if name in plan.numbers else "str" for name in self.names}
         # A row that is cut short shows in the last cell, which must therefore be kept as it stands.
         last = self.names[-1]
-        spellings = mark_spellings(self.dialect.missing)
+        spellings = mark_spellings(self.dialect.na)
         reads = dict.fromkeys(plan.numbers, spellings)
         start = 0
         with self._clear(), self._open() as text:
@@ -67,7 +67,7 @@ class CsvFile:
                 if blank.any():
                     self._check_widths()
                 start += len(frame)
-                yield planned(frame, plan, self.dialect.missing)
+                yield planned(frame, plan, self.dialect.na)
         if start == 0:
             raise ValueError(f"{self.path} has names of columns, but no row.")
 
@@ -126,8 +126,8 @@ class CsvFile:
         except UnicodeError as error:
             others = [name for name in ("utf-8", "latin-1", "utf-16") if name != encoding.lower()]
             raise ValueError(
-                f"{path} is not text in {encoding}. Name its encoding, for instance --encoding "
-                f"{others[0]} or --encoding {others[1]}."
+                f"{path} is not text in {encoding}. Name its encoding, for instance "
+                f"`encoding={others[0]!r}` or `encoding={others[1]!r}`."
             ) from error
         except LookupError as error:
             if "encoding" not in str(error):
@@ -151,7 +151,7 @@ class CsvFile:
         if any("\0" in name for name in names):
             raise ValueError(
                 f"{self.path} holds zero bytes: it is no text, or in another encoding, for instance "
-                "--encoding utf-16."
+                "`encoding='utf-16'`."
             )
         self._check_split(names)
         unnamed = [number for number, name in enumerate(names, start=1) if not name]
@@ -172,10 +172,9 @@ class CsvFile:
             return
         used = [mark for mark in _DELIMITERS if mark != self._delimiter and mark in names[0]]
         if used:
-            shown = {"\t": "$'\\t'"}.get(used[0], f"'{used[0]}'")
             raise ValueError(
                 f"{self.path} has one column only when split at {self._delimiter!r}, and looks split at "
-                f"{used[0]!r}: pass --delimiter {shown}."
+                f"{used[0]!r}: pass `delimiter={used[0]!r}`."
             )
 
     def _blame(self, error: Exception, numbers: Sequence[str], start: int, n_rows: int) -> None:
@@ -188,12 +187,12 @@ class CsvFile:
                 if number * n_rows < start:
                     continue
                 for name in numbers:
-                    kind = kind_of(frame[name], self.dialect.missing, self.dialect.decimal)
+                    kind = kind_of(frame[name], self.dialect.na, self.dialect.decimal)
                     if kind.odd_row is not None:
                         raise ValueError(
                             f"{self.path}, row {start + kind.odd_row}: column {name!r} must hold "
                             f"numbers, not {kind.odd_cell!r}. Mend the cell, or name it as missing: "
-                            f"--na {kind.odd_cell!r}."
+                            f"`na=[{kind.odd_cell!r}]`."
                         ) from error
                 break
 

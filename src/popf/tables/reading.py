@@ -37,20 +37,20 @@ class Table(Protocol):
         """Read all as text, as it stands."""
 
 
-def need_columns(table: Table, names: Iterable[str], what: str) -> None:
+def need_columns(table: Table, names: Iterable[str], parameter: str) -> None:
     """Raise ValueError where a table lacks a column, with what may be meant.
 
     Parameters
     ----------
     table : Table
     names : iterable of str
-    what : str
-        Who asks for them, such as ``--id``.
+    parameter : str
+        The parameter that names them, for the message.
     """
     for name in names:
         if name not in table.names:
             raise ValueError(
-                f"{what}: {table.path} has no column {name!r}{near_words(name, table.names)} "
+                f"`{parameter}`: {table.path} has no column {name!r}{near_words(name, table.names)} "
                 f"Its columns: {listed(table.names)}."
             )
 

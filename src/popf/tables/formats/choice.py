@@ -180,7 +180,7 @@ def write(
 def _format_of(path: str | os.PathLike[str], format: str | None) -> str:
     if format is not None:
         if format not in FORMATS:
-            raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}.")
+            raise ValueError(f"`format` must be one of {', '.join(FORMATS)}, not {format!r}.")
         return format
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] in PACKED:
@@ -191,7 +191,7 @@ def _format_of(path: str | os.PathLike[str], format: str | None) -> str:
             return name
     every = ", ".join(suffix for known in FORMATS.values() for suffix in known if suffix)
     raise ValueError(
-        f"the suffix {suffix!r} of {path} tells no format: use one of {every}, or pass format= "
+        f"the suffix {suffix!r} of {path} tells no format: use one of {every}, or pass `format` "
         f"({', '.join(FORMATS)})."
     )
 
@@ -204,7 +204,9 @@ def _check_options(kind: str, **options: object) -> None:
     takes = {"csv": ("target", "encode", "delimiter"), "parquet": ("target", "encode")}
     for name, value in options.items():
         if value is not None and name not in takes.get(kind, ()):
-            raise ValueError(f"{name}={value!r} has no meaning in the format {kind}: leave it out.")
+            raise ValueError(
+                f"`{name}={value!r}` has no meaning in the format {kind}: leave it out."
+            )
 
 
 def _own_names(X: ArrayLike) -> list[str] | None:

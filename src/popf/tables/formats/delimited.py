@@ -24,7 +24,7 @@ def read_csv(
 ) -> Table:
     """Read a CSV file: see `popf.datasets.read`."""
     if not (isinstance(delimiter, str) and len(delimiter) == 1):
-        raise ValueError(f"delimiter must be one character, not {delimiter!r}.")
+        raise ValueError(f"`delimiter` must be one character, not {delimiter!r}.")
     rows = _rows(_decoded(path, encoding), path, delimiter)
     names = [cell.strip() for _, cell in enumerate(rows[0][1])]
     if all(_is_number(name) for name in names):
@@ -59,7 +59,7 @@ def _decoded(path: str | os.PathLike[str], encoding: str) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not text in {error.encoding}: byte {error.start} cannot be read. "
-            "Name its encoding, for instance encoding='latin-1' or 'utf-16'."
+            "Name its encoding, for instance `encoding='latin-1'` or `encoding='utf-16'`."
         ) from error
     if "\0" in text:
         raise ValueError(
@@ -91,7 +91,7 @@ def _check_width(names: list[str], path: str | os.PathLike[str], delimiter: str)
     if others:
         raise ValueError(
             f"{path} has one column only when split at {delimiter!r}, and looks split at "
-            f"{others[0]!r}: pass delimiter={others[0]!r}."
+            f"{others[0]!r}: pass `delimiter={others[0]!r}`."
         )
     raise ValueError(
         f"{path} has one column only when split at {delimiter!r}: features and a target need two. "

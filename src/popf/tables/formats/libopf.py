@@ -47,7 +47,7 @@ def _what_is_wrong(content: bytes, n_samples: int, n_features: int) -> str:
         kind = "KEEL's" if start.lstrip().lower().startswith(b"@relation") else "some other"
         return (
             f"is text ({kind}), not a binary data file of LibOPF: convert it to CSV, or name the "
-            "format that it has, for instance format='csv'."
+            "format that it has, for instance `format='csv'`."
         )
     if n_samples < 1 or n_features < 1 or n_features > 2**24:
         return "is no data file of LibOPF: its first numbers are not those of samples and features."

@@ -76,7 +76,7 @@ def assemble(
            [2. , 1. , 0. ]])
     """
     if encode not in (None, "onehot", "ordinal"):
-        raise ValueError(f"encode must be 'onehot', 'ordinal' or None, not {encode!r}.")
+        raise ValueError(f"`encode` must be 'onehot', 'ordinal' or None, not {encode!r}.")
     target_name = _target_name(list(columns), target, where)
     y = labels_of(columns[target_name], target_name, where)
     blocks: list[NDArray[np.float64]] = []
@@ -99,8 +99,8 @@ def assemble(
     if refused:
         raise ValueError(
             f"{where} has columns that are not numbers: {listed(refused)}. Leave them out, or "
-            "encode them: encode='onehot' makes a column of 0 and 1 for every value, "
-            "encode='ordinal' numbers the values in sorted order."
+            "encode them: `encode='onehot'` makes a column of 0 and 1 for every value, "
+            "`encode='ordinal'` numbers the values in sorted order."
         )
     if not blocks:
         raise ValueError(f"{where} has no column but the target {target_name!r}: nothing to learn.")
@@ -115,12 +115,12 @@ def _target_name(names: list[str], target: str | int | None, where: str) -> str:
         if target in names:
             return target
         raise ValueError(
-            f"{where} has no column {target!r}{near_words(target, names)} "
+            f"`target`: {where} has no column {target!r}{near_words(target, names)} "
             f"Its columns: {listed(names)}."
         )
     if isinstance(target, bool) or not -len(names) <= target < len(names):
         raise ValueError(
-            f"target must be the name of a column of {where}, or a position from 0 to "
+            f"`target` must be the name of a column of {where}, or a position from 0 to "
             f"{len(names) - 1}, not {target!r}."
         )
     return names[target]
