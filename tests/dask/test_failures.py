@@ -4,11 +4,11 @@ import os
 import signal
 import threading
 
+import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-import dask
 from dask_problems import SEED, as_dask, assert_same_forest, two_classes
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, cluster
