@@ -49,7 +49,7 @@ def test_a_large_model_meets_partitions_block_by_block(client, kind):
 
 SOFT = [
     {},
-    {"tolerance": 0.0, "n_left_out": 60},
+    {"n_left_out": 60},
     {"metric": "manhattan"},
     {"metric": "log_euclidean"},
     {"n_left_out": None},

@@ -19,15 +19,11 @@ from popf.engine.conquest import by_scan as conquest_scan
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.gpu import kernels_for
 from popf.engine.points import DistinctPoints
-from popf.engine.soft import scores as soft
 from popf.engine.tiles import block_size
 from popf.probability.soft_competition import SoftCompetition
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-# How much may be left out of a sum, relative to it, where many parts add up.
-ERROR = 1e-10
 
 
 class Shell(NamedTuple):
@@ -41,8 +37,6 @@ class Shell(NamedTuple):
         The power of two that was taken out of the samples.
     algorithm : str
     n_threads, n_bytes : int
-    exact : bool
-        Whether nothing is left out of the sums of the soft competition.
     device : {"cpu", "cuda", "host"}
         Of the workers.
     """
@@ -53,7 +47,6 @@ class Shell(NamedTuple):
     algorithm: str
     n_threads: int
     n_bytes: int
-    exact: bool = False
     device: str = "cpu"
 
 
@@ -137,7 +130,7 @@ class Part:
             _conquest=self._unplaced[0] if shell.metric.euclidean else None,
             costs_=shell.metric.transform(self.costs, shell.exponent),
         )
-        return SoftCompetition(forest, self.samples, self.block.weights, shell.exact)  # type: ignore[arg-type]
+        return SoftCompetition(forest, self.samples, self.block.weights)  # type: ignore[arg-type]
 
     @property
     def samples(self) -> FloatArray:
@@ -184,10 +177,10 @@ class Part:
         offers[:, self.present] = costs
         return offers
 
-    def sums(self, X: FloatArray, tau: float, error: float = ERROR) -> FloatArray:
+    def sums(self, X: FloatArray, tau: float) -> FloatArray:
         """Give the logarithm of each class's sum of exponentials, minus infinity for nobody."""
         shell, competition = self.shell, self.competition
-        scores = competition.scores(X, tau, shell.n_threads, shell.n_bytes, error)
+        scores = competition.scores(X, tau, shell.n_threads, shell.n_bytes)
         logs = np.full((len(X), len(shell.classes)), -np.inf)
         logs[:, self.present] = np.log(competition.masses) - scores
         return logs
@@ -216,7 +209,7 @@ class Part:
         at[at == len(self.block.samples)] = 0
         mine = self.block.samples[at] == samples
         own = np.where(mine, competition._place[at], -1)
-        scaled = soft.Bandwidths(np.ldexp(taus, -competition.exponent), ERROR)
+        scaled = np.ldexp(taus, -competition.exponent)
         found = competition._compete(X, own, scaled, shell.n_threads, shell.n_bytes)
         lowest = np.full((len(X), len(shell.classes)), np.inf)
         lowest[:, self.present] = found.lowest

@@ -34,13 +34,13 @@ class DaskPOPFClassifier(DaskClassifier):
     """Probabilistic Optimum-Path Forest classifier of Dask collections, memory maps and Parquet folders.
 
     Fits what `popf.POPFClassifier` fits: the same forest, the same left-out samples, and scores that
-    are sums over blocks, so they agree but for rounding and for the error that `tolerance` allows.
+    are sums over blocks, so they agree but for rounding.
 
     Parameters
     ----------
     client : distributed.Client, default=None
         As for `DaskOPFClassifier`.
-    method, solver, threshold, calibration, n_left_out, tolerance, smoothing, box, random_state
+    method, solver, threshold, calibration, n_left_out, smoothing, box, random_state
         As for `popf.POPFClassifier`.
     metric, metric_params, algorithm, n_jobs, working_memory, device, block_size, scratch
         As for `DaskOPFClassifier`.
@@ -77,7 +77,6 @@ class DaskPOPFClassifier(DaskClassifier):
         threshold: float = 0.5,
         calibration: str = "softmax",
         n_left_out: int | None = 5000,
-        tolerance: float = 1e-6,
         smoothing: float | None = None,
         box: Any = BOX,
         random_state: int | np.random.RandomState | None = None,
@@ -96,7 +95,6 @@ class DaskPOPFClassifier(DaskClassifier):
         self.threshold = threshold
         self.calibration = calibration
         self.n_left_out = n_left_out
-        self.tolerance = tolerance
         self.smoothing = smoothing
         self.box = box
         self.random_state = random_state
@@ -126,7 +124,7 @@ class DaskPOPFClassifier(DaskClassifier):
         solver = plain._check_parameters()
         with tasks_on(self.client) as tasks:
             shell, blocks = self._fit_forest(tasks, X, y, sample_weight)
-            self._shell = shell = shell._replace(exact=self.tolerance == 0.0)
+            self._shell = shell
             # As in the plain estimator, the forest sees arrays, which have no names.
             self._forest.__dict__.pop("feature_names_in_", None)
             plain.opf_, plain.classes_ = self._forest, shell.classes
@@ -212,8 +210,7 @@ class DaskPOPFClassifier(DaskClassifier):
         if hasattr(self, "feature_names_in_"):
             plain.feature_names_in_ = self.feature_names_in_
         if self._plain._fitted_method == "soft":
-            exact = self._shell.exact
-            plain._competition = SoftCompetition(plain.opf_, samples, self._weights, exact)
+            plain._competition = SoftCompetition(plain.opf_, samples, self._weights)
         return plain
 
     def _check_classes(self, n_classes: int) -> None:
@@ -250,8 +247,7 @@ class DaskPOPFClassifier(DaskClassifier):
             offer, combine = partial(_no_offer, n_classes=n_classes), together
             logits = partial(_logits_of_sums, plain._scaling, np.zeros(n_classes))
         else:
-            error = 2.0 * self.tolerance / plain._scaling.gain
-            offer = partial(Part.sums, tau=self.bandwidth_, error=error)
+            offer = partial(Part.sums, tau=self.bandwidth_)
             combine = together
             logits = partial(_logits_of_sums, plain._scaling, np.log(self._masses))
         columns = self.classes_ if what.endswith("probability") or n_classes > 2 else None

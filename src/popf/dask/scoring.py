@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.dask.cluster import Tasks
-from popf.dask.model import ERROR, Costed, Shell, make_part, mass_without, together
+from popf.dask.model import Costed, Shell, make_part, mass_without, together
 from popf.probability.calibration import N_FOR_UNIT, bandwidth_grid, unit_of_cost
 from popf.probability.soft_competition import LeftOut
 
@@ -116,11 +116,8 @@ class LeavingOut:
             unit = total / mass if mass > 0.0 else 0.0
         return np.ldexp(bandwidth_grid(unit or 1.0), self._exponent)
 
-    def leave_out(self, rows: IntArray, taus: FloatArray, error: float = ERROR) -> LeftOut:
-        """Score some training samples, each left out, for several bandwidths.
-
-        Sums over blocks are always as right as `model.ERROR`, whatever `error` would allow.
-        """
+    def leave_out(self, rows: IntArray, taus: FloatArray) -> LeftOut:
+        """Score some training samples, each left out, for several bandwidths."""
         logs, lowest = self._compete(rows, taus)
         codes, weights = self._codes[rows], self._weights[rows]
         masses = np.tile(self.masses, (len(rows), 1))

@@ -288,9 +288,9 @@ class _Reader:
         for name, entry in header.pop("arrays").items():
             dtype, shape = entry["dtype"], tuple(entry["shape"])
             if dtype not in DTYPES or not _ARRAY_NAME.fullmatch(name):
-                self._damaged(f"array {name[:80]!r} is of {dtype!r}")
+                self._damaged(f"array {name[:80]!r} is of {str(dtype)[:80]!r}")
             if len(shape) > 2 or not all(type(n) is int and n >= 0 for n in shape):
-                self._damaged(f"array {name!r} has shape {shape}")
+                self._damaged(f"array {name!r} has shape {str(shape)[:80]}")
             prefix = npy_prefix(dtype, shape)
             size = len(prefix) + int(dtype[2]) * int(np.prod(np.array(shape, dtype=object)))
             info = self.members.get(f"{name}.npy")

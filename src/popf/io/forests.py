@@ -158,9 +158,8 @@ def probability_state(model: POPFClassifier, encoder: Encoder, where: str) -> di
         },
     }
     if model._fitted_method == "soft":
-        competition, weights = model._competition, model._competition._weights
+        weights = model._competition._weights
         state["soft"] = {
-            "exact": competition._exact,
             "weights": encoder.value(None if (weights == 1.0).all() else weights, "weights"),
             "scaling": _scaling_state(model._scaling, encoder),
         }
@@ -204,7 +203,7 @@ def restore_probability(model: POPFClassifier, state: dict[str, Any], decoder: D
         samples = training_samples(opf)
         if samples is None:  # distances of training samples among each other serve the fit alone
             samples = np.empty((n, 0))
-        model._competition = SoftCompetition(opf, samples, weights, soft["exact"] is True)
+        model._competition = SoftCompetition(opf, samples, weights)
         model._scaling = _restore_scaling(soft["scaling"], n_classes, solution, decoder)
     for name, value in fitted.items():
         setattr(model, name, value)

@@ -20,8 +20,6 @@ WIDEST, N_CHAINS, N_HALVINGS = 8.0, 2, 9
 N_FOR_UNIT = 1000
 # How many pairs of samples are looked at to choose a bandwidth, and by how many left-out samples.
 PAIRS_FOR_BANDWIDTH, FEWEST_FOR_BANDWIDTH, MOST_FOR_BANDWIDTH = 15_000_000, 300, 2000
-# How wrong the sums of exponentials may be where they only serve the choice of a bandwidth.
-ROUGH_ERROR = 1e-5
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,6 @@ def check_parameters(model: "POPFClassifier") -> "Solver":
     limit = model.n_left_out
     if limit is not None and not (isinstance(limit, int | np.integer) and limit >= 2):
         raise ValueError(f"n_left_out must be None or a number from 2 on, not {limit!r}.")
-    if not (np.isreal(model.tolerance) and 0.0 <= model.tolerance < 1.0):
-        raise ValueError(f"tolerance must be 0 or a small number, not {model.tolerance!r}.")
     smoothing = model.smoothing
     if smoothing is not None and not (np.isreal(smoothing) and 0.0 < smoothing < np.inf):
         raise ValueError(f"smoothing must be None or a positive number, not {smoothing!r}.")

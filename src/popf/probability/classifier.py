@@ -66,9 +66,6 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_left_out : int or None, default=5000
         From how many training samples, drawn by class, slope and biases are fitted at most; for the
         bandwidth fewer do. None takes all.
-    tolerance : float, default=1e-6
-        How wrong a probability of the soft method may be, for the sake of speed. 0 computes every
-        distance directly and leaves nothing out.
     smoothing : float or None, default=None
         a in the targets (N + a) / (N + 2a) that stand for 1. None takes Platt's 1 for the paper's method, and
         Jeffreys' 1/2 for the soft one, which is less cautious where classes are well apart.
@@ -140,7 +137,6 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         threshold: float = 0.5,
         calibration: str = "softmax",
         n_left_out: int | None = 5000,
-        tolerance: float = 1e-6,
         smoothing: float | None = None,
         linear_map: Any = None,
         box: Any = BOX,
@@ -157,7 +153,6 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.threshold = threshold
         self.calibration = calibration
         self.n_left_out = n_left_out
-        self.tolerance = tolerance
         self.smoothing = smoothing
         self.linear_map = linear_map
         self.box = box
@@ -219,7 +214,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             from popf.probability.soft_competition import SoftCompetition
             from popf.probability.soft_method import InMemory, fit_soft
 
-            competition = SoftCompetition(opf, samples, weights, exact=self.tolerance == 0.0)
+            competition = SoftCompetition(opf, samples, weights)
             self._competition = competition
             contest = InMemory(competition, samples, self._means())
             self.solution_ = fit_soft(self, contest, opf._codes, solver, held_out)
@@ -308,8 +303,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self._scaling.gain == 0.0:  # the prior, whatever the scores
             scores = np.zeros((len(checked), len(self.classes_)))
         else:
-            error = 2.0 * self.tolerance / self._scaling.gain
-            scores = self._competition.scores(checked, self.bandwidth_, *self._means(), error)
+            scores = self._competition.scores(checked, self.bandwidth_, *self._means())
         exponents: FloatArray = self._scaling.logits(scores)
         return exponents[:, 1] - exponents[:, 0] if len(self.classes_) == 2 else exponents
 
@@ -345,9 +339,8 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return None
         from popf.probability.map_choice import Problem, fit_map
 
-        exact = self.tolerance == 0.0
         means = (*self._means(), self._smoothing())
-        problem = Problem(samples[kept], codes, weights, self._forest, exact, *means)
+        problem = Problem(samples[kept], codes, weights, self._forest, *means)
         found = fit_map(self.linear_map, problem, self.n_left_out, self.random_state)
         self.linear_map_, held_out, self.linear_map_losses_ = found
         return held_out

@@ -50,8 +50,6 @@ class Problem(NamedTuple):
         Positive.
     grow : callable
         Makes an unfitted `OPFClassifier`.
-    exact : bool
-        Whether nothing is left out of the sums of the competition.
     n_threads, n_bytes : int
         What may be used.
     smoothing : float
@@ -62,7 +60,6 @@ class Problem(NamedTuple):
     codes: IntArray
     weights: FloatArray
     grow: Callable[[], OPFClassifier]
-    exact: bool
     n_threads: int
     n_bytes: int
     smoothing: float = 1.0
@@ -241,7 +238,7 @@ def held_out(
         opf = problem.grow().fit(training, rest.codes)
         rows.append(out)
         costs.append(opf.conquer(new).costs)
-        competition = SoftCompetition(opf, training, rest.weights, problem.exact)
+        competition = SoftCompetition(opf, training, rest.weights)
         contests.append((competition, training, new))
     if not rows:
         nothing = np.empty((0, int(problem.codes.max()) + 1, 1))

@@ -11,7 +11,6 @@ from popf.engine.distances import kernel_blocks
 from popf.engine.points import scaled_copy
 from popf.engine.soft import by_space_tree as soft_space
 from popf.engine.soft import by_tiles as soft_products
-from popf.engine.soft import plane as soft_plane
 from popf.engine.soft import scores as soft
 from popf.forest.classifier import OPFClassifier
 from popf.probability import calibration as fitting
@@ -21,11 +20,6 @@ IntArray = NDArray[np.int64]
 
 # Up to this many features distances are computed one by one, beyond from matrix products.
 MOST_FEATURES = 16
-# How wrong a sum of exponentials may be, relative to it, where nothing else is said.
-ERROR = 1e-8
-# In the plane whole tree nodes are taken at once if there are so many samples in all, for errors that rounding
-# does not reach and bandwidths whose squares do not vanish.
-LEAST_SAMPLES, LEAST_ERROR, LEAST_TAU = 2000, 1e-11, 1e-100
 
 
 class LeftOut(NamedTuple):
@@ -55,16 +49,12 @@ class SoftCompetition:
         What it was fitted on.
     weights : ndarray of shape (n_samples,)
         How many samples each stands for.
-    exact : bool, default=False
-        Whether all distances are computed one by one, and nothing is left out of a sum.
     """
 
-    def __init__(
-        self, opf: OPFClassifier, samples: FloatArray, weights: FloatArray, exact: bool = False
-    ) -> None:
+    def __init__(self, opf: OPFClassifier, samples: FloatArray, weights: FloatArray) -> None:
         codes, n_classes = opf._codes, len(opf.classes_)
         self._metric, self._conquest = opf._metric, opf._conquest
-        self._codes, self._weights, self._exact = codes, weights, exact
+        self._codes, self._weights = codes, weights
         self.masses = np.bincount(codes, weights=weights, minlength=n_classes).astype(np.float64)
         # Plain Euclidean costs and bandwidths stay scaled by a power of two, as the samples are.
         plain = self._metric.name == "euclidean" and self._conquest is not None
@@ -74,10 +64,9 @@ class SoftCompetition:
         if self._conquest is not None:
             scaled = scaled_copy(samples, self._conquest.exponent)
         self._training: FloatArray | None = None
-        self._plane: soft_plane.CompetingPlane | None = None
         self._nodes: soft.Competitors | soft_space.CompetingSpace | soft_products.CompetingPoints
         on_device = self._conquest is not None and self._conquest.kernels is not None
-        if plain and (exact or (samples.shape[1] <= MOST_FEATURES and not on_device)):
+        if plain and samples.shape[1] <= MOST_FEATURES and not on_device:
             self._nodes = soft_space.lay_out(scaled, codes, costs, weights)
             self._place = self._nodes.place
         elif plain:
@@ -94,9 +83,7 @@ class SoftCompetition:
             if not self._metric.precomputed:
                 self._training = scaled[order]
 
-    def scores(
-        self, new: FloatArray, tau: float, n_threads: int, n_bytes: int, error: float = ERROR
-    ) -> FloatArray:
+    def scores(self, new: FloatArray, tau: float, n_threads: int, n_bytes: int) -> FloatArray:
         """Score new samples: (n_samples, n_classes), a low score is a likely class.
 
         Parameters
@@ -105,18 +92,11 @@ class SoftCompetition:
         tau : float
             The bandwidth.
         n_threads, n_bytes : int
-        error : float
-            How wrong a sum of exponentials may be, relative to it.
         """
-        return self.scores_for(new, np.array([[tau]]), n_threads, n_bytes, error)[:, :, 0]
+        return self.scores_for(new, np.array([[tau]]), n_threads, n_bytes)[:, :, 0]
 
     def scores_for(
-        self,
-        new: FloatArray,
-        taus: FloatArray,
-        n_threads: int,
-        n_bytes: int,
-        error: float = ERROR,
+        self, new: FloatArray, taus: FloatArray, n_threads: int, n_bytes: int
     ) -> FloatArray:
         """Score new samples for several bandwidths: (n_samples, n_classes, n_bandwidths).
 
@@ -125,11 +105,11 @@ class SoftCompetition:
         new : ndarray of shape (n_samples, n_features)
         taus : ndarray of shape (n_chains, 1 or 9)
             In a row each is half of the one before.
-        n_threads, n_bytes, error
+        n_threads, n_bytes
             As for `scores`.
         """
         own = np.full(len(new), -1)
-        return self._scores(new, own, taus, error, n_threads, n_bytes)
+        return self._scores(new, own, taus, n_threads, n_bytes)
 
     def grid(self, samples: FloatArray, rows: IntArray, n_threads: int, n_bytes: int) -> FloatArray:
         """Make the bandwidths to choose from, by what some left-out training samples cost.
@@ -148,8 +128,7 @@ class SoftCompetition:
         """
         some = rows[:: -(-len(rows) // fitting.N_FOR_UNIT)]  # a unit needs no more
         new, own = np.ascontiguousarray(samples[some]), self._place[some]
-        none = soft.Bandwidths(np.empty((0, 1)), ERROR)
-        lowest = self._compete(new, own, none, n_threads, n_bytes).lowest
+        lowest = self._compete(new, own, np.empty((0, 1)), n_threads, n_bytes).lowest
         weights = self._weights[some]
         unit = fitting.unit_of_cost(lowest.min(axis=1), weights)
         if unit == 0.0:  # all samples have company of both classes where they are
@@ -163,7 +142,6 @@ class SoftCompetition:
         taus: FloatArray,
         n_threads: int,
         n_bytes: int,
-        error: float = ERROR,
     ) -> LeftOut:
         """Score some training samples, each left out, for several bandwidths.
 
@@ -175,7 +153,7 @@ class SoftCompetition:
             Those to be left out, one at a time.
         taus : ndarray of shape (n_chains, 1 or 9)
             In a row each is half of the one before.
-        n_threads, n_bytes, error
+        n_threads, n_bytes
             As for `scores`.
 
         Returns
@@ -184,79 +162,35 @@ class SoftCompetition:
             Without samples that are alone in their class: they say nothing of how others of it score.
         """
         new, own = np.ascontiguousarray(samples[rows]), self._place[rows]
-        scores = self._scores(new, own, taus, error, n_threads, n_bytes)
+        scores = self._scores(new, own, taus, n_threads, n_bytes)
         usable = np.isfinite(scores).all(axis=(1, 2))
         return LeftOut(scores[usable], self._codes[rows[usable]], self._weights[rows[usable]])
 
     def _scores(
-        self,
-        new: FloatArray,
-        own: IntArray,
-        taus: FloatArray,
-        error: float,
-        n_threads: int,
-        n_bytes: int,
+        self, new: FloatArray, own: IntArray, taus: FloatArray, n_threads: int, n_bytes: int
     ) -> FloatArray:
         """Score samples, some of which may be nodes: (n_samples, n_classes, n_bandwidths)."""
         scaled = np.ldexp(taus, -self.exponent)
-        plane = self._plane_for(scaled, error, n_threads)
-        if plane is not None:
-            found = soft_plane.plane_scores(plane, self._scaled(new), own, error, n_threads)
-            return found[:, :, None]
-        scores = self._compete(new, own, soft.Bandwidths(scaled, error), n_threads, n_bytes).scores
+        scores = self._compete(new, own, scaled, n_threads, n_bytes).scores
         return scores.reshape(*scores.shape[:2], -1)
 
-    def _plane_for(
-        self, taus: FloatArray, error: float, n_threads: int
-    ) -> soft_plane.CompetingPlane | None:
-        """Make the nodes ready for a bandwidth where that is quicker; those of the last one are kept."""
-        nodes = self._nodes
-        if (
-            self._exact
-            or taus.shape != (1, 1)
-            or not isinstance(nodes, soft_space.CompetingSpace)
-            or nodes.blocks.shape[1] > 2
-            or len(self._codes) < LEAST_SAMPLES
-            or error < LEAST_ERROR
-            or taus[0, 0] < LEAST_TAU
-        ):
-            return None
-        tau, plane = float(taus[0, 0]), self._plane
-        if plane is None or plane.tau != tau:
-            # Threads that come at a time may each make one; all are alike, and any may stay.
-            plane = self._plane = soft_plane.spread_out(nodes, tau, n_threads)
-        return plane
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is quickly made anew."""
-        return {**self.__dict__, "_plane": None}
-
     def _compete(
-        self,
-        new: FloatArray,
-        own: IntArray,
-        bandwidths: soft.Bandwidths,
-        n_threads: int,
-        n_bytes: int,
+        self, new: FloatArray, own: IntArray, taus: FloatArray, n_threads: int, n_bytes: int
     ) -> soft.Scores:
         """Let the nodes compete for samples, in whatever way suits their number of features."""
         nodes = self._nodes
-        if self._exact:
-            bandwidths = bandwidths._replace(error=0.0)
         if isinstance(nodes, soft_space.CompetingSpace):
-            return soft_space.space_scores(nodes, self._scaled(new), own, bandwidths, n_threads)
+            return soft_space.space_scores(nodes, self._scaled(new), own, taus, n_threads)
         kernels = None if self._conquest is None else self._conquest.kernels
         if isinstance(nodes, soft_products.CompetingPoints) and kernels is not None:
             from popf.engine.gpu.soft import device_scores
 
-            return device_scores(nodes, self._scaled(new), own, bandwidths, kernels)
+            return device_scores(nodes, self._scaled(new), own, taus, kernels)
         if isinstance(nodes, soft_products.CompetingPoints):
-            return soft_products.product_scores(
-                nodes, self._scaled(new), own, bandwidths, n_threads
-            )
+            return soft_products.product_scores(nodes, self._scaled(new), own, taus, n_threads)
         rows = rows_per_block(len(self._codes), min(BLOCK_BYTES, n_bytes // n_threads))
         blocks = self._blocks(new)
-        return soft.class_scores(blocks, own, nodes, bandwidths.taus, rows, n_threads)
+        return soft.class_scores(blocks, own, nodes, taus, rows, n_threads)
 
     def _scaled(self, new: FloatArray) -> FloatArray:
         """Scale new samples as the training samples are."""

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.probability.calibration import (
-    ROUGH_ERROR,
     Scaling,
     fit_scaling,
     n_for_bandwidth,
@@ -16,7 +15,7 @@ from popf.probability.calibration import (
     weight_of_evidence,
 )
 from popf.probability.checks import warn_of
-from popf.probability.soft_competition import ERROR, LeftOut, Multinomial, SoftCompetition, fit_all
+from popf.probability.soft_competition import LeftOut, Multinomial, SoftCompetition, fit_all
 from popf.solvers import Newton, Solution, Solver
 
 if TYPE_CHECKING:
@@ -36,8 +35,8 @@ class Contest(Protocol):
     def grid(self, rows: IntArray) -> FloatArray:
         """Make the bandwidths to choose from, (n_chains, n_halvings)."""
 
-    def leave_out(self, rows: IntArray, taus: FloatArray, error: float = ...) -> LeftOut:
-        """Score some samples, each left out; sums may be wrong by `error`, relative to them."""
+    def leave_out(self, rows: IntArray, taus: FloatArray) -> LeftOut:
+        """Score some samples, each left out."""
 
 
 class InMemory(NamedTuple):
@@ -64,9 +63,9 @@ class InMemory(NamedTuple):
         """Make the bandwidths to choose from."""
         return self.competition.grid(self.samples, rows, *self.means)
 
-    def leave_out(self, rows: IntArray, taus: FloatArray, error: float = ERROR) -> LeftOut:
+    def leave_out(self, rows: IntArray, taus: FloatArray) -> LeftOut:
         """Score some samples, each left out."""
-        return self.competition.leave_out(self.samples, rows, taus, *self.means, error)
+        return self.competition.leave_out(self.samples, rows, taus, *self.means)
 
 
 class Calibrated(NamedTuple):
@@ -197,8 +196,7 @@ def fit_soft(
         few = rows[rows_to_leave_out(codes[rows], n_for_bandwidth(len(codes)), seed)]
         more = rows if len(rows) > len(few) else None
         taus = contest.grid(few)
-        error = ERROR if more is None else ROUGH_ERROR
-        held_out = contest.leave_out(few, taus, error), taus.ravel()
+        held_out = contest.leave_out(few, taus), taus.ravel()
     left_out, model.bandwidths_ = held_out
     targets = (model.box, model.calibration, seed, model._smoothing())
     found = calibrate(left_out, contest.masses, solver, *targets)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from popf.engine.soft.by_tiles import CompetingPoints, rounding
-from popf.engine.soft.scores import Bandwidths, Scores, new_scores
+from popf.engine.soft.scores import ERROR, Scores, new_scores
 from popf.engine.structures import FloatArray, IntArray
 
 ROWS, COLUMNS = 8192, 8192
@@ -15,7 +15,7 @@ def device_scores(
     nodes: CompetingPoints,
     queries: FloatArray,
     own: IntArray,
-    bandwidths: Bandwidths,
+    taus: FloatArray,
     kernels: Any,
     rows: int = ROWS,
     columns: int = COLUMNS,
@@ -29,8 +29,8 @@ def device_scores(
     own : ndarray of shape (n_queries,)
         The place of the node that a query is itself, whose weight then counts one less; -1 for
         new samples.
-    bandwidths : Bandwidths
-        The error must be positive; without bandwidths it is that of the costs.
+    taus : ndarray of shape (n_chains, 1 or 9)
+        As for `class_scores`.
     kernels : HostKernels or CudaKernels
     rows, columns : int
         How many queries and nodes make a tile.
@@ -39,9 +39,8 @@ def device_scores(
     -------
     Scores
     """
-    taus = bandwidths.taus
     found = new_scores(len(queries), len(nodes.masses), taus)
-    allowed = bandwidths.error * (float(taus.min()) if taus.size else 1.0)
+    allowed = ERROR * (float(taus.min()) if taus.size else 1.0)
     reach = float(nodes.norms[np.isfinite(nodes.norms)].max())
     unit = rounding(queries.shape[1])
     points = kernels.put(nodes.points)

@@ -16,7 +16,7 @@ from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import map_chunks
 from popf.engine.soft.scores import (
     CHUNK,
-    Bandwidths,
+    ERROR,
     Scores,
     begin,
     finish,
@@ -127,7 +127,7 @@ def space_scores(
     space: CompetingSpace,
     queries: FloatArray,
     own: IntArray,
-    bandwidths: Bandwidths,
+    taus: FloatArray,
     n_threads: int = 1,
 ) -> Scores:
     """Compute the soft minimum of the paths that each class offers to each query.
@@ -139,14 +139,14 @@ def space_scores(
     own : ndarray of shape (n_queries,)
         The place of the node that a query is itself, whose weight then counts one less; -1 for
         new samples.
-    bandwidths : Bandwidths
+    taus : ndarray of shape (n_chains, 1 or 9)
+        As for `class_scores`.
     n_threads : int
 
     Returns
     -------
     Scores
     """
-    taus = bandwidths.taus
     found = new_scores(len(queries), len(space.masses), taus)
     n_chunks = int(np.diff(space.classes).max())
 
@@ -154,7 +154,7 @@ def space_scores(
         bounds = np.empty((QUERIES, n_chunks))
         mine = Scores(found.scores[start:stop], found.lowest[start:stop])
         here = queries[start:stop]
-        _compete(space, here, own[start:stop], bandwidths, bounds, new_scratch(taus), mine)
+        _compete(space, here, own[start:stop], taus, bounds, new_scratch(taus), mine)
 
     map_chunks(compete, len(queries), CALL_QUERIES, n_threads)
     return found
@@ -191,9 +191,8 @@ def _find_bounds(lows, highs, lowest, first, last, queries, q, bounds):
 
 
 @helper
-def is_negligible(bound, scratch, row, bandwidths, mass):
+def _is_negligible(bound, scratch, row, taus, mass):
     """Tell whether all of a class at cost `bound` would not change the sums beyond the error."""
-    taus = bandwidths.taus
     low = scratch.low[row]
     if taus.size == 0:
         return bound >= low
@@ -205,7 +204,7 @@ def is_negligible(bound, scratch, row, bandwidths, mass):
             total = 0.0
             for lane in range(WIDTH):
                 total += scratch.sums[row, chain * n_halvings + half, lane]
-            if mass * np.exp((low - bound) / taus[chain, half]) > bandwidths.error * total:
+            if mass * np.exp((low - bound) / taus[chain, half]) > ERROR * total:
                 return False
     return True
 
@@ -222,10 +221,9 @@ def _meet(space, chunk, queries, q, row, own, scratch, taus):
 
 
 @jit
-def _compete(space, queries, own, bandwidths, bounds, scratch, found):
+def _compete(space, queries, own, taus, bounds, scratch, found):
     blocks, costs, weights, edges = space.blocks, space.costs, space.weights, space.chunks
     lows, highs, lowest = space.lows, space.highs, space.lowest
-    taus = bandwidths.taus
     for q in range(0, len(queries), QUERIES):
         n_here = min(QUERIES, len(queries) - q)
         for k in range(len(space.masses)):
@@ -242,7 +240,7 @@ def _compete(space, queries, own, bandwidths, bounds, scratch, found):
                 wanted = 0
                 for g in range(n_here):
                     bound = bounds[g, chunk - first_chunk]
-                    if bound >= 0.0 and is_negligible(bound, scratch, g, bandwidths, mass):
+                    if bound >= 0.0 and _is_negligible(bound, scratch, g, taus, mass):
                         bounds[g, chunk - first_chunk] = -1.0
                     elif bound >= 0.0:
                         wanted += 1

@@ -16,7 +16,7 @@ from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import map_chunks
 from popf.engine.soft.scores import (
     CHUNK,
-    Bandwidths,
+    ERROR,
     Scores,
     begin,
     finish,
@@ -99,7 +99,7 @@ def product_scores(
     nodes: CompetingPoints,
     queries: FloatArray,
     own: IntArray,
-    bandwidths: Bandwidths,
+    taus: FloatArray,
     n_threads: int = 1,
 ) -> Scores:
     """Compute the soft minimum of the paths that each class offers to each query.
@@ -111,18 +111,17 @@ def product_scores(
     own : ndarray of shape (n_queries,)
         The place of the node that a query is itself, whose weight then counts one less; -1 for
         new samples.
-    bandwidths : Bandwidths
-        The error must be positive; without bandwidths it is that of the costs.
+    taus : ndarray of shape (n_chains, 1 or 9)
+        As for `class_scores`.
     n_threads : int
 
     Returns
     -------
     Scores
     """
-    taus = bandwidths.taus
     found = new_scores(len(queries), len(nodes.masses), taus)
     # An error of a cost, in units of the bandwidth, is that of its exponential.
-    allowed = bandwidths.error * (float(taus.min()) if taus.size else 1.0)
+    allowed = ERROR * (float(taus.min()) if taus.size else 1.0)
     reach = float(nodes.norms[np.isfinite(nodes.norms)].max())
     unit = rounding(queries.shape[1])
     benches = Workbenches()

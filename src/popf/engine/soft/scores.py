@@ -30,6 +30,8 @@ from popf.engine.structures import FloatArray, IntArray
 
 # Nodes met at a time: enough to forget the call, few enough to stay in the first cache.
 CHUNK = 256
+# How wrong a sum of exponentials may be, relative to it: what is left out, and the rounding of distances.
+ERROR = 1e-8
 
 
 class Competitors(NamedTuple):
@@ -69,21 +71,6 @@ class Scores(NamedTuple):
 
     scores: FloatArray
     lowest: FloatArray
-
-
-class Bandwidths(NamedTuple):
-    """Bandwidths, and how the sums are taken.
-
-    Attributes
-    ----------
-    taus : ndarray of shape (n_chains, 1 or 9)
-        In a row each is half of the one before. Without any row only the cheapest paths are found.
-    error : float
-        How much may be left out of a sum, relative to it.
-    """
-
-    taus: FloatArray
-    error: float
 
 
 class Scratch(NamedTuple):
@@ -141,7 +128,7 @@ def class_scores(
         The node that a query is itself, whose weight then counts one less; -1 for new samples.
     nodes : Competitors
     taus : ndarray of shape (n_chains, 1 or 9)
-        As for `Bandwidths`.
+        Bandwidths; in a row each is half of the one before. Without any row only the cheapest paths are found.
     block_rows : int
         How many queries make a block.
     n_threads : int
