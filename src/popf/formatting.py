@@ -1,7 +1,9 @@
-"""Words in messages: lists of names, unknown names and what was probably meant, parameters as options."""
+"""Words in messages: names, unknown names, parameters as options; and checks of numbers."""
 
 import ast
 import difflib
+import math
+import numbers
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,3 +59,21 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
 
 def _for_the_shell(value: str) -> str:
     return shlex.quote(value) if value.isprintable() else f"${value!r}"
+
+
+def check_integer(name: str, value: object, lowest: int, otherwise: str = "") -> None:
+    """Raise ValueError unless value is an integer of at least `lowest`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < lowest:
+        raise ValueError(
+            f"{name} is {value!r}; it must be an integer of at least {lowest}{otherwise}"
+        )
+
+
+def check_real(name: str, value: object, lowest: float, highest: float | None = None) -> None:
+    """Raise ValueError unless value is a finite number from `lowest` to `highest`."""
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        if math.isfinite(number) and lowest <= number <= (math.inf if highest is None else highest):
+            return
+    wanted = f"at least {lowest:g}" if highest is None else f"from {lowest:g} to {highest:g}"
+    raise ValueError(f"{name} is {value!r}; it must be a finite number {wanted}")

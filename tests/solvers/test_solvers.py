@@ -95,12 +95,11 @@ def test_newton_nelder_mead_and_pso_agree_where_the_box_does_not_bind(seed, over
 
 @pytest.mark.parametrize("solver", [Bat(), Firefly()], ids=name)
 @pytest.mark.parametrize("seed", range(4))
-def test_bats_and_fireflies_come_near(solver, seed):
+def test_bats_and_fireflies_come_close(solver, seed):
     objective = platt_problem(seed)
-    best = Newton().minimize(objective).value
     found = solver.minimize(objective, random_state=seed)
     assert found.converged
-    assert 0.0 <= found.value - best + 1e-9 < 3e-2
+    assert -1e-9 <= found.value - Newton().minimize(objective).value < 3e-2
 
 
 @pytest.mark.parametrize("naive", [naive_platt.pso, naive_platt.bat, naive_platt.firefly])
@@ -223,33 +222,37 @@ def test_solvers_are_values(solver):
 
 
 def test_defaults_are_the_papers():
-    assert (PSO().n_agents, PSO().n_iterations) == (20, 400)
-    assert (PSO().inertia, PSO().cognitive, PSO().social) == (0.5, 2.0, 2.0)
-    bat = Bat()
-    assert (bat.lowest_frequency, bat.highest_frequency) == (0.0, 1.0)
-    assert (bat.loudness_decay, bat.pulse_growth) == (1.0, 1.0)
-    assert (Firefly().absorption, Firefly().attraction, Firefly().step) == (1.0, 0.9, 0.7)
-    assert (NelderMead().tolerance, NelderMead().max_iterations) == (0.001, 1000)
+    wanted = [
+        (PSO(), "n_agents=20, n_iterations=400, inertia=0.5, cognitive=2.0, social=2.0"),
+        (
+            Bat(),
+            "lowest_frequency=0.0, highest_frequency=1.0, loudness_decay=1.0, pulse_growth=1.0",
+        ),
+        (Firefly(), "attraction=0.9, absorption=1.0, step=0.7"),
+        (NelderMead(), "tolerance=0.001, max_iterations=1000"),
+    ]
+    for solver, parameters in wanted:
+        values = dataclasses.asdict(solver)
+        assert set(parameters.split(", ")) <= {f"{key}={value}" for key, value in values.items()}
 
 
 # Bad input
 
 
-@pytest.mark.parametrize("solver", ALL, ids=name)
 @pytest.mark.parametrize(
     ("box", "message"),
     [
-        (((1.0, 1.0), (0.0, 1.0)), r"box\[0\] is \(1\.0, 1\.0\), which is empty"),
-        (((0.0, 1.0), (10.0, -10.0)), r"box\[1\] is \(10\.0, -10\.0\), which is empty"),
-        (((0.0, np.inf), (0.0, 1.0)), r"box\[0\] is \(0\.0, inf\); both ends must be finite"),
-        (((0.0, 1.0), (np.nan, 1.0)), r"box\[1\] is \(nan, 1\.0\); both ends must be finite"),
-        (((-1.7e308, 1.7e308), (0.0, 1.0)), "must be finite"),
+        (((1.0, 1.0), (0.0, 1.0)), r"box\[0\] is \(1\.0, 1\.0\); .* the lower one first"),
+        (((0.0, 1.0), (10.0, -10.0)), r"box\[1\] is \(10\.0, -10\.0\)"),
+        (((0.0, np.inf), (0.0, 1.0)), r"box\[0\] is \(0\.0, inf\); give two finite numbers"),
+        (((0.0, 1.0), (np.nan, 1.0)), r"box\[1\] is \(nan, 1\.0\)"),
+        (((-1.7e308, 1.7e308), (0.0, 1.0)), "finite"),
         ((-10.0, 10.0), r"box has shape \(2,\); give \(\(lowest, highest\)"),
     ],
 )
-def test_a_bad_box_is_refused(solver, box, message):
+def test_a_bad_box_is_refused(box, message):
     with pytest.raises(ValueError, match=message):
-        solver.minimize(Sphere(), box)
+        Newton().minimize(Sphere(), box)
 
 
 @pytest.mark.parametrize("solver", SWARMS, ids=name)
@@ -277,18 +280,13 @@ def test_a_bad_start_is_refused(solver):
         (lambda: PSO(cognitive="2"), "cognitive is '2'; it must be a finite number"),
         (lambda: Bat(loudness=0.0), r"loudness is 0\.0"),
         (lambda: Bat(loudness_decay=1.1), r"loudness_decay is 1\.1; .* from .* to 1"),
-        (lambda: Bat(pulse_rate=2), "pulse_rate is 2; it must be a finite number from 0 to 1"),
         (lambda: Bat(highest_frequency=-1.0), r"highest_frequency is -1\.0"),
         (lambda: Firefly(step=np.inf), "step is inf"),
         (lambda: NelderMead(tolerance=-1e-3), r"tolerance is -0\.001"),
-        (
-            lambda: Newton(max_iterations=0),
-            "max_iterations is 0; it must be an integer of at least 1",
-        ),
-        (
-            lambda: PlattObjective([1.0], [1.5]),
-            r"targets lie in \[1\.5, 1\.5\]; .* see platt_targets",
-        ),
+        (lambda: Newton(max_iterations=0), "max_iterations is 0; .* integer of at least 1"),
+        (lambda: PSO().minimize(lambda thetas: 1.0), r"returned shape \(\) for 20 points"),
+        (lambda: Newton().minimize(lambda thetas: 1.0), "Newton needs objective.derivatives"),
+        (lambda: PlattObjective([1.0], [1.5]), r"targets lie in \[1\.5, 1\.5\]; .* platt_targets"),
         (
             lambda: PlattObjective([1.0, 2.0], [0.5]),
             "2 scores and t 1 targets; give one target per",
@@ -298,23 +296,15 @@ def test_a_bad_start_is_refused(solver):
             r"f has shape \(0,\); give a vector of at least one value",
         ),
         (lambda: PlattObjective([[1.0]], [0.5]), r"f has shape \(1, 1\)"),
-        (
-            lambda: PlattObjective([1.0, np.nan], [0.5, 0.5]),
-            r"f\[1\] is nan; every value must be fin",
-        ),
+        (lambda: PlattObjective([1.0, np.nan], [0.5, 0.5]), r"f\[1\] is nan; .* must be finite"),
         (
             lambda: PlattObjective([1.0], [0.5], [-2.0]),
             r"weights\[0\] is -2\.0; .* not be negative",
         ),
         (lambda: PlattObjective([1.0], [0.5], [0.0]), "all weights are 0; at least one sample"),
+        (lambda: PlattObjective([1.0], [0.5])([1.0, 2.0, 3.0]), r"shape \(3,\); give \(2,\) or"),
         (lambda: platt_targets([1, -1], [1.0]), "there are 1 weights for 2 samples; give one each"),
         (lambda: platt_targets([[1, -1]]), r"y has shape \(1, 2\); give one class per sample"),
-        (
-            lambda: PlattObjective([1.0], [0.5])([1.0, 2.0, 3.0]),
-            r"shape \(3,\); give \(2,\) or \(n, 2\)",
-        ),
-        (lambda: PSO().minimize(lambda thetas: 1.0), r"returned shape \(\) for 20 points"),
-        (lambda: Newton().minimize(lambda thetas: 1.0), "Newton needs objective.derivatives"),
     ],
 )
 def test_bad_values_are_refused_with_a_remedy(make, message):

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from popf.forest.classifier import OPFClassifier
 from popf.forest.paths import Path
+from popf.formatting import check_integer
 from popf.probability.classifier import POPFClassifier
-from popf.solvers.base import check_integer
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

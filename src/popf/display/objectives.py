@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from popf.formatting import check_integer
 from popf.solvers import PlattObjective, platt_targets
-from popf.solvers.base import PAPER_BOX, Evaluations, Objective, check_box, check_integer
+from popf.solvers.base import PAPER_BOX, Evaluations, Objective, check_box
 
 if TYPE_CHECKING:
     from popf import POPFClassifier

@@ -8,7 +8,7 @@ from sklearn.model_selection import train_test_split
 
 from popf.experiment import paper
 from popf.experiment.data import Dataset
-from popf.solvers.base import check_integer, check_real
+from popf.formatting import check_integer, check_real
 
 FORMS = ("raw", "scaled")
 #: Features whose spreads differ by more than this factor do not count alike in a distance.

@@ -1,29 +1,26 @@
-"""What the solvers share: the box, counted evaluations, the record of a search, the stopping rule."""
+"""What the solvers share: the box, the start, counted evaluations, the record of a search."""
 
 import dataclasses
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from numpy.typing import ArrayLike, NDArray
 
-from popf.engine.structures import FloatArray
-
+FloatArray = NDArray[np.float64]
 Objective = Callable[[FloatArray], Any]
 RandomNumbers = np.random.RandomState | np.random.Generator
 Bound = str | None
 
 PAPER_BOX = ((-10.0, 10.0), (-10.0, 10.0))
-# A parameter this close to a bound, as a share of the box's width, is held by it.
+# A parameter this close to a bound, relative to the width of the box, counts as being on it.
 AT_BOUND = 1e-6
 
 
 class Box(NamedTuple):
-    """The search space: lower and upper ends of both parameters."""
+    """Lower and upper bounds of both parameters."""
 
     lower: FloatArray
     upper: FloatArray
@@ -40,18 +37,18 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Where a solver ended, and how it got there.
+    """The result of a search.
 
     Attributes
     ----------
     theta : ndarray of shape (2,)
-        The best point seen.
+        The best point found.
     value : float
         The objective there.
     history : ndarray of shape (n_iterations + 1,)
-        The best value so far at the start and after each iteration; it never rises.
+        The best value so far, at the start and after each iteration.
     path : ndarray of shape (n_iterations + 1, 2)
-        The best point so far at the start and after each iteration.
+        The best point so far, at the start and after each iteration.
     n_evaluations : int
         At how many points the objective was computed.
     n_iterations : int
@@ -60,7 +57,7 @@ class Solution:
     message : str
         Why it stopped.
     at_bound : tuple of two of {"lower", "upper", None}
-        Which bounds of the box hold the two parameters, if any.
+        Which bounds of the box the two parameters lie on, if any.
 
     Examples
     --------
@@ -82,14 +79,14 @@ class Solution:
 
 
 class Evaluations:
-    """The objective with its calls counted and its answers checked; what is not a number is bad."""
+    """The objective, with its calls counted and NaN replaced by infinity."""
 
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
         self.count = 0
 
     def __call__(self, thetas: FloatArray) -> FloatArray:
-        """Values at many points, shape (n, 2)."""
+        """Evaluate many points, shape (n, 2)."""
         values = np.asarray(self.objective(thetas), dtype=np.float64)
         if values.shape != (len(thetas),):
             raise ValueError(
@@ -98,10 +95,6 @@ class Evaluations:
             )
         self.count += len(thetas)
         return np.where(np.isnan(values), np.inf, values)
-
-    def at(self, theta: FloatArray) -> float:
-        """Value at one point."""
-        return float(self(theta[np.newaxis])[0])
 
 
 class Record:
@@ -117,17 +110,17 @@ class Record:
         return len(self.history) - 1
 
     def add(self, theta: FloatArray, value: float) -> None:
-        """Note an iteration; a value worse than the best so far repeats the best."""
+        """Add an iteration; a value worse than the best so far repeats the best."""
         if self.history and not value <= self.history[-1]:
             theta, value = self.path[-1], self.history[-1]
         self.path.append(np.array(theta))
         self.history.append(float(value))
 
     def settled(self, window: int, tolerance: float) -> bool:
-        """Whether the last `window` iterations improved the best value by next to nothing.
+        """Whether the last `window` iterations hardly improved the best value.
 
-        Next to nothing is `tolerance` times the value or times all improvement since the start,
-        whichever is larger: a rule that does not change with the scale of the objective.
+        By at most `tolerance` times the value or times the improvement since the start, whichever is
+        larger: the rule does not depend on the scale of the objective.
         """
         if len(self.history) <= window or not np.isfinite(self.history[-1]):
             return False
@@ -136,29 +129,34 @@ class Record:
         return self.history[-1 - window] - last <= tolerance * max(abs(last), gained)
 
     def solution(
-        self, evaluations: int, converged: bool, message: str, box: Box | None
+        self, n_evaluations: int, converged: bool, message: str, box: Box | None
     ) -> Solution:
-        """Close the record."""
-        theta = self.path[-1]
+        """Turn the record into a solution."""
+        theta, at_bound = self.path[-1], [None, None]
+        if box is not None:
+            near = AT_BOUND * box.width
+            at_bound = np.select(
+                [theta - box.lower <= near, box.upper - theta <= near], ["lower", "upper"], ""
+            ).tolist()
         return Solution(
             theta=theta.copy(),
             value=self.history[-1],
             history=np.array(self.history),
             path=np.array(self.path),
-            n_evaluations=evaluations,
+            n_evaluations=n_evaluations,
             n_iterations=self.n_iterations,
             converged=converged,
             message=message,
-            at_bound=_bounds_met(theta, box),
+            at_bound=(at_bound[0] or None, at_bound[1] or None),
         )
 
 
 class Solver(ABC):
     """A method of minimisation with its parameters.
 
-    Solvers are values: immutable, comparable, hashable, picklable. `dataclasses.replace` gives one
-    with other parameters. To scikit-learn they are plain parameters, copied by `clone`; a search over
-    parameters of a solver is a search over solvers, ``{"solver": [PSO(), PSO(inertia=0.7)]}``.
+    Solvers are values: immutable, comparable, hashable, picklable. `dataclasses.replace` gives one with
+    other parameters. Search over the parameters of a solver by searching over solvers,
+    ``{"solver": [PSO(), PSO(inertia=0.7)]}``.
 
     Examples
     --------
@@ -180,16 +178,16 @@ class Solver(ABC):
         Parameters
         ----------
         objective : callable
-            From an array of shape (n, 2), one point a row, to n values. `Newton` also needs
+            From an array of shape (n, 2), one point per row, to n values. `Newton` also needs
             ``objective.derivatives(theta)``; see `PlattObjective`.
         box : array-like of shape (2, 2) or None, default=((-10, 10), (-10, 10))
-            (lowest, highest) of both parameters. None, for no bounds, suits `Newton` and `NelderMead`.
+            (lower, upper) bounds of both parameters; None for no bounds (not for swarms).
         random_state : int, RandomState, Generator or None, default=None
-            Where swarms take their random numbers from; an int gives the same answer every time.
+            Random numbers for the swarms; an int gives the same result every time.
         start : array-like of shape (2,), default=None
-            Where to start. By default `Newton` and `NelderMead` start at ``objective.start`` where
-            there is such a thing, otherwise in the middle of the box, and swarms scattered over the
-            box; a start given to a swarm is where its first agent begins.
+            Where to start. By default `Newton` and `NelderMead` start at ``objective.start`` if it
+            exists, otherwise in the middle of the box. Swarms start scattered over the box, and put
+            their first agent at `start` if it is given.
 
         Returns
         -------
@@ -205,20 +203,17 @@ class Solver(ABC):
         random_state: int | RandomNumbers | None,
         start: ArrayLike | None,
     ) -> Solution:
-        """Do what `minimize` promises; the box has been checked."""
+        """Minimise; the box has been checked."""
 
     def __repr__(self) -> str:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        changed = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields
-            if getattr(self, field.name) != field.default
-        ]
+        values = {field.name: getattr(self, field.name) for field in fields}
+        changed = (f"{f.name}={values[f.name]!r}" for f in fields if values[f.name] != f.default)
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
 def check_box(box: ArrayLike | None) -> Box | None:
-    """Turn the user's box into a `Box`, or say what is wrong with it."""
+    """Convert the user's box, or raise ValueError."""
     if box is None:
         return None
     ends = np.asarray(box, dtype=np.float64)
@@ -227,22 +222,17 @@ def check_box(box: ArrayLike | None) -> Box | None:
             f"box has shape {ends.shape}; give ((lowest, highest), (lowest, highest)) or None"
         )
     for parameter, (lower, upper) in enumerate(ends.tolist()):
-        # The width must be finite too, or agents could not be scattered over it.
-        if not np.isfinite(upper - lower):
+        # The width must be finite too: agents are scattered over it.
+        if not (lower < upper and np.isfinite(upper - lower)):
             raise ValueError(
-                f"box[{parameter}] is ({lower}, {upper}); both ends must be finite, "
+                f"box[{parameter}] is ({lower}, {upper}); give two finite numbers, the lower one first, "
                 "or box=None for no bounds"
-            )
-        if not lower < upper:
-            raise ValueError(
-                f"box[{parameter}] is ({lower}, {upper}), which is empty; "
-                "the first end must be lower than the second"
             )
     return Box(np.array(ends[:, 0]), np.array(ends[:, 1]))
 
 
 def check_start(start: ArrayLike, box: Box | None) -> FloatArray:
-    """Turn the user's start into an array inside the box, or say what is wrong with it."""
+    """Convert the user's start, or raise ValueError."""
     theta = np.array(start, dtype=np.float64)
     if theta.shape != (2,) or not np.isfinite(theta).all():
         raise ValueError(f"start is {start!r}; give two finite numbers")
@@ -263,45 +253,3 @@ def choose_start(objective: Objective, start: ArrayLike | None, box: Box | None)
         theta = check_start(own, None)
         return theta if box is None else box.clip(theta)
     return np.zeros(2) if box is None else 0.5 * box.lower + 0.5 * box.upper
-
-
-def random_numbers(random_state: int | RandomNumbers | None) -> RandomNumbers:
-    """Return a source of uniform numbers.
-
-    Seeds go to NumPy's RandomState, as everywhere in scikit-learn: its stream is frozen, so a seed
-    gives the same answer with every version of NumPy.
-    """
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    checked: np.random.RandomState = check_random_state(random_state)
-    return checked
-
-
-def check_integer(name: str, value: object, lowest: int, otherwise: str = "") -> None:
-    """Raise ValueError unless value is an integer of at least `lowest`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < lowest:
-        raise ValueError(
-            f"{name} is {value!r}; it must be an integer of at least {lowest}{otherwise}"
-        )
-
-
-def check_real(name: str, value: object, lowest: float, highest: float | None = None) -> None:
-    """Raise ValueError unless value is a finite number from `lowest` to `highest`."""
-    if isinstance(value, numbers.Real):
-        number = float(value)
-        if np.isfinite(number) and lowest <= number <= (np.inf if highest is None else highest):
-            return
-    wanted = f"at least {lowest:g}" if highest is None else f"from {lowest:g} to {highest:g}"
-    raise ValueError(f"{name} is {value!r}; it must be a finite number {wanted}")
-
-
-def _bounds_met(theta: FloatArray, box: Box | None) -> tuple[Bound, Bound]:
-    if box is None:
-        return None, None
-    met: list[Bound] = [None, None]
-    for k in range(2):
-        if theta[k] - box.lower[k] <= AT_BOUND * box.width[k]:
-            met[k] = "lower"
-        elif box.upper[k] - theta[k] <= AT_BOUND * box.width[k]:
-            met[k] = "upper"
-    return met[0], met[1]

@@ -5,21 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from popf.engine.structures import FloatArray
+from popf.formatting import check_integer, check_real
 from popf.solvers.base import (
     Box,
     Evaluations,
+    FloatArray,
     Objective,
     RandomNumbers,
     Record,
     Solution,
     Solver,
-    check_integer,
-    check_real,
     choose_start,
 )
 
-# Sides of the first simplex: this share of the box's width, or 1 without a box.
+# Sides of the first simplex relative to the box's width; 1 without a box.
 FIRST_SIDE = 0.05
 
 
@@ -27,17 +26,15 @@ FIRST_SIDE = 0.05
 class NelderMead(Solver):
     """Nelder and Mead's simplex, SciPy's, without derivatives.
 
-    The first simplex is a right-angled triangle at the start with sides of a twentieth of the box. (By
-    default SciPy takes 5 % of the start itself and 0.00025 where that is 0, less than the tolerance: a
-    search that starts at A = 0 may end there.) SciPy clips corners to the box, which can flatten the
-    simplex until it stops far from the minimum; where that happened the search begins again with a fresh
-    simplex, until that gains no more.
+    The first simplex is a right-angled triangle at the start with sides of a twentieth of the box. (SciPy's
+    own has sides of 5 % of the start, or 0.00025 where that is 0, which is less than the tolerance: a search
+    that starts at A = 0 may end there.) SciPy clips corners to the box, which can flatten the simplex until
+    it stops far from the minimum; then the search starts again with a new simplex, until nothing is gained.
 
     Parameters
     ----------
     tolerance : float, default=0.001
-        Stop when the simplex's corners are this close together, and so are the values there; the paper's
-        p.
+        Stop when the corners of the simplex, and the values there, are this close together; the paper's p.
     max_iterations : int, default=1000
 
     References
@@ -72,16 +69,21 @@ class NelderMead(Solver):
     ) -> Solution:
         from scipy.optimize import minimize  # only here: a quarter of a second
 
+        evaluate, record, clipped = Evaluations(objective), Record(), False
+
+        def value_at(theta: FloatArray) -> float:
+            nonlocal clipped
+            if box is not None:
+                clipped |= bool(((theta <= box.lower) | (theta >= box.upper)).any())
+            return float(evaluate(theta[np.newaxis])[0])
+
         theta = choose_start(objective, start, box)
-        evaluate = Evaluations(objective)
-        record = Record()
-        record.add(theta, evaluate.at(theta))
+        record.add(theta, value_at(theta))
         while True:
-            before = record.history[-1]
-            simplex = _Simplex(evaluate, box)
-            with np.errstate(invalid="ignore"):  # infinite values have no difference
+            before, clipped = record.history[-1], False
+            with np.errstate(invalid="ignore"):  # differences of infinite values
                 found = minimize(
-                    simplex.at,
+                    value_at,
                     record.path[-1],
                     method="Nelder-Mead",
                     bounds=None if box is None else np.column_stack(box),
@@ -97,9 +99,7 @@ class NelderMead(Solver):
                     },
                 )
             converged = bool(found.success) and bool(np.isfinite(found.fun))
-            # A simplex with corners clipped to the box may have lost its area and stopped anywhere; a
-            # fresh one tells.
-            if not (converged and simplex.clipped and before - found.fun > self.tolerance):
+            if not (converged and clipped and before - found.fun > self.tolerance):
                 break
         message = (
             f"the simplex is smaller than {self.tolerance:g}"
@@ -109,21 +109,8 @@ class NelderMead(Solver):
         return record.solution(evaluate.count, converged, message, box)
 
 
-class _Simplex:
-    """The objective at one corner, and whether any corner lay on a side of the box."""
-
-    def __init__(self, evaluate: Evaluations, box: Box | None) -> None:
-        self.evaluate, self.box = evaluate, box
-        self.clipped = False
-
-    def at(self, theta: FloatArray) -> float:
-        if self.box is not None:
-            self.clipped |= bool(((theta <= self.box.lower) | (theta >= self.box.upper)).any())
-        return self.evaluate.at(theta)
-
-
 def _first_simplex(start: FloatArray, box: Box | None) -> FloatArray:
-    """Return the start and a step from it along each parameter, turned inward at the box."""
+    """Return the start and a step from it along each parameter, inward at the sides of the box."""
     steps = np.ones(2)
     if box is not None:
         steps = FIRST_SIDE * box.width

@@ -1,26 +1,28 @@
-"""Newton's method on two parameters, with or without a box."""
+"""Newton's method with a line search, with or without a box."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from popf.engine.structures import FloatArray
+from popf.formatting import check_integer, check_real
 from popf.solvers.base import (
     Box,
+    FloatArray,
     Objective,
     RandomNumbers,
     Record,
     Solution,
     Solver,
-    check_integer,
-    check_real,
     choose_start,
 )
 
-# The smallest eigenvalue of the scaled Hessian (one on its diagonal) that is believed.
+Derivatives = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
+
+# Eigenvalues of the scaled Hessian (with ones on its diagonal) are raised to this.
 RIDGE = 1e-12
-# Of the decrease that the slope promises, the least that a step must bring (Armijo).
+# A step must bring this part of the decrease that the slope promises (Armijo).
 SUFFICIENT = 1e-4
 HALVINGS = 60
 EPS = float(np.finfo(np.float64).eps)
@@ -34,24 +36,22 @@ class Newton(Solver):
 
     .. math:: g^T d + \tfrac12 d^T H d, \qquad \theta + d \text{ in the box},
 
-    over the step d, inside and along the four sides of the box, and goes the largest of d, d/2, d/4 ...
-    that brings a fair part of the promised decrease. It stops after a step that promised less than
-    `tolerance` times the value: a rule that knows no scale. Eigenvalues of H that are negative change
-    sign, and those that are next to nothing are raised (a ridge), so that every step goes downhill where
-    H is singular (all scores equal) or the objective is not convex.
+    over the step d, inside the box and along its four sides, and takes the largest of d, d/2, d/4 ... that
+    brings a fair part of the promised decrease. It stops after a step that promised less than `tolerance`
+    times the value. Negative eigenvalues of H change sign and tiny ones are raised (a ridge), so that every
+    step goes downhill where H is singular (all scores equal) or the objective is not convex.
 
     Parameters
     ----------
     tolerance : float, default=1e-14
-        Of the value, the part that the last step still promised to gain. Newton's steps converge
-        quadratically, so what is left after it is about the square of that.
+        Stop when a step promises to gain less than this part of the value.
     max_iterations : int, default=100
 
     Notes
     -----
-    The objective must have a method ``derivatives(theta)`` that returns value, gradient and Hessian.
-    One call counts as one evaluation. If it has a method ``thinned()`` that returns a cheaper objective
-    much like it (or None), the search starts at that one's minimum, whose evaluations are not counted.
+    The objective must have a method ``derivatives(theta)`` that returns value, gradient and Hessian. One
+    call counts as one evaluation. If it has a method ``thinned()`` that returns a cheaper, similar objective
+    (or None), the search starts at the minimum of that one, whose evaluations are not counted.
 
     References
     ----------
@@ -93,53 +93,61 @@ class Newton(Solver):
         if thinned is not None:
             start = self._minimize(thinned, box, random_state, None).theta
         theta = choose_start(objective, start, box)
-        value, gradient, hessian = derivatives(theta)
-        evaluations = 1
-        record = Record()
-        record.add(theta, value)
-        converged, message = False, f"still moving after {self.max_iterations} iterations"
-        for _ in range(self.max_iterations):
-            if not (
-                np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian).all()
-            ):
-                message = f"the objective or its derivatives are not finite at {theta.tolist()}"
+        return newton(derivatives, theta, box, self.tolerance, self.max_iterations)
+
+
+def newton(
+    derivatives: Derivatives,
+    theta: FloatArray,
+    box: Box | None = None,
+    tolerance: float = 1e-14,
+    max_iterations: int = 100,
+) -> Solution:
+    """Minimise by Newton's method, over two parameters in a box or any number without one."""
+    value, gradient, hessian = derivatives(theta)
+    n_evaluations, record = 1, Record()
+    record.add(theta, value)
+    converged, message = False, f"still moving after {max_iterations} iterations"
+    for _ in range(max_iterations):
+        if not (np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian).all()):
+            message = f"the objective or its derivatives are not finite at {theta.tolist()}"
+            break
+        step = _model_minimum(theta, gradient, _positive_definite(hessian), box)
+        promised = -float(gradient @ step)
+        if promised <= 0.0:
+            converged, message = True, "the gradient vanishes, or points out of the box"
+            break
+        converged = promised <= tolerance * abs(value)
+        for halving in range(HALVINGS):
+            share = 0.5**halving
+            tried = theta + share * step
+            if box is not None:
+                tried = box.clip(tried)  # against rounding only
+            tried_value, tried_gradient, tried_hessian = derivatives(tried)
+            n_evaluations += 1
+            rounding = 16.0 * EPS * abs(value) if converged else 0.0
+            if tried_value <= value - SUFFICIENT * share * promised + rounding:
                 break
-            step = _model_minimum(theta, gradient, _positive_definite(hessian), box)
-            promised = -float(gradient @ step)
-            if promised <= 0.0:
-                converged, message = True, "the gradient vanishes, or points out of the box"
-                break
-            converged = promised <= self.tolerance * abs(value)
-            for halving in range(HALVINGS):
-                share = 0.5**halving
-                tried = theta + share * step
-                if box is not None:
-                    tried = box.clip(tried)  # against rounding only
-                tried_value, tried_gradient, tried_hessian = derivatives(tried)
-                evaluations += 1
-                rounding = 16.0 * EPS * abs(value) if converged else 0.0
-                if tried_value <= value - SUFFICIENT * share * promised + rounding:
-                    break
-            else:
-                # Rounding hides what little there is to gain.
-                converged = converged or promised <= np.sqrt(EPS) * abs(value)
-                message = "no step along Newton's direction lowers the objective"
-                break
-            theta, value = tried, tried_value
-            gradient, hessian = tried_gradient, tried_hessian
-            # Close to the minimum a step that brings it nearer may raise the value by rounding.
-            record.add(theta, min(value, record.history[-1]))
-            if converged:
-                message = f"the last step promised less than {self.tolerance:g} of the value"
-                break
-        return record.solution(evaluations, converged, message, box)
+        else:
+            # Rounding may hide the little that is left to gain.
+            converged = converged or promised <= np.sqrt(EPS) * abs(value)
+            message = "no step along Newton's direction lowers the objective"
+            break
+        theta, value = tried, tried_value
+        gradient, hessian = tried_gradient, tried_hessian
+        # Close to the minimum a step towards it may raise the value by rounding.
+        record.add(theta, min(value, record.history[-1]))
+        if converged:
+            message = f"the last step promised less than {tolerance:g} of the value"
+            break
+    return record.solution(n_evaluations, converged, message, box)
 
 
 def _positive_definite(hessian: FloatArray) -> FloatArray:
-    """Return the Hessian with the size of its eigenvalues in place of the eigenvalues, none tiny.
+    """Replace eigenvalues by their absolute values, and raise tiny ones.
 
-    Eigenvalues are those of the Hessian scaled to ones on its diagonal, so that nothing depends on the
-    units of the two parameters.
+    The eigenvalues are those of the Hessian scaled to ones on its diagonal, so that the units of the
+    parameters do not matter.
     """
     scale = np.sqrt(np.abs(np.diag(hessian)))
     scale[scale == 0.0] = 1.0
@@ -153,8 +161,11 @@ def _positive_definite(hessian: FloatArray) -> FloatArray:
 def _model_minimum(
     theta: FloatArray, gradient: FloatArray, hessian: FloatArray, box: Box | None
 ) -> FloatArray:
-    """Return the step to the minimum of the quadratic model over the box, by looking at all its sides."""
-    inner = _solve(hessian, -gradient)
+    """Return the step to the minimum of the quadratic model over the box."""
+    # Scaled, so that neither large nor small units overflow.
+    scale = np.sqrt(np.diag(hessian))
+    scaled = hessian / scale[:, np.newaxis] / scale
+    inner: FloatArray = np.linalg.solve(scaled, -gradient / scale) / scale
     if box is None:
         return inner
     lowest, highest = box.lower - theta, box.upper - theta
@@ -173,10 +184,3 @@ def _model_minimum(
             if model < best_value:
                 best, best_value = step, model
     return best
-
-
-def _solve(hessian: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve for two unknowns, scaled so that neither the units nor their squares over- or underflow."""
-    scale = np.sqrt(np.diag(hessian))
-    scaled = hessian / scale[:, np.newaxis] / scale
-    return np.asarray(np.linalg.solve(scaled, right / scale) / scale, dtype=np.float64)

@@ -1,21 +1,18 @@
 """Platt's objective in the stable form of Lin, Lin and Weng, with its derivatives.
 
-The paper prints the reformulated objective with a leading minus that does not belong there: its
-minimiser would run to a corner of the box and turn the classifier round. The form used here is the
-right one, that of H.-T. Lin, C.-J. Lin and R. C. Weng, "A note on Platt's probabilistic outputs for
-support vector machines", Machine Learning 68 (2007), 267-276.
+The paper prints the reformulated objective with a leading minus that does not belong there: minimising
+that would run to a corner of the box and turn the classifier round.
 """
 
 from collections.abc import Iterator
-from typing import overload
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from popf.engine.structures import FloatArray
+from popf.solvers.base import FloatArray
 
-# So many values of q are worked on at once: a few arrays of this size fit into the second-level
-# cache, and memory stays the same however many points and samples there are.
+# How many values of q are computed at once: a few arrays of this size fit into the second-level cache.
 BLOCK = 16_384
 THINNED = 10_000
 
@@ -23,7 +20,7 @@ THINNED = 10_000
 def platt_targets(
     y: ArrayLike, weights: ArrayLike | None = None, smoothing: float = 1.0
 ) -> FloatArray:
-    r"""Platt's regularised targets, in place of 1 and 0.
+    r"""Platt's regularised targets, instead of 1 and 0.
 
     .. math:: t_i = \frac{N_+ + a}{N_+ + 2 a} \text{ for } y_i = +1, \qquad
               t_i = \frac{a}{N_- + 2 a} \text{ for } y_i = -1.
@@ -31,7 +28,7 @@ def platt_targets(
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        The classes; what is greater than 0 (1, True) is positive.
+        The classes; values greater than 0 (1, True) are positive.
     weights : array-like of shape (n_samples,), default=None
         Non-negative weights: N₊ and N₋ are then sums of weights.
     smoothing : float, default=1.0
@@ -50,7 +47,7 @@ def platt_targets(
     positive = np.asarray(y) > 0
     if positive.ndim != 1:
         raise ValueError(f"y has shape {positive.shape}; give one class per sample, (n_samples,)")
-    w = np.ones(positive.size) if weights is None else _as_weights(weights, positive.size)
+    w = _as_weights(weights, positive.size)
     n_positive, n_negative = float(w[positive].sum()), float(w[~positive].sum())
     a = smoothing
     return np.where(positive, (n_positive + a) / (n_positive + 2.0 * a), a / (n_negative + 2.0 * a))
@@ -84,7 +81,7 @@ def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
 
 
 class PlattObjective:
-    r"""What Platt scaling minimises over θ = (A, B), as a function of one θ or of many.
+    r"""What Platt scaling minimises over θ = (A, B).
 
     .. math:: F(A, B) = \sum_i w_i \begin{cases}
                   t_i q_i + \log(1 + e^{-q_i}) & q_i \ge 0 \\
@@ -92,8 +89,8 @@ class PlattObjective:
               \end{cases}, \qquad q_i = A f_i + B,
 
     equal to :math:`-\sum_i w_i [t_i \log p_i + (1 - t_i) \log(1 - p_i)]` with
-    :math:`p_i = 1 / (1 + e^{q_i})`, but with neither overflow nor cancellation (Lin, Lin and Weng, 2007;
-    the paper prints it with a wrong leading minus).
+    :math:`p_i = 1 / (1 + e^{q_i})`, but without overflow or cancellation (Lin, Lin and Weng, 2007; the
+    paper prints it with a wrong leading minus).
 
     Parameters
     ----------
@@ -107,7 +104,12 @@ class PlattObjective:
     Attributes
     ----------
     start : ndarray of shape (2,)
-        Where solvers that need one start: A = 0 and the B that is best for it.
+        Where solvers start: A = 0 and the best B for it.
+
+    References
+    ----------
+    H.-T. Lin, C.-J. Lin and R. C. Weng, "A note on Platt's probabilistic outputs for support vector
+    machines", Machine Learning 68 (2007), 267-276.
 
     Examples
     --------
@@ -134,40 +136,26 @@ class PlattObjective:
                 f"targets lie in [{self.t.min():g}, {self.t.max():g}]; they must lie in [0, 1], "
                 "see platt_targets"
             )
-        self.weights = None if weights is None else _as_weights(weights, self.f.size)
+        self.weights = _as_weights(weights, self.f.size)
         mean = float(np.average(self.t, weights=self.weights))
         mean = min(max(mean, 1e-12), 1.0 - 1e-12)  # targets that are all 0 or 1 ask for ±infinity
         self.start = np.array([0.0, np.log1p(-mean) - np.log(mean)])
 
-    @overload
-    def __call__(self, thetas: FloatArray) -> FloatArray: ...
-    @overload
-    def __call__(self, thetas: ArrayLike) -> FloatArray | float: ...
-    def __call__(self, thetas: ArrayLike) -> FloatArray | float:
+    def __call__(self, thetas: ArrayLike) -> Any:
         """Value at one θ of shape (2,), a float, or at many of shape (n, 2), an array of n."""
         points = np.asarray(thetas, dtype=np.float64)
         if points.ndim not in (1, 2) or points.shape[-1] != 2:
             raise ValueError(f"thetas has shape {points.shape}; give (2,) or (n, 2)")
-        if points.ndim == 1:
-            return float(self._values(points[np.newaxis])[0])
-        return self._values(points)
-
-    def _values(self, thetas: FloatArray) -> FloatArray:
-        total = np.zeros(len(thetas))
-        # A row should be long enough that the calls per block are cheap beside its arithmetic.
-        rows = max(1, BLOCK // min(self.f.size, BLOCK // 16))
-        for first in range(0, len(thetas), rows):
-            some = thetas[first : first + rows]
-            slopes, biases = some[:, :1], some[:, 1:]
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                for f, t, w in self._blocks(BLOCK // len(some)):
-                    q = slopes * f
-                    q += biases
-                    terms = _terms(q, _decay(q), t)
-                    if w is not None:
-                        terms *= w
-                    total[first : first + rows] += terms.sum(axis=1)
-        return total
+        slopes, biases = points.reshape(-1, 2).T[:, :, np.newaxis]
+        values = np.zeros(len(slopes))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for part in self._blocks(len(slopes)):
+                q = slopes * self.f[part]
+                q += biases
+                terms = _terms(q, _decay(q), self.t[part])
+                terms *= self.weights[part]
+                values += terms.sum(axis=1)
+        return float(values[0]) if points.ndim == 1 else values
 
     def derivatives(self, theta: ArrayLike) -> tuple[float, FloatArray, FloatArray]:
         r"""Value, gradient and Hessian at θ.
@@ -186,62 +174,45 @@ class PlattObjective:
         hessian : ndarray of shape (2, 2)
         """
         slope, bias = np.asarray(theta, dtype=np.float64)
-        value = g_slope = g_bias = h_slope = h_cross = h_bias = 0.0
+        value, gradient, hessian = 0.0, np.zeros(2), np.zeros((2, 2))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for f, t, w in self._blocks(BLOCK):
+            for part in self._blocks(1):
+                f, t, w = self.f[part], self.t[part], self.weights[part]
                 q = slope * f
                 q += bias
                 e = _decay(q)
-                terms = _terms(q, e, t)
-                share = 1.0 / (1.0 + e)  # of the likelier class
-                p = np.where(q >= 0.0, e * share, share)
-                residual = t - p
-                curvature = e * share * share
-                if w is not None:
-                    terms *= w
-                    residual *= w
-                    curvature *= w
-                # Sums, not products of vectors: BLAS would start threads for so little, and NumPy's
-                # pairwise sums round less.
-                value += terms.sum()
-                g_bias += residual.sum()
-                residual *= f
-                g_slope += residual.sum()
-                h_bias += curvature.sum()
-                curvature *= f
-                h_cross += curvature.sum()
-                curvature *= f
-                h_slope += curvature.sum()
-        gradient = np.array([g_slope, g_bias])
-        return float(value), gradient, np.array([[h_slope, h_cross], [h_cross, h_bias]])
+                share = 1.0 / (1.0 + e)  # probability of the likelier class
+                residual = w * (t - np.where(q >= 0.0, e * share, share))
+                curvature = w * (e * share * share)
+                # Sums, not dot products: BLAS would start threads for so little, and NumPy's pairwise
+                # sums round less.
+                value += float((w * _terms(q, e, t)).sum())
+                gradient += (residual * f).sum(), residual.sum()
+                cross = curvature * f
+                hessian += [[(cross * f).sum(), cross.sum()], [cross.sum(), curvature.sum()]]
+        return value, gradient, hessian
 
     def thinned(self) -> "PlattObjective | None":
-        """Return the objective of some 10,000 evenly spaced samples, or None if there are not many more.
+        """Return the objective of some 10,000 evenly spaced samples; None if there are not many more.
 
-        Its minimum is next to that of all samples, and `Newton` starts there: two or three looks at a
-        million scores are then enough, where classes that do not overlap take twenty.
+        `Newton` starts at its minimum, which is close to that of all samples.
         """
         step = self.f.size // THINNED
-        if step < 4 or self.f.min() == self.f.max():  # then A is free, and 0 the best start for it
+        if step < 4 or self.f.min() == self.f.max():  # equal scores: any A is as good as 0
             return None
-        weights = None if self.weights is None else self.weights[::step]
-        if weights is not None and weights.max() == 0.0:
+        if self.weights[::step].max() == 0.0:
             return None
-        return PlattObjective(self.f[::step], self.t[::step], weights)
+        return PlattObjective(self.f[::step], self.t[::step], self.weights[::step])
 
-    def _blocks(self, size: int) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
-        """Scores, targets and weights, `size` samples at a time."""
+    def _blocks(self, n_points: int) -> Iterator[slice]:
+        """Cut the samples into parts, so that a part at `n_points` points is `BLOCK` values."""
+        size = max(1, BLOCK // max(1, n_points))
         for first in range(0, self.f.size, size):
-            block = slice(first, first + size)
-            yield (
-                self.f[block],
-                self.t[block],
-                None if self.weights is None else self.weights[block],
-            )
+            yield slice(first, first + size)
 
 
 def _decay(q: FloatArray) -> FloatArray:
-    """exp(-|q|), but no less than exp(-700): subnormal numbers are slow, and nothing beside |q|."""
+    """exp(-|q|), but at least exp(-700): subnormal numbers are slow, and negligible beside |q|."""
     e = np.abs(q)
     np.minimum(e, 700.0, out=e)
     np.negative(e, out=e)
@@ -249,8 +220,8 @@ def _decay(q: FloatArray) -> FloatArray:
 
 
 def _terms(q: FloatArray, e: FloatArray, t: FloatArray) -> FloatArray:
-    """Each sample's part of F, given q and e = exp(-|q|); both its parts are at least 0."""
-    factor: NDArray[np.float64] = t - (q < 0.0)
+    """Each sample's term of F, given q and e = exp(-|q|)."""
+    factor: FloatArray = t - (q < 0.0)
     factor *= q
     factor += np.log1p(e)
     return factor
@@ -269,7 +240,9 @@ def _as_vector(values: ArrayLike, name: str) -> FloatArray:
     return vector
 
 
-def _as_weights(values: ArrayLike, n_samples: int) -> FloatArray:
+def _as_weights(values: ArrayLike | None, n_samples: int) -> FloatArray:
+    if values is None:
+        return np.ones(n_samples)
     weights = _as_vector(values, "weights")
     if weights.size != n_samples:
         raise ValueError(f"there are {weights.size} weights for {n_samples} samples; give one each")

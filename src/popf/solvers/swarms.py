@@ -1,0 +1,344 @@
+"""Particle swarm, bat and firefly algorithms: agents that search the box together."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from popf.formatting import check_integer, check_real
+from popf.solvers.base import (
+    Box,
+    Evaluations,
+    FloatArray,
+    Objective,
+    RandomNumbers,
+    Record,
+    Solution,
+    Solver,
+    check_start,
+)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Swarm(Solver):
+    """What the swarms share: agents scattered over the box, and the stopping rule.
+
+    All agents are evaluated in one call per iteration. A swarm has no convergence criterion of its own: it
+    counts as converged if the last `patience` iterations (if None, the last quarter of them) improved the
+    best value by no more than the fraction `tolerance`.
+    """
+
+    n_agents: int = 20
+    n_iterations: int = 400
+    patience: int | None = None
+    tolerance: float = 1e-3
+
+    def __post_init__(self) -> None:
+        check_integer("n_agents", self.n_agents, 2)
+        check_integer("n_iterations", self.n_iterations, 1)
+        if self.patience is not None:
+            check_integer("patience", self.patience, 1, ", or None to run all iterations")
+        check_real("tolerance", self.tolerance, 0.0)
+
+    def _minimize(
+        self,
+        objective: Objective,
+        box: Box | None,
+        random_state: int | RandomNumbers | None,
+        start: ArrayLike | None,
+    ) -> Solution:
+        if box is None:
+            raise ValueError(
+                f"box is None, but {type(self).__name__} scatters its agents over a box; give "
+                "((lowest, highest), (lowest, highest)), or use Newton or NelderMead"
+            )
+        evaluate, record = Evaluations(objective), Record()
+        # Seeds go to RandomState, whose stream is the same in every version of NumPy.
+        random = (
+            random_state
+            if isinstance(random_state, np.random.Generator)
+            else check_random_state(random_state)
+        )
+        agents = random.uniform(box.lower, box.upper, size=(self.n_agents, 2))
+        if start is not None:
+            agents[0] = check_start(start, box)
+        message = f"all {self.n_iterations} iterations done"
+        iterations = self._iterations(evaluate, box, random, agents)
+        for theta, value in islice(iterations, self.n_iterations + 1):
+            record.add(theta, value)
+            if self.patience is not None and record.settled(self.patience, self.tolerance):
+                message = f"no improvement for {self.patience} iterations"
+                break
+        converged = record.settled(self.patience or max(1, self.n_iterations // 4), self.tolerance)
+        if not converged:
+            message += ", still improving; raise n_iterations"
+        return record.solution(evaluate.count, converged, message, box)
+
+    @abstractmethod
+    def _iterations(
+        self, evaluate: Evaluations, box: Box, random: RandomNumbers, agents: FloatArray
+    ) -> Iterator[tuple[FloatArray, float]]:
+        """Yield the best point and value of the scattered agents, then after each iteration."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PSO(Swarm):
+    r"""Particle swarm: every agent is drawn to its own best point and to the swarm's.
+
+    .. math:: v \leftarrow w v + c_1 r_1 (p - x) + c_2 r_2 (g - x), \qquad x \leftarrow x + v,
+
+    with p the best point of the agent, g that of the swarm, and r₁, r₂ uniform in [0, 1], drawn anew for
+    every agent and parameter. Agents start at rest, uniformly in the box. They are clipped to it, and lose
+    their velocity across the side that they hit. The defaults are the paper's parameters.
+
+    Parameters
+    ----------
+    n_agents : int, default=20
+    n_iterations : int, default=400
+    inertia : float, default=0.5
+        w, the part of its velocity that an agent keeps.
+    cognitive : float, default=2.0
+        c₁, the pull of the agent's own best point.
+    social : float, default=2.0
+        c₂, the pull of the swarm's best point.
+    patience : int or None, default=None
+        Stop after so many iterations without improvement. None runs them all, as in the paper.
+    tolerance : float, default=0.001
+        A smaller relative improvement counts as none.
+
+    References
+    ----------
+    J. Kennedy and R. C. Eberhart, Swarm Intelligence, Morgan Kaufmann, 2001.
+
+    Examples
+    --------
+    >>> from popf.solvers import PSO
+    >>> def sphere(thetas):
+    ...     return ((thetas - [1.0, 2.0]) ** 2).sum(axis=1)
+    >>> solution = PSO(n_iterations=100).minimize(sphere, random_state=0)
+    >>> solution.theta.round(6)
+    array([1., 2.])
+    """
+
+    inertia: float = 0.5
+    cognitive: float = 2.0
+    social: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("inertia", "cognitive", "social"):
+            check_real(name, getattr(self, name), 0.0)
+
+    def _iterations(
+        self, evaluate: Evaluations, box: Box, random: RandomNumbers, agents: FloatArray
+    ) -> Iterator[tuple[FloatArray, float]]:
+        velocities = np.zeros_like(agents)
+        own_best, own_values = agents.copy(), evaluate(agents)
+        while True:
+            leader = int(np.argmin(own_values))
+            yield own_best[leader], float(own_values[leader])
+            r1, r2 = random.uniform(size=(2, *agents.shape))
+            velocities = (
+                self.inertia * velocities
+                + self.cognitive * r1 * (own_best - agents)
+                + self.social * r2 * (own_best[leader] - agents)
+            )
+            moved = agents + velocities
+            agents = box.clip(moved)
+            velocities[agents != moved] = 0.0
+            values = evaluate(agents)
+            better = values < own_values
+            own_best[better] = agents[better]
+            own_values[better] = values[better]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Bat(Swarm):
+    r"""Bat algorithm: bats fly by frequency, walk about the best point, and keep what is better.
+
+    In every iteration each bat draws a frequency and a point to try,
+
+    .. math:: q_i = q_{min} + (q_{max} - q_{min}) u, \qquad
+              v_i \leftarrow v_i + (x_i - x_{best}) q_i, \qquad x_i' = x_i + v_i,
+
+    or, where a uniform number exceeds its pulse rate :math:`r_i`, a step from the best point by the mean
+    loudness, :math:`x_i' = x_{best} + \varepsilon \bar{a}`, ε uniform in [-1, 1] for each parameter. It
+    moves there if that is no worse and a uniform number is below its loudness :math:`a_i`; then
+
+    .. math:: a_i \leftarrow \alpha a_i, \qquad r_i = r_0 (1 - e^{-\gamma k})
+
+    in iteration k. The best point ever tried is kept, whether a bat moved there or not. Bats start at
+    rest, uniformly in the box, and are clipped to it.
+
+    With these signs, which are those of Yang's formula, flight leads away from the best point: it spreads
+    the bats, and the walk refines. With α = 1, the paper's value, the steps of the walk do not shrink, so
+    PSO or `Newton` find the minimum more precisely.
+
+    Parameters
+    ----------
+    n_agents : int, default=20
+    n_iterations : int, default=400
+    lowest_frequency, highest_frequency : float, default=0.0 and 1.0
+        q_min and q_max.
+    loudness : float, default=0.5
+        a₀ of every bat, in (0, 1]: also the length of the walk's steps, in units of the parameters. The
+        paper does not state it. With 0.1 the result was ten times more precise on Platt's objective.
+    loudness_decay : float, default=1.0
+        α, in (0, 1].
+    pulse_rate : float, default=0.5
+        r₀ of every bat, in [0, 1]: the share of bats that fly rather than walk in the long run. The paper
+        does not state it.
+    pulse_growth : float, default=1.0
+        γ.
+    patience : int or None, default=None
+        Stop after so many iterations without improvement. None runs them all, as in the paper.
+    tolerance : float, default=0.001
+        A smaller relative improvement counts as none.
+
+    References
+    ----------
+    X.-S. Yang and A. H. Gandomi, "Bat algorithm: a novel approach for global engineering optimization",
+    Engineering Computations 29 (2012), 464-483.
+
+    Examples
+    --------
+    >>> from popf.solvers import Bat
+    >>> def sphere(thetas):
+    ...     return ((thetas - [1.0, 2.0]) ** 2).sum(axis=1)
+    >>> solution = Bat().minimize(sphere, random_state=0)
+    >>> solution.theta.round(1)
+    array([1., 2.])
+    """
+
+    lowest_frequency: float = 0.0
+    highest_frequency: float = 1.0
+    loudness: float = 0.5
+    loudness_decay: float = 1.0
+    pulse_rate: float = 0.5
+    pulse_growth: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_real("lowest_frequency", self.lowest_frequency, 0.0)
+        check_real("highest_frequency", self.highest_frequency, self.lowest_frequency)
+        check_real("loudness", self.loudness, np.finfo(float).tiny, 1.0)
+        check_real("loudness_decay", self.loudness_decay, np.finfo(float).tiny, 1.0)
+        check_real("pulse_rate", self.pulse_rate, 0.0, 1.0)
+        check_real("pulse_growth", self.pulse_growth, 0.0)
+
+    def _iterations(
+        self, evaluate: Evaluations, box: Box, random: RandomNumbers, agents: FloatArray
+    ) -> Iterator[tuple[FloatArray, float]]:
+        n_agents = len(agents)
+        velocities = np.zeros_like(agents)
+        loudness = np.full(n_agents, float(self.loudness))
+        pulse_rates = np.full(n_agents, float(self.pulse_rate))
+        spread = self.highest_frequency - self.lowest_frequency
+        values = evaluate(agents)
+        leader = int(np.argmin(values))
+        best, best_value = agents[leader].copy(), float(values[leader])
+        iteration = 0
+        while True:
+            yield best, best_value
+            iteration += 1
+            tuning, pulse, chance = random.uniform(size=(3, n_agents))
+            walk = random.uniform(-1.0, 1.0, size=agents.shape)
+            frequencies = self.lowest_frequency + spread * tuning
+            velocities += (agents - best) * frequencies[:, np.newaxis]
+            tried = agents + velocities
+            walking = pulse > pulse_rates
+            tried[walking] = best + walk[walking] * loudness.mean()
+            tried = box.clip(tried)
+            tried_values = evaluate(tried)
+
+            moving = (tried_values <= values) & (chance < loudness)
+            agents[moving] = tried[moving]
+            values[moving] = tried_values[moving]
+            loudness[moving] *= self.loudness_decay
+            pulse_rates[moving] = self.pulse_rate * -np.expm1(-self.pulse_growth * iteration)
+
+            leader = int(np.argmin(tried_values))
+            if tried_values[leader] < best_value:
+                best, best_value = tried[leader].copy(), float(tried_values[leader])
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Firefly(Swarm):
+    r"""Firefly algorithm: every firefly flies towards every brighter one, the more the nearer it is.
+
+    .. math:: x_i \leftarrow x_i + \beta_0 e^{-\gamma r_{ij}^2} (x_j - x_i) + \alpha (u - \tfrac12),
+
+    for each j with a smaller objective, from the dimmest such j to the brightest; r is the distance from
+    where the previous move has led, u uniform in [0, 1] for each parameter. All fly at once: x_j is where
+    j was when the iteration began. The brightest stays, so the best point is never lost. Fireflies start
+    uniformly in the box and are clipped to it.
+
+    With the paper's α = 0.7 the noise does not fade, and with γ = 1 fireflies attract each other only within
+    some two units, so PSO or `Newton` find the minimum more precisely.
+
+    Parameters
+    ----------
+    n_agents : int, default=20
+    n_iterations : int, default=400
+    attraction : float, default=0.9
+        β₀, the part of the way that is flown to a very near firefly.
+    absorption : float, default=1.0
+        γ, how fast attraction fades with the distance.
+    step : float, default=0.7
+        α, the width of the noise.
+    patience : int or None, default=None
+        Stop after so many iterations without improvement. None runs them all, as in the paper.
+    tolerance : float, default=0.001
+        A smaller relative improvement counts as none.
+
+    References
+    ----------
+    X.-S. Yang, "Firefly algorithm, stochastic test functions and design optimisation", International
+    Journal of Bio-Inspired Computation 2 (2010), 78-84.
+
+    Examples
+    --------
+    >>> from popf.solvers import Firefly
+    >>> def sphere(thetas):
+    ...     return ((thetas - [1.0, 2.0]) ** 2).sum(axis=1)
+    >>> solution = Firefly().minimize(sphere, random_state=0)
+    >>> solution.theta.round(1)
+    array([1., 2.])
+    """
+
+    attraction: float = 0.9
+    absorption: float = 1.0
+    step: float = 0.7
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("attraction", "absorption", "step"):
+            check_real(name, getattr(self, name), 0.0)
+
+    def _iterations(
+        self, evaluate: Evaluations, box: Box, random: RandomNumbers, agents: FloatArray
+    ) -> Iterator[tuple[FloatArray, float]]:
+        n_agents = len(agents)
+        while True:
+            # Dimmest first: those dimmer than the j-th are then the first ones, a view.
+            values = evaluate(agents)
+            order = np.argsort(-values, kind="stable")
+            brightness, agents = -values[order], agents[order]
+            yield agents[-1], float(-brightness[-1])
+            noise = self.step * (random.uniform(size=(n_agents, n_agents, 2)) - 0.5)
+            n_dimmer = np.searchsorted(brightness, brightness, side="left").tolist()
+            # Points as complex numbers A + iB need half the operations.
+            flying, kicks = (points[..., 0] + 1j * points[..., 1] for points in (agents, noise))
+            beacons = flying.copy()
+            for j, n in enumerate(n_dimmer):
+                dimmer = flying[:n]
+                gap = beacons[j] - dimmer
+                distance = np.abs(gap)
+                gap *= self.attraction * np.exp(-self.absorption * distance * distance)
+                gap += kicks[j, :n]
+                dimmer += gap
+            agents = box.clip(np.column_stack([flying.real, flying.imag]))
