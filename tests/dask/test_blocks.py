@@ -15,7 +15,7 @@ from popf.dask.model import Costed
 from popf.dask.nearby import Block
 from popf.dask.scoring import Asked
 from popf.dask.sources import Rows, Source
-from popf.dask.spanning import Means
+from popf.dask.spanning import TreeSettings
 from popf.engine.points import scale_exponent, scaled_copy
 from popf.forest.metrics import choose_metric
 
@@ -56,7 +56,7 @@ def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, algorithm):
         X, y = samples(kind, int(rng.integers(30, 120)), rng)
         rows = np.argsort(X[:, 0], kind="stable") if by_place else rng.permutation(len(X))
         blocks = in_blocks(X, y, np.array_split(rows, n_blocks))
-        found = grow(Here(), blocks, Means(algorithm, 1, 2**24), euclidean=True)
+        found = grow(Here(), blocks, TreeSettings(algorithm, 1, 2**24))
         assert_same_tree(found.trained, OPFClassifier().fit(X, y), blocks.exponent)
 
 
@@ -65,7 +65,7 @@ def test_prototypes_of_blocks_are_those_of_the_definition(kind):
     rng = np.random.default_rng([SEED, KINDS.index(kind)])
     X, y = samples(kind, 40, rng)
     blocks = in_blocks(X, y, np.array_split(rng.permutation(40), 5))
-    found = grow(Here(), blocks, Means("auto", 1, 2**24), euclidean=True).trained
+    found = grow(Here(), blocks, TreeSettings("auto", 1, 2**24)).trained
     expected = naive.prototypes(naive.squared_distances(X, X), y)
     np.testing.assert_array_equal(found.prototypes, expected)
 
@@ -81,7 +81,7 @@ def test_blocks_serve_metrics_that_know_no_boxes(metric):
     blocks = blocks._replace(
         exponent=0, blocks=[b._replace(points=X[b.samples]) for b in blocks.blocks]
     )
-    found = grow(Here(), blocks, Means("auto", 1, 2**24, chosen.rows), euclidean=False)
+    found = grow(Here(), blocks, TreeSettings("auto", 1, 2**24, chosen.rows))
     assert_same_tree(found.trained, plain, 0)
 
 
@@ -92,8 +92,7 @@ def test_ties_cost_nothing_where_there_are_none():
     grow(
         tasks,
         in_blocks(X, y, np.array_split(rng.permutation(300), 5)),
-        Means("auto", 1, 2**24),
-        True,
+        TreeSettings("auto", 1, 2**24),
     )
     names = [name for name, _ in tasks.done]
     assert "settle-ties" not in names
@@ -106,7 +105,7 @@ def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():
     y = rng.integers(0, 2, size=4000)
     members = np.array_split(np.argsort(X[:, 0]), 10)
     tasks = Here()
-    found = grow(tasks, in_blocks(X, y, members), Means("auto", 1, 2**24), True)
+    found = grow(tasks, in_blocks(X, y, members), TreeSettings("auto", 1, 2**24))
     assert found.n_pairs == 9  # each with the next
     assert_same_tree(found.trained, OPFClassifier().fit(X, y), scale_exponent(X))
 

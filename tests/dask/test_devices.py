@@ -10,7 +10,7 @@ from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
 from popf.dask.kruskal import largest_on_paths, link, reduce_arcs
 from popf.dask.nearby import Block
-from popf.dask.spanning import Means, tree_of_block, tree_of_two
+from popf.dask.spanning import TreeSettings, tree_of_block, tree_of_two
 from popf.engine.trees import tile_neighbours as products
 
 SEED = 20261115
@@ -44,7 +44,7 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
     rng = np.random.default_rng(SEED)
     for n in (6, 41, 180):
         X, y, first, second = halves(n, 5, kind, rng)
-        means = Means("brute", 1, 2**24, device=device)
+        means = TreeSettings("brute", 1, 2**24, device=device)
         trees = tree_of_block(first, means), tree_of_block(second, means)
         across = tree_of_two(first, second, means, trees)
         found, _ = reduce_arcs([across.arcs, trees[0].arcs, trees[1].arcs], n)
@@ -68,7 +68,7 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
 def test_only_distances_between_blocks_are_listed(monkeypatch):
     rng = np.random.default_rng(SEED)
     _, _, first, second = halves(300, 30, "normal", rng)
-    means = Means("brute", 1, 2**24)
+    means = TreeSettings("brute", 1, 2**24)
     trees = tree_of_block(first, means), tree_of_block(second, means)
     listed = []
     plain = products.nearest_neighbours

@@ -18,9 +18,10 @@ from popf.dask.model import Costed, Shell, make_part, with_costs
 from popf.dask.nearby import concatenate
 from popf.dask.partitioning import Blocks, deal_blocks
 from popf.dask.sources import feature_names, open_source
-from popf.dask.spanning import Means, distinct_at
+from popf.dask.spanning import TreeSettings
 from popf.dask.untyped import delayed
 from popf.engine.conquest.euclidean import EuclideanConquest
+from popf.engine.points import collapse_duplicates
 from popf.engine.tiles import block_size as tile_size
 from popf.forest.classifier import OPFClassifier
 from popf.forest.devices import device_for, pays_on_host
@@ -97,8 +98,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         blocks = deal_blocks(tasks, source, metric, self.block_size, folder)
         self._check_classes(len(blocks.classes))
         rows = None if metric.euclidean else metric.rows
-        means = Means(self.algorithm, n_threads, n_bytes, rows, device)
-        forested = grow(tasks, blocks, means, metric.euclidean)
+        settings = TreeSettings(self.algorithm, n_threads, n_bytes, rows, device)
+        forested = grow(tasks, blocks, settings)
         shell = Shell(
             *(metric, blocks.classes, blocks.exponent, forested.algorithm, n_threads, n_bytes),
             device=device,
@@ -190,7 +191,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return plain, block.points
         costs = np.concatenate([costs for _, costs in loaded])
         costs = costs[np.argsort(np.concatenate([b.samples for b, _ in loaded]))]
-        distinct = distinct_at(block.points, shell.exponent)
+        distinct = collapse_duplicates(block.points, shell.exponent)
         size = tile_size(block.points.shape[1], shell.n_bytes // shell.n_threads)
         plain._conquest = EuclideanConquest(
             shell.algorithm, distinct, self._codes, size, kernels_here(shell.device)

@@ -12,10 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.dask.cluster import Tasks
-from popf.dask.kruskal import Arcs, Links, forest_of, link, reduce_arcs
+from popf.dask.kruskal import NO_ARCS, Arcs, Links, forest_of, link, reduce_arcs
 from popf.dask.nearby import boxes_reached, bridge, concatenate
 from popf.dask.partitioning import Blocks
-from popf.dask.spanning import Grown, Means, choose_means, tree_of_block, tree_of_two
+from popf.dask.spanning import (
+    BlockTree,
+    TreeSettings,
+    settle_algorithm,
+    tree_of_block,
+    tree_of_two,
+)
 from popf.dask.tie_search import confirm_ties
 from popf.engine.training import Trained
 
@@ -26,47 +32,37 @@ IntArray = NDArray[np.int64]
 MERGED_AT_ONCE = 4
 
 
-class Told(NamedTuple):
-    """What a pair tells the one who asks for ties: all but its arcs."""
-
-    sure: IntArray
-    tied: IntArray
-    reach: FloatArray
-    algorithm: str
-
-
-def choose(block: Any, means: Means) -> Means:
+def choose(block: Any, settings: TreeSettings) -> TreeSettings:
     """Choose the algorithm for all blocks by one of them."""
-    return choose_means(block.load(), means)
+    return settle_algorithm(block.load(), settings)
 
 
-def grow_one(block: Any, means: Means) -> Grown:
+def grow_one(block: Any, settings: TreeSettings) -> BlockTree:
     """Grow the tree of a block."""
-    return tree_of_block(block.load(), means)
+    return tree_of_block(block.load(), settings)
 
 
 def grow_two(
     first: Any,
     second: Any,
-    means: Means,
-    trees: tuple[Grown, Grown],
+    settings: TreeSettings,
+    trees: tuple[BlockTree, BlockTree],
     links: Links | None,
-    prune: bool,
-) -> Grown:
+) -> BlockTree:
     """Find the arcs between two blocks."""
-    return tree_of_two(first.load(), second.load(), means, trees, links, prune)
+    return tree_of_two(first.load(), second.load(), settings, trees, links)
 
 
-def tell(grown: Grown) -> Told:
+def without_arcs(tree: BlockTree) -> BlockTree:
     """Leave the arcs where they are."""
-    return Told(*grown[1:])
+    return tree._replace(arcs=NO_ARCS)
 
 
 def merge(n_samples: int, *parts: Any) -> tuple[Arcs, Arcs]:
     """Merge candidates, from trees or from other merges."""
     lists: list[Arcs] = []
     for part in parts:
-        if isinstance(part, Grown):
+        if isinstance(part, BlockTree):
             lists.append(part.arcs)
         else:
             lists += [part] if isinstance(part, Arcs) else part
@@ -90,7 +86,12 @@ def reach_boxes(block: Any, links: Links, lows: FloatArray, highs: FloatArray) -
 
 
 def settle_ties(
-    first: Any, second: Any, told: Told, asked: NDArray[np.bool_], links: Links, means: Means
+    first: Any,
+    second: Any,
+    told: BlockTree,
+    asked: NDArray[np.bool_],
+    links: Links,
+    settings: TreeSettings,
 ) -> IntArray:
     """Find which samples that tied in two blocks are prototypes."""
     found = []
@@ -98,7 +99,7 @@ def settle_ties(
         loaded = block.load()
         mine = np.isin(loaded.samples, told.tied, assume_unique=True)
         found.append(loaded.take(mine))
-    return confirm_ties(concatenate(found), told.reach, asked, links, means)
+    return confirm_ties(concatenate(found), told.reach, asked, links, settings)
 
 
 def marked(merged: tuple[Arcs, Arcs], n_samples: int, more: list[IntArray]) -> NDArray[np.bool_]:
@@ -133,25 +134,24 @@ class Forested(NamedTuple):
     n_pairs: int
 
 
-def grow(tasks: Tasks, blocks: Blocks, means: Means, euclidean: bool) -> Forested:
+def grow(tasks: Tasks, blocks: Blocks, settings: TreeSettings) -> Forested:
     """Grow the forest of all samples.
 
     Parameters
     ----------
     tasks : Tasks
     blocks : Blocks
-    means : Means
-    euclidean : bool
-        Whether boxes bound distances.
+    settings : TreeSettings
 
     Returns
     -------
     Forested
     """
     parts, n_blocks, n = blocks.blocks, len(blocks.blocks), len(blocks.kept)
-    means = tasks.gather(tasks.submit("choose-algorithm", choose, parts[0], means))
+    settings = tasks.gather(tasks.submit("choose-algorithm", choose, parts[0], settings))
+    euclidean = settings.rows is None  # so that boxes bound distances
     grown: dict[tuple[int, int], Any] = {
-        (a, a): tasks.submit("tree-of-block", grow_one, parts[a], means) for a in range(n_blocks)
+        (a, a): tasks.submit("tree-of-block", grow_one, parts[a], settings) for a in range(n_blocks)
     }
     pairs = [(a, b) for a in range(n_blocks) for b in range(a + 1, n_blocks)]
     links = None
@@ -168,24 +168,28 @@ def grow(tasks: Tasks, blocks: Blocks, means: Means, euclidean: bool) -> Foreste
             )
         )
         pairs = [(a, b) for a, b in pairs if reached[a, b] or reached[b, a]]
-    if means.algorithm == "brute":
+    if settings.algorithm == "brute":
         links = None  # it would only travel
     for a, b in pairs:
         grown[a, b] = tasks.submit(
             "tree-of-two-blocks",
             grow_two,
-            *(parts[a], parts[b], means, (grown[a, a], grown[b, b]), links, euclidean),
+            *(parts[a], parts[b], settings, (grown[a, a], grown[b, b]), links),
         )
     merged = _merge_all(tasks, n, _interleaved(grown))
-    told = tasks.gather([tasks.submit("tell-ties", tell, tree) for tree in grown.values()])
+    told = tasks.gather([tasks.submit("tell-ties", without_arcs, tree) for tree in grown.values()])
     more = [t.sure for t in told if len(t.sure)]
-    more += _settle(tasks, blocks, dict(zip(grown, told, strict=True)), merged, means)
+    more += _settle(tasks, blocks, dict(zip(grown, told, strict=True)), merged, settings)
     trained = tasks.submit("grow-forest", compete_on, merged, more, n, euclidean)
-    return Forested(trained, told[0].algorithm, len(pairs))
+    return Forested(trained, settings.algorithm, len(pairs))
 
 
 def _settle(
-    tasks: Tasks, blocks: Blocks, told: dict[tuple[int, int], Told], merged: Any, means: Means
+    tasks: Tasks,
+    blocks: Blocks,
+    told: dict[tuple[int, int], BlockTree],
+    merged: Any,
+    settings: TreeSettings,
 ) -> list[IntArray]:
     """Ask again about the ends of arcs that tied in two blocks, if there are any."""
     if not any(len(t.tied) for t in told.values()):
@@ -199,7 +203,9 @@ def _settle(
         unknown = ~known[t.tied]
         if unknown.any():
             first, second = blocks.blocks[a], None if a == b else blocks.blocks[b]
-            task = tasks.submit("settle-ties", settle_ties, first, second, t, unknown, links, means)
+            task = tasks.submit(
+                "settle-ties", settle_ties, first, second, t, unknown, links, settings
+            )
             asked.append(task)
     found: list[IntArray] = tasks.gather(asked)
     return found

@@ -10,7 +10,7 @@ import numpy as np
 from popf.engine.points import DistinctPoints
 from popf.engine.runtime.jit import jit
 from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
-from popf.engine.training import Spanned, Trained, _for_samples
+from popf.engine.training import Spanned, Trained, copy_to_samples
 from popf.engine.trees.competition import compete
 
 IN_TREE, TIED = 1, 2
@@ -253,4 +253,4 @@ def forest_of(tree: Arcs, prototypes: BoolArray, euclidean: bool) -> Trained:
     numbers = np.arange(len(first))
     spanned = Spanned(short, of_points, numbers, None)
     distinct = DistinctPoints(np.empty((0, 0)), 0, first, point_of)
-    return _for_samples(spanned, compete(short, of_points, numbers), distinct)
+    return copy_to_samples(spanned, compete(short, of_points, numbers), distinct)

@@ -14,11 +14,10 @@ from scipy.special import logsumexp
 
 from popf.dask.nearby import Block, concatenate
 from popf.dask.sources import map_file
-from popf.dask.spanning import distinct_at
 from popf.engine.conquest import by_scan as conquest_scan
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.gpu import kernels_for
-from popf.engine.points import DistinctPoints
+from popf.engine.points import DistinctPoints, collapse_duplicates
 from popf.engine.tiles import block_size
 from popf.probability.soft_competition import SoftCompetition
 
@@ -106,7 +105,7 @@ class Part:
     @cached_property
     def _unplaced(self) -> tuple[EuclideanConquest, DistinctPoints]:
         shell = self.shell
-        distinct = distinct_at(self.block.points, shell.exponent)
+        distinct = collapse_duplicates(self.block.points, shell.exponent)
         size = block_size(self.block.points.shape[1], shell.n_bytes // shell.n_threads)
         kernels = kernels_for(shell.device)
         return EuclideanConquest(shell.algorithm, distinct, self.codes, size, kernels), distinct

@@ -1,75 +1,64 @@
-"""The spanning tree of samples that lie in several blocks, from trees of two blocks at a time.
+"""The minimum spanning trees of one block or two: candidates for the tree of all samples.
 
-An arc of the minimum spanning tree of all samples lies in that of every subset that holds both of its
-ends, so the whole tree lies in the union of the trees of all pairs of blocks; Kruskal's algorithm on these
-candidates, in the order (weight, lower index, higher index), finds it. What is known of it beforehand spares
-work: an arc longer than the longest edge on any path between its ends cannot belong to it. Where distances come
-from products, the trees of the two blocks are given, which hold all arcs within them that can matter, and
-only distances from one block to the other are computed: all pairs together cost what one machine would pay.
+An arc of the minimum spanning tree of all samples lies in that of every subset that holds both of its ends,
+so the whole tree lies in the union of the trees of all pairs of blocks, where `kruskal.reduce_arcs` finds it.
 
 Prototypes are the ends of every arc between classes that lies in *some* minimum spanning tree. Such an arc
-lies in some minimum spanning tree of its two blocks, too. Either it lies in the very tree that the pair hands
-over; then `merging.reduce_arcs` keeps it beside the tree for as long as it ties. Or it tied with an edge
-there; then the pair tells of its ends, and `tie_search.confirm_ties` asks again when the whole tree is known.
-Data without ties pay nothing.
+lies in some minimum spanning tree of its two blocks, too. Either it is in the tree that the pair found; then
+`reduce_arcs` keeps it for as long as it ties. Or it tied with an edge there; then the pair reports its ends,
+and `tie_search.confirm_ties` decides once the whole tree is known. Data without ties pay nothing.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from popf.dask.kruskal import NO_ARCS, Arcs, Links
 from popf.dask.nearby import Block, concatenate, near_each_other
-from popf.engine import space_tree as kdtree
-from popf.engine import tiles
 from popf.engine.choice import choose_algorithm
 from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.points import DistinctPoints, _number, scaled_copy
-from popf.engine.structures import BoolArray, FloatArray, IntArray, NeighbourLists, SpanningTree
-from popf.engine.training import Spanned, point_classes
-from popf.engine.trees import boruvka, neighbours, prim
-from popf.engine.trees import tile_neighbours as products
-from popf.engine.trees import tile_outsiders as product_outsiders
+from popf.engine.gpu import kernels_for
+from popf.engine.points import DistinctPoints, collapse_duplicates
+from popf.engine.runtime.threads import Team
+from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
+from popf.engine.tiles import block_size
+from popf.engine.training import find_neighbours, point_classes
+from popf.engine.trees import prim
+from popf.engine.trees.boruvka import GrowingTree
 
 
-class Grown(NamedTuple):
-    """What a tree of one block or two tells of the whole.
+class BlockTree(NamedTuple):
+    """The tree of one block, or the arcs between two in the tree of both.
 
     Attributes
     ----------
     arcs : Arcs
         Those that may belong to the tree of all samples.
     sure : ndarray of int64
-        Samples that share their place with one of another class: prototypes, whatever else there is.
+        Samples that coincide with one of another class: prototypes whatever else there is.
     tied : ndarray of int64
         Samples with an arc between classes that is as short as an edge of this tree, but not in it.
     reach : ndarray of float64
-        How long such an arc is at most.
-    algorithm : str
-        What found them.
+        An upper bound on the length of such an arc, for each of `tied`.
     """
 
     arcs: Arcs
     sure: IntArray
     tied: IntArray
     reach: FloatArray
-    algorithm: str
 
 
-class Means(NamedTuple):
-    """How trees of blocks are computed.
+class TreeSettings(NamedTuple):
+    """How the trees of blocks are computed.
 
     Attributes
     ----------
     algorithm : {"auto", "kd_tree", "brute", "prim"}
-    n_threads : int
-    n_bytes : int
-        What blocks of matrix products may take.
+    n_threads, n_bytes : int
+        Threads of one task, and the memory for its matrix products.
     rows : callable or None
-        ``rows(points, n_threads)`` gives the weights of a metric that is not Euclidean.
-    device : str
-        Where neighbours are looked for; see `device.kernels_for`.
+        `Metric.rows` of a metric that is not Euclidean.
+    device : {"cpu", "cuda", "host"}
     """
 
     algorithm: str
@@ -79,82 +68,55 @@ class Means(NamedTuple):
     device: str = "cpu"
 
 
-def choose_means(block: Block, means: Means) -> Means:
-    """Choose the algorithm, if that is left open, by what suits one block.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.dask.spanning import Means, choose_means
-    >>> from popf.dask.nearby import Block
-    >>> line = Block(np.arange(3), np.eye(3, 1), np.zeros(3, int), np.ones(3))
-    >>> choose_means(line, Means("auto", 1, 2**20)).algorithm
-    'kd_tree'
-    """
-    algorithm = means.algorithm
-    if means.rows is not None:
+def settle_algorithm(block: Block, settings: TreeSettings) -> TreeSettings:
+    """Replace "auto" by the algorithm that suits one block."""
+    algorithm = settings.algorithm
+    if settings.rows is not None:
         algorithm = "prim"
-    elif means.device != "cpu":
+    elif settings.device != "cpu":
         algorithm = "brute"
     elif algorithm == "auto":
         algorithm = choose_algorithm(block.points)
-    return means._replace(algorithm=algorithm)
+    return settings._replace(algorithm=algorithm)
 
 
-def distinct_at(points: FloatArray, exponent: int) -> DistinctPoints:
-    """Collapse samples that coincide, as `distinct_points` does, but keep their scale."""
-    scaled = scaled_copy(points, 0)
-    with np.errstate(over="ignore"):  # hashes wrap around
-        point_of, first = _number(scaled.view(np.uint64))
-    return DistinctPoints(scaled[first], exponent, first, point_of)
-
-
-def tree_of_block(block: Block, means: Means) -> Grown:
+def tree_of_block(block: Block, settings: TreeSettings) -> BlockTree:
     """Grow the minimum spanning tree of one block."""
-    return _grow(block, np.zeros(len(block.samples), dtype=np.bool_), means)
+    return _grow(block, settings)
 
 
 def tree_of_two(
     first: Block,
     second: Block,
-    means: Means,
-    trees: tuple[Grown, Grown] | None = None,
+    settings: TreeSettings,
+    trees: tuple[BlockTree, BlockTree],
     links: Links | None = None,
-    prune: bool = True,
-) -> Grown:
+) -> BlockTree:
     """Find the arcs between two blocks that lie in the minimum spanning tree of both.
 
     Parameters
     ----------
     first, second : Block
-    means : Means
-    trees : pair of Grown, optional
-        Those of the two blocks.
+    settings : TreeSettings
+    trees : pair of BlockTree
+        Those of the two blocks. They hold all arcs within a block that can matter, so where distances come
+        from products, only those between the blocks are computed: all pairs cost what one machine would pay.
     links : Links, optional
-        A spanning tree of all samples, not necessarily the shortest: arcs longer than the longest edge
-        on its path between their ends are not looked for. Products do not gain by that.
-    prune : bool
-        Whether distances are Euclidean, so that boxes bound them.
-
-    Returns
-    -------
-    Grown
-        With arcs that lead from one block to the other only.
+        Some spanning tree of all samples: leaves out samples too far from the other block.
     """
-    means = choose_means(first, means)
-    if prune and links is not None and means.algorithm != "brute":
-        # Heads in both blocks, because one bounds well what lies near it only.
-        for head in (_head(links, first), _head(links, second)):
+    if links is not None:
+        # Measured from a sample in either block, because bounds are tight near that sample only.
+        for head in (_central_sample(links, first), _central_sample(links, second)):
             first, second = near_each_other(first, second, links, head)
     if len(first.samples) == 0 or len(second.samples) == 0:
         nobody = np.empty(0, dtype=np.int64)
-        return Grown(NO_ARCS, nobody, nobody, np.empty(0), means.algorithm)
+        return BlockTree(NO_ARCS, nobody, nobody, np.empty(0))
     both = concatenate([first, second])
     side = np.isin(both.samples, second.samples, assume_unique=True)
-    return _grow(both, side, means, trees)
+    return _grow(both, settings, side, trees)
 
 
-def _head(links: Links, block: Block) -> int:
+def _central_sample(links: Links, block: Block) -> int:
     """Choose the sample of a block that most others were joined to."""
     if len(block.samples) == 0:
         return 0
@@ -162,157 +124,121 @@ def _head(links: Links, block: Block) -> int:
 
 
 def _grow(
-    block: Block, side: BoolArray, means: Means, trees: tuple[Grown, Grown] | None = None
-) -> Grown:
-    """Grow the tree of a block whose samples are on two sides; keep arcs between them, if both exist."""
-    distinct, algorithm = None, "prim"
-    if means.rows is None:
-        distinct = distinct_at(block.points, 0)
+    block: Block,
+    settings: TreeSettings,
+    side: BoolArray | None = None,
+    trees: tuple[BlockTree, BlockTree] | None = None,
+) -> BlockTree:
+    """Grow the tree of some samples; if they are on two sides, keep the arcs between these."""
+    sure = np.empty(0, dtype=np.int64)
+    if settings.rows is not None:
+        rows = settings.rows(block.points, settings.n_threads)
+        tree, reach = _span_by_prim(rows, block.codes)
+    else:
+        distinct = collapse_duplicates(block.points, 0)
         classes = point_classes(distinct, block.codes)
-        algorithm = choose_means(block, means).algorithm
         known = None
-        if trees is not None and algorithm == "brute":
+        if side is not None and trees is not None and settings.algorithm == "brute":
             known = _known_arcs(block, side, distinct, trees)
-        spanned, ties = _span(distinct.points, classes, means, algorithm, known)
-    else:
-        classes = block.codes
-        spanned, ties = _span_by_rows(means.rows(block.points, means.n_threads), classes)
-    tree, reach = spanned.tree, np.full(len(classes), -1.0)
-    reach[spanned.order] = ties
-    lower, higher = spanned.order[tree.lower], spanned.order[tree.higher]
-    sure = tied = np.empty(0, dtype=np.int64)
-    lengths = np.empty(0)
-    if distinct is not None and len(distinct.first) < len(block.samples):
-        point_of = distinct.point_of
-        many = np.bincount(point_of) > 1
-        # An edge between classes to a place of several samples ties with those to the others there.
-        tying = (classes[lower] != classes[higher]) & (many[lower] | many[higher])
-        for ends in (lower[tying], higher[tying]):
-            np.maximum.at(reach, ends, tree.weights[tying])
-        sure = block.samples[classes[point_of] < 0]
-        again = np.flatnonzero(distinct.first[point_of] != np.arange(len(point_of)))
-        lower = np.concatenate([distinct.first[lower], distinct.first[point_of[again]]])
-        higher = np.concatenate([distinct.first[higher], again])
-        weights = np.concatenate([tree.weights, np.zeros(len(again))])
-        reach = reach[point_of]
-    else:
-        weights = tree.weights
-    if side.any():
-        between = side[lower] != side[higher]
-        lower, higher, weights = lower[between], higher[between], weights[between]
-    if reach.max(initial=-1.0) >= 0.0:
-        local = np.flatnonzero(reach >= 0.0)
-        tied, lengths = block.samples[local], reach[local]
-    lower, higher = np.minimum(lower, higher), np.maximum(lower, higher)
-    cross = block.codes[lower] != block.codes[higher]
-    arcs = Arcs(block.samples[lower], block.samples[higher], weights, cross)
-    return Grown(arcs, sure, tied, lengths, algorithm)
+        tree, reach = _span(distinct.points, classes, settings, known)
+        if len(distinct.first) < len(block.samples):
+            tree, reach = _add_duplicates(tree, reach, distinct, classes)
+            sure = block.samples[classes[distinct.point_of] < 0]
+    lower, higher = np.minimum(tree.lower, tree.higher), np.maximum(tree.lower, tree.higher)
+    arcs = Arcs(
+        block.samples[lower],
+        block.samples[higher],
+        tree.weights,
+        block.codes[lower] != block.codes[higher],
+    )
+    if side is not None:
+        arcs = arcs.take(side[lower] != side[higher])
+    tied = np.flatnonzero(reach >= 0.0)
+    return BlockTree(arcs, sure, block.samples[tied], reach[tied])
 
 
-class Known(NamedTuple):
-    """What is known of points on two sides before they are joined.
+def _add_duplicates(
+    tree: SpanningTree, reach: FloatArray, distinct: DistinctPoints, classes: IntArray
+) -> tuple[SpanningTree, FloatArray]:
+    """Copy a tree of distinct points to their samples, the others of a point joined to the first."""
+    point_of, first = distinct.point_of, distinct.first
+    shared = np.bincount(point_of) > 1
+    # An edge between classes to a point of several samples ties with the arcs to the others there.
+    tying = classes[tree.lower] != classes[tree.higher]
+    tying &= shared[tree.lower] | shared[tree.higher]
+    for ends in (tree.lower[tying], tree.higher[tying]):
+        np.maximum.at(reach, ends, tree.weights[tying])
+    others = np.flatnonzero(first[point_of] != np.arange(len(point_of)))
+    whole = SpanningTree(
+        np.concatenate([first[tree.lower], first[point_of[others]]]),
+        np.concatenate([first[tree.higher], others]),
+        np.concatenate([tree.weights, np.zeros(len(others))]),
+    )
+    return whole, reach[point_of]
 
-    Attributes
-    ----------
-    side : ndarray of shape (n_points,)
-    arcs : SpanningTree
-        Arcs within the sides. Those within them that are not among these belong to no tree that matters.
-    """
+
+class KnownArcs(NamedTuple):
+    """The sides of points, and arcs within the sides; no other arc within them can matter."""
 
     side: BoolArray
     arcs: SpanningTree
 
 
 def _known_arcs(
-    block: Block, side: BoolArray, distinct: DistinctPoints, trees: tuple[Grown, Grown]
-) -> Known | None:
-    """Give the arcs of two trees as points, unless some point lies on both sides."""
+    block: Block,
+    side: BoolArray,
+    distinct: DistinctPoints,
+    trees: tuple[BlockTree, BlockTree],
+) -> KnownArcs | None:
+    """Give the arcs of two trees as arcs between points, None if a point lies on both sides."""
     point_of = distinct.point_of
     side_of = side[distinct.first]
     if (side_of[point_of] != side).any():
         return None
     arcs = Arcs(*map(np.concatenate, zip(*(tree.arcs for tree in trees), strict=True)))
-    ends = []
-    here = np.ones(len(arcs.weights), dtype=np.bool_)
-    for samples in (arcs.lower, arcs.higher):  # some may have been too far away
-        at = np.minimum(np.searchsorted(block.samples, samples), len(block.samples) - 1)
-        here &= block.samples[at] == samples
-        ends.append(point_of[at])
-    here &= ends[0] != ends[1]
-    return Known(side_of, SpanningTree(ends[0][here], ends[1][here], arcs.weights[here]))
+    lower, higher = (
+        point_of[np.searchsorted(block.samples, ends)] for ends in (arcs.lower, arcs.higher)
+    )
+    apart = lower != higher
+    return KnownArcs(side_of, SpanningTree(lower[apart], higher[apart], arcs.weights[apart]))
 
 
 def _span(
-    points: FloatArray, classes: IntArray, means: Means, algorithm: str, known: Known | None
-) -> tuple[Spanned, FloatArray]:
-    """Span distinct points; gives also how long arcs that tie are at most, by position, or -1."""
-    n_threads = means.n_threads
-    reach = np.full(len(points), -1.0)
-    if len(points) == 1:
-        nothing = np.empty(0, dtype=np.int64)
-        tree = SpanningTree(nothing, nothing, np.empty(0))
-        spanned = Spanned(tree, np.zeros(1, dtype=np.bool_), np.zeros(1, dtype=np.int64), None)
-        return spanned, reach
-    search: boruvka.Search
-    if algorithm == "kd_tree":
-        space = kdtree.build(points, n_threads)
-        n_neighbours = neighbours.neighbours_to_list(points.shape[1])
-        lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
-        search, order = partial(neighbours.nearest_outsiders, space, n_threads), space.order
-    elif algorithm == "brute":
-        look = _look_by_products if means.device == "cpu" else _look_by_device
-        lists, search, order = look(points, means, known)
-    else:
-        return _span_by_rows(kernel_rows("sqeuclidean", points, n_threads), classes)
-    given = None
-    if known is not None:
-        position = np.empty(len(order), dtype=np.int64)
-        position[order] = np.arange(len(order))
-        lower, higher, weights = known.arcs
-        given = SpanningTree(position[lower], position[higher], weights)
-    tree, prototypes = boruvka.spanning_tree(
-        lists, order, classes[order], search, n_threads, given, reach
+    points: FloatArray, classes: IntArray, settings: TreeSettings, known: KnownArcs | None
+) -> tuple[SpanningTree, FloatArray]:
+    """Span distinct points; also gives how long arcs that tie with an edge are at most, -1 for none."""
+    algorithm, n_threads = settings.algorithm, settings.n_threads
+    if algorithm == "prim" or len(points) == 1:
+        return _span_by_prim(kernel_rows("sqeuclidean", points, n_threads), classes)
+    lists, search, order, _ = find_neighbours(
+        points,
+        algorithm,
+        n_threads,
+        block_size(points.shape[1], settings.n_bytes // n_threads),
+        kernels_for(settings.device),
+        None if known is None else known.side,
     )
-    return Spanned(tree, prototypes, order, None), reach
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    reach = np.full(len(points), -1.0)
+    with Team(n_threads) as team:
+        growing = GrowingTree(lists, order, classes[order], team)
+        while growing.n_components > 1:
+            best, looked = growing.shortest_listed_arcs()
+            if known is not None:
+                lower, higher, weights = known.arcs
+                growing.offer(best, SpanningTree(position[lower], position[higher], weights))
+            tied = np.zeros(len(points), dtype=np.bool_)
+            certain = growing.certify(best, looked, search, tied)
+            if growing.mark_ties(best, certain, tied):
+                longest = best["squared"][certain & (best["tied"] != 0)].max()
+                reach[tied] = np.maximum(reach[tied], longest)
+            growing.join(best, certain, tied)
+    lower, higher, weights = growing.tree
+    return SpanningTree(order[lower], order[higher], weights), reach[position]
 
 
-Look = tuple[NeighbourLists, boruvka.Search, IntArray]
-
-
-def _look_by_products(points: FloatArray, means: Means, known: Known | None) -> Look:
-    """List neighbours by products, on the other side if there are two."""
-    size = tiles.block_size(points.shape[1], means.n_bytes // means.n_threads)
-    sides = None
-    if known is None:
-        ordered = tiles.order_points(points, size)
-    else:
-        parts = [np.flatnonzero(known.side == side) for side in (False, True)]
-        halves = [tiles.order_points(points[part], size) for part in parts]
-        ordered = tiles.side_by_side(halves, parts)
-        sides = np.repeat([False, True], [len(half.radii) for half in halves])
-    lists = products.nearest_neighbours(ordered, means.n_threads, sides)
-    search = partial(product_outsiders.nearest_outsiders, ordered, means.n_threads, sides=sides)
-    return lists, search, ordered.order
-
-
-def _look_by_device(points: FloatArray, means: Means, known: Known | None) -> Look:
-    """List neighbours on a device, on the other side if there are two."""
-    from popf.engine.gpu import kernels_for
-    from popf.engine.gpu import points as device_points
-    from popf.engine.gpu import tree as device_tree
-
-    order, split = np.arange(len(points)), None
-    if known is not None:
-        order = np.argsort(known.side, kind="stable")
-        split = int(len(points) - known.side.sum())
-    laid = device_points.DevicePoints(points[order], kernels_for(means.device))
-    lists = device_tree.nearest_neighbours(laid, split=split)
-    search = partial(device_tree.nearest_outsiders, laid, device_points.ROWS, split=split)
-    return lists, search, order
-
-
-def _span_by_rows(rows: WeightsAmong, classes: IntArray) -> tuple[Spanned, FloatArray]:
+def _span_by_prim(rows: WeightsAmong, classes: IntArray) -> tuple[SpanningTree, FloatArray]:
     """Span by Prim's algorithm, which does not tell who tied: so all its prototypes may have."""
     tree, prototypes = prim.spanning_tree(rows, len(classes), classes)
-    reach = np.where(prototypes, tree.weights.max(initial=0.0), -1.0)
-    return Spanned(tree, prototypes, np.arange(len(classes)), None), reach
+    return tree, np.where(prototypes, tree.weights.max(initial=0.0), -1.0)

@@ -4,8 +4,9 @@ import numpy as np
 
 from popf.dask.kruskal import Links, largest_between, largest_on_paths
 from popf.dask.nearby import Block
-from popf.dask.spanning import Means, distinct_at
+from popf.dask.spanning import TreeSettings
 from popf.engine import space_tree as kdtree
+from popf.engine.points import collapse_duplicates
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.structures import BoolArray, FloatArray, IntArray
@@ -13,7 +14,7 @@ from popf.engine.training import point_classes
 
 
 def confirm_ties(
-    block: Block, reach: FloatArray, asked: BoolArray, links: Links, means: Means
+    block: Block, reach: FloatArray, asked: BoolArray, links: Links, settings: TreeSettings
 ) -> IntArray:
     """Find which samples have an arc between classes that lies in some minimum spanning tree.
 
@@ -27,7 +28,7 @@ def confirm_ties(
         Of which samples this is not known yet.
     links : Links
         The minimum spanning tree of all samples.
-    means : Means
+    settings : TreeSettings
 
     Returns
     -------
@@ -35,16 +36,16 @@ def confirm_ties(
         Samples that are prototypes.
     """
     found = np.zeros(len(block.samples), dtype=np.bool_)
-    if means.rows is not None:
+    if settings.rows is not None:
         every = np.arange(len(block.samples))
-        row = means.rows(block.points, means.n_threads)(every)
+        row = settings.rows(block.points, settings.n_threads)(every)
         for i in np.flatnonzero(asked):
             ends = row(int(i)) == largest_on_paths(links, block.samples, int(block.samples[i]))
             ends &= block.codes != block.codes[i]
             found |= ends
             found[i] |= ends.any()
         return block.samples[found]
-    distinct = distinct_at(block.points, 0)
+    distinct = collapse_duplicates(block.points, 0)
     point_of, n_points = distinct.point_of, len(distinct.first)
     space = kdtree.build(distinct.points)
     far, open_ = np.full(n_points, -1.0), np.zeros(n_points, dtype=np.bool_)

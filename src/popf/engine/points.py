@@ -95,15 +95,19 @@ def distinct_points(X: FloatArray, n_threads: int = 1) -> DistinctPoints:
     """
     with Team(n_threads) as team:
         exponent = scale_exponent(X, team)
-        scaled = scaled_copy(X, exponent, team)
-        bits = scaled.view(np.uint64)
-        with np.errstate(over="ignore"):  # hashes wrap around, of which NumPy warns without JIT
-            keys = _hashes(bits, team)
-            suspects = keys[_suspects(keys, team)]
-        if len(np.unique(suspects)) == len(suspects):
-            every = np.arange(len(scaled))
-            return DistinctPoints(scaled, exponent, every, every)
-        point_of, first = _number(bits, keys)
+        return collapse_duplicates(scaled_copy(X, exponent, team), exponent, team)
+
+
+def collapse_duplicates(scaled: FloatArray, exponent: int, team: Team = ALONE) -> DistinctPoints:
+    """Collapse samples that coincide; `scaled` comes from `scaled_copy`."""
+    bits = scaled.view(np.uint64)
+    with np.errstate(over="ignore"):  # hashes wrap around, of which NumPy warns without JIT
+        keys = _hashes(bits, team)
+        suspects = keys[_suspects(keys, team)]
+    if len(np.unique(suspects)) == len(suspects):
+        every = np.arange(len(scaled))
+        return DistinctPoints(scaled, exponent, every, every)
+    point_of, first = _number(bits, keys)
     return DistinctPoints(scaled[first], exponent, first, point_of)
 
 
@@ -130,12 +134,8 @@ def _suspects(keys: NDArray[np.uint64], team: Team) -> IntArray:
     return np.concatenate(team.map_shares(share, n_words))
 
 
-def _number(
-    bits: NDArray[np.uint64], keys: NDArray[np.uint64] | None = None
-) -> tuple[IntArray, IntArray]:
+def _number(bits: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
     """Count the distinct rows; returns each row's number, and each number's first row."""
-    if keys is None:
-        keys = _hashes(bits)
     n_rows = len(bits)
     point_of, first = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64)
     # At most half of the table will be full.

@@ -14,7 +14,14 @@ from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.space_tree import SpaceTree
-from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
+from popf.engine.structures import (
+    BoolArray,
+    FloatArray,
+    Forest,
+    IntArray,
+    NeighbourLists,
+    SpanningTree,
+)
 from popf.engine.trees import boruvka, neighbours, prim
 from popf.engine.trees import tile_neighbours as products
 from popf.engine.trees import tile_outsiders as product_outsiders
@@ -111,22 +118,13 @@ def train_euclidean(
     """
     distinct = distinct_points(X, n_threads)
     classes = point_classes(distinct, codes)
-    if len(distinct.points) == 1:
-        spanned = _span_one_point()
-    elif kernels is not None:
-        spanned = _span_by_device(distinct.points, classes, kernels, n_threads)
-    elif algorithm == "kd_tree":
-        spanned = _span_by_tree(distinct.points, classes, n_threads)
-    elif algorithm == "brute":
-        spanned = _span_by_products(distinct.points, classes, n_threads, block)
-    else:
-        spanned = _span_by_rows(distinct.points, classes, n_threads)
+    spanned = span(distinct.points, classes, algorithm, n_threads, block, kernels)
     order = spanned.order
     if len(classes) < len(codes):
         # Points with samples of several classes are prototypes: those samples are at distance zero.
         spanned.prototypes[classes[order] < 0] = True
     forest = compete(spanned.tree, spanned.prototypes, order, n_threads)
-    trained = _for_samples(spanned, forest, distinct, n_threads)
+    trained = copy_to_samples(spanned, forest, distinct, n_threads)
     conquest = EuclideanConquest(algorithm, distinct, codes, block, kernels)
     conquest.lay_out(distinct.points, spanned.space, order, forest.costs, n_threads)
     return trained, conquest
@@ -141,58 +139,107 @@ def point_classes(distinct: DistinctPoints, codes: IntArray) -> IntArray:
     return classes
 
 
-def _span_one_point() -> Spanned:
-    nothing = np.empty(0, dtype=np.int64)
-    tree = SpanningTree(nothing, nothing, np.empty(0))
-    return Spanned(tree, np.zeros(1, dtype=np.bool_), np.zeros(1, dtype=np.int64), None)
+class Neighbourhood(NamedTuple):
+    """Neighbour lists in the order of an algorithm, and the search for what they do not hold.
+
+    Attributes
+    ----------
+    lists : NeighbourLists
+    search : boruvka.Search
+    order : ndarray of shape (n_points,)
+        The point at each position.
+    space : SpaceTree or None
+        The space tree, where there is one, for prediction.
+    """
+
+    lists: NeighbourLists
+    search: boruvka.Search
+    order: IntArray
+    space: SpaceTree | None = None
 
 
-def _span_by_tree(points: FloatArray, classes: IntArray, n_threads: int) -> Spanned:
-    space = kdtree.build(points, n_threads)
-    n_neighbours = neighbours.neighbours_to_list(points.shape[1])
-    lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
-    search = partial(neighbours.nearest_outsiders, space, n_threads)
-    tree, prototypes = boruvka.spanning_tree(
-        lists, space.order, classes[space.order], search, n_threads
-    )
-    return Spanned(tree, prototypes, space.order, space)
+def span(
+    points: FloatArray,
+    classes: IntArray,
+    algorithm: str,
+    n_threads: int,
+    block: int,
+    kernels: Any = None,
+) -> Spanned:
+    """Grow the minimum spanning tree of distinct points; parameters as for `train_euclidean`."""
+    if algorithm == "prim" or len(points) == 1:
+        rows = kernel_rows("sqeuclidean", points, n_threads)
+        tree, prototypes = prim.spanning_tree(rows, len(points), classes)
+        return Spanned(tree, prototypes, np.arange(len(points)), None)
+    lists, search, order, space = find_neighbours(points, algorithm, n_threads, block, kernels)
+    tree, prototypes = boruvka.spanning_tree(lists, order, classes[order], search, n_threads)
+    return Spanned(tree, prototypes, order, space)
 
 
-def _span_by_products(points: FloatArray, classes: IntArray, n_threads: int, block: int) -> Spanned:
+def find_neighbours(
+    points: FloatArray,
+    algorithm: str,
+    n_threads: int,
+    block: int,
+    kernels: Any = None,
+    side: BoolArray | None = None,
+) -> Neighbourhood:
+    """List the nearest neighbours of distinct points; parameters as for `train_euclidean`.
+
+    `side` tells on which of two sides every point lies: then products are taken between the sides only, and
+    neighbours are those on the other side. A space tree lists them all.
+    """
+    if kernels is not None:
+        return _neighbours_on_device(points, kernels, side)
+    if algorithm == "kd_tree":
+        space = kdtree.build(points, n_threads)
+        n_neighbours = neighbours.neighbours_to_list(points.shape[1])
+        lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
+        search = partial(neighbours.nearest_outsiders, space, n_threads)
+        return Neighbourhood(lists, search, space.order, space)
+    return _neighbours_by_products(points, n_threads, block, side)
+
+
+def _neighbours_by_products(
+    points: FloatArray, n_threads: int, block: int, side: BoolArray | None
+) -> Neighbourhood:
     if n_threads > 1:  # enough blocks that threads need not wait for one
         share = len(points) // (BLOCKS_PER_THREAD * n_threads * LANES) * LANES
         block = min(block, max(tiles.SMALLEST_BLOCK, share))
-    ordered = tiles.order_points(points, block, n_threads)
-    lists = products.nearest_neighbours(ordered, n_threads)
-    search = partial(product_outsiders.nearest_outsiders, ordered, n_threads)
-    tree, prototypes = boruvka.spanning_tree(
-        lists, ordered.order, classes[ordered.order], search, n_threads
-    )
-    return Spanned(tree, prototypes, ordered.order, None)
+    sides = None  # of the blocks
+    if side is None:
+        ordered = tiles.order_points(points, block, n_threads)
+    else:
+        parts = [np.flatnonzero(side == which) for which in (False, True)]
+        halves = [tiles.order_points(points[part], block, n_threads) for part in parts]
+        ordered = tiles.side_by_side(halves, parts)
+        sides = np.repeat([False, True], [len(half.radii) for half in halves])
+    lists = products.nearest_neighbours(ordered, n_threads, sides)
+    search = partial(product_outsiders.nearest_outsiders, ordered, n_threads, sides=sides)
+    return Neighbourhood(lists, search, ordered.order)
 
 
-def _span_by_device(points: FloatArray, classes: IntArray, kernels: Any, n_threads: int) -> Spanned:
+def _neighbours_on_device(
+    points: FloatArray, kernels: Any, side: BoolArray | None
+) -> Neighbourhood:
     from popf.engine.gpu import points as device_points
     from popf.engine.gpu import tree as device_tree
 
+    order, split = np.arange(len(points)), None
+    if side is not None:
+        order = np.argsort(side, kind="stable")
+        split = int(len(points) - side.sum())
+        points = points[order]
     laid = device_points.DevicePoints(points, kernels)
-    lists = device_tree.nearest_neighbours(laid)
-    search = partial(device_tree.nearest_outsiders, laid, device_points.ROWS)
-    order = np.arange(len(points))
-    tree, prototypes = boruvka.spanning_tree(lists, order, classes, search, n_threads)
-    return Spanned(tree, prototypes, order, None)
+    lists = device_tree.nearest_neighbours(laid, split=split)
+    search = partial(device_tree.nearest_outsiders, laid, device_points.ROWS, split=split)
+    return Neighbourhood(lists, search, order)
 
 
-def _span_by_rows(points: FloatArray, classes: IntArray, n_threads: int) -> Spanned:
-    rows = kernel_rows("sqeuclidean", points, n_threads)
-    tree, prototypes = prim.spanning_tree(rows, len(points), classes)
-    return Spanned(tree, prototypes, np.arange(len(points)), None)
-
-
-def _for_samples(
+def copy_to_samples(
     spanned: Spanned, forest: Forest, distinct: DistinctPoints, n_threads: int = 1
 ) -> Trained:
-    """Say of the samples what was found of their points."""
+    """Copy results from distinct points back to the samples."""
     n_samples = len(distinct.point_of)
     # The first sample at each position of the order that the algorithm has chosen.
     sample = np.empty(len(distinct.first), dtype=np.int64)

@@ -18,7 +18,7 @@ from popf.engine.structures import (
     IntArray,
     NeighbourLists,
 )
-from popf.engine.trees.boruvka import are_wanted, offer
+from popf.engine.trees.boruvka import are_wanted, offer_arcs
 
 # How many neighbours of every point are listed, out of the candidates.
 N_NEIGHBOURS = 12
@@ -128,7 +128,7 @@ def nearest_outsiders(
             half = -(-len(rows) // 2)
             waiting += [rows[:half], rows[half:]]
             continue
-        _offer_all(best, of, *pairs, components.indices)
+        offer_arcs(best, components, *pairs)
         found.append(pairs)
     for pairs in found:
         _mark_ties(best, of, *pairs, components.classes, prototypes)
@@ -184,12 +184,6 @@ def _pairs_within(
         seconds.append(b[near])
         squares.append(squared[near])
     return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(squares)
-
-
-@jit
-def _offer_all(best, of, first, second, squared, index):
-    for i in range(len(first)):
-        offer(best, of[first[i]], squared[i], first[i], second[i], index)
 
 
 @jit

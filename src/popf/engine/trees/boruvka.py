@@ -67,8 +67,6 @@ def spanning_tree(
     classes: IntArray,
     search: Search,
     n_threads: int = 1,
-    given: SpanningTree | None = None,
-    ties: FloatArray | None = None,
 ) -> tuple[SpanningTree, BoolArray]:
     """Grow the minimum spanning tree of points from their neighbour lists.
 
@@ -84,11 +82,6 @@ def spanning_tree(
         Finds what the lists do not hold.
     n_threads : int
         For all but the search, which has threads of its own.
-    given : SpanningTree, optional
-        Arcs that may be taken beside those of the lists and of the search.
-    ties : ndarray of shape (n_points,), optional
-        Raised to the length of an arc between classes that leaves the point and is as short as an edge.
-        Then only the ends of edges are prototypes.
 
     Returns
     -------
@@ -97,46 +90,91 @@ def spanning_tree(
     prototypes : ndarray of shape (n_points,)
         Whether each point is one.
     """
-    n_points = len(index)
-    components = Components(padded_range(n_points), index, classes)
-    cursor = np.zeros(n_points, dtype=np.int32)
-    prototypes = np.zeros(n_points, dtype=np.bool_)
-    edges = np.empty((2, n_points - 1), dtype=np.int64)
-    weights = np.empty(n_points - 1)
-    n_components, n_edges = n_points, 0
+    prototypes = np.zeros(len(index), dtype=np.bool_)
     with Team(n_threads) as team:
-        while n_components > 1:
-            best = np.empty(n_components, dtype=ARC)
-            reach = np.empty(n_components)
-            _scan_lists(lists, cursor, components, best, reach, team)
-            if given is not None:
-                _offer_given(given, components, best)
-            certain = np.empty(n_components, dtype=np.bool_)
-            n_certain = _certify(best, reach, certain, team)
-            marked = prototypes if ties is None else np.zeros(n_points, dtype=np.bool_)
-            if 4 * n_certain < n_components:
-                search(components, lists, best, certain, marked)
-                certain[:] = True
-            if any_tied(best, certain, True, team):
-                _mark_tied(lists, cursor, components, best, certain, marked, team)
-                if ties is not None:
-                    longest = best["squared"][certain & (best["tied"] != 0)].max()
-                    ties[marked] = np.maximum(ties[marked], longest)
-            n_edges, n_components = _merge(
-                components, best, certain, prototypes, edges, weights, n_edges, team
+        growing = GrowingTree(lists, index, classes, team)
+        while growing.n_components > 1:
+            best, reach = growing.shortest_listed_arcs()
+            certain = growing.certify(best, reach, search, prototypes)
+            growing.mark_ties(best, certain, prototypes)
+            growing.join(best, certain, prototypes)
+    return growing.tree, prototypes
+
+
+class GrowingTree:
+    """The components of a Borůvka round, and the edges found so far.
+
+    Parameters
+    ----------
+    lists, index, classes
+        As for `spanning_tree`.
+    team : Team
+    """
+
+    def __init__(
+        self, lists: NeighbourLists, index: IntArray, classes: IntArray, team: Team = ALONE
+    ) -> None:
+        n_points = len(index)
+        self.components = Components(padded_range(n_points), index, classes)
+        self.n_components = n_points
+        self._lists, self._team = lists, team
+        self._cursor = np.zeros(n_points, dtype=np.int32)
+        self._edges = np.empty((2, n_points - 1), dtype=np.int64)
+        self._weights = np.empty(n_points - 1)
+        self._n_edges = 0
+
+    @property
+    def tree(self) -> SpanningTree:
+        """The edges, as positions, in the order in which they were found."""
+        return SpanningTree(self._edges[0], self._edges[1], self._weights)
+
+    def shortest_listed_arcs(self) -> tuple[ArcArray, FloatArray]:
+        """Find each component's shortest listed arc out of it, and how far its points have looked."""
+        best = np.empty(self.n_components, dtype=ARC)
+        reach = np.empty(self.n_components)
+        _scan_lists(self._lists, self._cursor, self.components, best, reach, self._team)
+        return best, reach
+
+    def offer(self, best: ArcArray, arcs: SpanningTree) -> None:
+        """Let components take arcs that are not in the lists."""
+        lower, higher, weights = arcs
+        offer_arcs(best, self.components, lower, higher, weights)
+        offer_arcs(best, self.components, higher, lower, weights)
+
+    def certify(
+        self, best: ArcArray, reach: FloatArray, search: Search, marked: BoolArray
+    ) -> BoolArray:
+        """Tell which components know their shortest arc; if few do, search for those of all others.
+
+        The search marks the ends of arcs between classes that are as short as the one it finds.
+        """
+        certain = np.empty(len(best), dtype=np.bool_)
+        if 4 * _certify(best, reach, certain, self._team) < len(best):
+            search(self.components, self._lists, best, certain, marked)
+            certain[:] = True
+        return certain
+
+    def mark_ties(self, best: ArcArray, certain: BoolArray, marked: BoolArray) -> bool:
+        """Mark the ends of listed arcs between classes that tie with their component's shortest."""
+        tied = any_tied(best, certain, True, self._team)
+        if tied:
+            _mark_tied(
+                self._lists, self._cursor, self.components, best, certain, marked, self._team
             )
-    return SpanningTree(edges[0], edges[1], weights), prototypes
+        return tied
 
-
-@jit
-def _offer_given(given, components, best):
-    """Tell components of the arcs given that leave them."""
-    of, index = components.of, components.indices
-    for e in range(len(given.weights)):
-        u, v = given.lower[e], given.higher[e]
-        if of[u] != of[v]:
-            offer(best, np.int64(of[u]), given.weights[e], u, v, index)
-            offer(best, np.int64(of[v]), given.weights[e], v, u, index)
+    def join(self, best: ArcArray, certain: BoolArray, prototypes: BoolArray) -> None:
+        """Join components over their shortest arcs; ends of different classes are prototypes."""
+        self._n_edges, self.n_components = _merge(
+            self.components,
+            best,
+            certain,
+            prototypes,
+            self._edges,
+            self._weights,
+            self._n_edges,
+            self._team,
+        )
 
 
 def begin_hunt(
@@ -182,6 +220,16 @@ def offer(best, component, squared, inside, outside, index):
     arc["squared"] = squared
     arc["inside"] = inside
     arc["outside"] = outside
+
+
+@jit
+def offer_arcs(best, components, inside, outside, squared):
+    """Tell components of arcs that may leave them, in the direction given."""
+    of, index = components.of, components.indices
+    for e in range(len(squared)):
+        u, v = inside[e], outside[e]
+        if of[u] != of[v]:
+            offer(best, np.int64(of[u]), squared[e], u, v, index)
 
 
 @jit
