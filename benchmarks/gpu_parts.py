@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from popf.engine.gpu import candidates, kernels_for, tree
-from popf.engine.gpu.host import CANDIDATES
+from popf.engine.gpu import candidates, tree
+from popf.engine.gpu.cuda import cuda_kernels
+from popf.engine.gpu.host import CANDIDATES, HostKernels
 from popf.engine.gpu.points import COLUMNS, ROWS, DevicePoints
 
 WHOLE, FILTERED = "whole tiles", "filtered"
@@ -103,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--features", type=int, default=128)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args(arguments)
-    kernels = kernels_for(options.device)
+    kernels = cuda_kernels() if options.device == "cuda" else HostKernels()
     for n in options.samples:
         found = neighbours(kernels, n, options.features, options.repeat)
         ratio = found[WHOLE] / found[FILTERED]

@@ -1,6 +1,15 @@
-"""Whether there is a GPU here, and the devices that tests can use."""
+"""Whether there is a GPU here, and the devices that tests can use.
+
+"host" is the twin of the GPU's kernels in NumPy; it is registered here, for tests alone.
+"""
 
 import pytest
+
+from popf.engine import backends
+from popf.engine.gpu.backend import GpuBackend
+from popf.engine.gpu.host import HostKernels
+
+backends.register("host", lambda: GpuBackend(HostKernels()))
 
 
 def has_gpu():

@@ -18,7 +18,8 @@ from benchmarks.results import Results
 from benchmarks.suites import tasks_of
 from benchmarks.summary import forests_that_differ
 from benchmarks.tasks import cores
-from popf.engine.gpu import candidates, kernels_for
+from popf.engine.gpu import candidates
+from popf.engine.gpu.host import HostKernels
 
 
 @pytest.fixture(scope="module")
@@ -324,7 +325,7 @@ def test_the_parts_of_a_fit_on_a_gpu_run_where_there_is_none(capsys, monkeypatch
 
 def test_neighbours_that_differ_are_no_measurement(monkeypatch):
     monkeypatch.setattr(candidates, "FIRST", 33)
-    kernels = kernels_for("host")
+    kernels = HostKernels()
     monkeypatch.setattr(kernels, "filter", lambda *_: None)
     with pytest.raises(ValueError, match="found different neighbours of 300 × 5"):
         gpu_parts.neighbours(kernels, 300, 5, 1)

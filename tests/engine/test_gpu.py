@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from gpus import DEVICES, gpu, has_gpu
 from popf import OPFClassifier, POPFClassifier
 from popf.engine import choice
-from popf.engine.gpu import candidates, cuda, host, kernels_for, points, tree
+from popf.engine.backends import backend_for
+from popf.engine.gpu import candidates, cuda, host, points, tree
 from popf.engine.gpu.host import HostKernels
 from popf.engine.soft.by_tiles import line_up, product_scores
 from popf.forest.devices import FEW_FEATURES, is_on_gpu
@@ -113,7 +114,7 @@ def test_what_half_precision_leaves_out_is_farther(device, outlier):
     n, n_rows, step = 9000, 200, 2
     X = rng.normal(size=(n, 70)) + 1.0
     X[-1] *= outlier
-    laid = points.DevicePoints(X, kernels_for(device))
+    laid = backend_for(device).place(X)
     kernels, rows = laid.kernels, laid.block(0, n_rows)
     own, floors = kernels.xp.arange(n_rows), kernels.xp.zeros(n, dtype=np.float32)
     kept = candidates._nobody(kernels.xp, n_rows)
@@ -149,7 +150,7 @@ def test_the_blocks_of_a_filter_have_every_tile_and_count_their_columns(n_rows, 
 @pytest.mark.gpu
 def test_filtered_products_give_the_lists_of_whole_tiles(monkeypatch):
     X = np.sort(np.random.default_rng(0).normal(size=(140_000, 20)), axis=0)
-    laid = points.DevicePoints(X / 8.0, kernels_for("cuda"))
+    laid = backend_for("cuda").place(X / 8.0)
     assert laid.filters
     filtered = tree.nearest_neighbours(laid)
     monkeypatch.setattr(candidates, "FEWEST", len(X) + 1)
@@ -209,7 +210,7 @@ def test_probabilities(device, n_classes, d):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_soft_scores_equal_those_of_the_processor(device):
-    kernels = HostKernels() if device == "host" else cuda.cuda_kernels()
+    kernels = backend_for(device).kernels
     from popf.engine.gpu.soft import device_scores
     from popf.probability.calibration import bandwidth_grid
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from popf.dask.answers import Question, ask
-from popf.dask.cluster import Tasks, check_device_of_workers, kernels_here
+from popf.dask.cluster import Tasks, backend_here, check_device_of_workers
 from popf.dask.growing import grow
 from popf.dask.model import Costed, Shell, make_part, with_costs
 from popf.dask.nearby import concatenate
@@ -194,7 +194,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         distinct = collapse_duplicates(block.points, shell.exponent)
         size = tile_size(block.points.shape[1], shell.n_bytes // shell.n_threads)
         plain._conquest = EuclideanConquest(
-            shell.algorithm, distinct, self._codes, size, kernels_here(shell.device)
+            shell.algorithm, distinct, self._codes, size, backend_here(shell.device)
         )
         order = np.arange(len(distinct.first))
         plain._conquest.lay_out(distinct.points, None, order, costs[distinct.first])

@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakSet
 
 from popf.dask.untyped import dask, distributed
-from popf.engine.gpu import kernels_for
+from popf.engine.backends import Backend, backend_for
 from popf.forest.parameters import n_threads_of
 
 # What must be the same everywhere, or results might differ, or objects not be understood.
@@ -146,7 +146,7 @@ def check_device_of_workers(tasks: Tasks, device: str) -> None:
     Parameters
     ----------
     tasks : Tasks
-    device : {"cpu", "cuda", "host"}
+    device : {"cpu", "cuda"}
     """
     if device == "cpu":
         return
@@ -160,12 +160,12 @@ def check_device_of_workers(tasks: Tasks, device: str) -> None:
 
 def _complain_of(device: str) -> str | None:
     try:
-        kernels_for(device)
+        backend_for(device)
     except RuntimeError as error:
         return str(error)
     return None
 
 
-def kernels_here(device: str) -> Any:
-    """Give the kernels of the workers' device, or None where this process has none."""
-    return None if _complain_of(device) else kernels_for(device)
+def backend_here(device: str) -> Backend | None:
+    """Give the backend of the workers' device, or None where this process has none."""
+    return None if _complain_of(device) else backend_for(device)

@@ -14,9 +14,9 @@ from scipy.special import logsumexp
 
 from popf.dask.nearby import Block, concatenate
 from popf.dask.sources import map_file
+from popf.engine.backends import backend_for
 from popf.engine.conquest import by_scan as conquest_scan
 from popf.engine.conquest.euclidean import EuclideanConquest
-from popf.engine.gpu import kernels_for
 from popf.engine.points import DistinctPoints, collapse_duplicates
 from popf.engine.tiles import block_size
 from popf.probability.soft_competition import SoftCompetition
@@ -36,7 +36,7 @@ class Shell(NamedTuple):
         The power of two that was taken out of the samples.
     algorithm : str
     n_threads, n_bytes : int
-    device : {"cpu", "cuda", "host"}
+    device : {"cpu", "cuda"}
         Of the workers.
     """
 
@@ -107,8 +107,8 @@ class Part:
         shell = self.shell
         distinct = collapse_duplicates(self.block.points, shell.exponent)
         size = block_size(self.block.points.shape[1], shell.n_bytes // shell.n_threads)
-        kernels = kernels_for(shell.device)
-        return EuclideanConquest(shell.algorithm, distinct, self.codes, size, kernels), distinct
+        backend = backend_for(shell.device)
+        return EuclideanConquest(shell.algorithm, distinct, self.codes, size, backend), distinct
 
     @cached_property
     def conquest(self) -> EuclideanConquest:

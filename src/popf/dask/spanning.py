@@ -15,9 +15,9 @@ import numpy as np
 
 from popf.dask.kruskal import NO_ARCS, Arcs, Links
 from popf.dask.nearby import Block, concatenate, near_each_other
+from popf.engine.backends import backend_for
 from popf.engine.choice import choose_algorithm
 from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.gpu import kernels_for
 from popf.engine.points import DistinctPoints, collapse_duplicates
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
@@ -215,7 +215,7 @@ def _span(
         algorithm,
         n_threads,
         block_size(points.shape[1], settings.n_bytes // n_threads),
-        kernels_for(settings.device),
+        backend_for(settings.device),
         None if known is None else known.side,
     )
     position = np.empty(len(order), dtype=np.int64)

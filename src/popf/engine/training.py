@@ -1,12 +1,13 @@
 """From samples and classes to the forest: the stages in a row."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from popf.engine import space_tree as kdtree
 from popf.engine import tiles
+from popf.engine.backends import Backend
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.distances import WeightsAmong, kernel_rows
 from popf.engine.points import DistinctPoints, distinct_points
@@ -93,7 +94,7 @@ def train_euclidean(
     algorithm: str,
     n_threads: int,
     block: int,
-    kernels: Any = None,
+    backend: Backend | None = None,
 ) -> tuple[Trained, EuclideanConquest]:
     """Train on Euclidean distances.
 
@@ -106,7 +107,7 @@ def train_euclidean(
     n_threads : int
     block : int
         How many points make a block of a matrix product.
-    kernels : HostKernels or CudaKernels, optional
+    backend : Backend, optional
         The device that finds neighbours and conquers, by products, instead of the processor.
 
     Returns
@@ -118,14 +119,14 @@ def train_euclidean(
     """
     distinct = distinct_points(X, n_threads)
     classes = point_classes(distinct, codes)
-    spanned = span(distinct.points, classes, algorithm, n_threads, block, kernels)
+    spanned = span(distinct.points, classes, algorithm, n_threads, block, backend)
     order = spanned.order
     if len(classes) < len(codes):
         # Points with samples of several classes are prototypes: those samples are at distance zero.
         spanned.prototypes[classes[order] < 0] = True
     forest = compete(spanned.tree, spanned.prototypes, order, n_threads)
     trained = copy_to_samples(spanned, forest, distinct, n_threads)
-    conquest = EuclideanConquest(algorithm, distinct, codes, block, kernels)
+    conquest = EuclideanConquest(algorithm, distinct, codes, block, backend)
     conquest.lay_out(distinct.points, spanned.space, order, forest.costs, n_threads)
     return trained, conquest
 
@@ -164,14 +165,14 @@ def span(
     algorithm: str,
     n_threads: int,
     block: int,
-    kernels: Any = None,
+    backend: Backend | None = None,
 ) -> Spanned:
     """Grow the minimum spanning tree of distinct points; parameters as for `train_euclidean`."""
     if algorithm == "prim" or len(points) == 1:
         rows = kernel_rows("sqeuclidean", points, n_threads)
         tree, prototypes = prim.spanning_tree(rows, len(points), classes)
         return Spanned(tree, prototypes, np.arange(len(points)), None)
-    lists, search, order, space = find_neighbours(points, algorithm, n_threads, block, kernels)
+    lists, search, order, space = find_neighbours(points, algorithm, n_threads, block, backend)
     tree, prototypes = boruvka.spanning_tree(lists, order, classes[order], search, n_threads)
     return Spanned(tree, prototypes, order, space)
 
@@ -181,7 +182,7 @@ def find_neighbours(
     algorithm: str,
     n_threads: int,
     block: int,
-    kernels: Any = None,
+    backend: Backend | None = None,
     side: BoolArray | None = None,
 ) -> Neighbourhood:
     """List the nearest neighbours of distinct points; parameters as for `train_euclidean`.
@@ -189,8 +190,8 @@ def find_neighbours(
     `side` tells on which of two sides every point lies: then products are taken between the sides only, and
     neighbours are those on the other side. A space tree lists them all.
     """
-    if kernels is not None:
-        return _neighbours_on_device(points, kernels, side)
+    if backend is not None:
+        return _neighbours_by_backend(points, backend, side)
     if algorithm == "kd_tree":
         space = kdtree.build(points, n_threads)
         n_neighbours = neighbours.neighbours_to_list(points.shape[1])
@@ -219,20 +220,17 @@ def _neighbours_by_products(
     return Neighbourhood(lists, search, ordered.order)
 
 
-def _neighbours_on_device(
-    points: FloatArray, kernels: Any, side: BoolArray | None
+def _neighbours_by_backend(
+    points: FloatArray, backend: Backend, side: BoolArray | None
 ) -> Neighbourhood:
-    from popf.engine.gpu import points as device_points
-    from popf.engine.gpu import tree as device_tree
-
     order, split = np.arange(len(points)), None
     if side is not None:
         order = np.argsort(side, kind="stable")
         split = int(len(points) - side.sum())
         points = points[order]
-    laid = device_points.DevicePoints(points, kernels)
-    lists = device_tree.nearest_neighbours(laid, split=split)
-    search = partial(device_tree.nearest_outsiders, laid, device_points.ROWS, split=split)
+    placed = backend.place(points)
+    lists = backend.nearest_neighbours(placed, split)
+    search = partial(backend.nearest_outsiders, placed, split=split)
     return Neighbourhood(lists, search, order)
 
 

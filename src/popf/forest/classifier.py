@@ -72,7 +72,6 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is: to a
         GPU for arrays of CuPy or PyTorch that lie there. The forest is the same, to the bit. With up to
         four features the processor is quicker and does the work, unless `algorithm` is ``"brute"``.
-        (``"host"`` runs the GPU's algorithm on the processor, for tests.)
 
     Attributes
     ----------
@@ -168,7 +167,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : OPFClassifier
         """
-        from popf.engine.gpu import kernels_for
+        from popf.engine.backends import backend_for
         from popf.engine.tiles import block_size
         from popf.engine.training import train, train_euclidean
         from popf.forest.metrics import choose_metric
@@ -177,14 +176,14 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         metric = choose_metric(self.metric, self.metric_params)
         check_algorithm(self.algorithm, metric)
         device = device_for(self.device, X, metric, self.algorithm)
-        kernels = kernels_for(device)
+        backend = backend_for(device)
         n_threads, n_bytes = n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
         self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         samples, labels = validate_data(
             self, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
         )
         if pays_on_host(device, self.algorithm, samples.shape[1]):
-            device, kernels = "cpu", None
+            device, backend = "cpu", None
         self.device_ = device
         labels = column_or_1d(labels, warn=True)
         check_labels(labels)
@@ -211,10 +210,10 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._conquest: EuclideanConquest | None = None
         self._samples: FloatArray | None = None
         if metric.euclidean:
-            self.algorithm_ = self._choose_algorithm(samples) if kernels is None else "brute"
+            self.algorithm_ = self._choose_algorithm(samples) if backend is None else "brute"
             block = block_size(samples.shape[1], n_bytes // n_threads)
             trained, self._conquest = train_euclidean(
-                samples, codes, self.algorithm_, n_threads, block, kernels
+                samples, codes, self.algorithm_, n_threads, block, backend
             )
             exponent = self._conquest.exponent
         else:

@@ -4,10 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from popf.engine.backends import devices, register
+from popf.engine.gpu import cuda_backend
+
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
 
-DEVICES = ("cpu", "cuda", "host")
+register("cuda", cuda_backend)
 # With so many features a space tree is always the quickest, as in `popf.engine.choice`.
 FEW_FEATURES = 4
 
@@ -73,11 +76,8 @@ def like(answer: NDArray[Any], array: Any) -> Any:
 
 def check_device(device: str | None) -> None:
     """Raise an error unless `device` is None or the name of one."""
-    if device is not None and device not in DEVICES:
-        raise ValueError(
-            f"device must be None, 'cpu', 'cuda' or 'host' (the GPU's algorithm on the processor, for "
-            f"tests), not {device!r}."
-        )
+    if device is not None and device not in devices():
+        raise ValueError(f"device must be None, 'cpu' or 'cuda', not {device!r}.")
 
 
 def device_for(device: str | None, X: Any, metric: "Metric", algorithm: str) -> str:
@@ -93,7 +93,7 @@ def device_for(device: str | None, X: Any, metric: "Metric", algorithm: str) -> 
 
     Returns
     -------
-    {"cpu", "cuda", "host"}
+    {"cpu", "cuda"}
 
     Raises
     ------

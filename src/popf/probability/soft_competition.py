@@ -65,7 +65,7 @@ class SoftCompetition:
             scaled = scaled_copy(samples, self._conquest.exponent)
         self._training: FloatArray | None = None
         self._nodes: soft.Competitors | soft_space.CompetingSpace | soft_products.CompetingPoints
-        on_device = self._conquest is not None and self._conquest.kernels is not None
+        on_device = self._conquest is not None and self._conquest.backend is not None
         if plain and samples.shape[1] <= MOST_FEATURES and not on_device:
             self._nodes = soft_space.lay_out(scaled, codes, costs, weights)
             self._place = self._nodes.place
@@ -181,11 +181,9 @@ class SoftCompetition:
         nodes = self._nodes
         if isinstance(nodes, soft_space.CompetingSpace):
             return soft_space.space_scores(nodes, self._scaled(new), own, taus, n_threads)
-        kernels = None if self._conquest is None else self._conquest.kernels
-        if isinstance(nodes, soft_products.CompetingPoints) and kernels is not None:
-            from popf.engine.gpu.soft import device_scores
-
-            return device_scores(nodes, self._scaled(new), own, taus, kernels)
+        backend = None if self._conquest is None else self._conquest.backend
+        if isinstance(nodes, soft_products.CompetingPoints) and backend is not None:
+            return backend.soft_scores(nodes, self._scaled(new), own, taus)
         if isinstance(nodes, soft_products.CompetingPoints):
             return soft_products.product_scores(nodes, self._scaled(new), own, taus, n_threads)
         rows = rows_per_block(len(self._codes), min(BLOCK_BYTES, n_bytes // n_threads))

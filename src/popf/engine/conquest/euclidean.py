@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from popf.engine import space_tree as kdtree
+from popf.engine.backends import Backend
 from popf.engine.conquest import by_scan as conquest_scan
 from popf.engine.conquest import by_space_tree as conquest_tree
 from popf.engine.conquest import by_tiles as conquest_products
@@ -31,7 +32,7 @@ class EuclideanConquest:
         The class of every sample.
     block : int
         How many points make a block of a matrix product.
-    kernels : HostKernels or CudaKernels, optional
+    backend : Backend, optional
         The device that conquers, by products, where the processor need not.
     """
 
@@ -41,13 +42,13 @@ class EuclideanConquest:
         distinct: DistinctPoints,
         codes: IntArray,
         block: int,
-        kernels: Any = None,
+        backend: Backend | None = None,
     ) -> None:
         self.algorithm = algorithm
         self.exponent = distinct.exponent
         self.block = block
-        self.kernels = kernels
-        self._on_device: Any = None  # the points laid out there, with costs and ranks
+        self.backend = backend
+        self._placed: Any = None  # the points laid out by the backend
         self._codes = codes
         self._point_of = distinct.point_of
         self._sample = _conquering_samples(distinct, codes)
@@ -111,17 +112,14 @@ class EuclideanConquest:
 
     def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquered:
         index = self._index
-        if self.kernels is None or not isinstance(index, conquest_products.CostedBlocks):
+        if self.backend is None or not isinstance(index, conquest_products.CostedBlocks):
             return _conquer(index, queries, n_threads)
-        from popf.engine.gpu import conquest as device_conquest
-        from popf.engine.gpu.points import DevicePoints
-
-        if self._on_device is None:
-            self._on_device = DevicePoints(index.points, self.kernels)
+        if self._placed is None:
+            self._placed = self.backend.place(index.points)
         # In the order of the index, and back.
         plain = index._replace(order=np.arange(len(index.order)))
-        found = device_conquest.conquer(
-            self._on_device,
+        found = self.backend.conquer(
+            self._placed,
             index.costs,
             index.rank,
             queries,
@@ -131,7 +129,7 @@ class EuclideanConquest:
 
     def __getstate__(self) -> dict[str, Any]:
         # A GPU does not travel: where the forest is loaded, the processor conquers.
-        return {**self.__dict__, "kernels": None, "_on_device": None}
+        return {**self.__dict__, "backend": None, "_placed": None}
 
     def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
         """Find the smallest path cost that each class offers to each new sample, as `conquer`."""

@@ -1,0 +1,77 @@
+"""Devices that do the work in place of the processor, by name.
+
+The engine asks a backend by what `Backend` says and never imports one; `popf.engine.gpu` has the one there is.
+All of them give the forest that the processor gives, to the bit.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from popf.engine.structures import (
+    ArcArray,
+    BoolArray,
+    Components,
+    Conquered,
+    FloatArray,
+    IntArray,
+    NeighbourLists,
+)
+
+if TYPE_CHECKING:
+    from popf.engine.soft.by_tiles import CompetingPoints
+    from popf.engine.soft.scores import Scores
+
+
+class Backend(Protocol):
+    """What a device is asked for, all of it by Euclidean distances."""
+
+    def place(self, points: FloatArray) -> Any:
+        """Lay out points on the device, for the methods below."""
+
+    def nearest_neighbours(self, placed: Any, split: int | None = None) -> NeighbourLists:
+        """List neighbours of all points; with `split`, those on the other side of that position."""
+
+    def nearest_outsiders(
+        self,
+        placed: Any,
+        components: Components,
+        lists: NeighbourLists,
+        best: ArcArray,
+        certain: BoolArray,
+        prototypes: BoolArray,
+        split: int | None = None,
+    ) -> None:
+        """Find the shortest arcs out of components, as `trees.neighbours.nearest_outsiders`."""
+
+    def conquer(
+        self,
+        placed: Any,
+        costs: FloatArray,
+        rank: IntArray,
+        queries: FloatArray,
+        fallback: Callable[[FloatArray], Conquered],
+    ) -> Conquered:
+        """Find who conquers each query; those that stay uncertain are handed to `fallback`."""
+
+    def soft_scores(
+        self, nodes: "CompetingPoints", queries: FloatArray, own: IntArray, taus: FloatArray
+    ) -> "Scores":
+        """Score queries softly, as `soft.by_tiles.product_scores`."""
+
+
+_makers: dict[str, Callable[[], Backend]] = {}
+
+
+def register(device: str, make: Callable[[], Backend]) -> None:
+    """Offer a backend under a name; `make` raises RuntimeError where it cannot work."""
+    _makers[device] = make
+
+
+def devices() -> tuple[str, ...]:
+    """Name all devices, the processor first."""
+    return ("cpu", *_makers)
+
+
+def backend_for(device: str) -> Backend | None:
+    """Give the backend of a device, None for the processor."""
+    return None if device == "cpu" else _makers[device]()
