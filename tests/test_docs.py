@@ -61,7 +61,9 @@ SHOWN_BY = {
     "popf.tables.FitOptions": "popf.tables:fit_table",
     "popf.tables.open_model": "popf.tables:fit_table",
     "popf.experiment.Results": "popf.experiment:run",
-    "popf.experiment.JournalError": "popf.experiment:Journal",
+    "popf.experiment.Table": "popf.experiment:table",
+    "popf.experiment.write_report": "popf.experiment:reproduce",
+    "popf.experiment.JournalError": "popf.experiment:reproduce",
 }
 # Fitted attributes are shown on pages.
 SHOWN_ON = {

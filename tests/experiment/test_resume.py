@@ -1,62 +1,66 @@
 """Killed, shared or sent to a cluster: a study ends with the same tables."""
 
 import json
-import random
+import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 from joblib import parallel_config
-
-from popf.experiment import run
-from popf.experiment.render import as_csv
-from popf.experiment.report import reproduce
-
-# What a study is, for this process and for those that are killed.
-STUDY = """
 from sklearn.datasets import make_classification
 
-def study(runs):
+from popf.experiment import reproduce, run, table
+
+RUNS = 20
+TIMES = {"seconds", "train_seconds", "test_seconds"}
+# A process that is killed in the middle of its nth line, or that waits for a word after its first run.
+CHILD = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from test_resume import study
+from popf.experiment import reproduce
+
+folder, n_lines = sys.argv[2], int(sys.argv[3])
+write, written = os.write, []
+
+def write_half_and_die(descriptor, text):
+    written.append(text)
+    if len(written) < n_lines:
+        return write(descriptor, text)
+    write(descriptor, text[: len(text) // 2])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def wait(n_done, n_total, text):
+    if n_done == 1:
+        print("first", flush=True)
+        sys.stdin.readline()
+
+if n_lines:
+    os.write = write_half_and_die
+reproduce(folder, figures=False, progress=None if n_lines else wait, **study())
+"""
+
+
+def study(runs=RUNS):
     sets = {
         name: make_classification(120, 5, flip_y=0.1, random_state=seed)
         for seed, name in enumerate(["one", "two"])
     }
     return {"datasets": sets, "methods": ["opf", "pso", "newton"], "runs": runs}
-"""
-RUNS = 20
-REPRODUCE = f"""{STUDY}
-import sys
-from popf.experiment.report import reproduce
-reproduce(sys.argv[1], figures=False, say=lambda line: print(line, file=sys.stderr), **study({RUNS}))
-"""
-TIMES = {"seconds", "train_seconds", "test_seconds", "runs"}
 
 
-def study(runs=RUNS):
-    namespace = {}
-    exec(STUDY, namespace)
-    return namespace["study"](runs)
-
-
-def start(folder):
-    command = [sys.executable, "-c", REPRODUCE, str(folder)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-
-
-def n_lines(path):
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+def start(folder, n_lines=0):
+    command = [sys.executable, "-c", CHILD, os.path.dirname(__file__), str(folder), str(n_lines)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
 
 
 def tables(folder):
-    """All tables but those of times, which no two runs have alike."""
-    return {
-        path.relative_to(folder): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.parent.name == "tables" and path.stem not in TIMES
-    }
+    """All tables except those of times, which differ from run to run."""
+    files = sorted((folder / "tables").iterdir())
+    return {path.name: path.read_bytes() for path in files if path.stem not in TIMES}
 
 
 @pytest.fixture(scope="module")
@@ -67,67 +71,55 @@ def uninterrupted(tmp_path_factory):
 
 
 def test_killed_five_times_and_resumed_it_ends_with_the_same_tables(tmp_path, uninterrupted):
-    journal, chance = tmp_path / "journal.jsonl", random.Random(0)
-    n_killed = 0
-    for _ in range(5):
-        # Anything between the first line that this process writes and a few runs later.
-        enough = n_lines(journal) + chance.randint(1, 6)
-        process = start(tmp_path)
-        while process.poll() is None and n_lines(journal) < enough:
-            time.sleep(0.001)
-        time.sleep(chance.uniform(0.0, 0.02))
-        process.kill()
-        process.communicate()
-        n_killed += process.returncode == -signal.SIGKILL
-    assert n_killed == 5
-    assert 0 < n_lines(journal) < n_lines(uninterrupted / "journal.jsonl")
+    journal = tmp_path / "journal.jsonl"
+    for n_lines in (1, 2, 5, 3, 7):
+        with start(tmp_path, n_lines) as process:
+            assert process.wait(timeout=120) == -signal.SIGKILL
+        assert not journal.read_bytes().endswith(b"\n")
     kept = journal.read_bytes().rpartition(b"\n")[0]
-    process = start(tmp_path)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    assert "runs are in" in said
+    said = []
+    reproduce(tmp_path, figures=False, say=said.append, **study())
+    assert "was cut off" in said[0]
+    assert f"{0 + 0 + 4 + 2 + 6} of {2 * RUNS} runs are in" in said[1]
     assert journal.read_bytes().startswith(kept)  # nothing that was finished was done again
     assert tables(tmp_path) == tables(uninterrupted)
     assert len(tables(tmp_path)) == 16
 
 
-def test_everything_made_anew_from_one_journal_is_the_same_to_the_byte(tmp_path, uninterrupted):
+def test_everything_made_again_from_one_journal_is_the_same_to_the_byte(tmp_path, uninterrupted):
     (tmp_path / "journal.jsonl").write_bytes((uninterrupted / "journal.jsonl").read_bytes())
     reproduce(tmp_path, figures=False, **study())
     for path in uninterrupted.rglob("*"):
-        if path.is_file() and path.suffix != ".lock":
+        if path.is_file():
             assert (tmp_path / path.relative_to(uninterrupted)).read_bytes() == path.read_bytes()
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
-    journal = tmp_path / "journal.jsonl"
-    process = start(tmp_path)
-    while process.poll() is None and n_lines(journal) < 4:
-        time.sleep(0.001)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
-    lines = journal.read_text().splitlines()
-    assert len(lines) >= 4
-    assert all(json.loads(line) for line in lines)
+    journal, said = tmp_path / "journal.jsonl", []
+
+    def interrupt(n_done, n_total, text):
+        if n_done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(tmp_path, figures=False, progress=interrupt, say=said.append, **study())
+    assert len(journal.read_text().splitlines()) == 1 + 3 * 3
+    assert said == [f"Finished runs are kept in {journal}; the same command continues from there."]
 
 
 def test_two_processes_share_a_journal_and_the_work(tmp_path, uninterrupted):
-    journal = tmp_path / "journal.jsonl"
-    one = start(tmp_path)
-    while one.poll() is None and n_lines(journal) < 2:
-        time.sleep(0.001)
-    other = start(tmp_path)
-    said = [process.communicate(timeout=300)[1] for process in (one, other)]
-    assert (one.returncode, other.returncode) == (0, 0), said
-    records = [json.loads(line) for line in journal.read_text().splitlines()]
+    with start(tmp_path) as other:
+        assert other.stdout.readline() == "first\n"
+        reproduce(tmp_path, figures=False, **study())
+        shared = tables(tmp_path)
+        other.communicate("go on\n", timeout=120)
+        assert other.returncode == 0
+    records = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
     keys = [
-        (entry["dataset"], entry["form"], entry["run"], entry["method"])
-        for entry in records
-        if "method" in entry
+        (entry["dataset"], entry["form"], entry["run"], entry["method"]) for entry in records[1:]
     ]
     assert len(keys) == len(set(keys)) == 2 * 3 * RUNS
-    assert tables(tmp_path) == tables(uninterrupted)
+    assert tables(tmp_path) == shared == tables(uninterrupted)
 
 
 def test_a_cluster_gives_the_same_numbers(tmp_path):
@@ -141,6 +133,6 @@ def test_a_cluster_gives_the_same_numbers(tmp_path):
     ):
         spread = run(**study(3), journal=tmp_path / "journal.jsonl")
     for measure in ("accuracy", "log_loss", "brier", "ece"):
-        assert as_csv(spread, measure) == as_csv(alone, measure)
-    assert n_lines(tmp_path / "journal.jsonl") == 1 + 2 * 3 * 3
+        assert table(spread, measure).csv() == table(alone, measure).csv()
+    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 1 + 2 * 3 * 3
     assert np.isfinite(spread.values("seconds", "one", "OPF")).all()

@@ -15,13 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
-from popf.experiment import JournalError, Protocol, methods, paper, reproduce, run
+from popf.experiment import JournalError, Protocol, methods, paper, reproduce, run, table
 from popf.experiment.data import own_dataset
-from popf.experiment.measure import seeded
-from popf.experiment.methods import choose_methods, definition
-from popf.experiment.protocol import matters
-from popf.experiment.render import as_csv
-from popf.experiment.tables import measure_table
+from popf.experiment.methods import choose_methods, definition, seeded
+from popf.experiment.protocol import scaling_matters
 from popf.metrics import opf_accuracy_score
 from small_studies import blobs
 
@@ -29,10 +26,10 @@ from small_studies import blobs
 
 
 def test_the_papers_tables_are_complete():
-    for table in (paper.ACCURACY, paper.SECONDS):
-        assert tuple(table) == paper.DATASETS
-        assert len(table) == 14
-        assert all(tuple(row) == paper.METHODS for row in table.values())
+    for printed in (paper.ACCURACY, paper.SECONDS):
+        assert tuple(printed) == paper.DATASETS
+        assert len(printed) == 14
+        assert all(tuple(row) == paper.METHODS for row in printed.values())
     # What the paper's text says about its own table.
     bold = {
         method: [n for n in paper.DATASETS if paper.ACCURACY[n][method].bold]
@@ -65,14 +62,14 @@ def test_runs_and_seeds_give_different_splits():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"runs": 0}, "runs is 0"),
-        ({"runs": 2.5}, "runs is 2.5"),
-        ({"seed": -1}, "seed is -1"),
-        ({"train_size": 1.0}, "train_size is 1.0"),
-        ({"train_size": 0}, "train_size is 0"),
-        ({"train_size": 1.5}, "train_size is 1.5"),
-        ({"train_size": "half"}, "train_size is 'half'"),
-        ({"scale": "yes"}, "scale is 'yes'"),
+        ({"runs": 0}, "`runs` is 0"),
+        ({"runs": 2.5}, "`runs` is 2.5"),
+        ({"seed": -1}, "`seed` is -1"),
+        ({"train_size": 1.0}, "`train_size` is 1.0"),
+        ({"train_size": 0}, "`train_size` is 0"),
+        ({"train_size": 1.5}, "`train_size` is 1.5"),
+        ({"train_size": "half"}, "`train_size` is 'half'"),
+        ({"scale": "yes"}, "`scale` is 'yes'"),
     ],
 )
 def test_a_protocol_that_makes_no_sense_is_refused(settings, words):
@@ -102,9 +99,9 @@ def test_scaling_is_shown_where_it_matters():
     X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
     alike, unlike = own_dataset("a", (X, y)), own_dataset("b", (X * [1, 1, 9], y))
     constant = own_dataset("c", (np.column_stack([X, np.ones(40)]), y))
-    assert not matters(alike)
-    assert matters(unlike)
-    assert not matters(constant)
+    assert not scaling_matters(alike)
+    assert scaling_matters(unlike)
+    assert not scaling_matters(constant)
     assert Protocol().forms(unlike) == ("raw", "scaled")
     assert Protocol().forms(alike) == ("raw",)
     assert Protocol(scale=True).forms(alike) == ("scaled",)
@@ -185,9 +182,8 @@ def test_any_classifier_takes_part(tmp_path):
     assert results.failures() == [
         "failing failed on mine (raw) in 2 of 2 runs: RuntimeError: it <b>broke</b>"
     ]
-    table = measure_table(results, "log_loss")
-    assert "ridge" not in table.methods
-    assert "failing" not in measure_table(results, "accuracy").methods
+    assert "ridge" not in table(results, "log_loss").methods
+    assert "failing" not in table(results, "accuracy").methods
     assert "it &lt;b&gt;broke" in (tmp_path / "report.html").read_text()
     # Random numbers that nobody seeded are seeded by the run.
     again = run({"mine": blobs()}, {"dummy": DummyClassifier(strategy="uniform")}, runs=2)
@@ -205,7 +201,7 @@ def test_seeds_of_the_user_are_kept():
 def test_what_is_made_for_two_classes_is_left_out_elsewhere():
     said = []
     results = run({"iris": load_iris(return_X_y=True)}, ["opf", "nm"], runs=2, say=said.append)
-    assert said == ["iris has 3 classes; made for two, and left out there: P-OPF-NM."]
+    assert said == ["iris has 3 classes; left out there, because they are for two: P-OPF-NM."]
     assert not results.failures()
     assert np.isfinite(results.values("accuracy", "iris", "OPF")).all()
 
@@ -230,8 +226,8 @@ def test_unknown_names_are_answered_with_the_nearest():
 @pytest.mark.parametrize(
     ("datasets", "wanted", "error", "words"),
     [
-        ({}, ["opf"], ValueError, "no data set is left"),
-        ({"a": blobs()}, {}, ValueError, "no method is left"),
+        ({}, ["opf"], ValueError, "no data set to run"),
+        ({"a": blobs()}, {}, ValueError, "no method to run"),
         ({"a": blobs()}, {"x": OPFClassifier}, TypeError, "make one with"),
         ({"a": blobs()}, {"x": 3}, TypeError, "not a scikit-learn classifier"),
         ({"a": [1, 2, 3]}, ["opf"], TypeError, "must be a pair"),
@@ -268,8 +264,8 @@ def test_a_study_is_gone_on_with_and_extended(tmp_path):
     assert said == [f"2 of 3 runs are in {journal} already."]
     more = run({"one": blobs()}, ["opf", "nm"], runs=3, journal=journal)
     whole = run({"one": blobs()}, ["opf", "nm"], runs=3)
-    assert as_csv(more, "accuracy") == as_csv(whole, "accuracy")
-    assert as_csv(more, "log_loss") == as_csv(whole, "log_loss")
+    assert table(more, "accuracy").csv() == table(whole, "accuracy").csv()
+    assert table(more, "log_loss").csv() == table(whole, "log_loss").csv()
     records = [json.loads(line) for line in journal.read_text().splitlines()]
     assert sum("method" in entry for entry in records) == 6
 

@@ -32,7 +32,8 @@ def demo(out: str | os.PathLike[str] = "popf-demo", as_json: bool = False) -> in
     int
         The exit status.
     """
-    from popf.experiment.report import REPORT, reproduce, study_facts, tables_of
+    from popf.experiment import table
+    from popf.experiment.report import REPORT, reproduce, study_facts
     from popf.files import writable_folder
 
     writable_folder(out)  # before anything is promised
@@ -43,10 +44,12 @@ def demo(out: str | os.PathLike[str] = "popf-demo", as_json: bool = False) -> in
     results = reproduce(out, fresh=True, say=say, datasets=DATASETS, runs=RUNS, n_jobs=-1)
     words, seconds = explanation(), perf_counter() - start
     if as_json:
-        facts = {**study_facts(results, out), "explanation": words, "seconds": seconds}
+        facts = {**study_facts(results, Path(out)), "explanation": words, "seconds": seconds}
         print(json.dumps(facts, allow_nan=False, indent=2))
     else:
-        print("\n".join([*tables_of(results, ("accuracy", "log_loss")), *words]))
+        print(
+            "\n".join([*(f"{table(results, name)}\n" for name in ("accuracy", "log_loss")), *words])
+        )
         said = "All tables, figures and an explanation of the paper's values:"
         print(f"\n{seconds:.0f} s. {said}\n{Path(out, REPORT).resolve().as_uri()}")
     return 1 if results.failures() else 0

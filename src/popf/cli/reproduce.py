@@ -73,29 +73,33 @@ def reproduce(
     where it stopped.
     """
     from popf.cli.output import show
-    from popf.experiment.report import REPORT, study_facts, tables_of
+    from popf.cli.progress import progress_bar
+    from popf.experiment import table
+    from popf.experiment.report import REPORT, study_facts
     from popf.experiment.report import reproduce as run_all
     from popf.files import writable_folder
 
     writable_folder(out)  # before data are loaded or fetched
     how = (delimiter, encoding, decimal)
     own = _own(data, target, encode, drop or [], how)
-    results = run_all(
-        out,
-        fresh=fresh,
-        figures=figures,
-        say=say,
-        datasets=_with_own(_split(datasets), own),
-        methods=_split(methods),
-        runs=runs,
-        train_size=train_size,
-        seed=seed,
-        scale=scale,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
-    lines = [f"Tables, figures and all runs: {out}", f"Report: {out / REPORT}"]
-    show(study_facts(results, out), [*tables_of(results, SHOWN), *lines], json)
+    with progress_bar(progress) as advance:
+        results = run_all(
+            out,
+            fresh=fresh,
+            figures=figures,
+            say=say,
+            datasets=_with_own(_split(datasets), own),
+            methods=_split(methods),
+            runs=runs,
+            train_size=train_size,
+            seed=seed,
+            scale=scale,
+            n_jobs=n_jobs,
+            progress=advance,
+        )
+    lines = [*(f"{table(results, name)}\n" for name in SHOWN)]
+    lines += [f"Tables, figures and all runs: {out}", f"Report: {out / REPORT}"]
+    show(study_facts(results, out), lines, json)
     return FAILED if results.failures() else 0
 
 

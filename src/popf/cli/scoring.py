@@ -28,23 +28,21 @@ def scored_pieces(
     """Score a table piece by piece, showing how far it is; say at the end what was unknown."""
     from sklearn import config_context
 
-    from popf.experiment.progress import progress_bar
+    from popf.cli.progress import progress_bar
 
     unknown: Counter[str] = Counter()
 
-    def pieces(bar: Any) -> Iterator["Scored"]:
-        shown, done = 0, 0
+    def pieces(advance: Any) -> Iterator["Scored"]:
+        done = 0
         for scored in table_model.pieces(table, extra, n_rows):
             unknown.update(scored.unknown)
             yield scored
             done += len(scored.codes)
             # The bar counts hundredths of the file.
-            while shown < min(100, int(100 * table.share)):
-                bar.advance(f"{done:,} rows")
-                shown += 1
+            advance(min(100, int(100 * table.share)), 100, f"{done:,} rows")
 
-    with config_context(working_memory=WORKING_MEMORY), progress_bar(100, progress) as bar:
-        yield pieces(bar)
+    with config_context(working_memory=WORKING_MEMORY), progress_bar(progress) as advance:
+        yield pieces(advance)
     for name, n in unknown.items():
         rows = f"{n:,} row{'' if n == 1 else 's'}"
         say(f"note: column {name!r} holds values never seen in training, in {rows}.")

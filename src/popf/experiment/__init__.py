@@ -3,17 +3,27 @@
 ``run``        every method on every split, each finished run kept in a journal
 ``reproduce``  the same, and all tables, figures and the report in a folder
 
-One file a stage: ``data`` and ``methods`` (what is compared), ``protocol`` (splits), ``measure`` (one run),
-``journal`` and ``locks`` (nothing is lost), ``run`` (all runs), ``results``, ``statistics`` (what is in bold
-type), ``tables`` and ``render``, ``figures``, ``doubts`` (printed values that cannot be right), ``html`` and
-``report``. ``paper`` holds what the paper prints. The command line is in ``popf.cli``.
+Data goes one way: ``data`` and ``methods`` (what is compared) → ``protocol`` (splits) → ``journal`` (finished
+runs on the disk) → ``run`` → ``results`` (``statistics`` says what is bold) → ``tables``, ``figures``,
+``implausible_values`` → ``report``. ``paper`` holds the values that the paper prints.
 """
 
-from popf.experiment.journal import Journal, JournalError
+from popf.experiment.journal import JournalError
 from popf.experiment.methods import methods
 from popf.experiment.protocol import Protocol
-from popf.experiment.report import reproduce
+from popf.experiment.report import reproduce, write_report
 from popf.experiment.results import Results
 from popf.experiment.run import run
+from popf.experiment.tables import Table, table
 
-__all__ = ["Journal", "JournalError", "Protocol", "Results", "methods", "reproduce", "run"]
+__all__ = [
+    "JournalError",
+    "Protocol",
+    "Results",
+    "Table",
+    "methods",
+    "reproduce",
+    "run",
+    "table",
+    "write_report",
+]

@@ -1,15 +1,27 @@
-"""The classifiers that are compared: the paper's with its parameters, ours, and the user's own."""
+"""The classifiers that are compared, and one run of them on one split of one data set."""
 
 import re
+import time
+import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from sklearn.base import BaseEstimator
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
+from popf.experiment.data import Dataset
+from popf.experiment.protocol import Protocol, Task
 from popf.formatting import unknown
+from popf.metrics import expected_calibration_error, opf_accuracy_score, threshold_curve
+from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
 
-#: Other words for the methods, in lower case.
+Methods = Mapping[str, BaseEstimator]
+Record = dict[str, Any]
+#: Other names of the methods, in lower case.
 ALIASES = {
     "opf": "OPF",
     "ba": "P-OPF-BA", "bat": "P-OPF-BA",
@@ -19,13 +31,17 @@ ALIASES = {
     "newton": "P-OPF-Newton",
     "soft": "P-OPF-soft",
 }  # fmt: skip
+#: A run that takes this many times the fastest one so far is timed a second time.
+SLOW = 1.5
+#: Seconds of the fastest run in this process, by data, form and method.
+_fastest: dict[tuple[Any, ...], float] = {}
 
 
 def methods() -> dict[str, BaseEstimator]:
     """Make all methods of the reproduction, unfitted, by name.
 
-    OPF, the paper's P-OPF with its four solvers and their parameters, the same with Newton's method (its
-    future work), and our soft competition.
+    OPF, the paper's P-OPF with its four solvers and their parameters, the same with Newton's method (the
+    paper's future work), and our soft competition.
 
     Returns
     -------
@@ -37,45 +53,23 @@ def methods() -> dict[str, BaseEstimator]:
     >>> list(methods())
     ['OPF', 'P-OPF-BA', 'P-OPF-FFA', 'P-OPF-PSO', 'P-OPF-NM', 'P-OPF-Newton', 'P-OPF-soft']
 
-    A study of one's own puts others beside them:
+    Add others to compare with:
 
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> mine = methods() | {"1-NN": KNeighborsClassifier(1)}
     """
-    from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
-
-    solvers = {
-        "BA": Bat(),
-        "FFA": Firefly(),
-        "PSO": PSO(),
-        "NM": NelderMead(),
-        "Newton": Newton(),
-    }
+    solvers = {"BA": Bat(), "FFA": Firefly(), "PSO": PSO(), "NM": NelderMead(), "Newton": Newton()}
     paper = {
         f"P-OPF-{name}": POPFClassifier("paper", solver=solver) for name, solver in solvers.items()
     }
     return {"OPF": OPFClassifier(), **paper, "P-OPF-soft": POPFClassifier("soft")}
 
 
-def choose_methods(
-    wanted: Mapping[str, BaseEstimator] | Iterable[str] | None,
-) -> dict[str, BaseEstimator]:
-    """Turn what a user asks for into classifiers by name.
-
-    Parameters
-    ----------
-    wanted : dict of str to classifier, or list of names, or None
-        None for all of `methods`. Names are taken in any case, with or without "P-OPF-".
-
-    Returns
-    -------
-    dict of str to classifier
-    """
-    if wanted is None:
-        return methods()
-    if isinstance(wanted, str):
-        wanted = [wanted]
+def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEstimator]:
+    """Turn what a user asks for (None for all of `methods`) into classifiers by name."""
     known = methods()
+    if wanted is None:
+        return known
     chosen = {}
     if isinstance(wanted, Mapping):
         for name, estimator in wanted.items():
@@ -83,21 +77,19 @@ def choose_methods(
             chosen[str(name)] = estimator
     else:
         names = {name.lower(): name for name in known} | ALIASES
-        for name in wanted:
+        for name in [wanted] if isinstance(wanted, str) else wanted:
             if str(name).lower() not in names:
-                raise ValueError(unknown("method", str(name), list(known) + list(ALIASES)))
-            chosen[names[name.lower()]] = known[names[name.lower()]]
+                raise ValueError(unknown("method", str(name), [*known, *ALIASES]))
+            full = names[name.lower()]
+            chosen[full] = known[full]
     if not chosen:
-        raise ValueError(f"no method is left to run; name some of {', '.join(known)}.")
+        raise ValueError(f"there is no method to run; name some of {', '.join(known)}.")
     return chosen
 
 
 def _check_classifier(name: object, estimator: object) -> None:
-    missing = [
-        word
-        for word in ("fit", "predict", "get_params")
-        if not callable(getattr(estimator, word, 0))
-    ]
+    needed = ("fit", "predict", "get_params")
+    missing = [word for word in needed if not callable(getattr(estimator, word, None))]
     if isinstance(estimator, type) or missing:
         hint = "make one with ()" if isinstance(estimator, type) else f"it has no {missing[0]}()"
         raise TypeError(
@@ -106,15 +98,7 @@ def _check_classifier(name: object, estimator: object) -> None:
 
 
 def definition(estimator: BaseEstimator) -> str:
-    """Write down all that a classifier is, so that two runs of a study can be compared.
-
-    Examples
-    --------
-    >>> from sklearn.dummy import DummyClassifier
-    >>> from popf.experiment.methods import definition
-    >>> definition(DummyClassifier())
-    "DummyClassifier(constant=None, random_state=None, strategy='prior')"
-    """
+    """Write a classifier with all its parameters, so that two runs of a study can be compared."""
     parameters = ", ".join(
         f"{name}={_shown(value)}"
         for name, value in sorted(estimator.get_params(deep=False).items())
@@ -131,6 +115,107 @@ def _shown(value: Any) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def needs_two_classes(estimator: BaseEstimator) -> bool:
-    """Whether a classifier is made for two classes only, as the paper's P-OPF is."""
+def is_paper_method(estimator: BaseEstimator) -> bool:
+    """Whether a classifier is the paper's P-OPF, which is for two classes only."""
     return isinstance(estimator, POPFClassifier) and estimator.method == "paper"
+
+
+def measure(task: Task, dataset: Dataset, protocol: Protocol, methods: Methods) -> list[Record]:
+    """Fit copies of all methods on the training part of a split, and score them on the test part.
+
+    Returns
+    -------
+    list of dict
+        One record per method: dataset, form, run, method; Papa's accuracy, log loss, Brier score, ECE (None
+        without probabilities), seconds, accuracy over thresholds; or ``failed`` and why.
+    """
+    train, test = protocol.split(dataset, task.run)
+    X_train, X_test = dataset.X[train], dataset.X[test]
+    if task.form == "scaled":
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    split = (X_train, dataset.y[train], X_test, dataset.y[test])
+    random_state = protocol.random_state(task.run)
+    records = []
+    for name, method in methods.items():
+        record: Record = {**task._asdict(), "method": name, "random_state": random_state}
+        kind = (task.dataset, dataset.X.shape, task.form, name, definition(method))
+        try:
+            record |= _timed(seeded(clone(method), random_state), split, kind)
+        except Exception as error:  # one method that fails must not cost the others their run
+            record["failed"] = f"{type(error).__name__}: {error}"
+        records.append(record)
+    return records
+
+
+def seeded(model: BaseEstimator, random_state: int) -> BaseEstimator:
+    """Set every ``random_state`` that the user has left at None."""
+    unseeded = [
+        name
+        for name, value in model.get_params().items()
+        if name.rpartition("__")[2] == "random_state" and value is None
+    ]
+    return model.set_params(**dict.fromkeys(unseeded, random_state))
+
+
+def _timed(model: BaseEstimator, split: tuple[Any, ...], kind: tuple[Any, ...]) -> Record:
+    """Score a method, leaving out of the times what happens only once in a process.
+
+    Numba compiles or loads kernels at first use, and any split may be the first to use one. So the
+    first run of a kind, and each that is slow beside the fastest, is done twice, and the faster counts.
+    """
+    record = _scores(clone(model), split)
+    if _seconds(record) > SLOW * _fastest.get(kind, 0.0):
+        record = min(record, _scores(clone(model), split), key=_seconds)
+    _fastest[kind] = min(_seconds(record), _fastest.get(kind, np.inf))
+    return record
+
+
+def _seconds(record: Record) -> float:
+    return float(record["train_seconds"] + record["test_seconds"])
+
+
+def _scores(model: BaseEstimator, split: tuple[Any, ...]) -> Record:
+    """Fit, predict and score one method."""
+    X_train, y_train, X_test, y_test = split
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        model.fit(X_train, y_train)
+        fitted = time.perf_counter()
+        predicted = model.predict(X_test)
+        done = time.perf_counter()
+        probability = model.predict_proba(X_test) if hasattr(model, "predict_proba") else None
+    record: Record = {
+        "accuracy": float(opf_accuracy_score(y_test, predicted)),
+        **_probability_scores(y_test, probability, np.unique(y_train)),
+        "train_seconds": fitted - start,
+        "test_seconds": done - fitted,
+        "warnings": len(caught),
+    }
+    if is_paper_method(model):
+        record |= {"A": model.A_, "B": model.B_, "held": any(model.solution_.at_bound)}
+    return record
+
+
+def _probability_scores(
+    y: NDArray[Any], probability: NDArray[np.float64] | None, classes: NDArray[Any]
+) -> Record:
+    """Log loss, Brier score, calibration error and accuracy over thresholds; None without probabilities.
+
+    The Brier score is half the squared distance to the corner of the true class, the usual one for two classes.
+    """
+    if probability is None:
+        return dict.fromkeys(("log_loss", "brier", "ece"))
+    binary = len(classes) == 2
+    corners = y[:, np.newaxis] == classes
+    kind: Literal["binary", "confidence"] = "binary" if binary else "confidence"
+    scores: Record = {
+        "log_loss": float(log_loss(y, probability, labels=classes)),
+        "brier": float(0.5 * ((probability - corners) ** 2).sum(axis=1).mean()),
+        "ece": float(expected_calibration_error(y, probability, kind=kind, labels=classes)),
+    }
+    if binary:
+        curve = threshold_curve(y, probability, pos_label=classes[1])
+        scores["over_thresholds"] = [round(score, 6) for score in curve.scores.tolist()]
+    return scores

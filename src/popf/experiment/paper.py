@@ -29,28 +29,22 @@ class Printed(NamedTuple):
     bold: bool = False
 
 
-class Shape(NamedTuple):
-    """Size of a data set in the paper's table 1."""
-
-    n_samples: int
-    n_features: int
-
-
+#: Samples and features of each data set, in the paper's order (table 1).
 SHAPES = {
-    "australian": Shape(690, 14),
-    "comercial": Shape(4952, 8),
-    "industrial": Shape(3182, 8),
-    "breast_cancer": Shape(683, 10),
-    "colon_cancer": Shape(62, 2000),
-    "diabetes": Shape(768, 8),
-    "fourclass": Shape(862, 2),
-    "heart": Shape(270, 13),
-    "ionosphere": Shape(351, 34),
-    "ionosphere_scale": Shape(351, 34),
-    "liver": Shape(345, 6),
-    "synthetic0": Shape(500, 2),
-    "synthetic2": Shape(1000, 2),
-    "synthetic3": Shape(200, 2),
+    "australian": (690, 14),
+    "comercial": (4952, 8),
+    "industrial": (3182, 8),
+    "breast_cancer": (683, 10),
+    "colon_cancer": (62, 2000),
+    "diabetes": (768, 8),
+    "fourclass": (862, 2),
+    "heart": (270, 13),
+    "ionosphere": (351, 34),
+    "ionosphere_scale": (351, 34),
+    "liver": (345, 6),
+    "synthetic0": (500, 2),
+    "synthetic2": (1000, 2),
+    "synthetic3": (200, 2),
 }
 #: The paper's data sets, in its order.
 DATASETS = tuple(SHAPES)
@@ -111,24 +105,6 @@ SECONDS = _read(_SECONDS)
 
 
 def printed(measure: str, dataset: str, method: str) -> Printed | None:
-    """Give the printed value of a measure, or None where the paper has none.
-
-    Parameters
-    ----------
-    measure : {"accuracy", "seconds"} or another
-    dataset, method : str
-
-    Returns
-    -------
-    Printed or None
-
-    Examples
-    --------
-    >>> from popf.experiment.paper import printed
-    >>> printed("accuracy", "fourclass", "OPF")
-    Printed(mean=50.43, deviation=11.89, bold=True)
-    >>> printed("log_loss", "fourclass", "OPF") is None
-    True
-    """
+    """Return the printed value of a measure, None where the paper has none."""
     table = {"accuracy": ACCURACY, "seconds": SECONDS}.get(measure, {})
     return table.get(dataset, {}).get(method)

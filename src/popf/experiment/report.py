@@ -1,22 +1,27 @@
 """A study on the disk: tables, figures, the report."""
 
+import base64
 import io
 import os
-import sys
-from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from popf.experiment.render import as_csv, as_latex, as_markdown, as_text, runs_as_csv
+from popf.display.canvas import need_matplotlib
+from popf.display.html import render
+from popf.experiment import paper
+from popf.experiment.data import Say
+from popf.experiment.figures import figures as draw_figures
+from popf.experiment.implausible_values import STANDARD_ERRORS, TIMES_A_COIN, implausible_values
 from popf.experiment.results import MEASURES, Results
-from popf.experiment.run import Say, run
-from popf.experiment.tables import cell_facts, measure_table
+from popf.experiment.run import run
+from popf.experiment.tables import runs_csv, table
 from popf.files import replacing, writable_folder
 
 JOURNAL = "journal.jsonl"
 REPORT = "report.html"
-TEXT_WIDTH = 200
+#: Measures on the page; the files have all of them.
+SHOWN = ("accuracy", "seconds", "log_loss", "brier", "ece")
 DPI = 130
 
 
@@ -31,20 +36,20 @@ def reproduce(
     """Run a study with its journal in a folder, and write everything that comes out of it there.
 
     The folder gets ``journal.jsonl``, ``runs.csv``, ``tables/`` (text, Markdown, LaTeX, CSV), ``figures/``
-    (PNG, SVG) and ``report.html``. Killed or interrupted, the same call goes on where it stopped.
+    (PNG, SVG) and ``report.html``. Killed or interrupted, the same call continues where it stopped.
 
     Parameters
     ----------
     out : path-like
-        The folder; that it can be written to is tried before the work starts.
+        The folder; whether it can be written to is checked before the work starts.
     fresh : bool, default=False
-        Begin anew; a journal that is there is kept as ``journal.jsonl.old``.
+        Start again; an existing journal is kept as ``journal.jsonl.old``.
     figures : bool or None, default=None
         Draw figures; None for: if matplotlib is installed.
     say : callable, default=None
-        Gets sentences about what was resumed, repaired or left out.
+        Called with a sentence about what was resumed, repaired or left out.
     **study
-        What `run` takes, but for ``journal``.
+        The parameters of `run`, except ``journal``.
 
     Returns
     -------
@@ -70,8 +75,6 @@ def reproduce(
         if not figures:
             say('No figures: they need matplotlib, pip install "popf[plot]".')
     elif figures:
-        from popf.display.canvas import need_matplotlib
-
         need_matplotlib()
     journal = folder / JOURNAL
     if fresh and journal.exists():
@@ -79,40 +82,19 @@ def reproduce(
     results = run(journal=journal, say=say, **study)
     for line in results.failures():
         say(line)
-    results.write(folder, figures)
+    write_report(results, folder, figures)
     return results
 
 
-def tables_of(results: Results, names: Sequence[str]) -> list[str]:
-    """Give tables as they are printed, with bold type on a terminal that knows it."""
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return [as_text(measure_table(results, name), colour=colour) + "\n" for name in names]
-
-
-def study_facts(results: Results, folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Tell for a program what came out of a study, and where the files are: plain values, fit for JSON.
-
-    Parameters
-    ----------
-    results : Results
-    folder : path-like
-        The one that `reproduce` wrote to.
-
-    Returns
-    -------
-    dict
-        ``folder``, ``journal``, ``report`` and ``figures`` (a list) are paths, ``tables`` the paths of the
-        CSV files by measure; ``datasets`` (sizes), ``methods``, ``runs``, ``train_size``, ``seed``;
-        ``summaries``, one for each measure, data set, form and method, as `popf.experiment.tables.cell_facts`
-        gives it; ``failures``, sentences.
-    """
-    place, protocol = Path(folder), results.protocol
+def study_facts(results: Results, folder: Path) -> dict[str, Any]:
+    """Summarise a study in plain values, fit for JSON: paths, sizes, and the facts of every table."""
+    protocol = results.protocol
     return {
-        "folder": str(place),
-        "journal": str(place / JOURNAL),
-        "report": str(place / REPORT),
-        "tables": {name: str(place / "tables" / f"{name}.csv") for name in MEASURES},
-        "figures": sorted(str(path) for path in (place / "figures").glob("*.*")),
+        "folder": str(folder),
+        "journal": str(folder / JOURNAL),
+        "report": str(folder / REPORT),
+        "tables": {name: str(folder / "tables" / f"{name}.csv") for name in MEASURES},
+        "figures": sorted(str(path) for path in (folder / "figures").glob("*.*")),
         "datasets": {
             name: {
                 "n_samples": len(data.y),
@@ -128,53 +110,61 @@ def study_facts(results: Results, folder: str | os.PathLike[str]) -> dict[str, A
         "train_size": protocol.train_size,
         "seed": protocol.seed,
         "summaries": [
-            {"measure": name, **facts} for name in MEASURES for facts in cell_facts(results, name)
+            {"measure": name, **facts}
+            for name in MEASURES
+            for facts in table(results, name).facts()
         ],
         "failures": results.failures(),
     }
 
 
-def write(results: Results, folder: Path, figures: bool) -> Path:
-    """Write all files of a study; the same results give the same bytes.
+def write_report(results: Results, folder: str | os.PathLike[str], figures: bool = True) -> Path:
+    """Write tables, figures and the report; the same results give the same bytes.
+
+    Parameters
+    ----------
+    results : Results
+    folder : path-like
+        Created if needed.
+    figures : bool, default=True
+        Draw them, which needs matplotlib.
 
     Returns
     -------
     Path
-        That of the report.
+        The page, ``report.html``.
     """
-    from popf.experiment.html import as_html
-
     folder = writable_folder(folder)
-    for name, text in _texts(results):
-        _write(folder / name, text.encode())
-    images: dict[str, bytes] = {}
-    if figures:
-        from popf.experiment.figures import figures as draw
-
-        for name, figure in draw(results).items():
-            for kind in ("png", "svg"):
-                image = _image(figure, kind)
-                _write(folder / "figures" / f"{name}.{kind}", image)
-                if kind == "png":
-                    images[name] = image
-    report = folder / REPORT
-    _write(report, as_html(results, images).encode())
-    return report
-
-
-def _texts(results: Results) -> Iterator[tuple[str, str]]:
-    """Give names and contents of all text files."""
-    yield "runs.csv", runs_as_csv(results)
+    _write(folder / "runs.csv", runs_csv(results))
     for name in MEASURES:
-        table = measure_table(results, name)
-        yield f"tables/{name}.txt", as_text(table, width=TEXT_WIDTH, full=True) + "\n"
-        yield f"tables/{name}.md", as_markdown(table)
-        yield f"tables/{name}.tex", as_latex(table)
-        yield f"tables/{name}.csv", as_csv(results, name)
+        made = table(results, name)
+        _write(folder / "tables" / f"{name}.txt", made.text() + "\n")
+        _write(folder / "tables" / f"{name}.md", made.markdown())
+        _write(folder / "tables" / f"{name}.tex", made.latex())
+        _write(folder / "tables" / f"{name}.csv", made.csv())
+    images = []
+    for name, (figure, caption) in draw_figures(results).items() if figures else ():
+        png, svg = (_image(figure, kind) for kind in ("png", "svg"))
+        _write(folder / "figures" / f"{name}.png", png)
+        _write(folder / "figures" / f"{name}.svg", svg)
+        images.append((caption, base64.b64encode(png).decode("ascii")))
+    page = render(
+        "popf.experiment",
+        "report",
+        results=results,
+        reference=paper.REFERENCE,
+        tables=[table(results, name) for name in SHOWN],
+        implausible=implausible_values(results),
+        standard_errors=STANDARD_ERRORS,
+        times_a_coin=TIMES_A_COIN,
+        images=images,
+    )
+    _write(folder / REPORT, page)
+    return folder / REPORT
 
 
 def _image(figure: Any, kind: str) -> bytes:
-    """Save a figure; no dates and no random names in it, so that it is the same every time."""
+    """Save a figure without dates and random names, so that it is the same every time."""
     import matplotlib
 
     out = io.BytesIO()
@@ -184,8 +174,8 @@ def _image(figure: Any, kind: str) -> bytes:
     return out.getvalue()
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: str | bytes) -> None:
     """Write a file so that at any moment either the old or the new one is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(content)
+        file.write(content.encode() if isinstance(content, str) else content)

@@ -4,30 +4,27 @@ import os
 import platform
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from importlib.metadata import version
 from typing import Any
 
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_limits
 
 from popf.experiment import paper
-from popf.experiment.data import Dataset, Pair, choose_datasets
-from popf.experiment.journal import Journal
-from popf.experiment.locks import presence
-from popf.experiment.measure import measure
-from popf.experiment.methods import choose_methods, definition, needs_two_classes
-from popf.experiment.progress import progress_bar
+from popf.experiment.data import Dataset, Say, Wanted, choose_datasets
+from popf.experiment.journal import Journal, Record
+from popf.experiment.methods import Methods, choose_methods, definition, is_paper_method, measure
 from popf.experiment.protocol import Protocol, Task, tasks
 from popf.experiment.results import Results
 
-Say = Callable[[str], None]
-Wanted = Mapping[str, Pair | Dataset] | Iterable[str] | str | None
+#: Called after every unit of work: how many are done, of how many, and which was the last.
+Progress = Callable[[int, int, str], None]
 
 
 def run(
     datasets: Wanted = None,
-    methods: Mapping[str, BaseEstimator] | Iterable[str] | str | None = None,
+    methods: Methods | Iterable[str] | str | None = None,
     *,
     runs: int = paper.RUNS,
     train_size: float = paper.TRAIN_SIZE,
@@ -35,7 +32,7 @@ def run(
     scale: bool | None = None,
     n_jobs: int | None = None,
     journal: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
+    progress: Progress | None = None,
     say: Say | None = None,
 ) -> Results:
     """Run the paper's protocol, on its data and methods or on others.
@@ -51,24 +48,24 @@ def run(
         Any scikit-learn classifiers; None for all of `popf.experiment.methods`. One without
         ``predict_proba`` gets no log loss, Brier score and calibration error.
     runs : int, default=20
-        How many splits of each data set.
+        Number of splits of each data set.
     train_size : float, default=0.25
-        The share that is trained on.
+        Share used for training.
     seed : int, default=0
-        Of splits and methods. What comes out depends on nothing else, but for the times.
+        Seed for splits and methods. The results depend on nothing else, apart from the times.
     scale : bool or None, default=None
         True to standardise the features, False to leave them as they are, None for both where their
-        spreads differ by more than a factor of 3, and as they are elsewhere.
+        standard deviations differ by more than a factor of 3, and unscaled elsewhere.
     n_jobs : int, default=None
-        How many runs at a time, as for joblib. Inside ``joblib.parallel_config`` None takes what that says;
+        Number of runs at a time, as for joblib. Inside ``joblib.parallel_config`` None takes what that says;
         so the runs go to a cluster with ``parallel_config("dask")``.
     journal : path-like, default=None
-        A file in which every finished run is kept at once. If it is there, what it holds is not run
-        again; one of other settings is refused. Several processes may work on one journal.
-    progress : bool, default=None
-        Show a bar; None for: if there is a terminal.
+        A file in which every finished run is kept at once. If it exists, what it holds is not run
+        again; one with other settings is refused. Several processes may work on one journal.
+    progress : callable, default=None
+        Called as ``progress(n_done, n_total, text)`` after every run.
     say : callable, default=None
-        Gets sentences about what was resumed, repaired or left out.
+        Called with a sentence about what was resumed, repaired or left out.
 
     Returns
     -------
@@ -95,44 +92,12 @@ def run(
     for dataset in data.values():
         protocol.check(dataset)
     with Journal(journal, settings(protocol, data, chosen), say) as kept:
-        _work(_Study(protocol, data, chosen), kept, n_jobs, progress, say)
+        _Study(protocol, data, chosen, kept).work(n_jobs, progress, say)
         return Results(protocol, data, chosen, kept.records.values(), kept.settings)
 
 
-class _Study:
-    """What is to be run."""
-
-    def __init__(
-        self,
-        protocol: Protocol,
-        data: Mapping[str, Dataset],
-        methods: Mapping[str, BaseEstimator],
-    ) -> None:
-        self.protocol, self.data, self.methods = protocol, dict(data), dict(methods)
-        self.tasks = list(tasks(protocol, self.data))
-
-    def methods_for(self, dataset: str) -> dict[str, BaseEstimator]:
-        """Those that are made for the number of classes."""
-        many = self.data[dataset].n_classes > 2
-        return {
-            name: method
-            for name, method in self.methods.items()
-            if not (many and needs_two_classes(method))
-        }
-
-    def missing(self, task: Task, journal: Journal) -> dict[str, BaseEstimator]:
-        """Those of which the journal has no result yet."""
-        return {
-            name: method
-            for name, method in self.methods_for(task.dataset).items()
-            if not journal.has((task.dataset, task.form, task.run, name))
-        }
-
-
-def settings(
-    protocol: Protocol, data: Mapping[str, Dataset], methods: Mapping[str, BaseEstimator]
-) -> dict[str, Any]:
-    """All that decides what comes out, for the journal to compare.
+def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) -> dict[str, Any]:
+    """All that decides the results, for the journal to compare.
 
     Neither the number of runs nor the choice of forms is in it: more of both extend a study.
     """
@@ -148,66 +113,68 @@ def settings(
     }
 
 
-def _work(
-    study: _Study, journal: Journal, n_jobs: int | None, progress: bool | None, say: Say
-) -> None:
-    """Do what the journal lacks."""
-    for name, dataset in study.data.items():
-        left_out = [method for method in study.methods if method not in study.methods_for(name)]
-        if left_out:
-            say(
-                f"{name} has {dataset.n_classes} classes; made for two, and left out there: "
-                f"{', '.join(left_out)}."
-            )
-    todo = [task for task in study.tasks if study.missing(task, journal)]
-    n_done = len(study.tasks) - len(todo)
-    if n_done:
-        say(f"{n_done} of {len(study.tasks)} runs are in {journal.path} already.")
-    if not todo:
-        return
-    with ExitStack() as stack:
-        if journal.path is not None:
-            lock = journal.path.with_name(journal.path.name + ".lock")
-            if not stack.enter_context(presence(lock)):
-                # Another process works through the list from its start: by taking what is left in any
-                # order, two hardly ever do the same run.
-                say(f"Another process works on {journal.path}; sharing the runs.")
-                random.Random(os.getpid()).shuffle(todo)
-        bar = stack.enter_context(progress_bar(len(todo), progress))
-        try:
-            for task, records in _parallel(n_jobs)(_calls(study, todo, journal)):
-                journal.add(records)
-                bar.advance(f"{task.dataset} ({task.form}), run {task.run}")
-        except KeyboardInterrupt:
-            if journal.path is not None:
+class _Study:
+    """What is to be run, and what the journal has of it already."""
+
+    def __init__(
+        self, protocol: Protocol, data: dict[str, Dataset], methods: Methods, journal: Journal
+    ) -> None:
+        self.protocol, self.data, self.journal = protocol, data, journal
+        self.methods = {
+            name: {
+                key: method
+                for key, method in methods.items()
+                if dataset.n_classes == 2 or not is_paper_method(method)
+            }
+            for name, dataset in data.items()
+        }
+        self.left_out = {name: [*(methods.keys() - own)] for name, own in self.methods.items()}
+
+    def missing(self, task: Task) -> dict[str, BaseEstimator]:
+        """Methods of which the journal has no result yet."""
+        return {
+            name: method
+            for name, method in self.methods[task.dataset].items()
+            if not self.journal.has((*task, name))
+        }
+
+    def work(self, n_jobs: int | None, progress: Progress | None, say: Say) -> None:
+        """Do what the journal lacks."""
+        for name, left_out in self.left_out.items():
+            if left_out:
                 say(
-                    f"What is finished is kept in {journal.path}; the same command goes on from there."
+                    f"{name} has {self.data[name].n_classes} classes; left out there, because they are for "
+                    f"two: {', '.join(sorted(left_out))}."
                 )
+        path = self.journal.path
+        everything = tasks(self.protocol, self.data)
+        todo = [task for task in everything if self.missing(task)]
+        if len(todo) < len(everything):
+            say(f"{len(everything) - len(todo)} of {len(everything)} runs are in {path} already.")
+        if path is not None:
+            # In random order, two processes that share a journal hardly ever do the same run.
+            random.SystemRandom().shuffle(todo)
+        try:
+            parallel = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+            for n_done, (task, records) in enumerate(parallel(self._calls(todo)), 1):
+                self.journal.add(records)
+                if progress is not None:
+                    progress(n_done, len(todo), f"{task.dataset} ({task.form}), run {task.run}")
+        except KeyboardInterrupt:
+            if path is not None:
+                say(f"Finished runs are kept in {path}; the same command continues from there.")
             raise
-    journal.refresh()
+        self.journal.refresh()
 
-
-def _parallel(n_jobs: int | None) -> Parallel:
-    """Make what spreads the runs, and gives each back as soon as it can."""
-    try:
-        return Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-    except ValueError:  # joblib before 1.4 keeps the order: a run waits for those before it
-        return Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="2*n_jobs")
-
-
-def _calls(study: _Study, todo: list[Task], journal: Journal) -> Iterator[Any]:
-    """Give joblib one call after another, without those that someone else has done meanwhile."""
-    for task in todo:
-        journal.refresh()
-        yield delayed(_call)(
-            task, study.data[task.dataset], study.protocol, study.missing(task, journal)
-        )
+    def _calls(self, todo: list[Task]) -> Iterator[Any]:
+        """Hand joblib one call after another, without what another process has done meanwhile."""
+        for task in todo:
+            self.journal.refresh()
+            yield delayed(_call)(task, self.data[task.dataset], self.protocol, self.missing(task))
 
 
 def _call(
-    task: Task, dataset: Dataset, protocol: Protocol, methods: dict[str, BaseEstimator]
-) -> tuple[Task, list[dict[str, Any]]]:
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):  # times are of one thread
+    task: Task, dataset: Dataset, protocol: Protocol, methods: Methods
+) -> tuple[Task, list[Record]]:
+    with threadpool_limits(1):  # times are for one thread
         return task, measure(task, dataset, protocol, methods) if methods else []

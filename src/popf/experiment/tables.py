@@ -1,34 +1,65 @@
-"""Results as tables: what stands in which cell, not yet how it looks."""
+"""Results as tables: for a terminal, and as Markdown, LaTeX and CSV."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import csv
+import io
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from popf.experiment import paper
-from popf.experiment.results import MEASURES, Measure, Results, Summary
+from popf.experiment.results import MEASURES, Results, Summary
 from popf.experiment.statistics import SIGNIFICANCE
+
+#: Narrow columns leave this out of the name of a method.
+PREFIX = "P-OPF-"
+CSV_COLUMNS = (
+    *("dataset", "form", "stand_in", "method", "mean", "deviation", "runs", "bold"),
+    *("paper_mean", "paper_deviation", "paper_bold", "paper_differs"),
+)
+RUN_COLUMNS = (
+    *("dataset", "form", "run", "method", "random_state", "accuracy", "log_loss", "brier", "ece"),
+    *("train_seconds", "test_seconds", "A", "B", "held", "warnings", "failed"),
+)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One value of a table.
+    """A mean and a standard deviation (None for one run), in the units of the table.
 
     Attributes
     ----------
-    text : str
-        Mean and deviation.
-    short : str
-        The same for a terminal, where columns are narrow.
+    digits, short_digits : int
+        Digits after the point in a file, and in the narrow columns of a terminal.
     bold : bool
-        Whether it is the best or its equal.
-    flagged : bool
-        Whether the paper's value differs from ours by more than both deviations.
+        Whether it is the best or not significantly worse; for a value of the paper, as printed there.
+    runs : int
+    differs : bool
+        Whether a value of the paper differs from ours by more than both deviations.
     """
 
-    text: str = ""
-    short: str = ""
-    bold: bool = False
-    flagged: bool = False
+    mean: float
+    deviation: float | None
+    digits: int
+    short_digits: int
+    bold: bool
+    runs: int
+    differs: bool = False
+
+    @property
+    def text(self) -> str:
+        """Mean and deviation."""
+        mean = f"{self.mean:.{self.digits}f}"
+        return mean if self.deviation is None else f"{mean} ± {self.deviation:.{self.digits}f}"
+
+    @property
+    def short(self) -> str:
+        """The same where space is scarce: only accuracies, which have one digit, show deviations."""
+        mean = f"{self.mean:.{self.short_digits}f}"
+        if self.short_digits > 1 or self.deviation is None:
+            return mean
+        return f"{mean}±{self.deviation:.{0 if self.deviation >= 9.95 else 1}f}"
 
 
 @dataclass(frozen=True)
@@ -44,12 +75,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A measure of all methods on all data sets.
+    """A measure for all methods and data sets, made by `table`; ``print`` shows it.
 
     Attributes
     ----------
     name : str
-        For the names of files.
+        The measure.
     title : str
     methods : list of str
         The columns; a method without any value has none.
@@ -62,210 +93,300 @@ class Table:
     title: str
     methods: list[str]
     rows: list[Row]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
+
+    def __str__(self) -> str:
+        return self.text(shutil.get_terminal_size((100, 24)).columns)
 
     @property
-    def printed_methods(self) -> list[str]:
-        """Methods with at least one value of the paper."""
-        return [name for name in self.methods if any(name in row.printed for row in self.rows)]
+    def columns(self) -> list[tuple[str, bool]]:
+        """Columns of wide formats: every method, followed by the paper's values where there are some."""
+        return [
+            (name, printed)
+            for name in self.methods
+            for printed in (False, True)
+            if not printed or any(name in row.printed for row in self.rows)
+        ]
 
-    @property
-    def has_forms(self) -> bool:
-        """Whether some data set is there in two forms."""
-        return len({row.dataset for row in self.rows}) < len(self.rows)
+    def text(self, width: int | None = None) -> str:
+        """Lay the table out for a terminal, or with all digits for a file; the paper's values below ours.
 
-    def blocks(self) -> Iterator[list[Row]]:
-        """Give rows of one data set together."""
+        Parameters
+        ----------
+        width : int, default=None
+            Characters that fit into a line; columns that do not fit are put below. None for a file: all
+            digits and deviations, in lines of any length.
+        """
+        heads = [name if width is None else name.removeprefix(PREFIX) for name in self.methods]
+        labels, lines = [], []
+        for label, cells in self._lines():
+            labels.append(label)
+            lines.append([_text_cell(cells.get(name), width is None) for name in self.methods])
+        first = max(map(len, ["dataset", *labels]))
+        widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
+        parts = [self.title]
+        for chosen in _fitting(widths, None if width is None else width - first):
+            parts.append("")
+            for label, line in zip(["dataset", *labels], [heads, *lines], strict=True):
+                shown = "".join(f" {line[k]:>{widths[k]}}" for k in chosen)
+                parts.append(f"{label:{first}}{shown}".rstrip())
+        notes = [note.replace("Bold:", "*:").replace("bold as", "* as") for note in self.notes]
+        if width is not None:
+            short = [name.removeprefix(PREFIX) for name in self.methods if PREFIX in name]
+            if short:
+                notes.insert(1, f"{', '.join(short)}: variants of P-OPF.")
+            if self.name != "accuracy":
+                notes[0] = notes[0].replace("Mean ± standard deviation", "Mean")
+        room = 100 if width is None else min(max(width, 40), 100)
+        return "\n".join([*parts, "", *(line for n in notes for line in textwrap.wrap(n, room))])
+
+    def _lines(self) -> Iterator[tuple[str, dict[str, Cell]]]:
+        """Labels and cells of the lines of `text`: a data set, its other form, the paper's values."""
         for name in dict.fromkeys(row.dataset for row in self.rows):
-            yield [row for row in self.rows if row.dataset == name]
+            rows = [row for row in self.rows if row.dataset == name]
+            for k, row in enumerate(rows):
+                yield (f"  {row.form}" if k else name), row.ours
+            if rows[0].printed:
+                # Flagged only if the paper's value differs from ours in every form.
+                yield (
+                    "  paper",
+                    {
+                        method: min((row.printed[method] for row in rows), key=lambda c: c.differs)
+                        for method in rows[0].printed
+                    },
+                )
+
+    def _wide(self, show: Callable[[Cell | None], str]) -> list[list[str]]:
+        """Cells of the wide formats, the names of columns first."""
+        heads = [f"{name} (paper)" if printed else name for name, printed in self.columns]
+        lines = [["dataset", *heads]]
+        names = [row.dataset for row in self.rows]
+        for row in self.rows:
+            label = f"{row.dataset}, {row.form}" if names.count(row.dataset) > 1 else row.dataset
+            cells = [(row.printed if printed else row.ours).get(n) for n, printed in self.columns]
+            lines.append([label, *map(show, cells)])
+        return lines
+
+    def markdown(self) -> str:
+        """Write the table as Markdown, the paper's values in a second column."""
+        head, *lines = self._wide(_markdown_cell)
+        parts = [
+            f"## {_escape_markdown(self.title)}\n",
+            "| " + " | ".join(map(_escape_markdown, head)) + " |",
+            "|---" + "|---:" * (len(head) - 1) + "|",
+            *(f"| {' | '.join([_escape_markdown(name), *cells])} |" for name, *cells in lines),
+            "",
+            *(f"{_escape_markdown(note)}  " for note in self.notes),
+        ]
+        return "\n".join(parts) + "\n"
+
+    def latex(self) -> str:
+        """Write the table as LaTeX, to be put into a document with ``booktabs``."""
+        head, *lines = self._wide(_latex_cell)
+        parts = [
+            *(f"% {line}" for line in [self.title, *self.notes, "needs \\usepackage{booktabs}"]),
+            f"\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+            "\\toprule",
+            " & ".join(map(_escape_latex, head)) + r" \\",
+            "\\midrule",
+            *(" & ".join([_escape_latex(name), *cells]) + r" \\" for name, *cells in lines),
+            "\\bottomrule",
+            "\\end{tabular}",
+        ]
+        return "\n".join(parts) + "\n"
+
+    def csv(self) -> str:
+        """Write the table as CSV: a line for each data set, form and method, numbers in full."""
+        return as_csv(CSV_COLUMNS, self.facts())
+
+    def facts(self) -> Iterator[dict[str, Any]]:
+        """Yield a dict of plain values for each data set, form and method that has values.
+
+        ``dataset``, ``form``, ``stand_in``, ``method``, ``mean``, ``deviation`` (None for one run), ``runs``,
+        ``bold``; ``paper_mean``, ``paper_deviation``, ``paper_bold`` and ``paper_differs``, None where
+        the paper has no value.
+        """
+        for row in self.rows:
+            for method, cell in row.ours.items():
+                paper_cell = row.printed.get(method)
+                yield {
+                    "dataset": row.dataset,
+                    "form": row.form,
+                    "stand_in": row.stand_in,
+                    "method": method,
+                    **{key: getattr(cell, key) for key in ("mean", "deviation", "runs", "bold")},
+                    **{
+                        f"paper_{key}": getattr(paper_cell, key, None)
+                        for key in ("mean", "deviation", "bold", "differs")
+                    },
+                }
 
 
-def measure_table(results: Results, name: str) -> Table:
+def table(results: Results, measure: str) -> Table:
     """Make the table of a measure, with the paper's values where it has some.
 
     Parameters
     ----------
     results : Results
-    name : str
-        One of `MEASURES`.
+    measure : {"accuracy", "seconds", "log_loss", "brier", "ece", "train_seconds", "test_seconds"}
 
     Returns
     -------
     Table
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from popf.experiment import run, table
+    >>> X, y = load_wine(return_X_y=True)
+    >>> print(table(run({"wine": (X, y == 1)}, ["opf"], runs=6, scale=True), "accuracy"))
+    Accuracy (Papa's, %)
+    <BLANKLINE>
+    dataset       OPF
+    wine    *...±...
+    <BLANKLINE>
+    Mean ± standard deviation over 6 runs, 25 % for training.
+    ...
     """
-    measure = MEASURES[name]
+    known = MEASURES[measure]
     rows = []
     for dataset, form in results.rows():
         stand_in = results.datasets[dataset].stand_in
-        ours = results.summaries(name, dataset, form)
-        found = {
-            method: paper.printed(name, dataset, method)
-            for method in results.methods
-            if is_the_papers(results, dataset)
-        }
-        printed = {method: value for method, value in found.items() if value is not None}
-        rows.append(
-            Row(
-                dataset,
-                form,
-                stand_in,
-                {method: _our_cell(summary, measure) for method, summary in ours.items()},
-                {
-                    method: _printed_cell(value, None if stand_in else ours.get(method), measure)
-                    for method, value in printed.items()
-                },
+        summaries = results.summaries(measure, dataset, form)
+        printed = {}
+        for method in results.methods if is_papers(results, dataset) else []:
+            value = paper.printed(measure, dataset, method)
+            if value is not None:
+                ours = None if stand_in else summaries.get(method)
+                printed[method] = Cell(
+                    *(value.mean, value.deviation, 2, 1 if measure == "accuracy" else 2),
+                    *(value.bold, paper.RUNS),
+                    ours is not None and differs(value, ours, known.factor),
+                )
+        cells = {
+            method: Cell(
+                known.factor * found.mean,
+                None if found.deviation is None else known.factor * found.deviation,
+                *(known.digits, 1 if measure == "accuracy" else known.digits),
+                *(found.bold, found.n_runs),
             )
-        )
+            for method, found in summaries.items()
+        }
+        rows.append(Row(dataset, form, stand_in, cells, printed))
     shown = [
         method
         for method in results.methods
         if any(method in row.ours or method in row.printed for row in rows)
     ]
-    return Table(name, measure.title, shown, rows, _notes(results, measure, rows))
+    return Table(measure, known.title, shown, rows, _notes(results, measure, rows))
 
 
-def cell_facts(results: Results, name: str) -> Iterator[dict[str, Any]]:
-    """Give every mean of a measure with the paper's, numbers in full and in the units of the tables.
-
-    Parameters
-    ----------
-    results : Results
-    name : str
-        One of `MEASURES`.
-
-    Yields
-    ------
-    dict
-        For each data set, form and method that has values: ``dataset``, ``form``, ``stand_in``, ``method``,
-        ``mean``, ``deviation`` (None of one run), ``runs``, ``bold``; ``paper_mean``, ``paper_deviation``,
-        ``paper_bold`` and ``paper_differs``, None where the paper has no value.
-    """
-    factor = MEASURES[name].factor
-    for row in measure_table(results, name).rows:
-        for method, ours in results.summaries(name, row.dataset, row.form).items():
-            cell = row.printed.get(method)
-            printed = None if cell is None else paper.printed(name, row.dataset, method)
-            yield {
-                "dataset": row.dataset,
-                "form": row.form,
-                "stand_in": row.stand_in,
-                "method": method,
-                "mean": factor * ours.mean,
-                "deviation": factor * ours.deviation if ours.n_runs > 1 else None,
-                "runs": ours.n_runs,
-                "bold": ours.bold,
-                "paper_mean": None if printed is None else printed.mean,
-                "paper_deviation": None if printed is None else printed.deviation,
-                "paper_bold": None if printed is None else printed.bold,
-                "paper_differs": None if cell is None or printed is None else cell.flagged,
-            }
-
-
-def is_the_papers(results: Results, dataset: str) -> bool:
+def is_papers(results: Results, dataset: str) -> bool:
     """Whether a data set is one of the paper's, or its stand-in; a user's own may share the name."""
-    shape = paper.SHAPES.get(dataset)
-    if shape is None:
-        return False
+    n_samples, n_features = paper.SHAPES.get(dataset, (0, 0))
     X = results.datasets[dataset].X
     # breast_cancer is in use with and without the number of the patient.
-    return len(X) == shape.n_samples and X.shape[1] in (shape.n_features, shape.n_features - 1)
+    return len(X) == n_samples and X.shape[1] in (n_features, n_features - 1)
 
 
 def differs(printed: paper.Printed, ours: Summary, factor: float = 1.0) -> bool:
-    """Whether two means are further apart than their deviations together.
-
-    Examples
-    --------
-    >>> from popf.experiment.paper import Printed
-    >>> from popf.experiment.results import Summary
-    >>> from popf.experiment.tables import differs
-    >>> differs(Printed(50.43, 11.89), Summary(0.99, 0.01, 20), factor=100)
-    True
-    >>> differs(Printed(65.32, 4.98), Summary(0.63, 0.03, 20), factor=100)
-    False
-    """
-    deviation = ours.deviation if ours.n_runs > 1 else 0.0
-    distance = abs(printed.mean - factor * ours.mean)
-    return distance > printed.deviation + factor * deviation
+    """Whether two means are further apart than their deviations together."""
+    deviation = factor * (ours.deviation or 0.0)
+    return abs(printed.mean - factor * ours.mean) > printed.deviation + deviation
 
 
-def _our_cell(summary: Summary, measure: Measure) -> Cell:
-    mean, deviation = measure.factor * summary.mean, measure.factor * summary.deviation
-    text = f"{mean:.{measure.digits}f}"
-    short = _short(mean, measure)
-    if summary.n_runs > 1:
-        text += f" ± {deviation:.{measure.digits}f}"
-        short += _short_deviation(deviation, measure)
-    return Cell(text, short, summary.bold)
-
-
-def _printed_cell(printed: paper.Printed, ours: Summary | None, measure: Measure) -> Cell:
-    return Cell(
-        f"{printed.mean:.2f} ± {printed.deviation:.2f}",
-        f"{printed.mean:.2f}"
-        if measure.name == "seconds"
-        else f"{printed.mean:.1f}" + _short_deviation(printed.deviation, measure),
-        printed.bold,
-        ours is not None and differs(printed, ours, measure.factor),
-    )
-
-
-def _short(mean: float, measure: Measure) -> str:
-    return f"{mean:.1f}" if measure.name == "accuracy" else f"{mean:.{measure.digits}f}"
-
-
-def _short_deviation(deviation: float, measure: Measure) -> str:
-    if measure.name != "accuracy":
-        return ""
-    return f"±{deviation:.0f}" if deviation >= 9.95 else f"±{deviation:.1f}"
-
-
-def _notes(results: Results, measure: Measure, rows: list[Row]) -> list[str]:
-    """Say what the signs mean that occur in the table, and what is missing."""
+def _notes(results: Results, measure: str, rows: list[Row]) -> list[str]:
+    """Explain the signs that occur in the table, and what is missing."""
     runs = results.protocol.runs
-    notes = []
-    share = f"{100 * results.protocol.train_size:g} % for training"
-    if runs > 1:
-        notes.append(f"Mean ± standard deviation over {runs} runs, {share}.")
-    else:
-        notes.append(f"One run, {share}.")
-    if measure.larger_is_better is not None:
+    mean = f"Mean ± standard deviation over {runs} runs" if runs > 1 else "One run"
+    notes = [f"{mean}, {100 * results.protocol.train_size:g} % for training."]
+    if MEASURES[measure].larger_is_better is not None:
         bold = (
-            "Bold: the best mean and all that Wilcoxon's signed-rank test at "
-            f"{SIGNIFICANCE} does not call worse"
+            "Bold: the best mean, and all that are not significantly worse by Wilcoxon's signed-rank test at "
+            f"{SIGNIFICANCE}"
         )
-        if runs < 6:
-            bold += "; with fewer than 6 runs it can call nothing worse"
-        notes.append(bold + ".")
+        few = "; with fewer than 6 runs no difference can be significant" if runs < 6 else ""
+        notes.append(f"{bold}{few}.")
     printed = [cell for row in rows for cell in row.printed.values()]
     if printed:
-        notes.append(
-            "Paper: the value printed there"
-            + (", bold as there." if any(cell.bold for cell in printed) else ".")
-        )
-    if printed and measure.name == "seconds":
-        notes.append("The paper's times are of another machine, language and year.")
-    if any(cell.flagged for cell in printed):
+        bold = ", bold as there" if any(cell.bold for cell in printed) else ""
+        notes.append(f"Paper: the value printed there{bold}.")
+    if printed and measure == "seconds":
+        notes.append("The paper's times are from another machine, language and year.")
+    if any(cell.differs for cell in printed):
         notes.append("!: differs from ours by more than both deviations together.")
     stand_ins = dict.fromkeys(row.dataset for row in rows if row.stand_in)
     if stand_ins:
-        sentence = (
-            f"Stand-ins, generated because the paper's own are not public: {', '.join(stand_ins)}."
+        shown = " Its values are shown beside them, but not compared." if printed else ""
+        notes.append(
+            f"Stand-ins, generated because the paper's own are not public: {', '.join(stand_ins)}.{shown}"
         )
-        if printed:
-            sentence += " Its values are shown beside them, but not compared."
-        notes.append(sentence)
-    if len({row.form for row in rows}) > 1:
+    if any(row.form == "scaled" for row in rows):
         notes.append("Scaled: standardised by mean and deviation of the training samples.")
-    elif rows and rows[0].form == "scaled":
-        notes.append("Features are standardised by mean and deviation of the training samples.")
-    held = _held(results)
-    if measure.name == "accuracy" and held:
-        notes.append(f"The box [-10, 10]² holds A or B in {held} runs of the paper's method.")
+    held = [record["held"] for record in results.records if "held" in record]
+    if measure == "accuracy" and any(held):
+        notes.append(
+            f"The box [-10, 10]² limits A or B in {sum(held)} of {len(held)} runs of the paper's method."
+        )
     return notes
 
 
-def _held(results: Results) -> str:
-    fits = [record for record in results.records if "held" in record]
-    n_held = sum(record["held"] for record in fits)
-    return f"{n_held} of {len(fits)}" if n_held else ""
+def runs_csv(results: Results) -> str:
+    """Write every run of every method as a line of CSV."""
+    return as_csv(RUN_COLUMNS, results.records)
+
+
+def as_csv(columns: Iterable[str], rows: Iterable[dict[str, Any]]) -> str:
+    """Write dicts as CSV: None as nothing, True and False as 1 and 0."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        cells = (row.get(name) for name in columns)
+        writer.writerow([int(cell) if isinstance(cell, bool) else cell for cell in cells])
+    return out.getvalue()
+
+
+def _fitting(widths: list[int], room: int | None) -> Iterator[list[int]]:
+    """Group columns so that each group fits into the room."""
+    group: list[int] = []
+    for k, width in enumerate(widths):
+        if group and room is not None and sum(widths[j] + 1 for j in group) + width + 1 > room:
+            yield group
+            group = []
+        group.append(k)
+    yield group
+
+
+def _text_cell(cell: Cell | None, full: bool) -> str:
+    if cell is None:
+        return "-"
+    text = cell.text if full else cell.short
+    return f"{'*' if cell.bold else ''}{text}{'!' if cell.differs else ''}"
+
+
+def _markdown_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "–"
+    text = f"**{cell.text}**" if cell.bold else cell.text
+    return f"{text} !" if cell.differs else text
+
+
+def _latex_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "--"
+    text = cell.text.replace("±", "\\pm")
+    text = f"$\\mathbf{{{text}}}$" if cell.bold else f"${text}$"
+    return f"{text}$^{{!}}$" if cell.differs else text
+
+
+def _escape_markdown(text: str) -> str:
+    return text.translate({ord(sign): f"\\{sign}" for sign in "\\|*_<>`[]"}).replace("\n", " ")
+
+
+def _escape_latex(text: str) -> str:
+    special: dict[str, Any] = {
+        "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+        "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " ",
+    }  # fmt: skip
+    return text.translate(str.maketrans(special))

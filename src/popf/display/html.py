@@ -1,0 +1,49 @@
+"""Pages of one HTML file that loads nothing, made from templates: what the reports share."""
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+
+def render(package: str, template: str, **context: Any) -> str:
+    """Fill in a template of a package, which extends ``base.html`` of this one.
+
+    Parameters
+    ----------
+    package : str
+        Its folder ``templates`` holds the template, and the style (.css) and script (.js) of the same name,
+        which are put into the page. The page's policy allows these and nothing else.
+    template : str
+        The name, without suffix.
+    **context
+        The variables of the template. Text is escaped.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise ImportError(
+            'reports need Jinja2, which is not installed: pip install "popf[cli]"'
+        ) from None
+    folder = files(package).joinpath("templates")
+    assets = {}
+    for kind, suffix in (("style", "css"), ("script", "js")):
+        file = folder.joinpath(f"{template}.{suffix}")
+        assets[kind] = file.read_text(encoding="utf-8") if file.is_file() else ""
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader(package), jinja2.PackageLoader("popf.display")]
+        ),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters["digest"] = _digest
+    return environment.get_template(f"{template}.html").render(**assets, **context)
+
+
+def _digest(text: str) -> str:
+    """Hash by which a content security policy knows a style or a script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
