@@ -3,28 +3,24 @@
 import gc
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba.core import event
 
+from popf.engine.runtime.kernel_cache import KernelCache
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def jit(function: Function) -> Function:
-    """Compile `function` on first use, without the GIL, cached on disk where that is possible.
-
-    Numba looks for a writable folder (beside the source, else the user's cache) when the function is
-    decorated, and raises if there is none; then the kernel is compiled anew in every process.
-    """
-    compiled: Any
+    """Compile `function` on first use, without the GIL, cached on disk where there is a folder for it."""
     # Nobody calls kernels from C: the entry for that would only take time to compile.
     options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
-    try:
-        compiled = numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        compiled = numba.njit(**options)(function)
+    compiled: Any = numba.njit(**options)(function)
+    if compiled is not function:  # as it is with NUMBA_DISABLE_JIT
+        with suppress(RuntimeError):
+            compiled._cache = KernelCache(function)
     return compiled  # type: ignore[no-any-return]
 
 
@@ -56,9 +52,7 @@ class _NoCollection(event.Listener):
     def on_start(self, event: event.Event) -> None:
         if self._depth > 0:
             self._depth += 1
-        elif event.data["dispatcher"].py_func.__module__.startswith(
-            f"{__package__.rpartition('.')[0]}."
-        ):
+        elif event.data["dispatcher"].py_func.__module__.startswith("popf."):
             self._depth, self._was_enabled = 1, gc.isenabled()
             gc.disable()
 
@@ -71,19 +65,3 @@ class _NoCollection(event.Listener):
 
 
 event.register("numba:compile", _NoCollection())
-
-
-def _forget_stale_kernels(folder: Path) -> None:
-    """Delete cached kernels older than any source beside them.
-
-    Numba compares a cached kernel with its own file only. A kernel that calls into another file, or
-    takes a structure defined there, would survive a change of that file.
-    """
-    sources = [path.stat().st_mtime for path in folder.rglob("*.py")]
-    with suppress(OSError):
-        for path in folder.rglob("*.nb[ic]"):
-            if path.stat().st_mtime < max(sources):
-                path.unlink()
-
-
-_forget_stale_kernels(Path(__file__).parents[1])
