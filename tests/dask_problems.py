@@ -5,6 +5,7 @@ import dask.array as da
 import numpy as np
 
 import strategies
+from popf.dask.cluster import call_with_loaded
 
 SEED = 20240615
 
@@ -19,7 +20,7 @@ class Here:
 
     def submit(self, name, function, *arguments):
         self.done.append((name, arguments))
-        return function(*arguments)
+        return call_with_loaded(function, *arguments)
 
     def submit_lazy(self, name, function, *arguments):
         return self.submit(name, function, *dask.compute(*arguments, scheduler="sync"))

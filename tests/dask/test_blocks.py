@@ -9,10 +9,9 @@ import naive
 from dask_problems import SEED, Here, as_dask, samples, two_classes
 from popf import OPFClassifier
 from popf.dask import DaskPOPFClassifier, probability
-from popf.dask import partitioning as dealing
-from popf.dask.growing import grow
-from popf.dask.model import Costed
-from popf.dask.nearby import Block
+from popf.dask.blocks import Block, Nodes
+from popf.dask.growing import grow_forest_of_blocks
+from popf.dask.partitioning import Blocks, make_blocks
 from popf.dask.scoring import Asked
 from popf.dask.sources import Rows, Source
 from popf.dask.spanning import TreeSettings
@@ -23,7 +22,7 @@ KINDS = ["normal", "grid", "coarse", "one-hot", "clusters", "one place"]
 
 
 def in_blocks(X, y, members):
-    """Make blocks of the given samples, as `deal_blocks` does."""
+    """Make blocks of the given samples, as `make_blocks` does."""
     exponent = scale_exponent(X)
     scaled = scaled_copy(X, exponent)
     blocks = [
@@ -32,7 +31,7 @@ def in_blocks(X, y, members):
     lows = np.array([block.points.min(axis=0) for block in blocks])
     highs = np.array([block.points.max(axis=0) for block in blocks])
     sizes = np.array([len(m) for m in members])
-    return dealing.Blocks(blocks, sizes, lows, highs, np.unique(y), np.arange(len(X)), exponent)
+    return Blocks(blocks, sizes, lows, highs, np.unique(y), np.arange(len(X)), exponent)
 
 
 def assert_same_tree(trained, plain, exponent):
@@ -56,7 +55,7 @@ def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, algorithm):
         X, y = samples(kind, int(rng.integers(30, 120)), rng)
         rows = np.argsort(X[:, 0], kind="stable") if by_place else rng.permutation(len(X))
         blocks = in_blocks(X, y, np.array_split(rows, n_blocks))
-        found = grow(Here(), blocks, TreeSettings(algorithm, 1, 2**24))
+        found = grow_forest_of_blocks(Here(), blocks, TreeSettings(algorithm, 1, 2**24))
         assert_same_tree(found.trained, OPFClassifier().fit(X, y), blocks.exponent)
 
 
@@ -65,7 +64,7 @@ def test_prototypes_of_blocks_are_those_of_the_definition(kind):
     rng = np.random.default_rng([SEED, KINDS.index(kind)])
     X, y = samples(kind, 40, rng)
     blocks = in_blocks(X, y, np.array_split(rng.permutation(40), 5))
-    found = grow(Here(), blocks, TreeSettings("auto", 1, 2**24)).trained
+    found = grow_forest_of_blocks(Here(), blocks, TreeSettings("auto", 1, 2**24)).trained
     expected = naive.prototypes(naive.squared_distances(X, X), y)
     np.testing.assert_array_equal(found.prototypes, expected)
 
@@ -81,7 +80,7 @@ def test_blocks_serve_metrics_that_know_no_boxes(metric):
     blocks = blocks._replace(
         exponent=0, blocks=[b._replace(points=X[b.samples]) for b in blocks.blocks]
     )
-    found = grow(Here(), blocks, TreeSettings("auto", 1, 2**24, chosen.rows))
+    found = grow_forest_of_blocks(Here(), blocks, TreeSettings("auto", 1, 2**24, chosen.rows))
     assert_same_tree(found.trained, plain, 0)
 
 
@@ -89,7 +88,7 @@ def test_ties_cost_nothing_where_there_are_none():
     rng = np.random.default_rng(SEED)
     X, y = samples("normal", 300, rng)
     tasks = Here()
-    grow(
+    grow_forest_of_blocks(
         tasks,
         in_blocks(X, y, np.array_split(rng.permutation(300), 5)),
         TreeSettings("auto", 1, 2**24),
@@ -105,14 +104,14 @@ def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():
     y = rng.integers(0, 2, size=4000)
     members = np.array_split(np.argsort(X[:, 0]), 10)
     tasks = Here()
-    found = grow(tasks, in_blocks(X, y, members), TreeSettings("auto", 1, 2**24))
+    found = grow_forest_of_blocks(tasks, in_blocks(X, y, members), TreeSettings("auto", 1, 2**24))
     assert found.n_pairs == 9  # each with the next
     assert_same_tree(found.trained, OPFClassifier().fit(X, y), scale_exponent(X))
 
 
 def rows_held(argument):
     """How many samples an argument of a task brings along."""
-    if isinstance(argument, Costed):
+    if isinstance(argument, Nodes):
         return rows_held(argument.block)
     return len(argument.samples) if isinstance(argument, Block | Asked) else 0
 
@@ -139,7 +138,7 @@ def test_the_source_of_blocks_is_cut_as_told():
     tasks = Here()
     chunks = [Rows(X[i : i + 100], y[i : i + 100], None) for i in range(0, 500, 100)]
     source = Source(chunks, [100] * 5, 2, None, False)
-    blocks = dealing.deal_blocks(tasks, source, choose_metric("euclidean", None), None, None)
+    blocks = make_blocks(tasks, source, choose_metric("euclidean", None), None, None)
     assert len(blocks.blocks) == 5
     assert blocks.sizes.max() <= 150
     together = np.sort(np.concatenate([block.samples for block in blocks.blocks]))

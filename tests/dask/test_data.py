@@ -15,7 +15,7 @@ import pytest
 from dask_problems import SEED, as_dask, assert_same_forest, two_classes
 from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
-from popf.dask.sources import map_file
+from popf.dask.blocks import map_file
 
 
 def test_dataframes_keep_their_partitions_index_and_names(client):

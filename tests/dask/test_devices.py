@@ -8,8 +8,8 @@ import naive
 from gpus import DEVICES, has_gpu
 from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
-from popf.dask.kruskal import largest_on_paths, link, reduce_arcs
-from popf.dask.nearby import Block
+from popf.dask.blocks import Block
+from popf.dask.kruskal import link, longest_edges_to, reduce_arcs
 from popf.dask.spanning import TreeSettings, tree_of_block, tree_of_two
 from popf.engine.trees import tile_neighbours as products
 
@@ -58,7 +58,7 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
         told = dict(zip(across.tied.tolist(), across.reach.tolist(), strict=True))
         links = link(found, n)
         for u in first.samples.tolist():
-            longest = largest_on_paths(links, second.samples, u)
+            longest = longest_edges_to(u, second.samples, links)
             ends = second.samples[(every[u, second.samples] <= longest)]
             for v in ends[y[ends] != y[u]].tolist():
                 if (min(u, v), max(u, v)) not in there:

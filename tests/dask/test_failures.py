@@ -19,7 +19,7 @@ def test_workers_with_other_versions_are_refused(client, few_samples, monkeypatc
     address = next(iter(versions["workers"]))
 
     def tell(there):
-        told = client.__class__.get_versions(client, packages=[*cluster.SAME, *cluster.ALIKE])
+        told = client.__class__.get_versions(client, packages=[*cluster.SAME, *cluster.SAME_MAJOR])
         told["workers"][address]["packages"]["popf"] = there
         return told
 

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from popf.dask.answers import Question, ask
+from popf.dask.blocks import Block, StoredNodes, concatenate, load
 from popf.dask.cluster import Tasks, backend_here, check_device_of_workers
-from popf.dask.growing import grow
-from popf.dask.model import Costed, Shell, make_part, with_costs
-from popf.dask.nearby import concatenate
-from popf.dask.partitioning import Blocks, deal_blocks
+from popf.dask.growing import grow_forest_of_blocks
+from popf.dask.model import Shell, make_part, with_costs
+from popf.dask.partitioning import Blocks, make_blocks
 from popf.dask.sources import feature_names, open_source
 from popf.dask.spanning import TreeSettings
 from popf.dask.untyped import delayed
@@ -95,11 +95,11 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if pays_on_host(device, self.algorithm, source.n_features):
             device = "cpu"
         folder = self._open_scratch(needed=tasks.local or source.on_disk)
-        blocks = deal_blocks(tasks, source, metric, self.block_size, folder)
+        blocks = make_blocks(tasks, source, metric, self.block_size, folder)
         self._check_classes(len(blocks.classes))
         rows = None if metric.euclidean else metric.rows
         settings = TreeSettings(self.algorithm, n_threads, n_bytes, rows, device)
-        forested = grow(tasks, blocks, settings)
+        forested = grow_forest_of_blocks(tasks, blocks, settings)
         shell = Shell(
             *(metric, blocks.classes, blocks.exponent, forested.algorithm, n_threads, n_bytes),
             device=device,
@@ -111,14 +111,16 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             path = str(Path(folder) / "costs.npy")
             np.save(path, trained.forest.costs)
-            costed = [Costed(block, path) for block in blocks.blocks]
-        told = tasks.gather([tasks.submit("tell-classes", _classes_of, c) for c in costed])
+            costed = [StoredNodes(block, path) for block in blocks.blocks]
+        told = tasks.gather(
+            [tasks.submit("tell-classes", _without_points, block) for block in blocks.blocks]
+        )
         self._codes = np.empty(len(blocks.kept), dtype=np.int64)
         self._weights = np.empty(len(blocks.kept))
         self._block_of = np.empty(len(blocks.kept), dtype=np.int64)
-        for b, (samples, codes, weights) in enumerate(told):
-            self._codes[samples], self._weights[samples] = codes, weights
-            self._block_of[samples] = b
+        for b, block in enumerate(told):
+            self._codes[block.samples], self._weights[block.samples] = block.codes, block.weights
+            self._block_of[block.samples] = b
         self.n_features_in_ = source.n_features
         if source.names is not None:
             self.feature_names_in_ = source.names
@@ -180,9 +182,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _gather(self) -> tuple[OPFClassifier, FloatArray]:
         """Give the plain forest, and its samples."""
         client = self.client
-        if any(not isinstance(c, Costed) for c in self._costed):
+        if any(not isinstance(c, StoredNodes) for c in self._costed):
             client = self._costed[0].client
-        loaded = [c.load() for c in (client.gather(self._costed) if client else self._costed)]
+        loaded = [load(c) for c in (client.gather(self._costed) if client else self._costed)]
         block = concatenate([block for block, _ in loaded])
         plain = _copy_of(self._forest)
         shell = self._shell
@@ -201,10 +203,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return plain, np.ldexp(block.points, shell.exponent)
 
 
-def _classes_of(costed: Costed) -> tuple[IntArray, IntArray, FloatArray]:
-    """Tell which samples a block has, their classes and weights."""
-    block = costed.block.load()
-    return block.samples, block.codes, block.weights
+def _without_points(block: Block) -> Block:
+    return block._replace(points=np.empty((0, 0)))
 
 
 def _copy_of(plain: OPFClassifier) -> OPFClassifier:

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
+from popf.dask.blocks import load
 from popf.dask.untyped import dask, distributed
 from popf.engine.backends import Backend, backend_for
 from popf.forest.parameters import n_threads_of
 
-# What must be the same everywhere, or results might differ, or objects not be understood.
+# Packages whose versions must agree between this process and the workers, entirely or in the first number.
 SAME = ("popf",)
-# Of these the first number.
-ALIKE = ("numpy", "scikit-learn", "numba")
+SAME_MAJOR = ("numpy", "scikit-learn", "numba")
 # How long to wait for the first worker of a cluster that has none yet, in seconds.
 PATIENCE = 60.0
 
@@ -38,20 +38,21 @@ class Tasks:
         self._living: WeakSet[Any] = WeakSet()
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Have `function` called on a worker; gives a future."""
-        self._count += 1
-        key = f"{name}-{self._token}-{self._count}"
-        future = self.client.submit(function, *arguments, key=key)
+        """Have `function` called on a worker, blocks on disk read there; gives a future."""
+        future = self.client.submit(call_with_loaded, function, *arguments, key=self._key(name))
         self._living.add(future)
         return future
 
     def submit_lazy(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """As `submit`, but arguments may be delayed; what they hold is not kept afterwards."""
-        self._count += 1
-        key = f"{name}-{self._token}-{self._count}"
-        future = self.client.compute(dask.delayed(function)(*arguments, dask_key_name=key))
+        lazy = dask.delayed(function)(*arguments, dask_key_name=self._key(name))
+        future = self.client.compute(lazy)
         self._living.add(future)
         return future
+
+    def _key(self, name: str) -> str:
+        self._count += 1
+        return f"{name}-{self._token}-{self._count}"
 
     def gather(self, futures: Any) -> Any:
         """Wait for results."""
@@ -60,6 +61,11 @@ class Tasks:
     def cancel(self) -> None:
         """Forget everything that is not done."""
         self.client.cancel(list(self._living), force=True)
+
+
+def call_with_loaded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function; arguments on disk are read into memory first."""
+    return function(*map(load, arguments))
 
 
 @contextmanager
@@ -82,7 +88,7 @@ def tasks_on(client: Any) -> Iterator[Tasks]:
     tasks = Tasks(client, local)
     try:
         if not local:
-            check_workers(client)
+            _check_workers(client)
         # Not by Dask's configuration: that travels to new workers, and a client cannot.
         with client.as_current():
             yield tasks
@@ -112,8 +118,8 @@ def _threads_of_this_process() -> Any:
     )
 
 
-def check_workers(client: Any) -> None:
-    """Raise an error unless there are workers, and all have the packages that this process has."""
+def _check_workers(client: Any) -> None:
+    """Raise RuntimeError unless there are workers, with the packages that this process has."""
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
@@ -121,14 +127,16 @@ def check_workers(client: Any) -> None:
             f"the cluster of {client!r} has no workers, and none came within {PATIENCE:.0f} seconds: "
             "start some."
         ) from None
-    versions = client.get_versions(packages=[*SAME, *ALIKE])
+    versions = client.get_versions(packages=[*SAME, *SAME_MAJOR])
     mine = versions["client"]["packages"]
     for address, found in versions["workers"].items():
-        theirs = found["packages"]
-        for package in (*SAME, *ALIKE):
-            here, there = mine.get(package), theirs.get(package)
-            alike = _first_number(here) == _first_number(there)
-            if not (here == there or (alike and package in ALIKE)):
+        for package in (*SAME, *SAME_MAJOR):
+            here, there = mine.get(package), found["packages"].get(package)
+            if package in SAME_MAJOR and here and there:
+                alike = here.split(".")[0] == there.split(".")[0]
+            else:
+                alike = here == there
+            if not alike:
                 has = f"{package} {there}" if there else f"no {package}"
                 raise RuntimeError(
                     f"worker {address} has {has}, but this process has {package} {here}: install "
@@ -136,21 +144,11 @@ def check_workers(client: Any) -> None:
                 )
 
 
-def _first_number(version: str | None) -> str | None:
-    return version and version.split(".")[0]
-
-
 def check_device_of_workers(tasks: Tasks, device: str) -> None:
-    """Raise an error unless all workers have the device that is asked for.
-
-    Parameters
-    ----------
-    tasks : Tasks
-    device : {"cpu", "cuda"}
-    """
+    """Raise RuntimeError unless all workers have the device that is asked for."""
     if device == "cpu":
         return
-    for address, complaint in tasks.client.run(_complain_of, device).items():
+    for address, complaint in tasks.client.run(_why_not, device).items():
         if complaint:
             raise RuntimeError(
                 f"worker {address} cannot work with device={device!r}: {complaint} All workers need "
@@ -158,7 +156,7 @@ def check_device_of_workers(tasks: Tasks, device: str) -> None:
             )
 
 
-def _complain_of(device: str) -> str | None:
+def _why_not(device: str) -> str | None:
     try:
         backend_for(device)
     except RuntimeError as error:
@@ -168,4 +166,4 @@ def _complain_of(device: str) -> str | None:
 
 def backend_here(device: str) -> Backend | None:
     """Give the backend of the workers' device, or None where this process has none."""
-    return None if _complain_of(device) else backend_for(device)
+    return None if _why_not(device) else backend_for(device)

@@ -1,6 +1,6 @@
-"""Trees made of candidate arcs: Kruskal's algorithm, the paths in its result, and the forest on it.
+"""The tree of all samples from candidate arcs: Kruskal's algorithm, paths in its result, the forest on it.
 
-Everything here is linear in the number of samples, or nearly; no sample is looked at, only arcs between them.
+Everything here is linear in the number of samples, or nearly; features are not needed, only arcs.
 """
 
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ import numpy as np
 
 from popf.engine.points import DistinctPoints
 from popf.engine.runtime.jit import jit
-from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
+from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
 from popf.engine.training import Spanned, Trained, copy_to_samples
 from popf.engine.trees.competition import compete
 
@@ -38,8 +38,11 @@ class Arcs(NamedTuple):
         return Arcs(*(array[which] for array in self))
 
 
+NO_ARCS = Arcs(*(np.empty(0, dtype=dtype) for dtype in (np.int64, np.int64, float, bool)))
+
+
 class Links(NamedTuple):
-    """A spanning tree as a forest of joined sets, shallow because the larger set stays on top.
+    """A spanning tree as the history of its union-find: shallow, the larger set stays on top.
 
     Attributes
     ----------
@@ -48,9 +51,9 @@ class Links(NamedTuple):
     weight : ndarray of shape (n_samples,)
         The edge that joined the two, infinite at the top.
     rank : ndarray of shape (n_samples,)
-        When: the number of the edge.
+        The position of that edge in the order of edges.
     size : ndarray of shape (n_samples,)
-        How many were joined to it before.
+        How many samples were joined below it, itself included.
     """
 
     parent: IntArray
@@ -59,37 +62,15 @@ class Links(NamedTuple):
     size: IntArray
 
 
-NO_ARCS = Arcs(
-    np.empty(0, dtype=np.int64),
-    np.empty(0, dtype=np.int64),
-    np.empty(0),
-    np.empty(0, dtype=np.bool_),
-)
-
-
 def reduce_arcs(candidates: list[Arcs], n_samples: int) -> tuple[Arcs, Arcs]:
-    """Keep of some candidates what may belong to a minimum spanning tree of all samples.
-
-    Parameters
-    ----------
-    candidates : list of Arcs
-    n_samples : int
+    """Keep the candidates that may belong to a minimum spanning tree of all samples.
 
     Returns
     -------
     tree : Arcs
         Their minimum spanning forest, in the order (weight, lower index, higher index).
     ties : Arcs
-        Others between classes that lie in some minimum spanning forest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.dask.kruskal import Arcs, reduce_arcs
-    >>> triangle = Arcs(np.array([1, 0, 0]), np.array([2, 1, 2]), np.ones(3), np.array([True, False, True]))
-    >>> tree, ties = reduce_arcs([triangle], 3)
-    >>> tree.lower.tolist(), tree.higher.tolist(), ties.lower.tolist(), ties.higher.tolist()
-    ([0, 0], [1, 2], [1], [2])
+        The others between classes that lie in some minimum spanning forest.
     """
     arcs = Arcs(*map(np.concatenate, zip(*candidates, strict=True)))
     arcs = arcs.take(_order_of_arcs(arcs))
@@ -99,22 +80,20 @@ def reduce_arcs(candidates: list[Arcs], n_samples: int) -> tuple[Arcs, Arcs]:
 
 
 def _order_of_arcs(arcs: Arcs) -> IntArray:
-    """Order by (weight, lower, higher): a sort by weight, and only ties are looked at again."""
+    """Order by (weight, lower, higher): sort by weight, and only ties again by all three."""
     order = np.argsort(arcs.weights, kind="stable")
     ranked = arcs.weights[order]
     same = ranked[1:] == ranked[:-1]
     if same.any():
-        run = np.zeros(len(order), dtype=np.bool_)
-        run[1:] |= same
-        run[:-1] |= same
-        some = order[run]
-        keys = (arcs.higher[some], arcs.lower[some], arcs.weights[some])
-        order[run] = some[np.lexsort(keys)]
+        in_run = np.append(same, False) | np.insert(same, 0, False)
+        some = order[in_run]
+        order[in_run] = some[np.lexsort((arcs.higher[some], arcs.lower[some], arcs.weights[some]))]
     return order
 
 
 @jit
 def _find(parent, i):
+    """Find the root of a set, with path compression."""
     while parent[i] != i:
         parent[i] = parent[parent[i]]
         i = parent[i]
@@ -123,14 +102,14 @@ def _find(parent, i):
 
 @jit
 def _kruskal(lower, higher, weights, parent, state):
-    """Say of sorted arcs whether they are in the tree, or would be under another order of ties."""
+    """Label each arc: in the tree, in another minimum tree, or in none."""
     n = len(weights)
     start = 0
     while start < n:
         stop = start + 1
         while stop < n and weights[stop] == weights[start]:
             stop += 1
-        if stop - start > 1:
+        if stop - start > 1:  # arcs of one weight: all that join two components lie in some tree
             for e in range(start, stop):
                 if _find(parent, lower[e]) != _find(parent, higher[e]):
                     state[e] = TIED
@@ -146,18 +125,7 @@ def _kruskal(lower, higher, weights, parent, state):
 
 
 def link(tree: Arcs, n_samples: int) -> Links:
-    """Arrange a spanning tree so that the longest edge between two samples is found in log(n) steps.
-
-    Parameters
-    ----------
-    tree : Arcs
-        Sorted by weight.
-    n_samples : int
-
-    Returns
-    -------
-    Links
-    """
+    """Arrange a tree, sorted by weight, so that longest edges on paths are found in log(n) steps."""
     links = Links(
         np.arange(n_samples),
         np.full(n_samples, np.inf),
@@ -169,43 +137,30 @@ def link(tree: Arcs, n_samples: int) -> Links:
 
 
 @jit
-def _link(lower, higher, weights, links, short):
+def _link(lower, higher, weights, links, shortcut):
     size = links.size
     for e in range(len(weights)):
-        a, b = _find(short, lower[e]), _find(short, higher[e])
+        a, b = _find(shortcut, lower[e]), _find(shortcut, higher[e])
         if size[a] < size[b]:
             a, b = b, a
-        short[b] = links.parent[b] = a
+        shortcut[b] = links.parent[b] = a
         links.weight[b] = weights[e]
         links.rank[b] = e
         size[a] += size[b]
 
 
-def largest_on_paths(links: Links, samples: IntArray, other: int) -> FloatArray:
-    """Give the longest edge on the paths from some samples to another, 0 for itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.dask.kruskal import Arcs, largest_on_paths, link
-    >>> tree = Arcs(np.array([0, 2, 1]), np.array([1, 3, 2]), np.array([1.0, 2.0, 5.0]), np.zeros(3, bool))
-    >>> largest_on_paths(link(tree, 4), np.arange(4), 3)
-    array([5., 5., 2., 0.])
-    """
-    largest = np.empty(len(samples))
-    _largest_on_paths(links, samples, other, largest)
-    return largest
-
-
 @jit
-def _largest_on_paths(links, samples, other, largest):
+def longest_edges_to(head, samples, links):
+    """Longest edge on the path from each of some samples to another one, 0 for itself."""
+    longest = np.empty(len(samples))
     for i in range(len(samples)):
-        largest[i] = largest_between(links, samples[i], other)
+        longest[i] = longest_edge_between(links, samples[i], head)
+    return longest
 
 
 @jit
-def largest_between(links, u, v):
-    """Climb to the set that holds both; what was joined first is climbed first."""
+def longest_edge_between(links, u, v):
+    """Climb to the set that holds both; whichever was joined first climbs first."""
     longest = 0.0
     while u != v:
         if links.rank[u] > links.rank[v]:
@@ -215,42 +170,27 @@ def largest_between(links, u, v):
     return longest
 
 
-def forest_of(tree: Arcs, prototypes: BoolArray, euclidean: bool) -> Trained:
+def forest_on_tree(tree: Arcs, prototypes: BoolArray, euclidean: bool) -> Trained:
     """Let the prototypes compete on the tree of all samples.
 
-    Parameters
-    ----------
-    tree : Arcs
-    prototypes : ndarray of shape (n_samples,)
-    euclidean : bool
-        Whether samples at no distance are one point, as everywhere in Euclidean training.
-
-    Returns
-    -------
-    Trained
+    In Euclidean training samples at distance zero are one point, here as on one machine.
     """
-    n_samples = len(prototypes)
-    every = np.arange(n_samples)
-    edges = SpanningTree(tree.lower, tree.higher, tree.weights)
-    level = tree.weights == 0.0
-    if not euclidean or not level.any():
-        forest: Forest = compete(edges, prototypes, every)
-        return Trained(edges, prototypes, forest)
+    every = np.arange(len(prototypes))
+    zero = tree.weights == 0.0
+    if not euclidean or not zero.any():
+        edges = SpanningTree(tree.lower, tree.higher, tree.weights)
+        return Trained(edges, prototypes, compete(edges, prototypes, every))
     # Equal samples hang on the lowest of them, so one step leads there.
     home = every.copy()
-    home[tree.higher[level]] = tree.lower[level]
+    home[tree.higher[zero]] = tree.lower[zero]
     while (home[home] != home).any():
         home = home[home]
-    first = np.flatnonzero(home == every)
-    number = np.empty(n_samples, dtype=np.int64)
-    number[first] = np.arange(len(first))
-    point_of = number[home]
-    of_points = prototypes[first]
-    of_points[point_of[prototypes]] = True
-    short = SpanningTree(
-        point_of[tree.lower[~level]], point_of[tree.higher[~level]], tree.weights[~level]
-    )
-    numbers = np.arange(len(first))
-    spanned = Spanned(short, of_points, numbers, None)
+    is_first = home == every
+    first, point_of = np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[home]
+    is_prototype = np.zeros(len(first), dtype=np.bool_)
+    is_prototype[point_of[prototypes]] = True
+    apart = tree.take(~zero)
+    edges = SpanningTree(point_of[apart.lower], point_of[apart.higher], apart.weights)
+    spanned = Spanned(edges, is_prototype, np.arange(len(first)), None)
     distinct = DistinctPoints(np.empty((0, 0)), 0, first, point_of)
-    return copy_to_samples(spanned, compete(short, of_points, numbers), distinct)
+    return copy_to_samples(spanned, compete(edges, is_prototype, spanned.order), distinct)

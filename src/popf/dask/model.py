@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from popf.dask.nearby import Block, concatenate
-from popf.dask.sources import map_file
+from popf.dask.blocks import Block, Nodes, StoredNodes, concatenate, load
 from popf.engine.backends import backend_for
 from popf.engine.conquest import by_scan as conquest_scan
 from popf.engine.conquest.euclidean import EuclideanConquest
@@ -49,35 +48,14 @@ class Shell(NamedTuple):
     device: str = "cpu"
 
 
-class Costed(NamedTuple):
-    """A block and the path costs of its samples, in the engine's unit.
-
-    Attributes
-    ----------
-    block : Block or StoredBlock
-    costs : ndarray of shape (n,) or str
-        The costs, or the file that holds those of all samples.
-    """
-
-    block: Any
-    costs: Any
-
-    def load(self) -> tuple[Block, FloatArray]:
-        """Read both into memory."""
-        block = self.block.load()
-        if isinstance(self.costs, str):
-            return block, np.array(map_file(self.costs)[block.samples])
-        return block, self.costs
-
-
-def with_costs(block: Block, trained: Any) -> Costed:
+def with_costs(block: Block, trained: Any) -> Nodes:
     """Put the costs of the forest on a block."""
-    return Costed(block, trained.forest.costs[block.samples])
+    return Nodes(block, trained.forest.costs[block.samples])
 
 
-def make_part(shell: Shell, *costed: Costed) -> "Part":
+def make_part(shell: Shell, *nodes: Nodes | StoredNodes) -> "Part":
     """Make a part of the model from some blocks."""
-    loaded = [c.load() for c in costed]
+    loaded = list(map(load, nodes))
     blocks = [block for block, _ in loaded]
     costs = np.concatenate([costs for _, costs in loaded])
     order = np.argsort(np.concatenate([block.samples for block in blocks]), kind="stable")

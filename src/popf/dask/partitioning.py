@@ -1,8 +1,8 @@
 """Which rows make a block: those that lie together, so that few pairs of blocks are near each other.
 
-Rows come in any order. A few of each chunk are looked at; they tell where to cut space so that about as many
-rows fall into each cell. Then every chunk deals its rows to the cells, and a block gathers what was
-dealt to its cell. A block is never larger than the largest chunk, or than the size asked for.
+Rows come in any order. Some rows of each chunk tell where to cut space so that about as many fall into each
+cell. Then every chunk sorts its rows by cell, and a block gathers the rows of its cell from all chunks. A block
+is never much larger than the largest chunk, or than the size asked for.
 """
 
 from pathlib import Path
@@ -11,22 +11,111 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.dask.blocks import Block, StoredBlock, concatenate, save
 from popf.dask.cluster import Tasks
-from popf.dask.nearby import Block, concatenate
-from popf.dask.sources import Source, check_chunk, map_file
+from popf.dask.sources import Rows, Source, check_chunk
 from popf.engine.points import scaled_copy
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.devices import to_host
 from popf.labels import check_labels, encode
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-# How many rows are looked at in all to find cells.
+# How many rows are looked at, in all, to find cells.
 LOOKED_AT = 100_000
 
 
-class Look(NamedTuple):
-    """What a chunk looks like.
+class Blocks(NamedTuple):
+    """All samples, in blocks.
+
+    Attributes
+    ----------
+    blocks : list
+        Futures of `Block`, or `StoredBlock`.
+    sizes : ndarray of shape (n_blocks,)
+    lows, highs : ndarray of shape (n_blocks, n_features)
+        Their boxes.
+    classes : ndarray
+    kept : ndarray
+        The rows that were used, those of positive weight.
+    exponent : int
+        The power of two that was taken out of all samples.
+    """
+
+    blocks: list[Any]
+    sizes: IntArray
+    lows: FloatArray
+    highs: FloatArray
+    classes: NDArray[Any]
+    kept: IntArray
+    exponent: int
+
+
+def make_blocks(
+    tasks: Tasks, source: Source, metric: Any, block_size: int | None, folder: str | None
+) -> Blocks:
+    """Check all chunks, and put their rows into blocks.
+
+    Parameters
+    ----------
+    tasks : Tasks
+    source : Source
+    metric : Metric
+    block_size : int or None
+        How many rows a block may have, None for as many as the largest chunk.
+    folder : str or None
+        Where blocks are written, None to keep them on the workers.
+    """
+    # A chunk is computed, or read, twice rather than kept: who has memory, persists it.
+    chunks = source.chunks
+    starts = np.concatenate([[0], np.cumsum(source.sizes)[:-1]]).tolist()
+    n_some = max(50, LOOKED_AT // len(chunks))
+    summaries = tasks.gather(
+        [
+            tasks.submit_lazy("look-at-rows", summarise, chunk, start, n_some, metric)
+            for chunk, start in zip(chunks, starts, strict=True)
+        ]
+    )
+    classes = _common_classes(summaries)
+    kept = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
+    if len(kept) == 0:
+        raise ValueError(
+            "sample_weight is zero everywhere, which leaves no samples: give some of them a "
+            "positive weight."
+        )
+    largest = max(s.largest for s in summaries) if metric.euclidean else 0.0
+    exponent = int(np.frexp(largest)[1]) if largest > 0.0 else 0
+    most = block_size or max(source.sizes)
+    n_cells = -(-len(kept) // most) if metric.euclidean else 1
+    cells = cut_space(np.concatenate([s.some for s in summaries]), n_cells)
+    plan = Plan(classes, exponent, cells, n_cells, folder)
+    counts = [len(s.kept) for s in summaries]
+    firsts = np.concatenate([[0], np.cumsum(counts)[:-1]]).tolist()
+    sorted_ = []
+    for number, (chunk, summary) in enumerate(zip(chunks, summaries, strict=True)):
+        all_kept = counts[number] == source.sizes[number]
+        state = (None if all_kept else summary.kept, firsts[number], number, plan)
+        sorted_.append(tasks.submit_lazy("sort-rows", sort_by_cell, chunk, *state))
+    told = tasks.gather([tasks.submit("describe-rows", _without_rows, s) for s in sorted_])
+    blocks: list[Any] = []
+    groups = _group_cells(told, most)
+    for group in groups:
+        if folder is not None:
+            files = ((told[c].rows, *told[c].starts[cell : cell + 2].tolist()) for c, cell in group)
+            blocks.append(StoredBlock(tuple(files)))
+        else:
+            parts = [
+                tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group
+            ]
+            blocks.append(tasks.submit("gather-block", _gather_block, *parts))
+    sizes = [sum(int(np.diff(told[c].starts)[cell]) for c, cell in group) for group in groups]
+    lows = np.array([np.min([told[c].lows[cell] for c, cell in group], axis=0) for group in groups])
+    highs = np.array(
+        [np.max([told[c].highs[cell] for c, cell in group], axis=0) for group in groups]
+    )
+    return Blocks(blocks, np.array(sizes), lows, highs, classes, kept, exponent)
+
+
+class Summary(NamedTuple):
+    """What is known of a chunk after a first look.
 
     Attributes
     ----------
@@ -39,7 +128,7 @@ class Look(NamedTuple):
     labels : ndarray
         The distinct labels.
     kind : str
-        What type of labels.
+        The kind of their type.
     """
 
     kept: IntArray
@@ -49,14 +138,14 @@ class Look(NamedTuple):
     kind: str
 
 
-def look(rows: Any, start: int, n_some: int, metric: Any) -> Look:
+def summarise(rows: Rows, start: int, n_some: int, metric: Any) -> Summary:
     """Check a chunk, and look at some of its rows."""
-    X, y, weights = rows.read()
-    X, y = check_chunk(X), np.asarray(to_host(y))
+    X, y = check_chunk(rows.X), np.asarray(to_host(rows.y))
     metric.check(X)
     kept = np.arange(len(X))
-    if weights is not None:
-        weights = check_chunk(np.asarray(to_host(weights)).reshape(-1, 1), "sample_weight")[:, 0]
+    if rows.weights is not None:
+        column = np.asarray(to_host(rows.weights)).reshape(-1, 1)
+        weights = check_chunk(column, "sample_weight")[:, 0]
         if (weights < 0.0).any():
             row = int(np.argmax(weights < 0.0))
             raise ValueError(
@@ -75,22 +164,45 @@ def look(rows: Any, start: int, n_some: int, metric: Any) -> Look:
     some = X[kept[:: max(1, -(-len(kept) // n_some))]]
     largest = float(np.abs(X[kept]).max(initial=0.0))
     distinct = np.unique(labels) if len(labels) else labels
-    return Look(kept, some, largest, distinct, kinds.pop() if len(labels) else "")
+    return Summary(kept, some, largest, distinct, kinds.pop() if len(labels) else "")
 
 
 def _kind(label: Any) -> str:
     return "U" if isinstance(label, str) else np.asarray(label).dtype.kind
 
 
+def _common_classes(summaries: list[Summary]) -> NDArray[Any]:
+    """Check that labels are of one type in all chunks, and give all that occur."""
+    told = [s for s in summaries if len(s.labels)]
+    kinds = {"number" if s.kind in "biuf" else s.kind for s in told}
+    if len(kinds) > 1:
+        words = {"number": "numbers", "U": "strings", "S": "bytes", "M": "dates"}
+        names = sorted(words.get(kind, f"type {kind!r}") for kind in kinds)
+        raise TypeError(
+            f"y has labels of several types in different partitions ({', '.join(names)}): give all "
+            "labels one type, for instance by y.astype(str)."
+        )
+    if not told:
+        return np.empty(0)
+    labels = np.concatenate([s.labels for s in told])
+    check_labels(np.repeat(np.unique(labels), 4))  # few kinds, as far as scikit-learn can see
+    classes, _ = encode(labels)
+    if len(classes) < 2:
+        (label,) = classes.tolist()
+        raise ValueError(
+            f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
+            "forest needs samples of at least two classes."
+        )
+    return classes
+
+
 class Cells(NamedTuple):
-    """Space, cut into cells.
+    """Space, cut into cells by a tree of cuts.
 
     Attributes
     ----------
-    feature : ndarray of shape (n_cuts,)
-        Along which feature it is cut.
-    value : ndarray of shape (n_cuts,)
-        Where.
+    feature, value : ndarray of shape (n_cuts,)
+        Where space is cut.
     below, above : ndarray of shape (n_cuts,)
         What lies on either side: a cut, or ``-1 - cell``.
     """
@@ -101,7 +213,7 @@ class Cells(NamedTuple):
     above: IntArray
 
     def of(self, X: FloatArray) -> IntArray:
-        """Give the cell of every row."""
+        """Find the cell of every row."""
         at = np.zeros(len(X), dtype=np.int64)
         rows = np.arange(len(X) if len(self.feature) else 0)
         while len(rows):
@@ -113,16 +225,7 @@ class Cells(NamedTuple):
 
 
 def cut_space(some: FloatArray, n_cells: int) -> Cells:
-    """Cut space so that about as many of some rows fall into each cell.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.dask.partitioning import cut_space
-    >>> line = np.arange(9.0)[:, None]
-    >>> cut_space(line, 3).of(line)
-    array([0, 0, 0, 1, 1, 1, 2, 2, 2])
-    """
+    """Cut space so that about as many of some rows fall into each cell."""
     cuts: list[tuple[int, float, int, int]] = []
     n_done = 0
 
@@ -150,18 +253,7 @@ def cut_space(some: FloatArray, n_cells: int) -> Cells:
 
 
 class Plan(NamedTuple):
-    """What every chunk needs to know to deal its rows.
-
-    Attributes
-    ----------
-    classes : ndarray
-    exponent : int
-        The power of two that is taken out of the samples.
-    cells : Cells
-    n_cells : int
-    folder : str or None
-        Where blocks are written, if not kept in memory.
-    """
+    """What every chunk needs to know to sort its rows; `folder` is None to keep them in memory."""
 
     classes: NDArray[Any]
     exponent: int
@@ -170,13 +262,13 @@ class Plan(NamedTuple):
     folder: str | None
 
 
-class Dealt(NamedTuple):
+class SortedChunk(NamedTuple):
     """The rows of a chunk, cell after cell.
 
     Attributes
     ----------
     rows : Block or str
-        The rows, or the file that they were written to.
+        The rows, or the path they were saved to.
     starts : ndarray of shape (n_cells + 1,)
         Cell c is ``range(starts[c], starts[c + 1])``.
     lows, highs : ndarray of shape (n_cells, n_features)
@@ -189,8 +281,10 @@ class Dealt(NamedTuple):
     highs: FloatArray
 
 
-def deal(rows: Any, kept: IntArray | None, first: int, number: int, plan: Plan) -> Dealt:
-    """Deal the rows of a chunk to the cells.
+def sort_by_cell(
+    rows: Rows, kept: IntArray | None, first: int, number: int, plan: Plan
+) -> SortedChunk:
+    """Sort the rows of a chunk by cell.
 
     Parameters
     ----------
@@ -203,201 +297,56 @@ def deal(rows: Any, kept: IntArray | None, first: int, number: int, plan: Plan) 
         Of the chunk.
     plan : Plan
     """
-    X, y, weights = rows.read()
-    X, y = check_chunk(X), np.asarray(to_host(y))
-    weights = np.ones(len(X)) if weights is None else np.asarray(to_host(weights), dtype=np.float64)
+    X, y = check_chunk(rows.X), np.asarray(to_host(rows.y))
+    weights = np.ones(len(X))
+    if rows.weights is not None:
+        weights = np.asarray(to_host(rows.weights), dtype=np.float64)
     if kept is not None:
         X, y, weights = X[kept], y[kept], weights[kept]
-    codes = np.searchsorted(plan.classes, y).astype(np.int64)
     cell = plan.cells.of(X)
     order = np.argsort(cell, kind="stable")
     starts = np.searchsorted(cell[order], np.arange(plan.n_cells + 1))
     points = scaled_copy(X[order], plan.exponent)
-    block = Block(first + order, points, codes[order], np.ascontiguousarray(weights[order]))
+    codes = np.searchsorted(plan.classes, y[order]).astype(np.int64)
+    block = Block(first + order, points, codes, np.ascontiguousarray(weights[order]))
     boxes = np.full((2, plan.n_cells, X.shape[1]), np.nan)
     for c in np.flatnonzero(np.diff(starts)):
         mine = points[starts[c] : starts[c + 1]]
         boxes[:, c] = mine.min(axis=0), mine.max(axis=0)
     if plan.folder is None:
-        return Dealt(block, starts, *boxes)
+        return SortedChunk(block, starts, *boxes)
     path = str(Path(plan.folder) / f"chunk-{number}")
-    for name, array in block._asdict().items():
-        np.save(f"{path}-{name}.npy", array)
-    return Dealt(path, starts, *boxes)
+    save(block, path)
+    return SortedChunk(path, starts, *boxes)
 
 
-def describe(dealt: Dealt) -> Dealt:
-    """Give all but the rows."""
-    return dealt if isinstance(dealt.rows, str) else dealt._replace(rows=None)
+def _without_rows(chunk: SortedChunk) -> SortedChunk:
+    return chunk if isinstance(chunk.rows, str) else chunk._replace(rows=None)
 
 
-def piece(dealt: Dealt, cell: int) -> Block:
-    """Give the rows of one cell."""
-    mine = slice(dealt.starts[cell], dealt.starts[cell + 1])
-    return Block(*map(np.copy, dealt.rows.take(mine)))
+def _rows_of_cell(chunk: SortedChunk, cell: int) -> Block:
+    # A copy, so that the chunk need not stay.
+    return Block(*map(np.copy, chunk.rows.take(slice(*chunk.starts[cell : cell + 2]))))
 
 
-def gather_block(*pieces: Block) -> Block:
-    """Make a block of what was dealt to its cell."""
-    return concatenate(list(pieces))
+def _gather_block(*parts: Block) -> Block:
+    return concatenate(list(parts))
 
 
-class StoredBlock(NamedTuple):
-    """A block on disk.
-
-    Attributes
-    ----------
-    pieces : tuple of (str, int, int)
-        File, start and stop.
-    """
-
-    pieces: tuple[tuple[str, int, int], ...]
-
-    def load(self) -> Block:
-        """Read it into memory."""
-        parts = []
-        for path, start, stop in self.pieces:
-            names = Block._fields
-            arrays = (map_file(f"{path}-{name}.npy")[start:stop] for name in names)
-            parts.append(Block(*map(np.array, arrays)))
-        return concatenate(parts)
-
-
-class Blocks(NamedTuple):
-    """All samples, in blocks.
-
-    Attributes
-    ----------
-    blocks : list
-        Futures of `Block`, or `StoredBlock`.
-    sizes : ndarray of shape (n_blocks,)
-    lows, highs : ndarray of shape (n_blocks, n_features)
-        Their boxes.
-    classes : ndarray
-    kept : ndarray
-        The rows that were used, those of positive weight.
-    exponent : int
-        The power of two that was taken out.
-    """
-
-    blocks: list[Any]
-    sizes: IntArray
-    lows: FloatArray
-    highs: FloatArray
-    classes: NDArray[Any]
-    kept: IntArray
-    exponent: int
-
-
-def deal_blocks(
-    tasks: Tasks, source: Source, metric: Any, block_size: int | None, folder: str | None
-) -> Blocks:
-    """Check all chunks, and put their rows into blocks.
-
-    Parameters
-    ----------
-    tasks : Tasks
-    source : Source
-    metric : Metric
-    block_size : int or None
-        How many rows a block may have, None for as many as the largest chunk.
-    folder : str or None
-        Where blocks are written, None to keep them on the workers.
-
-    Returns
-    -------
-    Blocks
-    """
-    # A chunk that must be computed is computed twice rather than kept: who has memory, persists it.
-    chunks, submit = source.chunks, tasks.submit if source.on_disk else tasks.submit_lazy
-    starts = np.concatenate([[0], np.cumsum(source.sizes)])
-    n_some = max(50, LOOKED_AT // len(chunks))
-    looks = tasks.gather(
-        [
-            submit("look-at-rows", look, chunk, int(start), n_some, metric)
-            for chunk, start in zip(chunks, starts, strict=False)
-        ]
-    )
-    classes = _common_classes(looks)
-    counts = [len(a.kept) for a in looks]
-    kept = np.concatenate([start + a.kept for start, a in zip(starts, looks, strict=False)])
-    if len(kept) == 0:
-        raise ValueError(
-            "sample_weight is zero everywhere, which leaves no samples: give some of them a "
-            "positive weight."
-        )
-    exponent = 0
-    if metric.euclidean:
-        largest = max(a.largest for a in looks)
-        exponent = int(np.frexp(largest)[1]) if largest > 0.0 else 0
-    most = block_size or max(source.sizes)
-    n_cells = -(-len(kept) // most) if metric.euclidean else 1
-    cells = cut_space(np.concatenate([a.some for a in looks]), n_cells)
-    plan = Plan(classes, exponent, cells, n_cells, folder)
-    firsts = np.concatenate([[0], np.cumsum(counts)])
-    dealt = [
-        submit(
-            "deal-rows", deal, chunk, a.kept if len(a.kept) < size else None, int(first), p, plan
-        )
-        for p, (chunk, a, size, first) in enumerate(
-            zip(chunks, looks, source.sizes, firsts, strict=False)
-        )
-    ]
-    told = tasks.gather([tasks.submit("describe-rows", describe, d) for d in dealt])
-    groups = _group(told, most)
-    blocks: list[Any] = []
-    for group in groups:
-        if folder is not None:
-            files = ((told[p].rows, *told[p].starts[c : c + 2].tolist()) for p, c in group)
-            blocks.append(StoredBlock(tuple(files)))
-        else:
-            pieces = [tasks.submit("take-rows", piece, dealt[p], c) for p, c in group]
-            blocks.append(tasks.submit("gather-block", gather_block, *pieces))
-    sizes = [sum(int(np.diff(told[p].starts)[c]) for p, c in group) for group in groups]
-    lows = np.array([np.min([told[p].lows[c] for p, c in group], axis=0) for group in groups])
-    highs = np.array([np.max([told[p].highs[c] for p, c in group], axis=0) for group in groups])
-    return Blocks(blocks, np.array(sizes), lows, highs, classes, kept, exponent)
-
-
-def _group(told: list[Dealt], most: int) -> list[list[tuple[int, int]]]:
-    """Say which (chunk, cell) make a block: a cell's, or, if they are too many, some of them."""
+def _group_cells(told: list[SortedChunk], most: int) -> list[list[tuple[int, int]]]:
+    """Tell which (chunk, cell) make a block: all of a cell or, if they are too many, some of them."""
     groups = []
-    for c in range(len(told[0].starts) - 1):
+    for cell in range(len(told[0].starts) - 1):
         group: list[tuple[int, int]] = []
         total = 0
-        for p, dealt in enumerate(told):
-            size = int(dealt.starts[c + 1] - dealt.starts[c])
+        for c, chunk in enumerate(told):
+            size = int(chunk.starts[cell + 1] - chunk.starts[cell])
             if size and group and total + size > 1.5 * most:
                 groups.append(group)
                 group, total = [], 0
             if size:
-                group.append((p, c))
+                group.append((c, cell))
                 total += size
         if group:
             groups.append(group)
     return groups
-
-
-def _common_classes(looks: list[Look]) -> NDArray[Any]:
-    """Check that labels are of one type in all chunks, and give all that occur."""
-    told = [a for a in looks if len(a.labels)]
-    kinds = {"number" if a.kind in "biuf" else a.kind for a in told}
-    if len(kinds) > 1:
-        words = {"number": "numbers", "U": "strings", "S": "bytes", "M": "dates"}
-        names = sorted(words.get(kind, f"type {kind!r}") for kind in kinds)
-        raise TypeError(
-            f"y has labels of several types in different partitions ({', '.join(names)}): give all "
-            "labels one type, for instance by y.astype(str)."
-        )
-    if not told:
-        return np.empty(0)
-    labels = np.concatenate([a.labels for a in told])
-    check_labels(np.repeat(np.unique(labels), 4))  # few kinds, as far as scikit-learn can see
-    classes, _ = encode(labels)
-    if len(classes) < 2:
-        (label,) = classes.tolist()
-        raise ValueError(
-            f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
-            "forest needs samples of at least two classes."
-        )
-    return classes

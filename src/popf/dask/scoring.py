@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.dask.blocks import Block, Nodes
 from popf.dask.cluster import Tasks
-from popf.dask.model import Costed, Shell, make_part, mass_without, together
+from popf.dask.model import Shell, make_part, mass_without, together
 from popf.probability.calibration import N_FOR_UNIT, bandwidth_grid, unit_of_cost
 from popf.probability.soft_competition import LeftOut
 
@@ -32,9 +33,9 @@ class Asked(NamedTuple):
     weights: FloatArray
 
 
-def take_samples(block: Any, exponent: int, samples: IntArray) -> Asked:
+def take_samples(block: Block, exponent: int, samples: IntArray) -> Asked:
     """Take some samples out of a block."""
-    loaded = block.load()
+    loaded = block
     at = np.flatnonzero(np.isin(loaded.samples, samples, assume_unique=True))
     X = np.ldexp(loaded.points[at], exponent)
     return Asked(loaded.samples[at], X, loaded.codes[at], loaded.weights[at])
@@ -46,13 +47,13 @@ def put_together(*parts: Asked) -> Asked:
 
 
 def score_left_out(
-    asked: Asked, costed: Costed, shell: Shell, taus: FloatArray
+    asked: Asked, costed: Nodes, shell: Shell, taus: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Let one block compete for samples that are left out."""
     return make_part(shell, costed).sums_without(asked.X, asked.samples, taus)
 
 
-def sum_positive(asked: Asked, costed: Costed, shell: Shell) -> tuple[float, float]:
+def sum_positive(asked: Asked, costed: Nodes, shell: Shell) -> tuple[float, float]:
     """Sum the positive costs that one block offers to samples that are left out."""
     return make_part(shell, costed).positive_costs(asked.X, asked.samples, asked.weights)
 

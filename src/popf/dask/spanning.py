@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from popf.dask.blocks import Block, concatenate
 from popf.dask.kruskal import NO_ARCS, Arcs, Links
-from popf.dask.nearby import Block, concatenate, near_each_other
+from popf.dask.nearby import near_each_other
 from popf.engine.backends import backend_for
 from popf.engine.choice import choose_algorithm
 from popf.engine.distances import WeightsAmong, kernel_rows
@@ -58,7 +59,7 @@ class TreeSettings(NamedTuple):
         Threads of one task, and the memory for its matrix products.
     rows : callable or None
         `Metric.rows` of a metric that is not Euclidean.
-    device : {"cpu", "cuda", "host"}
+    device : {"cpu", "cuda"}
     """
 
     algorithm: str
