@@ -55,7 +55,7 @@ table = detection_table(rise, onset, calibration=calibration)
 print("false alarms        limit   found (95 %)          median delay   found within 2 months")
 print("aimed   measured")
 for row in table:
-    found = f"{row.found:4.0%} ({row.found_low:.0%} to {row.found_high:.0%})"
+    found = f"{row.found:4.0%} ({row.found_lower:.0%} to {row.found_upper:.0%})"
     print(
         f"{row.aimed:5.0%}   {row.false_alarm_rate:8.1%} {row.limit:8.2f}   {found:20}  "
         f"{row.median_delay:8g} months   {row.found_soon:8.0%}"

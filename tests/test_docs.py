@@ -48,6 +48,8 @@ SHOWN_BY = {
     "popf.forest.paths.Path": "popf:OPFClassifier.explain",
     "popf.forest.paths.Conquest": "popf:OPFClassifier.conquer",
     "popf.metrics.ThresholdCurve": "popf.metrics:threshold_curve",
+    "popf.metrics.Evaluation": "popf.metrics:evaluate",
+    "popf.metrics.Score": "popf.metrics:evaluate",
     "popf.datasets.Catalogue": "popf.datasets:list_datasets",
     "popf.datasets.Record": "popf.datasets:list_datasets",
     "popf.display.ReliabilityCurve": "popf.display:prepare_reliability",

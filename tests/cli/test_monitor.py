@@ -76,7 +76,7 @@ def test_limits_are_set_on_one_side_and_measured_on_the_other():
         assert row.found == np.mean([at >= 2 for at in first])
         assert row.too_early == pytest.approx(1 - row.found)
         assert row.median_delay == np.median([at - 2 for at in first if at >= 2])
-        assert row.found_low < row.found < row.found_high or row.found == 1.0
+        assert row.found_lower < row.found < row.found_upper or row.found == 1.0
 
 
 def test_a_table_needs_both_kinds_of_consumers():

@@ -85,8 +85,50 @@ def test_json_says_what_the_page_says(run, tmp_path):
     assert facts["n_rows"] == 500
     assert facts["positive"] == "yes"
     assert facts["threshold"] == 0.5
-    score = facts["scores"]["log_loss"]
+    score = facts["measures"]["log_loss"]
     assert f'<dd class="value">{score["value"]:.3f}</dd>' in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("threshold", [None, 0.3])
+def test_evaluate_and_report_agree_on_every_figure(run, tmp_path, capsys, threshold):
+    page = tmp_path / "page.html"
+    more = ["--seed", "5", "--json", *([] if threshold is None else ["--threshold", threshold])]
+    reported = json.loads(run("model.popf", "test.csv", "-o", page, *more)[1])
+    assert main(["evaluate", "model.popf", "test.csv", *map(str, more)]) == 0
+    evaluated = json.loads(capsys.readouterr().out)
+    for key in ("measures", "n_rows", "positive", "threshold"):
+        assert reported[key] == evaluated[key]
+    assert len(evaluated["measures"]) == 10
+    text = page.read_text(encoding="utf-8")
+    for name in ("log_loss", "brier", "ece", "auc"):
+        score = evaluated["measures"][name]
+        shown = f'{score["value"]:.3f}</dd><dd class="small">[{score["lower"]:.3f}, '
+        assert f'<dd class="value">{shown}{score["upper"]:.3f}]</dd>' in text, name
+    for name in ("balanced_accuracy", "precision", "recall"):
+        value = evaluated["measures"][name]["value"]
+        assert f'<td id="{name}">{100 * value:.1f} %</td>' in text, name
+    (passes, alarms), (misses, hits) = evaluated["confusion"]
+    for name, n in {"passes": passes, "alarms": alarms, "misses": misses, "hits": hits}.items():
+        assert f'<b id="{name}">{n}</b>' in text, name
+
+
+def test_evaluate_and_report_agree_on_all_classes_together(run, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(240, 3)), columns=["a", "b", "c"])
+    frame["kind"] = np.digitize(frame["a"] + 0.3 * rng.normal(size=240), [-0.5, 0.8])
+    frame[:120].to_csv(tmp_path / "train.csv", index=False)
+    frame[120:].to_csv(tmp_path / "test.csv", index=False)
+    model = str(tmp_path / "model.popf")
+    assert main(["fit", str(tmp_path / "train.csv"), "--target", "kind", "-o", model]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", model, str(tmp_path / "test.csv"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["measures"]
+    assert run(model, tmp_path / "test.csv", "-o", tmp_path / "page.html")[0] == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    shown = {"log loss": "log_loss", "Brier score": "brier", "calibration error": "ece"}
+    for name, key in shown.items():
+        assert f"{name} {found[key]['value']:.3f}" in text
+    assert f"accuracy {100 * found['accuracy']['value']:.1f} %" in text
 
 
 def test_parquet_and_csv_give_the_same_page(run, tmp_path):

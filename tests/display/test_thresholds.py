@@ -15,7 +15,9 @@ def test_values_over_the_threshold_are_those_of_the_metrics():
     found = prepare_thresholds(Y_TEST, P, thresholds=[0.2, 0.5, 0.65], cost_fp=2, cost_fn=7)
     for k, threshold in enumerate(found.thresholds):
         called = np.where(threshold <= P, "stolen", "honest")
-        assert found.values["accuracy"][k] == pytest.approx(opf_accuracy_score(Y_TEST, called))
+        assert found.values["balanced accuracy"][k] == pytest.approx(
+            opf_accuracy_score(Y_TEST, called)
+        )
         for name, score in {"precision": precision_score, "recall": recall_score}.items():
             assert found.values[name][k] == score(Y_TEST, called, pos_label="stolen")
         alarms = np.sum((called == "stolen") & (Y_TEST == "honest"))
@@ -24,7 +26,7 @@ def test_values_over_the_threshold_are_those_of_the_metrics():
     assert found.chosen == found.thresholds[np.argmin(found.costs["cost"])]
 
 
-def test_without_costs_the_best_accuracy_is_chosen():
+def test_without_costs_the_best_balanced_accuracy_is_chosen():
     found = prepare_thresholds(Y_TEST, P)
     assert found.costs == {}
     assert found.chosen == threshold_curve(Y_TEST, P).best_threshold
@@ -46,7 +48,7 @@ def test_the_picture_shows_the_values_the_cost_and_the_chosen_threshold():
         assert np.array_equal(line.get_ydata(), values, equal_nan=True)
         assert line.axes is (display.cost_ax_ if name == "cost" else display.ax_)
     words = labels_of(display.ax_.get_legend())
-    assert words == ["accuracy", "precision", "recall", f"Θ = {found.chosen:.3g}"]
+    assert words == ["balanced accuracy", "precision", "recall", f"Θ = {found.chosen:.3g}"]
     for panel in (display.ax_, display.cost_ax_):
         assert any(np.all(np.array(line.get_xdata()) == found.chosen) for line in panel.lines)
 

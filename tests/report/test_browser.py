@@ -83,7 +83,16 @@ def column(page, number):
 
 
 def shown(page):
-    names = ("hits", "misses", "alarms", "passes", "accuracy", "precision", "recall", "mean-cost")
+    names = (
+        "hits",
+        "misses",
+        "alarms",
+        "passes",
+        "balanced_accuracy",
+        "precision",
+        "recall",
+        "mean-cost",
+    )
     return {name: page.text(name) for name in names}
 
 
@@ -98,7 +107,7 @@ def expected(happened, chance, theta, ratio):
         "misses": count(misses),
         "alarms": count(alarms),
         "passes": count(passes),
-        "accuracy": percent((recall + (1.0 - alarms / (alarms + passes))) / 2.0),
+        "balanced_accuracy": percent((recall + (1.0 - alarms / (alarms + passes))) / 2.0),
         "precision": percent(hits / (hits + alarms)) if called.any() else "–",
         "recall": percent(recall),
         "mean-cost": fixed(1000.0 * ((alarms + misses * ratio) / len(chance)), 1),
@@ -126,8 +135,8 @@ def test_the_threshold_slider_moves_the_numbers_to_what_python_computes(case, pa
             "[...document.querySelectorAll('.cursor')].map(e => parseFloat(e.getAttribute('x1')))"
         )
         assert places == pytest.approx([100 * theta] * 3)
-        scores = found.scores()
-        for name in ("accuracy", "recall"):
+        scores = found.counts.scores()
+        for name in ("balanced_accuracy", "recall"):
             dot = page.run(f"document.querySelector('[data-dot={name}]').getAttribute('cy')")
             assert dot == f"{fixed(100 * (1 - scores[name][at]), 2)}%"
         called = column(page, 5)
@@ -142,14 +151,14 @@ def test_the_cost_slider_moves_the_recommendation_and_the_curve(case, page):
         alarm, miss = found.costs[pair]
         slide(page, "cost", pair)
         best = prepare_thresholds(
-            happened, chance, thresholds=found.thresholds, cost_fp=1, cost_fn=miss / alarm
+            happened, chance, thresholds=found.counts.thresholds, cost_fp=1, cost_fn=miss / alarm
         ).chosen
         assert page.text("cost-text") == cost_text(alarm, miss)
         assert page.text("best") == page.text("theta-text") == threshold_text(best)
         assert shown(page) == expected(happened, chance, best, miss / alarm)
         top = found.cost_top(pair)
         drawn = page.run("document.querySelector('.curves .line.cost').getAttribute('d')")
-        assert drawn == line_path(found.thresholds, found.mean_cost(pair) / top)
+        assert drawn == line_path(found.counts.thresholds, found.mean_cost(pair) / top)
         assert page.text("exact") == fixed(alarm / (alarm + miss), 3)
 
 

@@ -52,10 +52,10 @@ def test_the_page_holds_the_numbers_it_starts_with(theft_case):
     found = contents(*theft_case, cost_fp=1, cost_fn=20)
     page = report.build(*theft_case, cost_fp=1, cost_fn=20)
     at, decisions = found.start, found.decisions
-    assert f'<b id="hits">{decisions.hits[at]}</b>' in page
-    assert f'<b id="alarms">{decisions.alarms[at]}</b>' in page
+    assert f'<b id="hits">{decisions.counts.hits[at]:.0f}</b>' in page
+    assert f'<b id="alarms">{decisions.counts.alarms[at]:.0f}</b>' in page
     assert html.escape(sentence(found)) in page
-    assert f'<dd class="value">{fixed(found.quality.log_loss.value, 3)}</dd>' in page
+    assert f'<dd class="value">{fixed(found.quality.scores["log_loss"].value, 3)}</dd>' in page
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
     assert json.loads(data) == json.loads(json.dumps(as_data(found)))
 

@@ -1,5 +1,6 @@
 """``popf evaluate``: how good a model is on rows whose labels are known."""
 
+from math import isnan
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +20,8 @@ NAMES = {
     "ece": "calibration error",
     "auc": "area under ROC",
     "accuracy": "accuracy",
-    "opf_accuracy": "Papa's accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "opf_accuracy": "OPF accuracy",
     "precision": "precision",
     "recall": "recall",
     "false_alarm_rate": "false-alarm rate",
@@ -46,14 +48,14 @@ def evaluate(
 ) -> int:
     """Measure a model on rows that it was not fitted on, and whose labels are known.
 
-    Log loss, Brier score and calibration error judge the probabilities (small is good), the area under the
+    Log loss, Brier score and calibration error judge the probabilities (lower is better), the area under the
     ROC curve their order, the others the labels at the threshold. Intervals are 95 %, by the bootstrap over
     rows.
     """
     from popf.cli.output import plain_warnings, show
     from popf.cli.predict import with_threshold
     from popf.cli.scoring import need_probabilities, target_in
-    from popf.metrics.evaluation import evaluate as measure
+    from popf.metrics import evaluate as measure
     from popf.table_models import open_model
 
     with plain_warnings():
@@ -62,19 +64,23 @@ def evaluate(
         table = options.table(data, delimiter, encoding, decimal, na)
         column = target_in(table_model, table, target)
         codes, probability = _scored(table_model, table, column, progress)
-        positive = table_model.layout.positive
+        binary = table_model.binary
         found = measure(
-            codes, probability, table_model.codes(probability), positive=positive, seed=seed
+            codes,
+            probability,
+            labels=range(len(table_model.classes)),
+            pos_label=table_model.layout.positive if binary else None,
+            threshold=table_model.layout.threshold,
+            seed=seed,
         )
     labels = table_model.classes.tolist()
-    binary = table_model.binary
     facts = {
-        "n_rows": found["n_rows"],
+        "n_rows": len(codes),
         "classes": labels,
         "positive": table_model.positive if binary else None,
         "threshold": table_model.layout.threshold if binary else None,
-        "measures": found["measures"],
-        "confusion": found["confusion"],
+        "measures": {name: score._asdict() for name, score in found.scores.items()},
+        "confusion": found.confusion,
     }
     show(facts, _lines(facts, data), json)
     return 0
@@ -105,13 +111,13 @@ def _lines(facts: dict[str, Any], data: Any) -> list[str]:
         lines[0] += f"; {facts['positive']} from probability {facts['threshold']:.4g} on"
     rows = [["", "value", "95 % interval", ""]]
     for name, found in facts["measures"].items():
-        value, low, high = found["value"], found["low"], found["high"]
+        value, lower, upper = found["value"], found["lower"], found["upper"]
         rows.append(
             [
                 NAMES[name],
-                "undefined" if value is None else f"{value:.3f}",
-                "" if low is None or high is None else f"{low:.3f} to {high:.3f}",
-                "small is good" if name in BETTER_SMALL else "",
+                "undefined" if isnan(value) else f"{value:.3f}",
+                "" if isnan(lower) else f"{lower:.3f} to {upper:.3f}",
+                "lower is better" if name in BETTER_SMALL else "",
             ]
         )
     labels = [str(label) for label in facts["classes"]]

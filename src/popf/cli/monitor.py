@@ -312,7 +312,7 @@ def detection_lines(table: list[dict[str, Any]]) -> list[str]:
                 f"{100 * row['false_alarm_rate']:.1f} %",
                 f"{row['limit']:.2f}",
                 f"{100 * row['found']:.0f} %",
-                f"{100 * row['found_low']:.0f} to {100 * row['found_high']:.0f} %",
+                f"{100 * row['found_lower']:.0f} to {100 * row['found_upper']:.0f} %",
                 delay,
                 f"{100 * row['found_soon']:.0f} %",
             ]

@@ -137,21 +137,19 @@ def _own_threshold(table_model: "TableModel", positive: str | None) -> float | N
 
 def _facts(contents: "Contents", output: Path, n_bytes: int) -> dict[str, Any]:
     quality, found = contents.quality, contents.decisions
-    names = ("log_loss", "brier", "error", "auc")
-    scores = {name: getattr(quality, name)._asdict() for name in names}
     alarm, miss = found.costs[contents.pair]
-    best = int(found.recommended[contents.pair])
+    best = found.recommended[contents.pair]
     return {
         "output": str(output),
         "n_bytes": n_bytes,
         "n_rows": found.n_samples,
         "positive": contents.event,
-        "n_positive": found.n_positive,
-        "scores": {("ece" if name == "error" else name): scores[name] for name in names},
+        "n_positive": int(found.counts.n_positive),
+        "measures": {name: score._asdict() for name, score in quality.scores.items()},
         "prior_log_loss": quality.prior_log_loss,
         "miss_per_false_alarm": miss / alarm,
-        "recommended_threshold": float(found.thresholds[best]),
-        "threshold": float(found.thresholds[contents.start]),
+        "recommended_threshold": float(found.counts.thresholds[best]),
+        "threshold": float(found.counts.thresholds[contents.start]),
         "n_classes": len(contents.classes),
     }
 
@@ -162,10 +160,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     rows = [
         [name, f"{score['value']:.3f}", f"[{score['lower']:.3f}, {score['upper']:.3f}]"]
         for name, score in (
-            ("log loss", facts["scores"]["log_loss"]),
-            ("Brier score", facts["scores"]["brier"]),
-            ("ECE", facts["scores"]["ece"]),
-            ("AUC", facts["scores"]["auc"]),
+            ("log loss", facts["measures"]["log_loss"]),
+            ("Brier score", facts["measures"]["brier"]),
+            ("ECE", facts["measures"]["ece"]),
+            ("AUC", facts["measures"]["auc"]),
         )
     ]
     share = facts["n_positive"] / facts["n_rows"]

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from popf.display import canvas
 from popf.display.events import event, name_of, predicted, probability_of
 from popf.metrics import expected_calibration_error
-from popf.metrics.calibration import bins_of
+from popf.metrics.calibration import N_BINS, bins_of
 from popf.metrics.checks import as_weights, check_same_length
+from popf.metrics.intervals import CONFIDENCE, wilson
 
 if TYPE_CHECKING:
     from typing import Self
@@ -58,11 +58,11 @@ def prepare_reliability(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    n_bins: int = 10,
+    n_bins: int = N_BINS,
     strategy: Literal["uniform", "quantile"] = "uniform",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> ReliabilityCurve:
     r"""Compute a reliability curve with its interval; nothing is drawn.
 
@@ -78,7 +78,7 @@ def prepare_reliability(
         True labels.
     y_prob : array-like of shape (n_samples,)
         The probability of the positive class.
-    n_bins : int, default=10
+    n_bins : int, default=15
         The number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width or of equal mass, those of `popf.metrics.expected_calibration_error`.
@@ -121,9 +121,8 @@ def prepare_reliability(
     filled = mass > 0.0
     mass = mass[filled]
     frequency = np.bincount(bins, weights * happened)[filled] / mass
-    lower, upper = _wilson(
-        frequency, mass**2 / np.bincount(bins, weights**2)[filled], float(confidence)
-    )
+    n = mass**2 / np.bincount(bins, weights**2)[filled]
+    lower, upper = wilson(frequency, n, float(confidence))
     fine = bins_of(probability, weights, HISTOGRAM_BINS, "uniform")
     return ReliabilityCurve(
         probability=np.bincount(bins, weights * probability)[filled] / mass,
@@ -135,18 +134,6 @@ def prepare_reliability(
         shares=np.bincount(fine, weights, minlength=HISTOGRAM_BINS) / weights.sum(),
         confidence=float(confidence),
     )
-
-
-def _wilson(
-    frequency: FloatArray, n: FloatArray, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    z = float(ndtri(0.5 + confidence / 2.0))
-    middle = frequency + z**2 / (2.0 * n)
-    half = z * np.sqrt(frequency * (1.0 - frequency) / n + (z / (2.0 * n)) ** 2)
-    scale = 1.0 + z**2 / n
-    # Rounding must not put the frequency itself outside.
-    lower = np.clip((middle - half) / scale, 0.0, frequency)
-    return lower, np.clip((middle + half) / scale, frequency, 1.0)
 
 
 class ReliabilityDisplay:

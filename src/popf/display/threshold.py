@@ -1,4 +1,4 @@
-"""What a threshold on the probability brings: accuracy, precision, recall and cost."""
+"""Balanced accuracy, precision, recall and cost over the threshold on the probability."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from popf.display import canvas
 from popf.display.events import event, predicted, probability_of
 from popf.metrics import threshold_curve
+from popf.metrics.thresholds import best_threshold, count_at_thresholds
 
 if TYPE_CHECKING:
     from typing import Self
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 FIGURE_SIZE = (6.4, 4.4)
 FIGURE_SIZE_WITH_COST = (6.4, 5.6)
@@ -29,12 +29,12 @@ class ThresholdValues(NamedTuple):
     thresholds : ndarray of shape (n_thresholds,)
         The thresholds Θ.
     values : dict
-        ``"accuracy"`` (Papa's), ``"precision"`` (NaN where no sample is called positive) and ``"recall"``,
+        ``"balanced accuracy"``, ``"precision"`` (NaN where no sample is predicted positive) and ``"recall"``,
         arrays of shape (n_thresholds,).
     costs : dict
         ``"cost"``, the mean cost of a sample, if costs were given.
     chosen : float
-        The threshold of the lowest cost, or else of the best accuracy; of several, the nearest to 0.5.
+        The threshold of the lowest cost, or else of the best balanced accuracy; of several, the nearest to 0.5.
     """
 
     thresholds: FloatArray
@@ -52,9 +52,9 @@ def prepare_thresholds(
     cost_fn: float | None = None,
     pos_label: Any = None,
 ) -> ThresholdValues:
-    r"""Compute accuracy, precision, recall and cost for every threshold; nothing is drawn.
+    r"""Compute balanced accuracy, precision, recall and cost at every threshold; nothing is drawn.
 
-    A sample is called positive where P ≥ Θ. The cost is that of the errors, per sample:
+    Samples with P ≥ Θ are predicted positive. The cost is that of the errors, per sample:
 
     .. math:: \frac{c_{FP} \cdot FP + c_{FN} \cdot FN}{N}
 
@@ -88,33 +88,14 @@ def prepare_thresholds(
     """
     happened, _ = event(y_true, pos_label)
     probability = probability_of(y_prob)
-    accuracy = threshold_curve(happened, probability, thresholds=thresholds)
-    at = accuracy.thresholds
-    hits = _count_from(probability[happened], at)
-    alarms = _count_from(probability[~happened], at)
-    with np.errstate(invalid="ignore"):
-        precision = hits / (hits + alarms)
-    values = {
-        "accuracy": accuracy.scores,
-        "precision": precision,
-        "recall": hits / happened.sum(),
-    }
+    curve = threshold_curve(happened, probability, thresholds=thresholds)
+    at = curve.thresholds
+    counts = count_at_thresholds(happened, probability, at)
+    values = {name.replace("_", " "): found for name, found in counts.scores().items()}
     if cost_fp is None and cost_fn is None:
-        return ThresholdValues(at, values, {}, accuracy.best_threshold)
-    of_alarm, of_miss = _check_cost("cost_fp", cost_fp), _check_cost("cost_fn", cost_fn)
-
-    def saved(true: BoolArray, called: BoolArray) -> float:
-        n_alarms, n_misses = int((called & ~true).sum()), int((true & ~called).sum())
-        return -(of_alarm * n_alarms + of_miss * n_misses) / len(true)
-
-    cost = threshold_curve(happened, probability, score=saved, thresholds=at)
-    return ThresholdValues(at, values, {"cost": 0.0 - cost.scores}, cost.best_threshold)
-
-
-def _count_from(probability: FloatArray, thresholds: FloatArray) -> FloatArray:
-    """For each threshold, how many probabilities reach it."""
-    below = np.searchsorted(np.sort(probability), thresholds)
-    return (len(probability) - below).astype(np.float64)
+        return ThresholdValues(at, values, {}, curve.best_threshold)
+    cost = counts.mean_cost(_check_cost("cost_fp", cost_fp), _check_cost("cost_fn", cost_fn))
+    return ThresholdValues(at, values, {"cost": cost}, float(at[best_threshold(at, -cost)]))
 
 
 def _check_cost(name: str, cost: Any) -> float:
@@ -165,7 +146,7 @@ class ThresholdDisplay:
     ...     [0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], cost_fp=1, cost_fn=4, ax=Figure().subplots()
     ... )
     >>> sorted(display.lines_)
-    ['accuracy', 'cost', 'precision', 'recall']
+    ['balanced accuracy', 'cost', 'precision', 'recall']
     >>> display.chosen
     0.4
 

@@ -4,19 +4,18 @@ import re
 import time
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
 from popf.experiment.data import Dataset
 from popf.experiment.protocol import Protocol, Task
 from popf.formatting import unknown
-from popf.metrics import expected_calibration_error, opf_accuracy_score, threshold_curve
+from popf.metrics import evaluate, opf_accuracy_score, threshold_curve
 from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
 
 Methods = Mapping[str, BaseEstimator]
@@ -201,21 +200,13 @@ def _scores(model: BaseEstimator, split: tuple[Any, ...]) -> Record:
 def _probability_scores(
     y: NDArray[Any], probability: NDArray[np.float64] | None, classes: NDArray[Any]
 ) -> Record:
-    """Log loss, Brier score, calibration error and accuracy over thresholds; None without probabilities.
-
-    The Brier score is half the squared distance to the corner of the true class, the usual one for two classes.
-    """
+    """Log loss, Brier score, calibration error and accuracy over thresholds; None without probabilities."""
+    names = ("log_loss", "brier", "ece")
     if probability is None:
-        return dict.fromkeys(("log_loss", "brier", "ece"))
-    binary = len(classes) == 2
-    corners = y[:, np.newaxis] == classes
-    kind: Literal["binary", "confidence"] = "binary" if binary else "confidence"
-    scores: Record = {
-        "log_loss": float(log_loss(y, probability, labels=classes)),
-        "brier": float(0.5 * ((probability - corners) ** 2).sum(axis=1).mean()),
-        "ece": float(expected_calibration_error(y, probability, kind=kind, labels=classes)),
-    }
-    if binary:
+        return dict.fromkeys(names)
+    found = evaluate(y, probability, labels=classes, intervals=False).scores
+    scores: Record = {name: found[name].value for name in names}
+    if len(classes) == 2:
         curve = threshold_curve(y, probability, pos_label=classes[1])
         scores["over_thresholds"] = [round(score, 6) for score in curve.scores.tolist()]
     return scores

@@ -1,16 +1,23 @@
-"""How good labels, probabilities and thresholds are.
+"""Every figure of quality, once: of labels, probabilities and thresholds, with intervals.
 
-What scikit-learn has is not repeated here: the Brier score and the logarithmic loss are
-`sklearn.metrics.brier_score_loss` and `sklearn.metrics.log_loss`. Distances between samples are
-another kind of metric, and live in `popf.engine.distances`.
+``accuracy``     accuracy that is fair to small classes, as the OPF literature measures it
+``calibration``  how far probabilities are from frequencies
+``thresholds``   scores and costs over the threshold, and which threshold is best
+``intervals``    bootstrap and Wilson intervals
+``evaluation``   all figures of a classifier at once; commands, report and experiment use it
+``checks``       validation of labels, probabilities and weights
+
+Distances between samples are another kind of metric, and live in `popf.engine.distances`.
 """
 
 from popf.metrics.accuracy import opf_accuracy_score
 from popf.metrics.calibration import expected_calibration_error
-from popf.metrics.evaluation import evaluate
+from popf.metrics.evaluation import Evaluation, Score, evaluate
 from popf.metrics.thresholds import ThresholdCurve, threshold_curve
 
 __all__ = [
+    "Evaluation",
+    "Score",
     "ThresholdCurve",
     "evaluate",
     "expected_calibration_error",

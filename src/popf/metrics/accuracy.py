@@ -26,8 +26,8 @@ def opf_accuracy_score(
 ) -> float:
     r"""Accuracy that is fair to small classes, as the literature on OPF measures it.
 
-    With N samples, N_i of them of class i, FN_i of those called something else, and FP_i samples of
-    other classes called i [1]_:
+    With N samples, N_i of them of class i, FN_i of those predicted as another class, and FP_i samples of
+    other classes predicted as i [1]_:
 
     .. math:: 1 - \frac{1}{2c} \sum_{i=1}^{c}
               \left( \frac{FP_i}{N - N_i} + \frac{FN_i}{N_i} \right)
@@ -51,7 +51,7 @@ def opf_accuracy_score(
     Returns
     -------
     score : float
-        From 0 to 1, the larger the better.
+        From 0 to 1; higher is better.
 
     See Also
     --------
@@ -62,7 +62,7 @@ def opf_accuracy_score(
     The sum runs over classes that *occur* in `y_true`, as in LibOPF; N_i = 0 gives no FN_i / N_i. So
     a label that occurs in `y_pred` only counts as an error of the true class (FN_i), and adds no class.
     Where `y_true` holds one class only, FP_i / (N - N_i) is 0 / 0 and is left out of the mean: the score is
-    the share of right labels.
+    the plain accuracy.
 
     References
     ----------
@@ -91,28 +91,40 @@ def opf_accuracy_score(
     classes, codes = encode(np.concatenate([true, predicted]))
     true_codes, predicted_codes = codes[: len(true)], codes[len(true) :]
 
-    def mass(members: IntArray, of: FloatArray) -> FloatArray:
-        return np.bincount(members, of, minlength=len(classes)).astype(np.float64, copy=False)
-
     wrong = np.where(true_codes != predicted_codes, weights, 0.0)
-    sizes = mass(true_codes, weights)
-    false_negatives, false_positives = mass(true_codes, wrong), mass(predicted_codes, wrong)
+    n = len(classes)
+    sizes, missed = mass_of_classes(true_codes, weights, n), mass_of_classes(true_codes, wrong, n)
+    alarms = mass_of_classes(predicted_codes, wrong, n)
+    if labels is None:
+        return accuracy_of_counts(sizes, missed, alarms)
+    wanted = as_distinct_labels(labels)
+    check_same_kind(true, wanted, "y_true", "labels")
+    counted = np.isin(classes, wanted)
+    if not (counted & (sizes > 0)).any():
+        raise ValueError(
+            f"none of labels={wanted.tolist()} occurs in y_true, which holds "
+            f"{shown(classes[sizes > 0])}: there is nothing to score; name a class that occurs."
+        )
+    return accuracy_of_counts(sizes, missed, alarms, counted)
+
+
+def mass_of_classes(codes: IntArray, weights: FloatArray, n_classes: int) -> FloatArray:
+    """Sum the weights of the samples of each class."""
+    return np.bincount(codes, weights, minlength=n_classes).astype(np.float64, copy=False)
+
+
+def accuracy_of_counts(
+    sizes: FloatArray,
+    missed: FloatArray,
+    alarms: FloatArray,
+    counted: NDArray[np.bool_] | bool = True,
+) -> float:
+    """Compute `opf_accuracy_score` from N_i, FN_i and FP_i; `counted` are the classes of the sum."""
     # N - N_i as a sum of the others: a difference would lose a class of tiny weight.
     before = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
     after = np.concatenate([np.cumsum(sizes[::-1])[:-1][::-1], [0.0]])
     others = before + after
-
-    counted = sizes > 0
-    if labels is not None:
-        wanted = as_distinct_labels(labels)
-        check_same_kind(true, wanted, "y_true", "labels")
-        counted &= np.isin(classes, wanted)
-        if not counted.any():
-            raise ValueError(
-                f"none of labels={wanted.tolist()} occurs in y_true, which holds "
-                f"{shown(classes[sizes > 0])}: there is nothing to score; name a class that occurs."
-            )
-    misses = false_negatives[counted] / sizes[counted]
-    counted &= others > 0
-    alarms = false_positives[counted] / others[counted]
-    return max(0.0, 1.0 - float(np.mean(np.concatenate([misses, alarms]))))
+    occurs = counted & (sizes > 0)
+    has_others = occurs & (others > 0)
+    shares = [missed[occurs] / sizes[occurs], alarms[has_others] / others[has_others]]
+    return max(0.0, 1.0 - float(np.mean(np.concatenate(shares))))

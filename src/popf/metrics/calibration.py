@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from popf.metrics.checks import (
     as_labels,
     as_probabilities,
+    as_table,
     as_weights,
     check_choice,
     check_same_length,
@@ -19,6 +20,9 @@ from popf.metrics.checks import (
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+#: Bins of equal width in every calibration error and reliability curve of popf: as many as in
+#: Guo et al. (2017), so that numbers can be compared with the literature.
+N_BINS = 15
 STRATEGIES = ("uniform", "quantile")
 KINDS = ("confidence", "classwise", "binary")
 
@@ -27,7 +31,7 @@ def expected_calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     strategy: Literal["uniform", "quantile"] = "uniform",
     kind: Literal["confidence", "classwise", "binary"] = "confidence",
     pos_label: Any = None,
@@ -76,7 +80,7 @@ def expected_calibration_error(
     Returns
     -------
     error : float
-        From 0 to 1, the smaller the better.
+        From 0 to 1; lower is better.
 
     See Also
     --------
@@ -85,9 +89,9 @@ def expected_calibration_error(
 
     Notes
     -----
-    The error is no proper score: always answering the class prior has an error near 0, and is useless. It
-    is biased upwards, the more so the fewer samples a bin holds. Compare models at one `n_bins`, one
-    `strategy` and one `kind`, on sets of one size, and look at a proper score besides.
+    The error is not a proper score: predicting the class frequencies for everyone has an error near 0, and is
+    useless. It is biased upwards, the more so the fewer samples a bin holds. Compare models on the same
+    samples with the same bins, and look at a proper score as well.
 
     References
     ----------
@@ -101,7 +105,7 @@ def expected_calibration_error(
 
     Examples
     --------
-    Four samples were said to be positive with probability 0.9, and three of them are:
+    Of four samples with a probability of 0.9, three are positive:
 
     >>> from popf.metrics import expected_calibration_error
     >>> error = expected_calibration_error([1, 1, 1, 0, 0], [0.9, 0.9, 0.9, 0.9, 0.0])
@@ -125,13 +129,11 @@ def expected_calibration_error(
     weights = as_weights(sample_weight, len(true))
     classes = column_classes(true, labels, table)
     positive = positive_column(classes, pos_label)
-    if table.ndim == 1:
-        table = np.column_stack([table, 1.0 - table] if positive == 0 else [1.0 - table, table])
+    table = as_table(table, positive)
 
     def error(probabilities: FloatArray, happened: NDArray[np.bool_]) -> float:
         bins = bins_of(probabilities, weights, int(n_bins), strategy)
-        gaps = np.bincount(bins, weights * (happened - probabilities))
-        return float(np.abs(gaps).sum() / weights.sum())
+        return mean_gap(bins, happened, probabilities, weights)
 
     if kind == "binary":
         if len(classes) > 2:
@@ -147,26 +149,7 @@ def expected_calibration_error(
 
 
 def bins_of(probabilities: FloatArray, weights: FloatArray, n_bins: int, strategy: str) -> IntArray:
-    """Find the bin of every probability; bins are open below and closed above.
-
-    Parameters
-    ----------
-    probabilities, weights : ndarray of shape (n_samples,)
-    n_bins : int
-    strategy : {"uniform", "quantile"}
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Numbers from 0 to ``n_bins - 1``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.metrics.calibration import bins_of
-    >>> bins_of(np.array([0.0, 0.5, 0.6]), np.ones(3), 2, "uniform")
-    array([0, 0, 1])
-    """
+    """Find the bin of every probability, from 0; bins are open below and closed above."""
     if strategy == "uniform":
         inner = np.arange(1, n_bins) / n_bins
     else:
@@ -176,3 +159,15 @@ def bins_of(probabilities: FloatArray, weights: FloatArray, n_bins: int, strateg
         ends = np.searchsorted(reached * n_bins, np.arange(1, n_bins) * reached[-1])
         inner = probabilities[order[ends]]
     return np.searchsorted(inner, probabilities)
+
+
+def mean_gap(
+    bins: IntArray,
+    happened: NDArray[np.bool_],
+    probabilities: FloatArray,
+    weights: FloatArray | float = 1.0,
+) -> float:
+    """Mean over samples of the gap between frequency and mean probability in their bin."""
+    gaps = np.bincount(bins, weights * (happened - probabilities))
+    total = len(bins) if isinstance(weights, float) else weights.sum()
+    return float(np.abs(gaps).sum() / total)

@@ -1,4 +1,4 @@
-"""What users pass to the metrics, checked: labels, probabilities, weights and choices."""
+"""Validation of what users pass to the metrics: labels, probabilities, weights and choices."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -156,21 +156,7 @@ def as_probabilities(y_prob: ArrayLike) -> FloatArray:
 
 
 def column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> Labels:
-    """Give the class of each column of the probabilities, two for a single column.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-        True labels.
-    labels : array-like or None
-        The classes in the order of the columns, None for those in `y`, sorted.
-    table : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_classes,)
-    """
+    """Return the class of each column of the probabilities, or two classes for a single column."""
     n_columns = 2 if table.ndim == 1 else table.shape[1]
     present, _ = encode(y)
     if labels is None:
@@ -195,6 +181,13 @@ def column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> La
             "as in labels=classifier.classes_."
         )
     return classes
+
+
+def as_table(table: FloatArray, positive: int) -> FloatArray:
+    """Give both classes a column where there is only the probability of the positive class."""
+    if table.ndim == 2:
+        return table
+    return np.column_stack([table, 1.0 - table] if positive == 0 else [1.0 - table, table])
 
 
 def positive_column(classes: Labels, pos_label: Any) -> int:

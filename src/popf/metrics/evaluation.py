@@ -1,184 +1,233 @@
-"""How good probabilities and labels are, with intervals from the bootstrap."""
+"""All figures of quality of a classifier at once, with intervals by the bootstrap."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from popf.metrics import expected_calibration_error, opf_accuracy_score
+from popf.metrics.accuracy import accuracy_of_counts, mass_of_classes
+from popf.metrics.calibration import N_BINS, bins_of, mean_gap
+from popf.metrics.checks import (
+    as_labels,
+    as_probabilities,
+    as_table,
+    check_same_length,
+    column_classes,
+    positive_column,
+)
+from popf.metrics.intervals import (
+    CONFIDENCE,
+    bootstrap_weights,
+    n_resamples,
+    percentile_interval,
+    upward_biased_interval,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-#: Bootstrap samples behind an interval, and how many cells they may take together.
-RESAMPLES = 200
-_CELLS = 100_000_000
-LEAST = 1e-15  # what a probability of 0 counts as in the log loss
+
+
+class Score(NamedTuple):
+    """A score with its 95 % interval.
+
+    Attributes
+    ----------
+    value, lower, upper : float
+        NaN where it is not defined.
+    """
+
+    value: float
+    lower: float = np.nan
+    upper: float = np.nan
+
+
+class Evaluation(NamedTuple):
+    """What `evaluate` finds.
+
+    Attributes
+    ----------
+    scores : dict of str to Score
+        ``log_loss``, ``brier``, ``ece``, ``auc``, ``accuracy``, ``balanced_accuracy``, ``opf_accuracy``, and
+        for two classes ``precision``, ``recall`` and ``false_alarm_rate``.
+    confusion : ndarray of shape (n_classes, n_classes)
+        How many samples of the class of the row were given the label of the column.
+    """
+
+    scores: dict[str, Score]
+    confusion: IntArray
 
 
 def evaluate(
-    codes: IntArray,
-    probability: FloatArray,
-    called: IntArray,
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
     *,
-    positive: int = 1,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    threshold: float = 0.5,
+    intervals: bool = True,
     seed: int = 0,
-) -> dict[str, Any]:
-    """Measure probabilities and labels against the truth.
+) -> Evaluation:
+    """Measure probabilities, and the labels they lead to, against the true labels.
 
     Parameters
     ----------
-    codes : ndarray of shape (n_rows,)
-        True classes, as columns of `probability`.
-    probability : ndarray of shape (n_rows, n_classes)
-    called : ndarray of shape (n_rows,)
-        The labels that were given.
-    positive : int, default=1
-        The positive class, of two.
+    y_true : array-like of shape (n_samples,)
+        True labels: integers, strings or booleans.
+    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
+        The probability of the positive class, or one column for each class.
+    labels : array-like of shape (n_classes,), default=None
+        The classes in the order of the columns, as in ``classes_`` of a classifier. None for the sorted
+        labels in `y_true`.
+    pos_label : int, float, bool or str, default=None
+        The positive class; None for the second of two.
+    threshold : float, default=0.5
+        With two classes, a sample is predicted positive if its probability is at least this. With more, the
+        most probable class is predicted.
+    intervals : bool, default=True
+        Whether to compute intervals.
     seed : int, default=0
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Returns
     -------
-    dict
-        ``n_rows``; ``measures``, by name a dict of ``value``, ``low`` and ``high`` (95 %; None where there
-        is no interval): ``log_loss``, ``brier``, ``ece``, ``auc`` (with many classes the mean of each
-        against the rest), ``accuracy``, ``opf_accuracy``, and for two classes ``precision``, ``recall``
-        and ``false_alarm_rate``; ``confusion``, a list of rows, the true class first.
+    Evaluation
+
+    See Also
+    --------
+    sklearn.metrics.log_loss, sklearn.metrics.brier_score_loss, sklearn.metrics.roc_auc_score
 
     Notes
     -----
-    The Brier score is the mean of (1 - P of the true class)², plus, with three classes and more, the squares
-    of the others: for two classes scikit-learn's `brier_score_loss`. A measure is None where it is not
-    defined, as the area under the curve is when only one class occurs.
+    - Log loss, Brier score (not halved with three classes and more) and area under the ROC curve (with three
+      classes and more the mean over each class against the rest) are scikit-learn's.
+    - The calibration error is `expected_calibration_error` with its default of 15 bins: of the positive
+      class, or with three classes and more of the most probable class (``kind="confidence"``).
+    - Intervals hold 95 % of the scores over 500 bootstrap samples, drawn by rows (100 to 500 with more than
+      20,000 rows). That of the calibration error is corrected for the upward bias of the resampling.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from popf.metrics.evaluation import evaluate
-    >>> p = np.array([0.1, 0.2, 0.7, 0.9])
-    >>> found = evaluate(np.array([0, 0, 1, 1]), np.column_stack([1 - p, p]), np.array([0, 0, 1, 1]))
-    >>> found["confusion"], round(found["measures"]["brier"]["value"], 4)
-    ([[2, 0], [0, 2]], 0.0375)
+    >>> from popf.metrics import evaluate
+    >>> found = evaluate([0, 0, 1, 1], [0.1, 0.6, 0.7, 0.9])
+    >>> found.confusion
+    array([[1, 1],
+           [0, 2]])
+    >>> round(found.scores["brier"].value, 4), found.scores["accuracy"].value
+    (0.1175, 0.75)
     """
-    n_rows, n_classes = probability.shape
-    measures = _measures(codes, probability, called, positive)
-    values = {name: measure(np.ones(n_rows)) for name, measure in measures.items()}
-    intervals = _intervals(measures, n_rows, seed)
-    confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
+    true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
+    check_same_length(true, table, "y_prob")
+    classes = column_classes(true, labels, table)
+    positive = positive_column(classes, pos_label)
+    if len(classes) == 2:  # nothing depends on the rounding of the other column
+        table = as_table(table if table.ndim == 1 else table[:, positive], positive)
+    order = np.argsort(classes)
+    codes = order[np.searchsorted(classes[order], true)]
+    if len(classes) == 2:
+        called = np.where(table[:, positive] >= threshold, positive, 1 - positive)
+    else:
+        called = table.argmax(axis=1)
+    confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(confusion, (codes, called), 1)
-    return {
-        "n_rows": n_rows,
-        "measures": {
-            name: {"value": value, "low": intervals[name][0], "high": intervals[name][1]}
-            for name, value in values.items()
-        },
-        "confusion": confusion.tolist(),
-    }
+
+    rows = np.argsort(table[:, positive], kind="stable")  # sorted, sums by probability are faster
+    scores_of = _scores(codes[rows], table[rows], called[rows], positive)
+    values = scores_of(np.ones(len(codes)))
+    if not intervals:
+        return Evaluation({name: Score(value) for name, value in values.items()}, confusion)
+    resampled = [scores_of(weights) for weights in bootstrap_weights(len(codes), seed)]
+    scores = {}
+    for name, value in values.items():
+        drawn = np.array([one[name] for one in resampled])
+        biased = name == "ece"
+        ends = upward_biased_interval(value, drawn) if biased else percentile_interval(drawn)
+        scores[name] = Score(value, *ends)
+    return Evaluation(scores, confusion)
 
 
-Measure = Callable[[FloatArray], float | None]
+def chance_calibration_error(probability: FloatArray, seed: int = 0) -> float:
+    """Calibration error that exact probabilities would stay below, 19 times in 20, on as many samples."""
+    rng = np.random.default_rng(seed)
+    bins = bins_of(probability, np.ones(len(probability)), N_BINS, "uniform")
+    errors = []
+    for _ in range(n_resamples(len(probability))):
+        happened = rng.random(len(probability)) < probability
+        errors.append(mean_gap(bins, happened, probability))
+    return float(np.quantile(errors, CONFIDENCE))
 
 
-def _measures(
-    codes: IntArray, probability: FloatArray, called: IntArray, positive: int
-) -> dict[str, Measure]:
-    """Give every measure as a function of the weights of the rows."""
-    n_rows, n_classes = probability.shape
-    of_truth = probability[np.arange(n_rows), codes]
-    losses = -np.log(np.maximum(of_truth, LEAST))
-    squares = (probability**2).sum(axis=1) - 2.0 * of_truth + 1.0
-    squares = squares / 2.0 if n_classes == 2 else squares
-    right = (codes == called).astype(np.float64)
-    classes = np.arange(n_classes)
+def _scores(
+    codes: IntArray, table: FloatArray, called: IntArray, positive: int
+) -> Callable[[FloatArray], dict[str, float]]:
+    """Return a function from weights of the samples to all scores, NaN where one is not defined."""
+    n_samples, n_classes = table.shape
+    binary = n_classes == 2
+    of_truth = table[np.arange(n_samples), codes]
+    losses = -np.log(np.maximum(of_truth, np.finfo(np.float64).eps))
+    squares = (table**2).sum(axis=1) - 2.0 * of_truth + 1.0
+    if binary:
+        squares /= 2.0
+    right = codes == called
+    top = table[:, positive] if binary else table.max(axis=1)
+    happened = codes == positive if binary else codes == table.argmax(axis=1)
+    bins = bins_of(top, np.ones(n_samples), N_BINS, "uniform")
+    areas = [
+        _area(codes == column, table[:, column])
+        for column in ([positive] if binary else range(n_classes))
+    ]
 
-    def mean(of: FloatArray) -> Measure:
-        return lambda weights: float(weights @ of / weights.sum())
+    def scores(weights: FloatArray) -> dict[str, float]:
+        def total(of: NDArray[Any]) -> float:
+            # Not BLAS, whose last digits depend on its number of threads.
+            return float((weights * of).sum())
 
-    def ece(weights: FloatArray) -> float:
-        kind: Any = "binary" if n_classes == 2 else "confidence"
-        pos: Any = positive if n_classes == 2 else None
-        return expected_calibration_error(
-            codes, probability, kind=kind, pos_label=pos, labels=classes, sample_weight=weights
-        )
+        n = float(weights.sum())
+        wrong = weights * ~right
+        sizes = mass_of_classes(codes, weights, n_classes)
+        missed = mass_of_classes(codes, wrong, n_classes)
+        alarms = mass_of_classes(called, wrong, n_classes)
+        recalls = _ratio(sizes - missed, sizes)
+        found = {
+            "log_loss": total(losses) / n,
+            "brier": total(squares) / n,
+            "ece": mean_gap(bins, happened, top, weights),
+            "auc": _mean([area(weights) for area in areas]),
+            "accuracy": total(right) / n,
+            "balanced_accuracy": _mean(recalls),
+            "opf_accuracy": accuracy_of_counts(sizes, missed, alarms),
+        }
+        if binary:
+            hits, false_alarms = sizes[positive] - missed[positive], alarms[positive]
+            found["precision"] = float(_ratio(hits, hits + false_alarms))
+            found["recall"] = float(recalls[positive])
+            found["false_alarm_rate"] = float(_ratio(false_alarms, sizes[1 - positive]))
+        return found
 
-    def opf_accuracy(weights: FloatArray) -> float:
-        return opf_accuracy_score(codes, called, sample_weight=weights)
-
-    columns = [positive] if n_classes == 2 else list(range(n_classes))
-    curves = [_area(codes == column, probability[:, column]) for column in columns]
-
-    def auc(weights: FloatArray) -> float | None:
-        areas = [curve(weights) for curve in curves]
-        present = [area for area in areas if area is not None]
-        return float(np.mean(present)) if present else None
-
-    found: dict[str, Measure] = {
-        "log_loss": mean(losses),
-        "brier": mean(squares),
-        "ece": ece,
-        "auc": auc,
-        "accuracy": mean(right),
-        "opf_accuracy": opf_accuracy,
-    }
-    if n_classes == 2:
-        truth, alarm = codes == positive, called == positive
-        found["precision"] = _share(truth & alarm, alarm)
-        found["recall"] = _share(truth & alarm, truth)
-        found["false_alarm_rate"] = _share(~truth & alarm, ~truth)
-    return found
-
-
-def _share(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> Measure:
-    """Give the weight of a part in the whole, None where the whole has none."""
-
-    def share(weights: FloatArray) -> float | None:
-        total = float(weights @ whole)
-        return float(weights @ part) / total if total > 0.0 else None
-
-    return share
+    return scores
 
 
-def _area(truth: NDArray[np.bool_], score: FloatArray) -> Measure:
-    """Give the area under the ROC curve: how often a positive row scores higher than a negative one."""
-    order = np.argsort(score, kind="stable")
-    positive = truth[order]
-    ordered = score[order]
-    # Rows of equal scores form a group; half of the pairs within it count.
-    group = np.concatenate([[0], np.cumsum(ordered[1:] != ordered[:-1])])
+def _ratio(part: Any, whole: Any) -> Any:
+    """Quotient; NaN if the whole is 0."""
+    with np.errstate(invalid="ignore"):
+        return part / whole
 
-    def area(weights: FloatArray) -> float | None:
-        mass = weights[order]
-        up = np.bincount(group, mass * positive)
-        down = np.bincount(group, mass * ~positive)
-        total = up.sum() * down.sum()
-        if total <= 0.0:
-            return None
-        below = np.cumsum(down) - down
-        return float((up * (below + down / 2.0)).sum() / total)
+
+def _mean(values: Any) -> float:
+    """Mean of the values that are defined, NaN if none is."""
+    values = np.asarray(values)
+    defined = values[np.isfinite(values)]
+    return float(defined.mean()) if len(defined) else np.nan
+
+
+def _area(truth: NDArray[np.bool_], score: FloatArray) -> Callable[[FloatArray], float]:
+    """Area under the ROC curve as a function of the weights: P(positive scores higher), ties half."""
+    distinct, group = np.unique(score, return_inverse=True)
+
+    def area(weights: FloatArray) -> float:
+        up = np.bincount(group, weights * truth, minlength=len(distinct))
+        down = np.bincount(group, weights * ~truth, minlength=len(distinct))
+        below = np.cumsum(down) - down / 2.0
+        return float(_ratio((up * below).sum(), up.sum() * down.sum()))
 
     return area
-
-
-def _intervals(
-    measures: dict[str, Measure], n_rows: int, seed: int
-) -> dict[str, tuple[float | None, float | None]]:
-    """Take 95 % intervals over bootstrap samples of the rows, fewer of them where there are many rows."""
-    rng = np.random.default_rng(seed)
-    n_samples = int(np.clip(_CELLS // max(1, n_rows), 50, RESAMPLES))
-    drawn: dict[str, list[float]] = {name: [] for name in measures}
-    for _ in range(n_samples):
-        rows = rng.integers(n_rows, size=n_rows)
-        weights = np.bincount(rows, minlength=n_rows).astype(np.float64)
-        for name, measure in measures.items():
-            value = measure(weights)
-            if value is not None:
-                drawn[name].append(value)
-    found: dict[str, tuple[float | None, float | None]] = {}
-    for name, values in drawn.items():
-        if len(values) < 0.9 * n_samples:
-            found[name] = (None, None)
-        else:
-            low, high = np.quantile(values, [0.025, 0.975])
-            found[name] = (float(low), float(high))
-    return found

@@ -1,4 +1,4 @@
-"""The choice of a threshold on a probability."""
+"""Scores and costs over the threshold on a probability, and the choice of one."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -20,8 +20,78 @@ from popf.metrics.checks import (
 
 FloatArray = NDArray[np.float64]
 
-#: Scores that differ by less than this share are one score, rounded in two ways.
+BoolArray = NDArray[np.bool_]
+
+#: Scores whose relative difference is below this are equal, up to rounding.
 TIE_TOLERANCE = 1e-12
+
+
+class ThresholdCounts(NamedTuple):
+    """True and false positives at every threshold, and the scores that follow from them.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (n_thresholds,)
+    hits, alarms : ndarray of shape (n_thresholds,)
+        Number, or total weight, of the positive and of the negative samples with P ≥ Θ.
+    n_positive, n_negative : float
+        All positive and all negative samples.
+    """
+
+    thresholds: FloatArray
+    hits: FloatArray
+    alarms: FloatArray
+    n_positive: float
+    n_negative: float
+
+    def scores(self) -> dict[str, FloatArray]:
+        """Balanced accuracy, precision (NaN where nothing is predicted positive) and recall."""
+        misses = (self.n_positive - self.hits) / self.n_positive
+        with np.errstate(invalid="ignore"):
+            precision = self.hits / (self.hits + self.alarms)
+        return {
+            "balanced_accuracy": 1.0 - (misses + self.alarms / self.n_negative) / 2.0,
+            "precision": precision,
+            "recall": self.hits / self.n_positive,
+        }
+
+    def mean_cost(self, cost_fp: float, cost_fn: float) -> FloatArray:
+        """Cost of the errors, per sample."""
+        total = cost_fp * self.alarms + cost_fn * (self.n_positive - self.hits)
+        return total / (self.n_positive + self.n_negative)
+
+
+def count_at_thresholds(
+    happened: BoolArray,
+    probability: FloatArray,
+    thresholds: FloatArray,
+    sample_weight: FloatArray | None = None,
+) -> ThresholdCounts:
+    """Count true and false positives when samples with P ≥ Θ are predicted positive."""
+    weights = np.ones(len(happened)) if sample_weight is None else sample_weight
+
+    def reached(which: BoolArray) -> FloatArray:
+        order = np.argsort(probability[which])
+        from_here = np.append(np.cumsum(weights[which][order][::-1])[::-1], 0.0)
+        return from_here[np.searchsorted(probability[which][order], thresholds)]
+
+    return ThresholdCounts(
+        thresholds,
+        reached(happened),
+        reached(~happened),
+        float(weights[happened].sum()),
+        float(weights[~happened].sum()),
+    )
+
+
+def best_threshold(thresholds: FloatArray, scores: FloatArray) -> int:
+    """Return the index of the highest finite score; of several, the nearest to 0.5, then the lower."""
+    finite = np.isfinite(scores)
+    highest = scores[finite].max()
+    tied = np.flatnonzero(finite & (scores >= highest - TIE_TOLERANCE * abs(highest)))
+    # Rounded, because 0.49 and 0.51 are not equally far from 0.5 in binary.
+    distance = np.abs(thresholds[tied] - 0.5).round(12)
+    return int(tied[np.lexsort([thresholds[tied], distance])[0]])
 
 
 class ThresholdCurve(NamedTuple):
@@ -32,7 +102,7 @@ class ThresholdCurve(NamedTuple):
     thresholds : ndarray of shape (n_thresholds,)
         The thresholds Θ, in the order in which they were given, else ascending.
     scores : ndarray of shape (n_thresholds,)
-        The score when a sample is called positive where P ≥ Θ.
+        The score when samples with P ≥ Θ are predicted positive.
     best_threshold : float
         The threshold of the best score; of several, the nearest to 0.5, then the lower.
     best_score : float
@@ -55,7 +125,7 @@ def threshold_curve(
 ) -> ThresholdCurve:
     r"""Score every threshold on the probability of the positive class: the paper's linear search.
 
-    The paper [1]_ calls a sample positive where P ≥ Θ, takes Θ = 0.5, and leaves a better one to a search:
+    The paper [1]_ predicts a sample positive if P ≥ Θ, takes Θ = 0.5, and suggests a search for a better one:
 
     .. math:: \Theta^* = \arg\max_{\Theta} \; \mathrm{score}(y, [P \ge \Theta])
 
@@ -66,10 +136,10 @@ def threshold_curve(
     y_prob : array-like of shape (n_samples,) or (n_samples, 2)
         The probability of the positive class, or one column for each of the two sorted labels.
     score : callable, default=opf_accuracy_score
-        ``score(y_true, y_pred)``, the larger the better, called with labels as they are in `y_true`. All
+        ``score(y_true, y_pred)``, higher is better, called with labels as they are in `y_true`. All
         samples are passed in their order, so a weighted score is
-        ``functools.partial(score, sample_weight=weights)``. Thresholds at which it is not finite are passed
-        over.
+        ``functools.partial(score, sample_weight=weights)``. Thresholds at which it is not finite are
+        skipped.
     thresholds : array-like of shape (n_thresholds,) or "all", default=None
         The values of Θ, between 0 and 1, both excluded. None for 0.01, 0.02, ..., 0.99; ``"all"`` for 0.5
         and the middle between every two neighbours among 0, 1 and the distinct probabilities, which is
@@ -108,32 +178,18 @@ def threshold_curve(
     >>> curve = threshold_curve([0, 0, 0, 1, 1], [0.1, 0.2, 0.55, 0.6, 0.9], thresholds=[0.15, 0.5])
     >>> curve.scores.round(3)
     array([0.667, 0.833])
-
-    The same aim, by cross-validation, with a classifier as the result:
-
-    >>> from sklearn.datasets import make_classification
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.metrics import make_scorer
-    >>> from sklearn.model_selection import TunedThresholdClassifierCV
-    >>> from popf.metrics import opf_accuracy_score
-    >>> X, y = make_classification(weights=[0.9], random_state=0)
-    >>> tuned = TunedThresholdClassifierCV(
-    ...     LogisticRegression(), scoring=make_scorer(opf_accuracy_score)
-    ... ).fit(X, y)
-    >>> bool(0 < tuned.best_threshold_ < 0.5)
-    True
     """
     if not callable(score):
         raise TypeError(
-            f"score={score!r} is no function of (y_true, y_pred); pass one that is the larger the "
-            "better, such as sklearn.metrics.f1_score."
+            f"score={score!r} is no function of (y_true, y_pred); pass one where higher is better, such "
+            "as sklearn.metrics.f1_score."
         )
     true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
     check_same_length(true, table, "y_prob")
     classes, _ = encode(true)
     if len(classes) != 2:
         raise ValueError(
-            f"a threshold parts two classes, and y_true holds {len(classes)}: {shown(classes)}; pass "
+            f"a threshold separates two classes, and y_true holds {len(classes)}: {shown(classes)}; pass "
             "samples of two classes, or y_true == k and the probability of class k for one of many."
         )
     column_classes(true, None, table)
@@ -143,10 +199,8 @@ def threshold_curve(
     values = _as_thresholds(thresholds, probabilities)
 
     if score is opf_accuracy_score:
-        in_class = true == positive
-        misses = _share_below(probabilities[in_class], values)
-        alarms = 1.0 - _share_below(probabilities[~in_class], values)
-        scores = 1.0 - (misses + alarms) / 2.0
+        counts = count_at_thresholds(true == positive, probabilities, values)
+        scores = counts.scores()["balanced_accuracy"]  # the same with two classes
     else:
         # Thresholds with the same samples below them give the same labels, and are scored once.
         below = np.searchsorted(np.sort(probabilities), values)
@@ -154,23 +208,13 @@ def threshold_curve(
         labelled = (np.where(probabilities >= values[k], positive, negative) for k in first)
         scores = np.array([float(score(true, labels)) for labels in labelled])[group]
 
-    finite = np.isfinite(scores)
-    if not finite.any():
+    if not np.isfinite(scores).any():
         raise ValueError(
             f"score gave no finite number at any of {len(values)} thresholds, {scores[0]} at "
             f"{values[0]}; pass a score that is defined for these labels."
         )
-    highest = scores[finite].max()
-    tied = np.flatnonzero(finite & (scores >= highest - TIE_TOLERANCE * abs(highest)))
-    # Rounded, because 0.49 and 0.51 are not equally far from 0.5 in binary.
-    distance = np.abs(values[tied] - 0.5).round(12)
-    best = tied[np.lexsort([values[tied], distance])[0]]
+    best = best_threshold(values, scores)
     return ThresholdCurve(values, scores, float(values[best]), float(scores[best]))
-
-
-def _share_below(probabilities: FloatArray, thresholds: FloatArray) -> FloatArray:
-    """For each threshold, the share of the probabilities that lie below it."""
-    return np.searchsorted(np.sort(probabilities), thresholds) / len(probabilities)
 
 
 def _as_thresholds(thresholds: ArrayLike | str | None, probabilities: FloatArray) -> FloatArray:
@@ -199,6 +243,6 @@ def _all_thresholds(probabilities: FloatArray) -> FloatArray:
     steps = np.union1d(probabilities, [0.0, 1.0])
     lower, upper = steps[:-1], steps[1:]
     middle = lower + (upper - lower) / 2
-    # Between neighbours in floating point there is no middle, and P >= upper parts them, too.
+    # Between neighbours in floating point there is no middle, and P >= upper separates them, too.
     middle = np.where(middle > lower, middle, upper)
     return np.union1d(middle[middle < 1], [0.5])

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from popf.metrics.intervals import wilson
 from popf.monitoring.rule import alarms
 
 FloatArray = NDArray[np.float64]
@@ -28,7 +29,7 @@ class Detection(NamedTuple):
         Share of the regular ones that were alarmed at some time.
     found : float
         Share of those who began to steal that were alarmed then or later.
-    found_low, found_high : float
+    found_lower, found_upper : float
         95 % interval of that share (Wilson's).
     too_early : float
         Share of them that were alarmed before they began, which is counted as not found.
@@ -44,8 +45,8 @@ class Detection(NamedTuple):
     n_turned: int
     false_alarm_rate: float
     found: float
-    found_low: float
-    found_high: float
+    found_lower: float
+    found_upper: float
     too_early: float
     median_delay: float | None
     found_soon: float
@@ -127,7 +128,7 @@ def _measured(rate: float, limit: float, first: Any, began: Any) -> Detection:
     found = alarmed & turned & (first >= began)
     delays = (first - began)[found]
     n_turned = int(turned.sum())
-    low, high = wilson(int(found.sum()), n_turned)
+    lower, upper = wilson(found.sum() / n_turned, n_turned)
     return Detection(
         float(rate),
         limit,
@@ -135,25 +136,9 @@ def _measured(rate: float, limit: float, first: Any, began: Any) -> Detection:
         n_turned,
         float(alarmed[regular].mean()),
         float(found.sum() / n_turned),
-        low,
-        high,
+        float(lower),
+        float(upper),
         float((alarmed & turned & (first < began)).sum() / n_turned),
         float(np.median(delays)) if len(delays) else None,
         float((delays <= SOON).sum() / n_turned),
     )
-
-
-def wilson(n_hits: int, n: int) -> tuple[float, float]:
-    """Give the 95 % interval of a share.
-
-    Examples
-    --------
-    >>> from popf.monitoring.detection import wilson
-    >>> low, high = wilson(8, 10)
-    >>> round(low, 2), round(high, 2)
-    (0.49, 0.94)
-    """
-    z, share = 1.959964, n_hits / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))) / (1 + z * z / n)
-    return max(0.0, middle - half), min(1.0, middle + half)

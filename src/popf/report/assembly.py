@@ -13,6 +13,7 @@ from popf.display.events import check_classifier
 from popf.files import replacing
 from popf.io.columns import align
 from popf.io.steps import final_estimator
+from popf.metrics import evaluate
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, shown
 from popf.probability.classifier import POPFClassifier
 from popf.report import numbers
@@ -190,6 +191,8 @@ def gather(
     pair = int(np.abs(np.log(ratios / ratio)).argmin())
     by_cost = options.threshold is None and options.cost_fp is not None
     rows = np.lexsort([np.arange(len(chances)), -chances])[: options.top]
+    start = found.recommended[pair] if by_cost else found.nearest(wanted)
+    theta = float(found.counts.thresholds[start])
     paths, note = views(model, final, X, rows)
     names = [plain(label) for label in classes.tolist()]
     people = [
@@ -208,11 +211,13 @@ def gather(
         event=names[code],
         other=names[1 - code] if len(names) == 2 else "all others",
         classes=names,
-        quality=numbers.quality(happened, chances, seed=options.seed),
+        quality=numbers.quality(happened, chances, threshold=theta, seed=options.seed),
         decisions=found,
-        start=int(found.recommended[pair]) if by_cost else found.nearest(wanted),
+        start=start,
         pair=pair,
-        overall=numbers.many_classes(labels, table, classes) if len(names) > 2 else None,
+        overall=evaluate(labels, table, labels=classes, seed=options.seed)
+        if len(names) > 2
+        else None,
         id_names=[plain(name) for name in columns],
         people=people,
         facts=model_facts(model, final, about),

@@ -16,7 +16,7 @@ from popf.report.numbers import Decisions, Quality
 FloatArray = NDArray[np.float64]
 
 UNITS = 1000
-SCORES = ("accuracy", "precision", "recall")
+SCORES = ("balanced_accuracy", "precision", "recall")
 
 
 def line_path(x: Sequence[float] | FloatArray, y: Sequence[float] | FloatArray) -> str:
@@ -105,14 +105,14 @@ def class_chart(found: Decisions, threshold: float, names: tuple[str, str]) -> s
 
 def score_chart(found: Decisions, at: int) -> str:
     """Draw accuracy, precision and recall over the threshold."""
-    scores = found.scores()
-    threshold = float(found.thresholds[at])
+    scores = found.counts.scores()
+    threshold = float(found.counts.thresholds[at])
     lines = [
-        f'<path class="line {name}" d="{line_path(found.thresholds, scores[name])}"/>'
+        f'<path class="line {name}" d="{line_path(found.counts.thresholds, scores[name])}"/>'
         for name in SCORES
     ]
     words = (
-        "Accuracy, precision and recall over the threshold; the numbers at the chosen one are in the "
+        "Balanced accuracy, precision and recall over the threshold; the numbers at the chosen one are in the "
         "table beside."
     )
     body = [*_grid(), *_inner(lines), _cursor(threshold)]
@@ -123,12 +123,12 @@ def score_chart(found: Decisions, at: int) -> str:
 def cost_chart(found: Decisions, at: int, pair: int) -> str:
     """Draw the cost over the threshold."""
     cost, top = found.mean_cost(pair), found.cost_top(pair) or 1.0
-    threshold, best = float(found.thresholds[at]), int(found.recommended[pair])
-    lines = [f'<path class="line cost" d="{line_path(found.thresholds, cost / top)}"/>']
+    threshold, best = float(found.counts.thresholds[at]), int(found.recommended[pair])
+    lines = [f'<path class="line cost" d="{line_path(found.counts.thresholds, cost / top)}"/>']
     body = [
         *_inner(lines),
         _cursor(threshold),
-        _dot("best", float(found.thresholds[best]), float(cost[best]) / top),
+        _dot("best", float(found.counts.thresholds[best]), float(cost[best]) / top),
         _dot("cost", threshold, min(float(cost[at]) / top, 1.0)),
         *_x_labels(),
     ]

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.metrics import Evaluation
 from popf.report.formatting import count, fixed, percent
-from popf.report.numbers import Decisions, ManyClasses, Quality
+from popf.report.numbers import Decisions, Quality
 
 #: With a calibration error by chance above this, and with fewer samples of a class, little can be said.
 TOO_COARSE, FEW = 0.05, 20
@@ -113,7 +114,7 @@ class Contents(NamedTuple):
     decisions : Decisions
     start, pair : int
         Which threshold and which costs are chosen first.
-    overall : ManyClasses or None
+    overall : Evaluation or None
         For more than two classes.
     id_names : list of str
     people : list of Person
@@ -133,7 +134,7 @@ class Contents(NamedTuple):
     decisions: Decisions
     start: int
     pair: int
-    overall: ManyClasses | None
+    overall: Evaluation | None
     id_names: list[str]
     people: list[Person]
     facts: list[tuple[str, list[tuple[str, str]]]]
@@ -152,7 +153,8 @@ def verdict(found: Quality) -> list[str]:
     list of str
         Sentences.
     """
-    error, chance = found.error.value, found.chance_error
+    loss = found.scores["log_loss"]
+    error, chance = found.scores["ece"].value, found.chance_error
     if error <= chance and chance > TOO_COARSE:
         first = (
             f"No fault of the probabilities can be seen, but {count(found.n_samples)} samples show little: "
@@ -172,8 +174,8 @@ def verdict(found: Quality) -> list[str]:
             f"The probabilities are {percent(error)} off on average{often}; chance alone explains up to "
             f"{percent(chance)} on {count(found.n_samples)} samples."
         )
-    if found.log_loss.upper < found.prior_log_loss:
-        gain = 1.0 - found.brier.value / found.prior_brier
+    if loss.upper < found.prior_log_loss:
+        gain = 1.0 - found.scores["brier"].value / found.prior_brier
         second = (
             f"They know much more than the base rate of {percent(found.prior)}"
             if gain > 0.5
@@ -182,10 +184,10 @@ def verdict(found: Quality) -> list[str]:
         second += (
             f": the squared error is {percent(gain, 0)} lower than that of always answering it."
         )
-    elif found.log_loss.lower > found.prior_log_loss:
+    elif loss.lower > found.prior_log_loss:
         second = (
             f"They are worse than always answering the base rate of {percent(found.prior)} (log loss "
-            f"{fixed(found.log_loss.value, 3)} against {fixed(found.prior_log_loss, 3)}): do not use them."
+            f"{fixed(loss.value, 3)} against {fixed(found.prior_log_loss, 3)}): do not use them."
         )
     else:
         second = (
@@ -206,11 +208,12 @@ def _net(gaps: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
 def sentence(contents: Contents) -> str:
     """Say what the threshold chosen first brings; the page's script says the same of others."""
     found, at = contents.decisions, contents.start
-    hits, alarms = int(found.hits[at]), int(found.alarms[at])
+    hits, alarms = int(found.counts.hits[at]), int(found.counts.alarms[at])
+    n_positive = int(found.counts.n_positive)
     return (
         f"{count(hits + alarms)} of {count(found.n_samples)} samples are called “{contents.event}”: "
-        f"{count(hits)} rightly, {count(alarms)} as false alarms. {count(found.n_positive - hits)} of "
-        f"{count(found.n_positive)} are missed."
+        f"{count(hits)} rightly, {count(alarms)} as false alarms. {count(n_positive - hits)} of "
+        f"{count(n_positive)} are missed."
     )
 
 
@@ -219,13 +222,13 @@ def as_data(contents: Contents) -> dict[str, Any]:
     found = contents.decisions
     return {
         "event": contents.event,
-        "thresholds": found.thresholds.tolist(),
-        "hits": found.hits.tolist(),
-        "alarms": found.alarms.tolist(),
-        "positive": found.n_positive,
-        "negative": found.n_negative,
+        "thresholds": found.counts.thresholds.tolist(),
+        "hits": found.counts.hits.astype(int).tolist(),
+        "alarms": found.counts.alarms.astype(int).tolist(),
+        "positive": int(found.counts.n_positive),
+        "negative": int(found.counts.n_negative),
         "ratios": [miss / alarm for alarm, miss in found.costs],
-        "recommended": found.recommended.tolist(),
+        "recommended": found.recommended,
         "start": contents.start,
         "pair": contents.pair,
         "paths": [_path_data(contents, person) for person in contents.people],

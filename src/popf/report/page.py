@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 
+from popf.metrics import Score
+from popf.metrics.intervals import CONFIDENCE
 from popf.report import charts
 from popf.report.contents import Contents, as_data, person_name, sentence, verdict
 from popf.report.formatting import as_json, cost_text, count, fixed, percent, safe, threshold_text
-from popf.report.numbers import CONFIDENCE, Score
 
 SECTIONS = (
     ("quality", "How good are the probabilities?"),
@@ -18,8 +19,8 @@ SECTIONS = (
     ("model", "What is the model?"),
 )
 SCORE_NAMES = {
-    "accuracy": (
-        "Accuracy",
+    "balanced_accuracy": (
+        "Balanced accuracy",
         "mean of recall and of the share of the others that are left in peace",
     ),
     "precision": ("Precision", "how many of those called are"),
@@ -81,7 +82,8 @@ def _lead(contents: Contents) -> str:
     found = contents.decisions
     source = f"{safe(contents.source)}: " if contents.source else ""
     return (
-        f'<p class="quiet">{source}{count(found.n_samples)} samples, of which {count(found.n_positive)} '
+        f'<p class="quiet">{source}{count(found.n_samples)} samples, of which '
+        f"{count(int(found.counts.n_positive))} "
         f"({percent(contents.quality.prior)}) are “{safe(contents.event)}”.</p>"
     )
 
@@ -110,11 +112,13 @@ def _quality(contents: Contents) -> Iterator[str]:
         yield from _overall(contents)
     yield f'<p class="verdict">{escape(" ".join(verdict(found)))}</p>'
     yield '<dl class="tiles">'
-    yield _tile("Log loss", found.log_loss, 3, f"base rate {fixed(found.prior_log_loss, 3)}")
-    yield _tile("Brier score", found.brier, 3, f"base rate {fixed(found.prior_brier, 3)}")
+    yield _tile(
+        "Log loss", found.scores["log_loss"], 3, f"base rate {fixed(found.prior_log_loss, 3)}"
+    )
+    yield _tile("Brier score", found.scores["brier"], 3, f"base rate {fixed(found.prior_brier, 3)}")
     chance = f"by chance up to {fixed(found.chance_error, 3)}"
-    yield _tile("Calibration error (ECE)", found.error, 3, chance)
-    yield _tile("Area under the ROC curve", found.auc, 3, "guessing 0.500")
+    yield _tile("Calibration error (ECE)", found.scores["ece"], 3, chance)
+    yield _tile("Area under the ROC curve", found.scores["auc"], 3, "guessing 0.500")
     yield f'</dl><div class="two"><figure><figcaption>When it says {_quoted(contents)}, how often is it so?'
     yield "</figcaption>"
     yield _legend(
@@ -176,10 +180,15 @@ def _bins(contents: Contents) -> Iterator[str]:
 def _overall(contents: Contents) -> Iterator[str]:
     overall = contents.overall
     assert overall is not None
+
+    def score(name: str) -> float:
+        return overall.scores[name].value
+
     yield (
         f"<p>The model knows {len(contents.classes)} classes. All together: log loss "
-        f"{fixed(overall.log_loss, 3)}, Brier score {fixed(overall.brier, 3)}, classwise calibration error "
-        f"{fixed(overall.error, 3)}, accuracy of the most probable class (Papa’s) {percent(overall.accuracy)}. "
+        f"{fixed(score('log_loss'), 3)}, Brier score {fixed(score('brier'), 3)}, calibration error "
+        f"{fixed(score('ece'), 3)}, accuracy {percent(score('accuracy'))}, OPF accuracy "
+        f"{percent(score('opf_accuracy'))}. "
         f"What follows looks at “{safe(contents.event)}” against all others; make a page for each class you "
         "care about, with the option <code>positive</code>.</p>"
     )
@@ -188,7 +197,7 @@ def _overall(contents: Contents) -> Iterator[str]:
     yield '<th scope="col" class="words">is, below; called, to the right</th>'
     yield "".join(f'<th scope="col">{safe(label)}</th>' for label in contents.classes)
     yield "</tr></thead><tbody>"
-    for label, row in zip(contents.classes, overall.matrix.tolist(), strict=True):
+    for label, row in zip(contents.classes, overall.confusion.tolist(), strict=True):
         cells = "".join(f"<td>{count(number)}</td>" for number in row)
         yield f'<tr><th scope="row" class="words">{safe(label)}</th>{cells}</tr>'
     yield "</tbody></table></div></details>"
@@ -196,7 +205,7 @@ def _overall(contents: Contents) -> Iterator[str]:
 
 def _threshold(contents: Contents) -> Iterator[str]:
     found, at, pair = contents.decisions, contents.start, contents.pair
-    theta = float(found.thresholds[at])
+    theta = float(found.counts.thresholds[at])
     yield _opening("threshold")
     yield (
         f"<p>A sample is called “{safe(contents.event)}” when its probability is at least the threshold Θ. "
@@ -214,7 +223,8 @@ def _threshold(contents: Contents) -> Iterator[str]:
     yield (
         f'<div><label for="theta">Threshold Θ <output for="theta" id="theta-text" aria-live="off">'
         f"{threshold_text(theta)}</output></label>"
-        f'<input type="range" id="theta" min="0" max="{len(found.thresholds) - 1}" step="1" value="{at}" '
+        f'<input type="range" id="theta" min="0" max="{len(found.counts.thresholds) - 1}" step="1" '
+        f'value="{at}" '
         f'autocomplete="off" aria-valuetext="{threshold_text(theta)}"></div></div>'
     )
     yield from _matrix(contents)
@@ -249,7 +259,7 @@ def _other(contents: Contents) -> str:
 
 def _choice(contents: Contents) -> Iterator[str]:
     found, pair = contents.decisions, contents.pair
-    best = threshold_text(float(found.thresholds[found.recommended[pair]]))
+    best = threshold_text(float(found.counts.thresholds[found.recommended[pair]]))
     alarm, miss = found.costs[pair]
     exact = fixed(1.0 / (1.0 + miss / alarm), 3)
     yield (
@@ -264,13 +274,13 @@ def _choice(contents: Contents) -> Iterator[str]:
 
 def _matrix(contents: Contents) -> Iterator[str]:
     found, at = contents.decisions, contents.start
-    hits, alarms = int(found.hits[at]), int(found.alarms[at])
+    hits, alarms = int(found.counts.hits[at]), int(found.counts.alarms[at])
     event = f"“{safe(contents.event)}”"
     cells = {
         "hits": (hits, "right", "found"),
-        "misses": (found.n_positive - hits, "wrong", "missed"),
+        "misses": (int(found.counts.n_positive) - hits, "wrong", "missed"),
         "alarms": (alarms, "wrong", "false alarms"),
-        "passes": (found.n_negative - alarms, "right", "left in peace"),
+        "passes": (int(found.counts.n_negative) - alarms, "right", "left in peace"),
     }
 
     other = _other(contents) if len(contents.classes) == 2 else "another"
@@ -289,7 +299,7 @@ def _matrix(contents: Contents) -> Iterator[str]:
 
 def _figures(contents: Contents) -> Iterator[str]:
     found, at = contents.decisions, contents.start
-    scores = found.scores()
+    scores = found.counts.scores()
     yield '<table class="figures"><caption class="hidden">Scores at the chosen threshold</caption><tbody>'
     for name in charts.SCORES:
         title, words = SCORE_NAMES[name]
@@ -337,7 +347,7 @@ def _risk(contents: Contents) -> Iterator[str]:
         )
         yield f'<th scope="col"{klass}{order}>{inside}</th>'
     yield "</tr></thead><tbody>"
-    theta = float(contents.decisions.thresholds[contents.start])
+    theta = float(contents.decisions.counts.thresholds[contents.start])
     for number in range(len(people)):
         yield _person(contents, number, theta)
     yield '</tbody></table></div><div class="path" id="path" role="region" aria-labelledby="path-title">'

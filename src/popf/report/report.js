@@ -47,7 +47,7 @@
     const alarms = data.alarms[k];
     const recall = hits / data.positive;
     const scores = {
-      accuracy: (recall + (1 - alarms / data.negative)) / 2,
+      balanced_accuracy: (recall + (1 - alarms / data.negative)) / 2,
       precision: hits / (hits + alarms),
       recall,
     };

@@ -1,0 +1,122 @@
+"""All figures together: they are scikit-learn's and popf's, and their intervals hold."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    confusion_matrix,
+    log_loss,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
+
+from popf.metrics import evaluate, expected_calibration_error, opf_accuracy_score
+from popf.metrics.evaluation import chance_calibration_error
+from popf.metrics.intervals import wilson
+
+
+def forecasts(n, rng, sharpness=1.0):
+    """Draw exact probabilities of two classes, and what happens; sharpened, they are overconfident."""
+    chance = rng.beta(0.6, 2.0, n)
+    odds = (chance / (1.0 - chance)) ** sharpness
+    return (rng.random(n) < chance).astype(int), odds / (1.0 + odds)
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.5])
+def test_two_classes_are_measured_as_by_scikit_learn_and_popf(threshold):
+    codes, p = forecasts(300, np.random.default_rng(0))
+    p = p.round(2)  # with ties, and probabilities of 0
+    y = np.array(["no", "yes"])[codes]
+    called = np.where(p >= threshold, "yes", "no")
+    expected = {
+        "log_loss": log_loss(codes, p),
+        "brier": brier_score_loss(codes, p),
+        "ece": expected_calibration_error(codes, p, kind="binary"),
+        "auc": roc_auc_score(codes, p),
+        "accuracy": accuracy_score(y, called),
+        "balanced_accuracy": balanced_accuracy_score(y, called),
+        "opf_accuracy": opf_accuracy_score(y, called),
+        "precision": precision_score(y, called, pos_label="yes"),
+        "recall": recall_score(y, called, pos_label="yes"),
+        "false_alarm_rate": np.mean(called[y == "no"] == "yes"),
+    }
+    found = evaluate(y, p, threshold=threshold)
+    assert found.scores.keys() == expected.keys()
+    for name, value in expected.items():
+        score = found.scores[name]
+        assert score.value == pytest.approx(value, abs=1e-12), name
+        assert score.lower <= score.value <= score.upper, name
+    np.testing.assert_array_equal(found.confusion, confusion_matrix(y, called))
+    other = evaluate(y, np.column_stack([p, 1 - p]), labels=["yes", "no"], pos_label="yes", seed=1)
+    assert other.scores["auc"].value == found.scores["auc"].value
+    assert other.scores["auc"].lower != found.scores["auc"].lower
+
+
+def test_three_classes_are_measured_as_by_scikit_learn_and_popf():
+    rng = np.random.default_rng(0)
+    p = rng.integers(1, 6, size=(60, 3)).astype(float)  # ties count half in the area
+    p /= p.sum(axis=1, keepdims=True)
+    y, called = rng.integers(3, size=60), p.argmax(axis=1)
+    found = evaluate(y, p, intervals=False)
+    expected = {
+        "log_loss": log_loss(y, p),
+        "brier": np.mean(((np.eye(3)[y] - p) ** 2).sum(axis=1)),
+        "ece": expected_calibration_error(y, p),
+        "auc": roc_auc_score(y, p, multi_class="ovr"),
+        "accuracy": accuracy_score(y, called),
+        "balanced_accuracy": balanced_accuracy_score(y, called),
+        "opf_accuracy": opf_accuracy_score(y, called),
+    }
+    assert {name: score.value for name, score in found.scores.items()} == pytest.approx(expected)
+    assert all(np.isnan(score.lower) for score in found.scores.values())
+
+
+def test_scores_of_a_single_class_are_undefined_where_they_need_both():
+    found = evaluate([0, 0, 0], [0.1, 0.2, 0.7], labels=[0, 1]).scores
+    for name in ("auc", "recall"):
+        assert np.isnan(found[name]).all()
+    assert found["precision"].value == 0.0
+    assert found["accuracy"].value == pytest.approx(2 / 3)
+    # Resamples without the one positive sample have no area: too many for an interval.
+    rare = evaluate([0, 0, 0, 1], [0.1, 0.2, 0.7, 0.8]).scores["auc"]
+    assert rare.value == 1.0
+    assert np.isnan(rare.lower)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say():
+    rng = np.random.default_rng(5)
+    codes, p = forecasts(200_000, rng, sharpness=2.0)
+    truth = {name: s.value for name, s in evaluate(codes, p, intervals=False).scores.items()}
+    inside = dict.fromkeys(("brier", "log_loss", "auc", "ece", "accuracy"), 0)
+    for seed in range(30):
+        found = evaluate(*forecasts(400, rng, sharpness=2.0), seed=seed).scores
+        for name in inside:
+            inside[name] += found[name].lower <= truth[name] <= found[name].upper
+    assert all(25 <= n <= 30 for n in inside.values()), inside
+
+
+def test_the_interval_of_the_calibration_error_holds_it_and_reaches_down_to_calibration():
+    rng = np.random.default_rng(1)
+    found = [evaluate(*forecasts(300, rng), seed=seed).scores["ece"] for seed in range(10)]
+    assert all(0 <= score.lower <= score.value < score.upper for score in found)
+    lower, value = np.mean([score.lower for score in found]), np.mean([s.value for s in found])
+    assert lower < 0.4 * value
+
+
+def test_chance_explains_the_error_of_exact_probabilities_and_not_of_bad_ones():
+    rng = np.random.default_rng(2)
+    for sharpness, explained in ((1.0, True), (3.0, False)):
+        y, p = forecasts(4000, rng, sharpness)
+        error = evaluate(y, p, intervals=False).scores["ece"].value
+        assert (error < 1.3 * chance_calibration_error(p)) == explained
+        assert (error > 2.0 * chance_calibration_error(p)) == (not explained)
+
+
+def test_the_interval_of_a_share_is_wilsons():
+    # Newcombe's example: 81 of 263.
+    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert wilson(1.0, 20)[1] == 1.0
