@@ -181,7 +181,7 @@ class _Solver(Contestant):
 
 def _solver(name: str) -> Callable[[int], Contestant]:
     def make(_threads: int) -> Contestant:
-        from popf.forest.parameters import solver_of
+        from popf.solvers.by_name import solver_of
 
         return _Solver(lambda: solver_of(name.lower()))
 

@@ -10,6 +10,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import popf
 from popf import POPFClassifier
+from popf.forest import OptimumPathForest
 
 CANCER_X, CANCER_Y = load_breast_cancer(return_X_y=True)
 CANCER_X = CANCER_X[:, :5]
@@ -51,6 +52,10 @@ def assert_same_value(one, other):
     elif hasattr(one, "get_params"):
         assert repr(one) == repr(other)
         assert_same_value(attributes(one), attributes(other))
+    elif isinstance(one, OptimumPathForest):
+        names = ("labels", "costs", "predecessors", "lengths", "roots", "prototypes", "samples")
+        for name in (*names, "codes", "classes", "algorithm", "spanning_tree"):
+            assert_same_value(getattr(one, name), getattr(other, name))
     elif type(one).__module__.startswith("popf"):
         assert_same_value(vars(one), vars(other))
     else:

@@ -33,7 +33,7 @@ ANY_BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PUBLIC = (
     *(
         "popf",
-        "popf.forest.paths",
+        "popf.forest",
         "popf.metrics",
         "popf.probability.linear_maps",
         "popf.solvers",
@@ -45,8 +45,8 @@ PUBLIC = (
 # What nobody makes by hand is shown by the example of what gives it or takes it.
 SHOWN_BY = {
     "popf.io.load": "popf.io:save",
-    "popf.forest.paths.Path": "popf:OPFClassifier.explain",
-    "popf.forest.paths.Conquest": "popf:OPFClassifier.conquer",
+    "popf.forest.Path": "popf:OPFClassifier.explain",
+    "popf.forest.Conquest": "popf:OPFClassifier.conquer",
     "popf.metrics.ThresholdCurve": "popf.metrics:threshold_curve",
     "popf.metrics.Evaluation": "popf.metrics:evaluate",
     "popf.metrics.Score": "popf.metrics:evaluate",
@@ -69,8 +69,8 @@ SHOWN_BY = {
 }
 # Fitted attributes are shown on pages.
 SHOWN_ON = {
-    "popf.forest.paths.SpanningTree": ("how_opf_works.md", "opf.spanning_tree_"),
-    "popf.forest.paths.OptimumPathForest": ("start.md", "opf.forest_.to_pandas()"),
+    "popf.forest.SpanningTree": ("how_opf_works.md", "opf.spanning_tree_"),
+    "popf.forest.OptimumPathForest": ("start.md", "opf.forest_.to_pandas()"),
 }
 
 

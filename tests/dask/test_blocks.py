@@ -38,9 +38,11 @@ def assert_same_tree(trained, plain, exponent):
     tree, expected = trained.tree.in_order(), plain.spanning_tree_
     np.testing.assert_array_equal(tree.lower, expected.lower)
     np.testing.assert_array_equal(tree.higher, expected.higher)
-    np.testing.assert_array_equal(plain._metric.transform(tree.weights, exponent), expected.weights)
+    np.testing.assert_array_equal(
+        plain.forest_.metric.transform(tree.weights, exponent), expected.weights
+    )
     np.testing.assert_array_equal(np.flatnonzero(trained.prototypes), plain.prototypes_)
-    costs = plain._metric.transform(trained.forest.costs, exponent)
+    costs = plain.forest_.metric.transform(trained.forest.costs, exponent)
     np.testing.assert_array_equal(costs, plain.costs_)
     np.testing.assert_array_equal(trained.forest.predecessors, plain.predecessors_)
     np.testing.assert_array_equal(trained.forest.roots, plain.roots_)

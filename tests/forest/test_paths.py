@@ -43,7 +43,20 @@ def test_the_largest_decision_among_many_classes_is_the_label(algorithm):
     assert decision.shape == (75, 3)
     chosen = np.searchsorted(forest.classes_, forest.predict(X_NEW))
     assert_array_equal(decision[np.arange(75), chosen], decision.max(axis=1))
-    assert_array_equal(decision, -forest.path_costs_by_class(X_NEW))
+    costs = forest.path_costs_by_class(X_NEW)
+    for k in range(3):
+        assert_array_equal(decision[:, k], np.delete(costs, k, axis=1).min(axis=1) - costs[:, k])
+
+
+def test_equal_costs_give_equal_decisions():
+    X = [[0.0], [1.0], [4.0], [5.0], [-4.0], [-3.0]]
+    forest = OPFClassifier().fit(X, [0, 0, 1, 1, 2, 2])
+    new = [[2.5], [-1.5], [0.2], [1e4]]
+    decision, costs = forest.decision_function(new), forest.path_costs_by_class(new)
+    assert_array_equal(decision[0], [0.0, 0.0, -4.0])
+    assert_array_equal(decision.argmax(axis=1), (-costs).argmax(axis=1))
+    far = OPFClassifier("sqeuclidean").fit(X, [0, 0, 1, 1, 2, 2]).decision_function([[1e200]])
+    assert_array_equal(far, [[0.0, 0.0, 0.0]])  # all costs are infinite
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "log_euclidean", "manhattan", furthest_feature])

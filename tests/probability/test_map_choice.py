@@ -1,6 +1,7 @@
 """POPFClassifier with a linear map of the features before the forest."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,6 +19,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import naive_maps
 import naive_soft
 from popf import OPFClassifier, POPFClassifier
+from popf.forest.growing import grow_forest
+from popf.forest.metrics import choose_metric
+from popf.forest.validation import Resources
 from popf.probability import map_choice
 from popf.probability.linear_maps import DiscriminantStretch
 from probability_problems import (
@@ -61,7 +65,8 @@ def test_a_map_is_fitted_on_all_samples_and_its_probabilities_on_held_out_ones(l
 def test_held_out_scores_are_the_naive_ones(linear_map, weighted):
     samples, y = CORRELATED[::3], CULTIVAR[::3]
     w = np.random.default_rng(0).integers(1, 4, len(y)) if weighted else np.ones(len(y), dtype=int)
-    problem = map_choice.Problem(samples, y, w.astype(float), OPFClassifier, True, 1, 2**20)
+    grow = partial(grow_forest, metric=choose_metric("euclidean"), resources=Resources(1, 2**20))
+    problem = map_choice.Problem(samples, y, w.astype(float), grow, 1, 2**20)
     transformer = None if linear_map is None else map_choice.MAPS[linear_map]()
     found, taus = map_choice.held_out(transformer, problem, None, 0)
     folds = map_choice.deal(problem, 0)

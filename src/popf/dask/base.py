@@ -20,13 +20,11 @@ from popf.dask.partitioning import Blocks, make_blocks
 from popf.dask.sources import feature_names, open_source
 from popf.dask.spanning import TreeSettings
 from popf.dask.untyped import delayed
-from popf.engine.conquest.euclidean import EuclideanConquest
-from popf.engine.points import collapse_duplicates
-from popf.engine.tiles import block_size as tile_size
 from popf.forest.classifier import OPFClassifier
-from popf.forest.devices import device_for, pays_on_host
+from popf.forest.devices import choose_device, pays_on_host
 from popf.forest.metrics import Metric, choose_metric
-from popf.forest.parameters import check_algorithm, n_bytes_of, n_threads_of
+from popf.forest.optimum_path_forest import OptimumPathForest
+from popf.forest.validation import check_algorithm, n_bytes_of, n_threads_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -87,7 +85,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Grow the forest and set what is known of it; the last step makes the estimator fitted."""
         metric = _checked_metric(self.metric, self.metric_params)
         check_algorithm(self.algorithm, metric)
-        device = device_for(self.device, getattr(X, "_meta", X), metric, self.algorithm)
+        device = choose_device(self.device, getattr(X, "_meta", X), metric, self.algorithm)
         check_device_of_workers(tasks, device)
         n_threads, n_bytes = n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
         _check_block_size(self.block_size)
@@ -125,8 +123,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if source.names is not None:
             self.feature_names_in_ = source.names
         self.n_blocks_, self.n_block_pairs_ = len(blocks.blocks), forested.n_pairs
-        self._forest = _forest_without_samples(self, shell, blocks, trained, self._codes)
         self._shell, self._new_costed = shell, costed
+        self._trained, self._kept = trained, blocks.kept
+        self._forest = self._plain_forest(None)
         return shell, blocks
 
     def _open_scratch(self, needed: bool) -> str | None:
@@ -186,31 +185,29 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             client = self._costed[0].client
         loaded = [load(c) for c in (client.gather(self._costed) if client else self._costed)]
         block = concatenate([block for block, _ in loaded])
-        plain = _copy_of(self._forest)
         shell = self._shell
-        if not shell.metric.euclidean:
-            plain._samples = block.points
-            return plain, block.points
-        costs = np.concatenate([costs for _, costs in loaded])
-        costs = costs[np.argsort(np.concatenate([b.samples for b, _ in loaded]))]
-        distinct = collapse_duplicates(block.points, shell.exponent)
-        size = tile_size(block.points.shape[1], shell.n_bytes // shell.n_threads)
-        plain._conquest = EuclideanConquest(
-            shell.algorithm, distinct, self._codes, size, backend_here(shell.device)
+        samples = np.ldexp(block.points, shell.exponent) if shell.metric.euclidean else block.points
+        return self._plain_forest(samples), samples
+
+    def _plain_forest(self, samples: FloatArray | None) -> OPFClassifier:
+        """Make the plain estimator, with or without its samples."""
+        shell = self._shell
+        forest = OptimumPathForest(
+            *(shell.metric, self._codes, self._trained, shell.algorithm),
+            exponent=shell.exponent,
+            samples=samples,
+            backend=None if samples is None else backend_here(shell.device),
+            classes=shell.classes,
         )
-        order = np.arange(len(distinct.first))
-        plain._conquest.lay_out(distinct.points, None, order, costs[distinct.first])
-        return plain, np.ldexp(block.points, shell.exponent)
+        names = ("metric", "metric_params", "algorithm", "n_jobs", "working_memory", "device")
+        parameters = {name: getattr(self, name) for name in names}
+        return OPFClassifier.from_forest(
+            forest, parameters, self.n_features_in_, self._kept, shell.device
+        )
 
 
 def _without_points(block: Block) -> Block:
     return block._replace(points=np.empty((0, 0)))
-
-
-def _copy_of(plain: OPFClassifier) -> OPFClassifier:
-    copy = OPFClassifier(**plain.get_params(deep=False))
-    copy.__dict__.update(plain.__dict__)
-    return copy
 
 
 def _checked_metric(name: Any, params: Any) -> Metric:
@@ -231,26 +228,3 @@ def _checked_metric(name: Any, params: Any) -> Metric:
 def _check_block_size(size: Any) -> None:
     if size is not None and not (isinstance(size, int | np.integer) and size >= 1):
         raise ValueError(f"block_size must be None or a number of rows, not {size!r}.")
-
-
-def _forest_without_samples(
-    self: DaskClassifier, shell: Shell, blocks: Blocks, trained: Any, codes: IntArray
-) -> OPFClassifier:
-    """Make the plain estimator, all but its samples."""
-    plain = OPFClassifier(
-        self.metric,
-        metric_params=self.metric_params,
-        algorithm=self.algorithm,
-        n_jobs=self.n_jobs,
-        working_memory=self.working_memory,
-        device=self.device,
-    )
-    plain.n_features_in_ = self.n_features_in_
-    if hasattr(self, "feature_names_in_"):
-        plain.feature_names_in_ = self.feature_names_in_
-    plain._metric, plain._codes = shell.metric, codes
-    plain._conquest = plain._samples = None
-    plain.classes_, plain.sample_indices_ = shell.classes, blocks.kept
-    plain.algorithm_, plain.device_ = shell.algorithm, shell.device
-    plain._set_forest(trained, shell.exponent)
-    return plain

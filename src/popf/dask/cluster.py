@@ -10,7 +10,7 @@ from weakref import WeakSet
 from popf.dask.blocks import load
 from popf.dask.untyped import dask, distributed
 from popf.engine.backends import Backend, backend_for
-from popf.forest.parameters import n_threads_of
+from popf.forest.validation import n_threads_of
 
 # Packages whose versions must agree between this process and the workers, entirely or in the first number.
 SAME = ("popf",)

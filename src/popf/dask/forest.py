@@ -14,6 +14,7 @@ from popf.dask.cluster import tasks_on
 from popf.dask.model import Part, cheapest, settle
 from popf.forest.classifier import OPFClassifier
 from popf.forest.metrics import Metric
+from popf.forest.paths import class_margins
 
 if TYPE_CHECKING:
     from typing import Self
@@ -171,8 +172,4 @@ def _label(classes: NDArray[Any], offers: FloatArray) -> NDArray[Any]:
 
 
 def _cost_difference(metric: Metric, offers: FloatArray) -> FloatArray:
-    costs = metric.transform(offers[:, :-1], offers[:, -1:].astype(np.int64))
-    if costs.shape[1] == 2:
-        difference: FloatArray = costs[:, 0] - costs[:, 1]
-        return difference
-    return -costs
+    return class_margins(metric.transform(offers[:, :-1], offers[:, -1:].astype(np.int64)))

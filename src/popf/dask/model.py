@@ -101,11 +101,12 @@ class Part:
         """The nodes, laid out for soft competition."""
         shell = self.shell
         forest = SimpleNamespace(
-            _codes=self.codes,
-            classes_=self.present,
-            _metric=shell.metric,
-            _conquest=self._unplaced[0] if shell.metric.euclidean else None,
-            costs_=shell.metric.transform(self.costs, shell.exponent),
+            codes=self.codes,
+            classes=self.present,
+            metric=shell.metric,
+            exponent=shell.exponent if shell.metric.euclidean else 0,
+            backend=backend_for(shell.device),
+            costs=shell.metric.transform(self.costs, shell.exponent),
         )
         return SoftCompetition(forest, self.samples, self.block.weights)  # type: ignore[arg-type]
 

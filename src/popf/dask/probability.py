@@ -210,7 +210,7 @@ class DaskPOPFClassifier(DaskClassifier):
         if hasattr(self, "feature_names_in_"):
             plain.feature_names_in_ = self.feature_names_in_
         if self._plain._fitted_method == "soft":
-            plain._competition = SoftCompetition(plain.opf_, samples, self._weights)
+            plain._competition = SoftCompetition(plain.opf_.forest_, samples, self._weights)
         return plain
 
     def _check_classes(self, n_classes: int) -> None:

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
 from popf.display.objectives import Landscape, paper_objective, prepare_landscape
-from popf.forest.parameters import solver_of
 from popf.solvers import Solution, Solver
 from popf.solvers.base import PAPER_BOX, Objective
+from popf.solvers.by_name import solver_of
 
 if TYPE_CHECKING:
     from typing import Self

@@ -155,9 +155,9 @@ def prepare_forest(
     layout = ForestLayout(
         coordinates=coordinates,
         classes=opf.classes_,
-        codes=opf._codes,
+        codes=opf.forest_.codes,
         predecessors=opf.predecessors_,
-        crossings=arcs[opf._codes[arcs[:, 0]] != opf._codes[arcs[:, 1]]],
+        crossings=arcs[opf.forest_.codes[arcs[:, 0]] != opf.forest_.codes[arcs[:, 1]]],
         axis_names=plane.names,
         exact=n_features <= 2,
         path=path,
@@ -282,7 +282,7 @@ def _regions(
     opf: OPFClassifier, plane: _Plane, layout: ForestLayout, n_features: int, resolution: int
 ) -> Regions:
     low, high = limits_of(layout)
-    if not opf._metric.euclidean and layout.coordinates.min() >= 0.0:
+    if not opf.forest_.metric.euclidean and layout.coordinates.min() >= 0.0:
         # Some metrics are for positive features only, and some of these not for zeros alone.
         low = np.maximum(low, 1e-9 * (high - low))
     x, y = np.linspace(low, high, resolution).T
@@ -290,4 +290,4 @@ def _regions(
         y = y[[0, -1]]  # the cost of a path does not matter for who conquers
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     nodes = opf.conquer(plane.samples(places, n_features)).nodes
-    return Regions(x, y, opf._codes[nodes].reshape(len(y), len(x)))
+    return Regions(x, y, opf.forest_.codes[nodes].reshape(len(y), len(x)))

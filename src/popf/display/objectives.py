@@ -116,8 +116,8 @@ def paper_objective(
     weights = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)[opf.sample_indices_]
-    signed = np.where(opf._codes == 1, opf.costs_, -opf.costs_)
-    objective = PlattObjective(signed, platt_targets(opf._codes, weights), weights)
+    signed = np.where(opf.forest_.codes == 1, opf.costs_, -opf.costs_)
+    objective = PlattObjective(signed, platt_targets(opf.forest_.codes, weights), weights)
     fitted = estimator.solution_
     assert fitted is not None  # the paper's method always has one
     if not np.isclose(float(objective(fitted.theta)), fitted.value, rtol=1e-9, atol=0.0):

@@ -1,6 +1,17 @@
-"""The Optimum-Path Forest classifier, and what its methods return."""
+"""The Optimum-Path Forest classifier, and what its methods return.
 
+``classifier``           OPFClassifier
+``validation``           checks of parameters, samples, labels and weights
+``metrics``              metrics by name; ``precomputed`` checks a matrix of distances
+``devices``              processor or GPU
+``growing``              `grow_forest`: from arrays to a forest
+``optimum_path_forest``  the forest, which conquers new samples
+``paths``                who conquered a sample, and by which path
+"""
+
+from popf.engine.structures import SpanningTree
 from popf.forest.classifier import OPFClassifier
-from popf.forest.paths import Conquest, OptimumPathForest, Path, SpanningTree
+from popf.forest.optimum_path_forest import OptimumPathForest
+from popf.forest.paths import Conquest, Path
 
 __all__ = ["Conquest", "OPFClassifier", "OptimumPathForest", "Path", "SpanningTree"]

@@ -6,34 +6,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import (
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from popf.forest.devices import device_for, like, pays_on_host, to_host
-from popf.forest.parameters import (
-    check_algorithm,
-    kept_samples,
-    n_bytes_of,
-    n_threads_of,
+from popf.forest.devices import to_device_of
+from popf.forest.paths import Conquest, Path, class_margins
+from popf.forest.validation import (
+    resources_of,
     set_precomputed_tags,
+    validate_new,
+    validate_training,
 )
-from popf.forest.paths import Conquest, OptimumPathForest, Path, SpanningTree
-from popf.labels import check_labels, encode
 
 if TYPE_CHECKING:
     from typing import Self
 
     from sklearn.utils import Tags
 
-    from popf.engine.conquest.euclidean import EuclideanConquest
     from popf.engine.structures import Conquered
-    from popf.engine.training import Trained
+    from popf.forest.optimum_path_forest import OptimumPathForest
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+def _of_forest(name: str, doc: str) -> Any:
+    """Make a fitted attribute that looks up another of ``forest_``."""
+
+    def get(self: "OPFClassifier") -> Any:
+        check_is_fitted(self)
+        return getattr(self.forest_, name)
+
+    return property(get, doc=doc)
 
 
 class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -130,8 +133,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     [Path([2] -1.5*- 1 -1- 0 -0.4- sample; label 'low', cost 1.5)]
     """
 
-    _tree: SpanningTree  # as it was found, in the engine's unit, until somebody asks for it
-    _tree_exponent: int | None
+    forest_: "OptimumPathForest"
 
     def __init__(
         self,
@@ -167,61 +169,17 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : OPFClassifier
         """
-        from popf.engine.backends import backend_for
-        from popf.engine.tiles import block_size
-        from popf.engine.training import train, train_euclidean
-        from popf.forest.metrics import choose_metric
-        from popf.forest.precomputed import check_precomputed, check_square
+        from popf.forest.growing import grow_forest
 
-        metric = choose_metric(self.metric, self.metric_params)
-        check_algorithm(self.algorithm, metric)
-        device = device_for(self.device, X, metric, self.algorithm)
-        backend = backend_for(device)
-        n_threads, n_bytes = n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
         self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
-        samples, labels = validate_data(
-            self, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
+        data = validate_training(self, X, y, sample_weight)
+        forest = grow_forest(
+            *(data.samples, data.codes, data.metric, data.resources),
+            algorithm=self.algorithm,
+            classes=data.classes,
         )
-        if pays_on_host(device, self.algorithm, samples.shape[1]):
-            device, backend = "cpu", None
-        self.device_ = device
-        labels = column_or_1d(labels, warn=True)
-        check_labels(labels)
-        if metric.precomputed:
-            check_square(samples)
-        self.sample_indices_ = kept_samples(samples, sample_weight)
-        if len(self.sample_indices_) < len(labels):
-            kept = self.sample_indices_
-            labels = labels[kept]
-            samples = samples[np.ix_(kept, kept)] if metric.precomputed else samples[kept]
-        self.classes_, codes = encode(labels)
-        if len(self.classes_) < 2:
-            (label,) = self.classes_.tolist()
-            raise ValueError(
-                f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
-                "forest needs samples of at least two classes."
-            )
-        if metric.precomputed:
-            samples = check_precomputed(samples)
-        metric = metric.fitted(samples)
-        metric.check(samples)
-        self._metric = metric
-        exponent = 0
-        self._conquest: EuclideanConquest | None = None
-        self._samples: FloatArray | None = None
-        if metric.euclidean:
-            self.algorithm_ = self._choose_algorithm(samples) if backend is None else "brute"
-            block = block_size(samples.shape[1], n_bytes // n_threads)
-            trained, self._conquest = train_euclidean(
-                samples, codes, self.algorithm_, n_threads, block, backend
-            )
-            exponent = self._conquest.exponent
-        else:
-            self.algorithm_ = "prim"
-            trained = train(metric.rows(samples, n_threads), codes)
-            self._samples = None if metric.precomputed else samples
-        self._codes = codes
-        self._set_forest(trained, exponent)
+        self.classes_, self.sample_indices_, self.device_ = data.classes, data.rows, data.device
+        self.forest_ = forest  # last: see __sklearn_is_fitted__
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -235,8 +193,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,)
         """
-        nodes = self.conquer(X).nodes
-        labels: NDArray[Any] = like(self.classes_[self._codes[to_host(nodes)]], X)
+        nodes = self._conquered(X).nodes
+        labels: NDArray[Any] = to_device_of(X, self.classes_[self.forest_.codes[nodes]])
         return labels
 
     def conquer(self, X: ArrayLike) -> Conquest:
@@ -259,7 +217,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array([0.75, 1.  ])
         """
         found = self._conquered(X)
-        return Conquest(like(found.nodes, X), like(found.costs, X))
+        return Conquest(to_device_of(X, found.nodes), to_device_of(X, found.costs))
 
     def path_costs_by_class(self, X: ArrayLike) -> FloatArray:
         """Find the cheapest path that each class offers to each sample.
@@ -281,25 +239,11 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array([[0.75, 3.75],
                [1.  , 2.  ]])
         """
-        from popf.engine.conquest import by_scan as conquest_scan
-
-        new = self._check_new(X)
-        if self._conquest is not None:
-            costs, exponent = self._conquest.costs_by_class(new, n_threads_of(self.n_jobs))
-            by_class: FloatArray = like(self._metric.transform(costs, exponent), X)
-            return by_class
-        return conquest_scan.costs_by_class(
-            self._metric.blocks(new, self._samples),
-            len(new),
-            self.costs_,
-            self._codes,
-            len(self.classes_),
-            self._scan_rows(),
-            n_threads_of(self.n_jobs),
-        )
+        costs: FloatArray = to_device_of(X, self._costs_by_class(X))
+        return costs
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Tell how much cheaper a class's best path is.
+        """Tell how much cheaper the best path of a class is than that of the others.
 
         Parameters
         ----------
@@ -309,13 +253,18 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes the best cost that ``classes_[0]`` offers minus that of ``classes_[1]``, so
-            positive values speak for ``classes_[1]``; for more, minus the best cost of each class.
+            positive values speak for ``classes_[1]``. For more classes, for each of them the margin: the best
+            cost that any other class offers minus its own, positive for the cheapest class alone.
+
+        Examples
+        --------
+        >>> from popf import OPFClassifier
+        >>> forest = OPFClassifier().fit([[0.0], [1.0], [4.0], [9.0]], ["a", "a", "b", "c"])
+        >>> forest.decision_function([[2.0]])
+        array([[ 1., -1., -6.]])
         """
-        costs = self.path_costs_by_class(X)
-        if len(self.classes_) == 2:
-            difference: FloatArray = costs[:, 0] - costs[:, 1]
-            return difference
-        return -costs
+        margins: FloatArray = to_device_of(X, class_margins(self._costs_by_class(X)))
+        return margins
 
     def explain(self, X: ArrayLike) -> list[Path]:
         """Trace the path by which each sample was conquered, from a prototype to the sample.
@@ -342,19 +291,49 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         paths = []
         for node, distance in zip(found.nodes, found.distances, strict=True):
             along, weights = self.forest_.path(node)
-            label = self.classes_[self._codes[node]]
+            label = self.classes_[self.forest_.codes[node]]
             paths.append(Path(along, np.append(weights, distance), label))
         return paths
 
-    @property
-    def spanning_tree_(self) -> SpanningTree:
-        """The minimum spanning tree; sorted when it is first asked for."""
-        check_is_fitted(self)
-        if self._tree_exponent is not None:
-            weights = self._metric.transform(self._tree.weights, self._tree_exponent)
-            self._tree = self._tree.in_order()._replace(weights=np.sort(weights))
-            self._tree_exponent = None
-        return self._tree
+    prototypes_ = _of_forest("prototypes", "The training samples that are prototypes.")
+    costs_ = _of_forest("costs", "The path cost of every training sample.")
+    predecessors_ = _of_forest("predecessors", "The sample before it on its path.")
+    roots_ = _of_forest("roots", "The prototype at which its path begins.")
+    spanning_tree_ = _of_forest("spanning_tree", "The minimum spanning tree, its edges sorted.")
+    algorithm_ = _of_forest("algorithm", "The algorithm that was used.")
+
+    @classmethod
+    def from_forest(
+        cls,
+        forest: "OptimumPathForest",
+        parameters: Mapping[str, Any],
+        n_features: int,
+        sample_indices: IntArray | None = None,
+        device: str = "cpu",
+    ) -> "Self":
+        """Make a fitted classifier from a forest that was grown already.
+
+        Parameters
+        ----------
+        forest : OptimumPathForest
+        parameters : mapping
+            Those of the classifier.
+        n_features : int
+            The number of columns that new samples have.
+        sample_indices : ndarray of shape (n_samples,), default=None
+            The rows of X that were used, None for all.
+        device : str, default="cpu"
+            Where the forest was grown.
+
+        Returns
+        -------
+        OPFClassifier
+        """
+        model = cls(**parameters)
+        model.classes_, model.device_, model.n_features_in_ = forest.classes, device, n_features
+        model.sample_indices_ = np.arange(len(forest)) if sample_indices is None else sample_indices
+        model.forest_ = forest
+        return model
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
@@ -362,65 +341,14 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> "Tags":
         return set_precomputed_tags(super().__sklearn_tags__(), self.metric)
 
-    def _scan_rows(self) -> int:
-        from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
-
-        share = n_bytes_of(self.working_memory) // n_threads_of(self.n_jobs)
-        return rows_per_block(len(self.costs_), min(BLOCK_BYTES, share))
-
-    def _choose_algorithm(self, X: FloatArray) -> str:
-        from popf.engine.choice import choose_algorithm
-
-        return choose_algorithm(X) if self.algorithm == "auto" else self.algorithm
-
-    def _set_forest(self, trained: "Trained", exponent: int) -> None:
-        forest = trained.forest
-        self.prototypes_ = np.flatnonzero(trained.prototypes)
-        self.costs_ = self._metric.transform(forest.costs, exponent)
-        self.predecessors_ = forest.predecessors
-        self.roots_ = forest.roots
-        self._tree = trained.tree
-        self._tree_exponent = exponent
-        lengths = self._metric.transform(forest.lengths, exponent)
-        self.forest_ = OptimumPathForest(  # last: see __sklearn_is_fitted__
-            self.classes_[self._codes], self.costs_, self.predecessors_, lengths, self.roots_
-        )
-
-    def _check_new(self, X: ArrayLike) -> FloatArray:
+    def _validate_new(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        new: FloatArray
-        try:
-            new = validate_data(self, to_host(X), dtype=np.float64, order="C", reset=False)
-        except ValueError as error:
-            if self._metric.precomputed and "is expecting" in str(error):
-                hint = "With metric='precomputed' X has a column for every training sample."
-                raise ValueError(f"{error} {hint}") from None
-            raise
-        if self._metric.precomputed and new.shape[1] != len(self.sample_indices_):
-            new = np.ascontiguousarray(new[:, self.sample_indices_])
-        self._metric.check(new)
-        return new
+        return validate_new(self, X, self.forest_.metric, self.sample_indices_)
+
+    def _costs_by_class(self, X: ArrayLike) -> FloatArray:
+        new = self._validate_new(X)
+        return self.forest_.costs_by_class(new, resources_of(self))
 
     def _conquered(self, X: ArrayLike) -> "Conquered":
-        """Find conquerors, path costs and distances, in the unit of the metric."""
-        from popf.engine.conquest import by_scan as conquest_scan
-        from popf.engine.structures import Conquered
-
-        new = self._check_new(X)
-        if self._conquest is not None:
-            found, exponent = self._conquest.conquer(new, n_threads_of(self.n_jobs))
-            return Conquered(
-                found.nodes,
-                self._metric.transform(found.costs, exponent),
-                self._metric.transform(found.distances, exponent),
-            )
-        return Conquered(
-            *conquest_scan.conquer(
-                self._metric.blocks(new, self._samples),
-                len(new),
-                self.costs_,
-                self._codes,
-                self._scan_rows(),
-                n_threads_of(self.n_jobs),
-            )
-        )
+        new = self._validate_new(X)
+        return self.forest_.conquer(new, resources_of(self))

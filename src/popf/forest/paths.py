@@ -1,17 +1,9 @@
-"""Fitted forests as objects a person can look at."""
+"""What a forest tells about new samples: who conquered them, at what cost, by which path."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from popf.engine.structures import SpanningTree
-
-if TYPE_CHECKING:
-    import networkx
-    import pandas
-
-__all__ = ["Conquest", "OptimumPathForest", "Path", "SpanningTree"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -70,115 +62,10 @@ class Path:
         return f"Path({' '.join(steps)}; label {label!r}, cost {self.cost:.4g})"
 
 
-class OptimumPathForest:
-    """An optimum-path forest on its training samples.
-
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,)
-        The label of every sample.
-    costs : ndarray of shape (n_samples,)
-        The largest edge on the path from its prototype.
-    predecessors : ndarray of shape (n_samples,)
-        The sample before it on that path, -1 for a prototype.
-    lengths : ndarray of shape (n_samples,)
-        The length of the edge from the predecessor, 0 for a prototype.
-    roots : ndarray of shape (n_samples,)
-        Its prototype.
-    """
-
-    def __init__(
-        self,
-        labels: NDArray[Any],
-        costs: FloatArray,
-        predecessors: IntArray,
-        lengths: FloatArray,
-        roots: IntArray,
-    ) -> None:
-        self.labels = labels
-        self.costs = costs
-        self.predecessors = predecessors
-        self.lengths = lengths
-        self.roots = roots
-
-    def __len__(self) -> int:
-        return len(self.costs)
-
-    def __repr__(self) -> str:
-        n_trees = int((self.predecessors < 0).sum())
-        return f"OptimumPathForest({len(self)} samples, {n_trees} prototypes)"
-
-    def path(self, node: int) -> tuple[IntArray, FloatArray]:
-        """Trace the path from the prototype of a training sample to that sample.
-
-        Parameters
-        ----------
-        node : int
-            A training sample.
-
-        Returns
-        -------
-        nodes : ndarray
-            From the prototype to `node`.
-        weights : ndarray
-            The edges between them, one fewer.
-        """
-        nodes, weights = [int(node)], []
-        while self.predecessors[nodes[-1]] >= 0:
-            weights.append(self.lengths[nodes[-1]])
-            nodes.append(int(self.predecessors[nodes[-1]]))
-        return np.array(nodes[::-1]), np.array(weights[::-1], dtype=np.float64)
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Make a table with one row a training sample (needs pandas).
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns label, prototype (whether it is one), cost, predecessor, length, root.
-        """
-        pandas = _need("pandas")
-        return pandas.DataFrame(
-            {
-                "label": self.labels,
-                "prototype": self.predecessors < 0,
-                "cost": self.costs,
-                "predecessor": self.predecessors,
-                "length": self.lengths,
-                "root": self.roots,
-            }
-        )
-
-    def to_networkx(self) -> "networkx.DiGraph":
-        """Make a graph whose edges lead from predecessors to the samples they conquered.
-
-        Needs networkx.
-
-        Returns
-        -------
-        networkx.DiGraph
-            Nodes have label, cost, root and prototype; edges have weight.
-        """
-        graph = _need("networkx").DiGraph()
-        for node in range(len(self)):
-            graph.add_node(
-                node,
-                label=self.labels[node],
-                cost=float(self.costs[node]),
-                root=int(self.roots[node]),
-                prototype=bool(self.predecessors[node] < 0),
-            )
-        for node in np.flatnonzero(self.predecessors >= 0).tolist():
-            graph.add_edge(int(self.predecessors[node]), node, weight=float(self.lengths[node]))
-        return graph
-
-
-def _need(package: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f"This needs {package}, which is not installed: pip install popf[{package}]"
-        ) from error
+def class_margins(costs: FloatArray) -> FloatArray:
+    """Give for each class the best cost that others offer minus its own; of two classes the second's only."""
+    best, second = np.partition(costs, 1, axis=1)[:, :2].T
+    others = np.where(costs == best[:, None], second[:, None], best[:, None])
+    margins = np.zeros_like(costs)  # what equal costs keep, infinite ones too
+    np.subtract(others, costs, out=margins, where=others != costs)
+    return margins[:, 1] if costs.shape[1] == 2 else margins

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.structures import FloatArray, IntArray, SpanningTree
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
-from popf.forest.parameters import check_algorithm, n_bytes_of, n_threads_of
+from popf.forest.validation import check_algorithm, n_bytes_of, n_threads_of
 from popf.io.codec import Decoder, Encoder
 from popf.probability.classifier import FITTED, POPFClassifier
 
@@ -22,9 +22,8 @@ MAX_JOBS = 4096
 _NUMBERS = ("A_", "B_", "slope_", "bandwidth_")
 _FOREST_STATE = frozenset(
     (
-        *("n_features_in_", "feature_names_in_", "classes_", "sample_indices_", "algorithm_"),
-        *("device_", "prototypes_", "costs_", "predecessors_", "roots_", "forest_"),
-        *("_metric", "_conquest", "_samples", "_codes", "_tree", "_tree_exponent"),
+        *("n_features_in_", "feature_names_in_", "classes_", "sample_indices_"),
+        *("device_", "forest_"),
     )
 )
 _PROBABILITY_STATE = frozenset(
@@ -46,17 +45,18 @@ def forest_state(opf: OPFClassifier, encoder: Encoder, where: str) -> dict[str, 
     from popf.forest.metrics import CallableMetric
 
     refuse_unknown(opf, _FOREST_STATE, where)
-    metric: Any = opf._metric
+    forest = opf.forest_
+    metric: Any = forest.metric
     if isinstance(metric, CallableMetric):
         raise TypeError(
             f"{where} was fitted with a function as its metric, {metric.name!r}, and a model file holds no "
             "code: use a metric that has a name, or metric='precomputed'."
         )
-    n, tree = len(opf._codes), opf.spanning_tree_
+    n, tree = len(forest), forest.spanning_tree
     whole = np.array_equal(opf.sample_indices_, np.arange(n))
     kept: dict[str, Any] = {
-        "samples": training_samples(opf),
-        "codes": opf._codes.astype(np.min_scalar_type(len(opf.classes_))),
+        "samples": forest.samples,
+        "codes": forest.codes.astype(np.min_scalar_type(len(opf.classes_))),
         "predecessors": _small(opf.predecessors_, n),
         "lower": _small(tree.lower, n),
         "higher": _small(tree.higher, n),
@@ -66,7 +66,7 @@ def forest_state(opf: OPFClassifier, encoder: Encoder, where: str) -> dict[str, 
     if metric.name == "gaussian":
         kept["metric_params"] = {"gamma": metric.gamma}
     if not metric.euclidean:
-        kept["lengths"], kept["weights"] = opf.forest_.lengths, tree.weights
+        kept["lengths"], kept["weights"] = forest.lengths, tree.weights
     return {
         "n_features": opf.n_features_in_,
         "algorithm": opf.algorithm_,
@@ -87,9 +87,11 @@ def restore_forest(opf: OPFClassifier, state: dict[str, Any], decoder: Decoder) 
         What `forest_state` gave.
     decoder : Decoder
     """
-    from popf.engine.structures import Forest
+    from popf.engine.points import scale_exponent, scaled_copy
+    from popf.engine.structures import Forest, SpanningTree
     from popf.engine.training import Trained
     from popf.forest.metrics import choose_metric
+    from popf.forest.optimum_path_forest import OptimumPathForest
 
     kept = {name: decoder.value(value) for name, value in state.items()}
     require(isinstance(kept["metric"], str), "its metric has no name")
@@ -110,38 +112,33 @@ def restore_forest(opf: OPFClassifier, state: dict[str, Any], decoder: Decoder) 
     _check_tree(*ends, n)
     require(predecessors.max() < n and predecessors.min() == -1, "its predecessors")
     require((codes[predecessors] == codes)[predecessors >= 0].all(), "paths between classes")
+    samples, exponent = kept["samples"], 0
     if metric.precomputed:
-        require(kept["samples"] is None, "samples of a forest on distances")
+        require(samples is None, "samples of a forest on distances")
     else:
-        samples = kept["samples"]
         require(_is_finite(samples, (n, n_features)), "its samples")
         metric.check(samples)
-        opf._samples = None if metric.euclidean else samples
     opf.n_features_in_ = n_features
     opf.sample_indices_ = _kept_rows(kept["sample_indices"], n, n_features, metric.precomputed)
-    opf.classes_, opf._codes, opf._metric, opf.algorithm_ = classes, codes, metric, algorithm
+    opf.classes_ = classes
     opf.device_ = "cpu"  # a GPU does not travel
-    opf._conquest, exponent = None, 0
-    if metric.precomputed:
-        opf._samples = None
     if metric.euclidean:
-        from popf.engine.points import distinct_points
-
-        distinct = distinct_points(samples)
-        exponent, points, of = distinct.exponent, distinct.points, distinct.point_of
+        exponent = scale_exponent(samples)
+        points = scaled_copy(samples, exponent)
         tails = np.where(predecessors < 0, np.arange(n), predecessors)
-        lengths = squared_distances(points, of, of[tails])
-        weights = squared_distances(points, of[ends[0]], of[ends[1]])
+        lengths = squared_distances(points, np.arange(n), tails)
+        weights = squared_distances(points, *ends)
     else:
         lengths, weights = kept["lengths"], kept["weights"]
         for numbers, size in ((lengths, n), (weights, n - 1)):
             require(_is_float(numbers, (size,)) and (numbers >= 0.0).all(), "its lengths")
         lengths = np.where(predecessors < 0, 0.0, lengths)
     costs, roots = costs_and_roots(predecessors, lengths)
-    if metric.euclidean:
-        opf._conquest = _laid_out(opf, distinct, costs)
     forest = Forest(costs, predecessors, lengths, roots)
-    opf._set_forest(Trained(SpanningTree(*ends, weights), predecessors < 0, forest), exponent)
+    trained = Trained(SpanningTree(*ends, weights), predecessors < 0, forest)
+    opf.forest_ = OptimumPathForest(
+        *(metric, codes, trained, algorithm), exponent=exponent, samples=samples, classes=classes
+    )
 
 
 def probability_state(model: POPFClassifier, encoder: Encoder, where: str) -> dict[str, Any]:
@@ -193,43 +190,20 @@ def restore_probability(model: POPFClassifier, state: dict[str, Any], decoder: D
     model.n_features_in_, model.device_ = n_features, "cpu"
     model.opf_, model.classes_, model._fitted_method = opf, opf.classes_, method
     if method == "soft":
-        soft, n = state["soft"], len(opf._codes)
+        soft, n = state["soft"], len(opf.forest_)
         require(fitted.get("bandwidth_", 0.0) > 0.0, "its bandwidth")
         for name in ("bandwidths_", "left_out_losses_"):
             require(_is_float(fitted[name], fitted[name].shape[:1]), name)
         weights = decoder.value(soft["weights"])
         weights = np.ones(n) if weights is None else weights
         require(_is_finite(weights, (n,)) and (weights > 0.0).all(), "its weights")
-        samples = training_samples(opf)
+        samples = opf.forest_.samples
         if samples is None:  # distances of training samples among each other serve the fit alone
             samples = np.empty((n, 0))
-        model._competition = SoftCompetition(opf, samples, weights)
+        model._competition = SoftCompetition(opf.forest_, samples, weights)
         model._scaling = _restore_scaling(soft["scaling"], n_classes, solution, decoder)
     for name, value in fitted.items():
         setattr(model, name, value)
-
-
-def training_samples(opf: OPFClassifier) -> FloatArray | None:
-    """Give the samples that a forest was grown on, None if it was given distances.
-
-    Examples
-    --------
-    >>> from popf import OPFClassifier
-    >>> from popf.io.forests import training_samples
-    >>> training_samples(OPFClassifier().fit([[3.0], [1.0], [3.0]], [0, 1, 0]))
-    array([[3.],
-           [1.],
-           [3.]])
-    """
-    conquest = opf._conquest
-    if conquest is None:
-        return opf._samples
-    index: Any = conquest._index
-    laid_out = getattr(index, "space", index)
-    points = np.empty_like(laid_out.points)
-    points[laid_out.order] = laid_out.points
-    samples: FloatArray = np.ldexp(points[conquest._point_of], conquest.exponent)
-    return samples
 
 
 def squared_distances(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
@@ -323,19 +297,6 @@ def _restore_scaling(state: Any, n_classes: int, solution: Any, decoder: Decoder
     inner = Multinomial.__new__(Multinomial)
     inner._spread, inner._regression = spread, regression
     return Drawn(inner, _restore_scaling(state["prior"], n_classes, None, decoder), weight)
-
-
-def _laid_out(opf: OPFClassifier, distinct: Any, costs: FloatArray) -> Any:
-    """Make the search structure of a Euclidean forest."""
-    from popf.engine.conquest.euclidean import EuclideanConquest
-    from popf.engine.tiles import block_size
-
-    n_bytes = n_bytes_of(opf.working_memory) // n_threads_of(opf.n_jobs)
-    points = distinct.points
-    block = block_size(points.shape[1], n_bytes)
-    conquest = EuclideanConquest(opf.algorithm_, distinct, opf._codes, block)
-    conquest.lay_out(points, None, np.arange(len(points)), costs[distinct.first])
-    return conquest
 
 
 def _kept_rows(rows: Any, n: int, n_features: int, precomputed: bool) -> IntArray:

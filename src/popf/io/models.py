@@ -201,7 +201,7 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
         "estimator": type(final).__name__,
         "steps": [[label, _kind(step)] for label, step in getattr(model, "steps", [])],
         "parameters": {name: shown(value) for name, value in final.get_params(deep=False).items()},
-        "n_samples": len(opf._codes),
+        "n_samples": len(opf.forest_.codes),
         "n_features": n_features,
         "n_prototypes": len(opf.prototypes_),
         "features": [
@@ -212,7 +212,7 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
             for i in range(n_features)
         ],
         "classes": [shown(label) for label in opf.classes_.tolist()],
-        "class_counts": np.bincount(opf._codes).tolist(),
+        "class_counts": np.bincount(opf.forest_.codes).tolist(),
     }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from popf.forest.parameters import solver_of
+from popf.solvers.by_name import solver_of
 
 if TYPE_CHECKING:
     from popf.probability.classifier import POPFClassifier

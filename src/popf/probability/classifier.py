@@ -1,18 +1,24 @@
 """The probabilistic Optimum-Path Forest classifier."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from popf.forest.classifier import OPFClassifier
-from popf.forest.devices import device_for, like, to_host
-from popf.forest.parameters import kept_samples, n_bytes_of, n_threads_of, set_precomputed_tags
-from popf.labels import check_labels, encode
+from popf.forest.devices import to_device_of, to_host
+from popf.forest.validation import (
+    TrainingData,
+    resources_of,
+    set_precomputed_tags,
+    validate_new,
+    validate_training,
+)
 from popf.probability.checks import check_classes, check_parameters, warn_of
 
 if TYPE_CHECKING:
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
 
     from sklearn.utils import Tags
 
+    from popf.forest.optimum_path_forest import OptimumPathForest
     from popf.probability.soft_competition import LeftOut
     from popf.solvers import Solution, Solver
 
@@ -180,44 +187,38 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : POPFClassifier
         """
-        from popf.forest.metrics import choose_metric
+        from popf.forest.growing import grow_forest
 
         solver = self._check_parameters()
         # A fit that fails leaves nothing half fitted, one that succeeds nothing old.
         for name in FITTED:
             self.__dict__.pop(name, None)
-        metric = choose_metric(self.metric, self.metric_params)
-        self.device_ = device_for(self.device, X, metric, self.algorithm)
-        samples, labels = validate_data(
-            self, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
+        data = validate_training(self, X, y, sample_weight)
+        check_classes(self, len(data.classes), solver)
+        grow = partial(
+            grow_forest,
+            metric=data.metric,
+            resources=data.resources,
+            algorithm=self.algorithm,
         )
-        sample_weight = to_host(sample_weight)
-        kept = kept_samples(samples, sample_weight)
-        weights = np.ones(len(labels))
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, samples)
-        weights = np.ascontiguousarray(weights[kept], dtype=np.float64)
-        check_labels(labels)
-        classes, codes = encode(labels[kept])
-        check_classes(self, len(classes), solver)
-        held_out = self._fit_map(samples, codes, kept, weights)
-        samples = self._mapped(samples)
-        opf = self.opf_ = self._forest().fit(samples, labels, sample_weight)
-        self.device_ = opf.device_
-        self.classes_ = opf.classes_
+        held_out = self._fit_map(data, grow)
+        samples = self._mapped(data.samples)
+        forest = grow(samples, data.codes, classes=data.classes)
+        width = self.n_features_in_ if data.metric.precomputed else samples.shape[1]
+        self.opf_ = OPFClassifier.from_forest(
+            forest, self._forest_parameters(), width, data.rows, data.device
+        )
+        self.classes_, self.device_ = data.classes, data.device
         self._fitted_method = self.method
         if self.method == "paper":
-            self.solution_ = self._fit_paper(solver, weights)
+            self.solution_ = self._fit_paper(solver, data.weights)
         else:
-            precomputed = opf._metric.precomputed
-            samples = samples[np.ix_(kept, kept)] if precomputed else samples[kept]
             from popf.probability.soft_competition import SoftCompetition
             from popf.probability.soft_method import InMemory, fit_soft
 
-            competition = SoftCompetition(opf, samples, weights)
-            self._competition = competition
-            contest = InMemory(competition, samples, self._means())
-            self.solution_ = fit_soft(self, contest, opf._codes, solver, held_out)
+            self._competition = SoftCompetition(forest, samples, data.weights)
+            contest = InMemory(self._competition, samples, self._means())
+            self.solution_ = fit_soft(self, contest, data.codes, solver, held_out)
         return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -235,7 +236,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         decision = self._decision(X)
         both = binary_probability(decision)[0] if decision.ndim == 1 else softmax(decision, axis=1)
-        probability: FloatArray = like(both, X)
+        probability: FloatArray = to_device_of(X, both)
         return probability
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
@@ -254,7 +255,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         decision = self._decision(X)
         two = decision.ndim == 1
         both = binary_probability(decision)[1] if two else log_softmax(decision, axis=1)
-        log_probability: FloatArray = like(both, X)
+        log_probability: FloatArray = to_device_of(X, both)
         return log_probability
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -273,7 +274,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             chosen = (probability[:, 1] >= self.threshold).astype(np.int64)
         else:
             chosen = probability.argmax(axis=1)
-        labels: NDArray[Any] = like(self.classes_[chosen], X)
+        labels: NDArray[Any] = to_device_of(X, self.classes_[chosen])
         return labels
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -287,23 +288,23 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        decision: FloatArray = like(self._decision(X), X)
+        decision: FloatArray = to_device_of(X, self._decision(X))
         return decision
 
     def _decision(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        new = validate_data(self, to_host(X), dtype=np.float64, order="C", reset=False)
-        new = self._mapped(new)
+        forest = self.opf_.forest_
+        new = self._mapped(validate_new(self, X, forest.metric, self.opf_.sample_indices_))
         if self._fitted_method == "paper":
-            found = self.opf_.conquer(new)
-            signed = np.where(self.opf_._codes[found.nodes] == 1, found.costs, -found.costs)
+            found = forest.conquer(new, resources_of(self))
+            signed = np.where(forest.codes[found.nodes] == 1, found.costs, -found.costs)
             logit: FloatArray = -(self.A_ * signed + self.B_)
             return logit
-        checked = self.opf_._check_new(new)
+        forest.metric.check(new)
         if self._scaling.gain == 0.0:  # the prior, whatever the scores
-            scores = np.zeros((len(checked), len(self.classes_)))
+            scores = np.zeros((len(new), len(self.classes_)))
         else:
-            scores = self._competition.scores(checked, self.bandwidth_, *self._means())
+            scores = self._competition.scores(new, self.bandwidth_, *self._means())
         exponents: FloatArray = self._scaling.logits(scores)
         return exponents[:, 1] - exponents[:, 0] if len(self.classes_) == 2 else exponents
 
@@ -318,29 +319,21 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> "Solver":
         return check_parameters(self)
 
-    def _forest(self) -> OPFClassifier:
-        return OPFClassifier(
-            self.metric,
-            metric_params=self.metric_params,
-            algorithm=self.algorithm,
-            n_jobs=self.n_jobs,
-            working_memory=self.working_memory,
-            device=self.device_,
-        )
+    def _forest_parameters(self) -> dict[str, Any]:
+        names = ("metric", "metric_params", "algorithm", "n_jobs", "working_memory", "device")
+        return {name: getattr(self, name) for name in names}
 
     def _fit_map(
-        self, samples: FloatArray, codes: IntArray, kept: IntArray, weights: FloatArray
+        self, data: TrainingData, grow: "Callable[..., OptimumPathForest]"
     ) -> "HeldOut | None":
         """Fit the map, and give scores of samples that it has not seen."""
         self.linear_map_: Any = None
-        if (
-            self.linear_map is None or codes.max() == 0
-        ):  # of one class the forest says what is wrong
+        if self.linear_map is None:
             return None
         from popf.probability.map_choice import Problem, fit_map
 
         means = (*self._means(), self._smoothing())
-        problem = Problem(samples[kept], codes, weights, self._forest, *means)
+        problem = Problem(data.samples, data.codes, data.weights, grow, *means)
         found = fit_map(self.linear_map, problem, self.n_left_out, self.random_state)
         self.linear_map_, held_out, self.linear_map_losses_ = found
         return held_out
@@ -356,7 +349,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Fit A and B to the signed costs of the training samples."""
         from popf.solvers import PlattObjective, platt_targets
 
-        codes = self.opf_._codes
+        codes = self.opf_.forest_.codes
         signed = np.where(codes == 1, self.opf_.costs_, -self.opf_.costs_)
         objective = PlattObjective(
             signed, platt_targets(codes, weights, self._smoothing()), weights
@@ -373,4 +366,4 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _means(self) -> tuple[int, int]:
         """How many threads and how many bytes may be used."""
-        return n_threads_of(self.n_jobs), n_bytes_of(self.working_memory)
+        return resources_of(self)[:2]

@@ -25,10 +25,9 @@ from sklearn.base import (
     OneToOneFeatureMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from popf.forest.parameters import kept_samples
-from popf.labels import check_labels, encode
+from popf.forest.validation import validate_samples
 from popf.probability.covariance import class_means, shrunken_covariance, standardise
 
 if TYPE_CHECKING:
@@ -70,16 +69,9 @@ class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self : object
         """
         self._check_parameters()
-        samples, labels = validate_data(self, X, y, dtype=np.float64)
-        check_labels(labels)
-        weights = np.ones(len(labels))
-        if sample_weight is not None:
-            kept = kept_samples(samples, sample_weight)
-            weights = _check_sample_weight(sample_weight, samples)[kept].astype(np.float64)
-            samples, labels = samples[kept], labels[kept]
-        _, codes = encode(labels)
-        self.mean_, self.scale_, standard = standardise(samples, weights)
-        self._fit(standard, codes, weights)
+        data = validate_samples(self, X, y, sample_weight)
+        self.mean_, self.scale_, standard = standardise(data.samples, data.weights)
+        self._fit(standard, data.codes, data.weights)
         return self
 
     def transform(self, X: ArrayLike) -> FloatArray:

@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from popf.forest.classifier import OPFClassifier
+from popf.forest.optimum_path_forest import OptimumPathForest
+from popf.forest.validation import Resources
 from popf.probability.calibration import bandwidth_grid, rows_to_leave_out, unit_of_cost
 from popf.probability.linear_maps import (
     DiscriminantStretch,
@@ -49,7 +50,7 @@ class Problem(NamedTuple):
     weights : ndarray of shape (n_samples,)
         Positive.
     grow : callable
-        Makes an unfitted `OPFClassifier`.
+        Grows a forest on samples and codes.
     n_threads, n_bytes : int
         What may be used.
     smoothing : float
@@ -59,7 +60,7 @@ class Problem(NamedTuple):
     samples: FloatArray
     codes: IntArray
     weights: FloatArray
-    grow: Callable[[], OPFClassifier]
+    grow: Callable[[FloatArray, IntArray], OptimumPathForest]
     n_threads: int
     n_bytes: int
     smoothing: float = 1.0
@@ -235,10 +236,10 @@ def held_out(
         rest = problem.take(np.flatnonzero(folds != fold))
         one = None if transformer is None else fitted(transformer, rest)
         training, new = mapped(one, rest.samples), mapped(one, problem.samples[out])
-        opf = problem.grow().fit(training, rest.codes)
+        forest = problem.grow(training, rest.codes)
         rows.append(out)
-        costs.append(opf.conquer(new).costs)
-        competition = SoftCompetition(opf, training, rest.weights)
+        costs.append(forest.conquer(new, Resources(*means)).costs)
+        competition = SoftCompetition(forest, training, rest.weights)
         contests.append((competition, training, new))
     if not rows:
         nothing = np.empty((0, int(problem.codes.max()) + 1, 1))

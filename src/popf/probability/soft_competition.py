@@ -12,7 +12,7 @@ from popf.engine.points import scaled_copy
 from popf.engine.soft import by_space_tree as soft_space
 from popf.engine.soft import by_tiles as soft_products
 from popf.engine.soft import scores as soft
-from popf.forest.classifier import OPFClassifier
+from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.probability import calibration as fitting
 
 FloatArray = NDArray[np.float64]
@@ -43,29 +43,33 @@ class SoftCompetition:
 
     Parameters
     ----------
-    opf : OPFClassifier
-        A fitted forest.
+    forest : OptimumPathForest
     samples : ndarray of shape (n_samples, n_features)
         What it was fitted on.
     weights : ndarray of shape (n_samples,)
         How many samples each stands for.
     """
 
-    def __init__(self, opf: OPFClassifier, samples: FloatArray, weights: FloatArray) -> None:
-        codes, n_classes = opf._codes, len(opf.classes_)
-        self._metric, self._conquest = opf._metric, opf._conquest
+    def __init__(
+        self,
+        forest: OptimumPathForest,
+        samples: FloatArray,
+        weights: FloatArray,
+    ) -> None:
+        codes, n_classes = forest.codes, len(forest.classes)
+        self._metric, self._forest = forest.metric, forest
         self._codes, self._weights = codes, weights
         self.masses = np.bincount(codes, weights=weights, minlength=n_classes).astype(np.float64)
         # Plain Euclidean costs and bandwidths stay scaled by a power of two, as the samples are.
-        plain = self._metric.name == "euclidean" and self._conquest is not None
-        self.exponent = self._conquest.exponent if plain and self._conquest is not None else 0
-        costs = np.ldexp(opf.costs_, -self.exponent)
+        plain = self._metric.name == "euclidean"
+        self.exponent = forest.exponent if plain else 0
+        costs = np.ldexp(forest.costs, -self.exponent)
         scaled = samples
-        if self._conquest is not None:
-            scaled = scaled_copy(samples, self._conquest.exponent)
+        if self._metric.euclidean:
+            scaled = scaled_copy(samples, forest.exponent)
         self._training: FloatArray | None = None
         self._nodes: soft.Competitors | soft_space.CompetingSpace | soft_products.CompetingPoints
-        on_device = self._conquest is not None and self._conquest.backend is not None
+        on_device = forest.backend is not None
         if plain and samples.shape[1] <= MOST_FEATURES and not on_device:
             self._nodes = soft_space.lay_out(scaled, codes, costs, weights)
             self._place = self._nodes.place
@@ -181,7 +185,7 @@ class SoftCompetition:
         nodes = self._nodes
         if isinstance(nodes, soft_space.CompetingSpace):
             return soft_space.space_scores(nodes, self._scaled(new), own, taus, n_threads)
-        backend = None if self._conquest is None else self._conquest.backend
+        backend = self._forest.backend
         if isinstance(nodes, soft_products.CompetingPoints) and backend is not None:
             return backend.soft_scores(nodes, self._scaled(new), own, taus)
         if isinstance(nodes, soft_products.CompetingPoints):
@@ -196,14 +200,14 @@ class SoftCompetition:
         return np.clip(scaled_copy(new, self._exponent_of_samples()), -(2.0**FAR), 2.0**FAR)
 
     def _exponent_of_samples(self) -> int:
-        return 0 if self._conquest is None else int(self._conquest.exponent)
+        return int(self._forest.exponent)
 
     def _blocks(self, new: FloatArray) -> BlockOfDistances:
         """Make blocks of distances to the training samples, for any metric but the plain one."""
         metric, training = self._metric, self._training
         if metric.precomputed:
             return lambda start, stop: new[start:stop].take(self._order, axis=1)
-        if self._conquest is None or training is None:
+        if not metric.euclidean or training is None:
             return metric.blocks(new, training)
         exponent = self._exponent_of_samples()
         squared = kernel_blocks("sqeuclidean", self._scaled(new), training)

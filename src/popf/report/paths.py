@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from popf.forest.paths import Path
-from popf.io.forests import training_samples
 from popf.probability.map_choice import mapped
 from popf.report.contents import Node, PathView, Step
 from popf.report.formatting import figure, plain
@@ -53,7 +52,7 @@ def views(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[PathView
     own = np.asarray(chosen, dtype=object)
     nodes = np.unique(np.concatenate([path.nodes for path in paths]))
     values, note = _values(model, final, nodes, len(names))
-    if final.opf_._metric.precomputed:  # columns are distances to training samples
+    if final.opf_.forest_.metric.precomputed:  # columns are distances to training samples
         names, own, note = [], own[:, :0], ""
     spread = _spread(values)
     found = []
@@ -92,7 +91,7 @@ def _prepared(model: Any, final: Any, chosen: Any) -> FloatArray:
 
 def _values(model: Any, final: Any, nodes: IntArray, n: int) -> tuple[NDArray[Any] | None, str]:
     """Give training samples in the units of the user, None where that cannot be done."""
-    samples = training_samples(final.opf_)
+    samples = final.opf_.forest_.samples
     if samples is None:
         return None, ""
     columns: Any = unmapped(final.linear_map_, samples[nodes])
@@ -159,7 +158,7 @@ def _view(
         node = int(path.nodes[place])
         name = f"training row {int(opf.sample_indices_[node]) + 1}"
         kind = "between" if place else "prototype"
-        nodes.append(Node(name, classes[opf._codes[node]], kind))
+        nodes.append(Node(name, classes[opf.forest_.codes[node]], kind))
     along, picked = table
     known = len(along) == len(path.nodes) + 1
     rows = [

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.io.forests import training_samples
 from popf.table_models.model import TableModel
 
 FloatArray = NDArray[np.float64]
@@ -48,7 +47,7 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     sample = _prepared(table_model, frame)
     (path,) = opf.explain(sample)
     offers = opf.path_costs_by_class(sample)[0]
-    prepared = training_samples(opf)
+    prepared = opf.forest_.samples
     stations = []
     nodes = path.nodes.tolist()
     values = _values_of(table_model, None if prepared is None else prepared[nodes], len(nodes))
@@ -56,7 +55,7 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
         stations.append(
             {
                 "training_row": int(opf.sample_indices_[node]) + 1,
-                "label": _plain(opf.classes_[opf._codes[node]]),
+                "label": _plain(opf.classes_[opf.forest_.codes[node]]),
                 "length": None if place == 0 else float(path.weights[place - 1]),
                 "values": values[place],
             }

@@ -110,6 +110,14 @@ class EuclideanConquest:
             found.costs[far] = found.distances[far] = distances
         return found._replace(nodes=self._sample[found.nodes]), exponents
 
+    def samples(self) -> FloatArray:
+        """Give the training samples back, as they were before they were scaled."""
+        index = self._index
+        laid_out = index.space if isinstance(index, conquest_tree.CostedTree) else index
+        points = np.empty_like(laid_out.points)
+        points[laid_out.order] = laid_out.points
+        return np.ldexp(points[self._point_of], self.exponent)
+
     def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquered:
         index = self._index
         if self.backend is None or not isinstance(index, conquest_products.CostedBlocks):

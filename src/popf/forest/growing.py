@@ -1,0 +1,85 @@
+"""From samples and classes to an optimum-path forest, on plain arrays."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.engine.choice import choose_algorithm
+from popf.engine.conquest.euclidean import EuclideanConquest
+from popf.engine.points import distinct_points
+from popf.engine.structures import FloatArray, IntArray
+from popf.engine.tiles import block_size
+from popf.engine.training import train, train_euclidean
+from popf.forest.metrics import Metric
+from popf.forest.optimum_path_forest import OptimumPathForest
+from popf.forest.validation import Resources
+
+
+def grow_forest(
+    samples: FloatArray,
+    codes: IntArray,
+    metric: Metric,
+    resources: Resources,
+    algorithm: str = "auto",
+    classes: NDArray[Any] | None = None,
+) -> OptimumPathForest:
+    """Grow a forest.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+        Finite, C-contiguous; the distances among samples if the metric is precomputed.
+    codes : ndarray of shape (n_samples,)
+        The class of every sample, numbered from 0; every class occurs, and there are two at least.
+    metric : Metric
+    resources : Resources
+        With a backend the forest is grown there.
+    algorithm : {"auto", "kd_tree", "brute", "prim"}
+        One that serves the metric.
+    classes : ndarray of shape (n_classes,), optional
+        The labels, to be shown with the forest.
+    """
+    metric = metric.fitted(samples)
+    metric.check(samples)
+    if not metric.euclidean:
+        trained = train(metric.rows(samples, resources.n_threads), codes)
+        # A copy: the user may change X after the fit.
+        kept = None if metric.precomputed else samples.copy()
+        return OptimumPathForest(metric, codes, trained, "prim", samples=kept, classes=classes)
+    if resources.backend is not None:
+        algorithm = "brute"
+    elif algorithm == "auto":
+        algorithm = choose_algorithm(samples)
+    trained, index = train_euclidean(
+        samples,
+        codes,
+        algorithm,
+        resources.n_threads,
+        _block(samples, resources),
+        resources.backend,
+    )
+    return OptimumPathForest(
+        *(metric, codes, trained, algorithm),
+        exponent=index.exponent,
+        index=index,
+        backend=resources.backend,
+        classes=classes,
+    )
+
+
+def index_samples(
+    samples: FloatArray, codes: IntArray, costs: FloatArray, algorithm: str, resources: Resources
+) -> EuclideanConquest:
+    """Build the index of a forest that was grown before; `costs` are in the engine's unit."""
+    distinct = distinct_points(samples, resources.n_threads)
+    index = EuclideanConquest(
+        algorithm, distinct, codes, _block(samples, resources), resources.backend
+    )
+    order = np.arange(len(distinct.points))
+    index.lay_out(distinct.points, None, order, costs[distinct.first], resources.n_threads)
+    return index
+
+
+def _block(samples: FloatArray, resources: Resources) -> int:
+    return block_size(samples.shape[1], resources.n_bytes // resources.n_threads)

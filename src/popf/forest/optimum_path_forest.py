@@ -1,0 +1,256 @@
+"""The optimum-path forest itself: arrays to look at, and conquest of new samples."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.engine.structures import Conquered, SpanningTree
+
+if TYPE_CHECKING:
+    import networkx
+    import pandas
+
+    from popf.engine.backends import Backend
+    from popf.engine.conquest.euclidean import EuclideanConquest
+    from popf.engine.training import Trained
+    from popf.forest.metrics import Metric
+    from popf.forest.validation import Resources
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class OptimumPathForest:
+    """An optimum-path forest, as `grow_forest` makes it. It knows arrays and no estimator.
+
+    Parameters
+    ----------
+    metric : Metric
+        Fitted to the samples.
+    codes : ndarray of shape (n_samples,)
+        The class of every sample, numbered from 0.
+    trained : Trained
+        What the engine has found, in the engine's unit.
+    algorithm : {"kd_tree", "brute", "prim"}
+    exponent : int, default=0
+        For Euclidean metrics: the engine's distances are squared, of samples times ``2**-exponent``.
+    samples : ndarray of shape (n_samples, n_features), default=None
+        Needed to conquer, unless there is an index, or distances are precomputed.
+    index : EuclideanConquest, default=None
+        For Euclidean metrics; made from the samples on first use if there is none.
+    backend : Backend, default=None
+        The GPU that is to conquer, None for the processor.
+    classes : ndarray of shape (n_classes,), default=None
+        The labels, None for the numbers of the classes.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,)
+        The label of every sample.
+    costs : ndarray of shape (n_samples,)
+        The largest edge on the path from its prototype.
+    predecessors : ndarray of shape (n_samples,)
+        The sample before it on that path, -1 for a prototype.
+    lengths : ndarray of shape (n_samples,)
+        The length of the edge from the predecessor, 0 for a prototype.
+    roots : ndarray of shape (n_samples,)
+        Its prototype.
+    prototypes : ndarray of shape (n_prototypes,)
+        The samples that are prototypes.
+    spanning_tree : SpanningTree
+        Edges in the order (weight, lower index, higher index).
+    metric, codes, classes, algorithm, exponent, backend
+        As given.
+    """
+
+    def __init__(
+        self,
+        metric: "Metric",
+        codes: IntArray,
+        trained: "Trained",
+        algorithm: str,
+        *,
+        exponent: int = 0,
+        samples: FloatArray | None = None,
+        index: "EuclideanConquest | None" = None,
+        backend: "Backend | None" = None,
+        classes: NDArray[Any] | None = None,
+    ) -> None:
+        self.metric = metric
+        self.codes = codes
+        self.classes = np.arange(int(codes.max()) + 1) if classes is None else classes
+        self.algorithm = algorithm
+        self.exponent = exponent
+        self.predecessors = trained.forest.predecessors
+        self.roots = trained.forest.roots
+        self.prototypes = np.flatnonzero(trained.prototypes)
+        self._trained = trained
+        self._samples = samples
+        self._index = index
+        self.backend = backend
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """Path costs in the metric's unit."""
+        return self.metric.transform(self._trained.forest.costs, self.exponent)
+
+    @cached_property
+    def lengths(self) -> FloatArray:
+        """Lengths of the edges from the predecessors in the metric's unit."""
+        return self.metric.transform(self._trained.forest.lengths, self.exponent)
+
+    @cached_property
+    def spanning_tree(self) -> SpanningTree:
+        """The minimum spanning tree, its edges sorted."""
+        tree = self._trained.tree
+        weights = self.metric.transform(tree.weights, self.exponent)
+        return tree.in_order()._replace(weights=np.sort(weights))
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The label of every sample."""
+        return self.classes[self.codes]
+
+    @property
+    def samples(self) -> FloatArray | None:
+        """The training samples, None if they are known by their distances only."""
+        return self._samples if self._index is None else self._index.samples()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "backend": None}  # a GPU does not travel
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __repr__(self) -> str:
+        return f"OptimumPathForest({len(self)} samples, {len(self.prototypes)} prototypes)"
+
+    def conquer(self, new: FloatArray, resources: "Resources") -> Conquered:
+        """Find who conquers new samples: nodes, path costs and distances, in the metric's unit."""
+        from popf.engine.conquest import by_scan
+
+        self.metric.check(new)
+        if self.metric.euclidean:
+            found, exponents = self._indexed(resources).conquer(new, resources.n_threads)
+            costs = self.metric.transform(found.costs, exponents)
+            return Conquered(found.nodes, costs, self.metric.transform(found.distances, exponents))
+        blocks, rows = self.metric.blocks(new, self._samples), self._rows_at_once(resources)
+        scanned = by_scan.conquer(
+            blocks, len(new), self.costs, self.codes, rows, resources.n_threads
+        )
+        return Conquered(*scanned)
+
+    def costs_by_class(self, new: FloatArray, resources: "Resources") -> FloatArray:
+        """Find the cheapest path that each class offers to new samples: (n_samples, n_classes)."""
+        from popf.engine.conquest import by_scan
+
+        self.metric.check(new)
+        if self.metric.euclidean:
+            costs, exponents = self._indexed(resources).costs_by_class(new, resources.n_threads)
+            return self.metric.transform(costs, exponents)
+        return by_scan.costs_by_class(
+            self.metric.blocks(new, self._samples),
+            len(new),
+            self.costs,
+            self.codes,
+            len(self.classes),
+            self._rows_at_once(resources),
+            resources.n_threads,
+        )
+
+    def path(self, node: int) -> tuple[IntArray, FloatArray]:
+        """Trace the path from the prototype of a training sample to that sample.
+
+        Parameters
+        ----------
+        node : int
+            A training sample.
+
+        Returns
+        -------
+        nodes : ndarray
+            From the prototype to `node`.
+        weights : ndarray
+            The edges between them, one fewer.
+        """
+        nodes, weights = [int(node)], []
+        while self.predecessors[nodes[-1]] >= 0:
+            weights.append(self.lengths[nodes[-1]])
+            nodes.append(int(self.predecessors[nodes[-1]]))
+        return np.array(nodes[::-1]), np.array(weights[::-1], dtype=np.float64)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Make a table with one row a training sample (needs pandas).
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns label, prototype (whether it is one), cost, predecessor, length, root.
+        """
+        return _need("pandas").DataFrame(
+            {
+                "label": self.labels,
+                "prototype": self.predecessors < 0,
+                "cost": self.costs,
+                "predecessor": self.predecessors,
+                "length": self.lengths,
+                "root": self.roots,
+            }
+        )
+
+    def to_networkx(self) -> "networkx.DiGraph":
+        """Make a graph whose edges lead from predecessors to the samples they conquered.
+
+        Needs networkx.
+
+        Returns
+        -------
+        networkx.DiGraph
+            Nodes have label, cost, root and prototype; edges have weight.
+        """
+        graph = _need("networkx").DiGraph()
+        labels = self.labels
+        for node in range(len(self)):
+            graph.add_node(
+                node,
+                label=labels[node],
+                cost=float(self.costs[node]),
+                root=int(self.roots[node]),
+                prototype=bool(self.predecessors[node] < 0),
+            )
+        for node in np.flatnonzero(self.predecessors >= 0).tolist():
+            graph.add_edge(int(self.predecessors[node]), node, weight=float(self.lengths[node]))
+        return graph
+
+    def _indexed(self, resources: "Resources") -> "EuclideanConquest":
+        if self._index is None:
+            from popf.forest.growing import index_samples
+
+            if self._samples is None:
+                raise ValueError("this forest was made without its samples, so it cannot conquer.")
+            costs = self._trained.forest.costs
+            self._index = index_samples(
+                *(self._samples, self.codes, costs, self.algorithm),
+                resources._replace(backend=self.backend),
+            )
+            self._samples = None  # the index has them
+        return self._index
+
+    def _rows_at_once(self, resources: "Resources") -> int:
+        from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
+
+        share = resources.n_bytes // resources.n_threads
+        return rows_per_block(len(self), min(BLOCK_BYTES, share))
+
+
+def _need(package: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"This needs {package}, which is not installed: pip install popf[{package}]"
+        ) from error

@@ -1,0 +1,224 @@
+"""What every estimator of popf checks before it works: parameters, samples, labels and weights."""
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from popf.forest.devices import choose_device, pays_on_host, to_host
+from popf.labels import check_labels, encode
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from popf.engine.backends import Backend
+    from popf.forest.metrics import Metric
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+ALGORITHMS = ("auto", "kd_tree", "brute", "prim")
+# Weights beyond these are mistakes; sums and squares of those within stay finite.
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
+
+
+class Resources(NamedTuple):
+    """What a computation may use.
+
+    Attributes
+    ----------
+    n_threads : int
+    n_bytes : int
+        For blocks of distances.
+    backend : Backend or None
+        A GPU, None for the processor.
+    """
+
+    n_threads: int = 1
+    n_bytes: int = 2**30
+    backend: "Backend | None" = None
+
+
+class LabelledSamples(NamedTuple):
+    """Training samples of positive weight.
+
+    Attributes
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        The number of each sample's class in `classes`.
+    classes : ndarray of shape (n_classes,)
+    weights : ndarray of shape (n_samples,)
+    rows : ndarray of shape (n_samples,)
+        Which rows of X they are.
+    """
+
+    samples: FloatArray
+    codes: IntArray
+    classes: NDArray[Any]
+    weights: FloatArray
+    rows: IntArray
+
+
+class TrainingData(NamedTuple):
+    """All that a forest is grown from: `LabelledSamples` and what works on them.
+
+    Attributes
+    ----------
+    metric : Metric
+        If it is precomputed, `samples` is the square matrix of distances.
+    device : {"cpu", "cuda"}
+    resources : Resources
+    """
+
+    samples: FloatArray
+    codes: IntArray
+    classes: NDArray[Any]
+    weights: FloatArray
+    rows: IntArray
+    metric: "Metric"
+    device: str
+    resources: Resources
+
+
+def validate_training(
+    estimator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+) -> TrainingData:
+    """Check everything that a fit is given: parameters first, then samples, labels and weights.
+
+    `estimator` has the parameters of `OPFClassifier`; its ``n_features_in_`` and ``feature_names_in_`` are set.
+    """
+    from popf.engine.backends import backend_for
+    from popf.forest.metrics import choose_metric
+    from popf.forest.precomputed import check_precomputed
+
+    metric = choose_metric(estimator.metric, estimator.metric_params)
+    check_algorithm(estimator.algorithm, metric)
+    device = choose_device(estimator.device, X, metric, estimator.algorithm)
+    resources = resources_of(estimator)._replace(backend=backend_for(device))
+    data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
+    if len(data.classes) < 2:
+        (label,) = data.classes.tolist()
+        raise ValueError(
+            f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
+            "forest needs samples of at least two classes."
+        )
+    if metric.precomputed:
+        data = data._replace(samples=check_precomputed(data.samples))
+    if pays_on_host(device, estimator.algorithm, data.samples.shape[1]):
+        device, resources = "cpu", resources._replace(backend=None)
+    return TrainingData(*data, metric, device, resources)
+
+
+def validate_samples(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    precomputed: bool = False,
+) -> LabelledSamples:
+    """Check samples, labels and weights, and leave out samples of weight 0.
+
+    With `precomputed`, X is a square matrix, and loses rows and columns.
+    """
+    from popf.forest.precomputed import check_square
+
+    samples, labels = validate_data(
+        estimator, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
+    )
+    check_labels(labels)
+    if precomputed:
+        check_square(samples)
+    weights, rows = np.ones(len(samples)), np.arange(len(samples))
+    if sample_weight is not None:
+        weights = _check_weights(to_host(sample_weight), samples)
+        rows = np.flatnonzero(weights)
+    if len(rows) < len(samples):
+        samples = samples[np.ix_(rows, rows)] if precomputed else samples[rows]
+        labels, weights = labels[rows], weights[rows]
+    classes, codes = encode(labels)
+    return LabelledSamples(samples, codes, classes, weights, rows)
+
+
+def validate_new(estimator: Any, X: ArrayLike, metric: "Metric", rows: IntArray) -> FloatArray:
+    """Check new samples; `rows` are those of the training samples, for precomputed distances to them."""
+    new: FloatArray
+    try:
+        new = validate_data(estimator, to_host(X), dtype=np.float64, order="C", reset=False)
+    except ValueError as error:
+        if metric.precomputed and "is expecting" in str(error):
+            hint = "With metric='precomputed' X has a column for every training sample."
+            raise ValueError(f"{error} {hint}") from None
+        raise
+    if metric.precomputed and new.shape[1] != len(rows):
+        new = np.ascontiguousarray(new[:, rows])
+    return new
+
+
+def check_algorithm(algorithm: str, metric: "Metric") -> None:
+    """Raise ValueError unless `algorithm` is one, and serves the metric."""
+    if algorithm not in ALGORITHMS:
+        names = ", ".join(map(repr, ALGORITHMS))
+        raise ValueError(f"algorithm must be one of {names}, not {algorithm!r}.")
+    if algorithm in ("kd_tree", "brute") and not metric.euclidean:
+        raise ValueError(
+            f"algorithm {algorithm!r} serves Euclidean distances only, not metric "
+            f"{metric.name!r}: use algorithm='auto' or 'prim'."
+        )
+
+
+def resources_of(estimator: Any) -> Resources:
+    """Say what an estimator's `n_jobs` and `working_memory` allow."""
+    return Resources(n_threads_of(estimator.n_jobs), n_bytes_of(estimator.working_memory))
+
+
+def n_threads_of(n_jobs: Any) -> int:
+    """Say how many threads `n_jobs` means, as joblib does."""
+    if not (n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)):
+        raise ValueError(
+            f"n_jobs must be a number of threads, None for 1 or -1 for all cores, not {n_jobs!r}."
+        )
+    n_threads: int = effective_n_jobs(n_jobs)
+    return n_threads
+
+
+def n_bytes_of(working_memory: Any) -> int:
+    """Say how many bytes a limit in MiB means, None for scikit-learn's own."""
+    if working_memory is None:
+        working_memory = get_config()["working_memory"]
+    if not (isinstance(working_memory, Real) and 0.0 < float(working_memory) < np.inf):
+        raise ValueError(
+            f"working_memory must be a positive number of MiB, not {working_memory!r}."
+        )
+    return int(float(working_memory) * 2**20)
+
+
+def set_precomputed_tags(tags: "Tags", metric: Any) -> "Tags":
+    """Tell scikit-learn what X is: with distances computed beforehand, a matrix of them."""
+    tags.input_tags.pairwise = tags.input_tags.positive_only = metric == "precomputed"
+    return tags
+
+
+def _check_weights(sample_weight: ArrayLike, samples: FloatArray) -> FloatArray:
+    weights = _check_sample_weight(sample_weight, samples, dtype=np.float64)
+    for row in np.flatnonzero(weights < 0.0):
+        raise ValueError(
+            f"sample_weight[{row}] is {weights[row]}, but weights must not be negative. Leave a "
+            "sample out by a weight of 0."
+        )
+    usual = (weights == 0.0) | ((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT))
+    for row in np.flatnonzero(~usual):
+        raise ValueError(
+            f"sample_weight[{row}] is {weights[row]}, but positive weights must lie between "
+            f"{SMALLEST_WEIGHT} and {LARGEST_WEIGHT}. A weight of 1 counts as one sample."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero everywhere, which leaves no samples: give some of them a "
+            "positive weight."
+        )
+    return np.ascontiguousarray(weights)
