@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from popf.datasets.registry import ENTRIES
+from popf.datasets.registry import RECORDS
 
-PUBLIC = [name for name, entry in ENTRIES.items() if entry.kind == "public"]
+PUBLIC = [name for name, record in RECORDS.items() if record.kind == "public"]
 EMBEDDED = ["breast_cancer", "breast_cancer_scale", "heart_scale", "liver", "liver_scale"]
 
 

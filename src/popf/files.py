@@ -1,13 +1,21 @@
-"""Files that are whole or not there: written beside their place, then moved into it."""
+"""Files: written whole or not at all, read with errors that say what is wrong, packed by suffix."""
 
+import bz2
+import gzip
 import os
 import secrets
 import stat
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from popf.formatting import near_words
+
+#: Suffixes of packed files.
+PACKED = (".gz", ".bz2")
 
 
 @contextmanager
@@ -17,26 +25,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     What is written goes to a temporary file in the same folder, is flushed to the disk, and is then
     renamed, which systems do in one step. So a crash, a full disk or Ctrl-C leaves what was there before.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A symbolic link is followed, permissions of a file already there are kept.
-
-    Yields
-    ------
-    binary file
-        To write to, and seek in.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from popf.files import replacing
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(os.path.join(folder, "notes.txt")) as file:
-    ...         _ = file.write(b"whole")
-    ...         before = os.path.exists(os.path.join(folder, "notes.txt"))
-    ...     before, os.listdir(folder)
-    (False, ['notes.txt'])
+    A symbolic link is followed, and the permissions of a file already there are kept.
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
@@ -67,21 +56,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def writable_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder, unless it is there, and try to write to it.
-
-    Raises
-    ------
-    OSError
-        With a sentence that names the folder, if that does not work.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from popf.files import writable_folder
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     writable_folder(os.path.join(folder, "new")).name
-    'new'
-    """
+    """Make a folder, unless it is there, and try to write to it; raise OSError if that fails."""
     folder = Path(path).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -93,6 +68,49 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
             f"cannot write to the output folder {folder} ({reason}): name another."
         ) from error
     return folder
+
+
+def check_file(path: str | os.PathLike[str]) -> Path:
+    """Raise an error unless there is a file with something in it; a missing one brings the nearest names."""
+    place = Path(path)
+    if place.is_dir():
+        raise IsADirectoryError(f"{place} is a folder: give the name of a file in it.")
+    if not place.exists():
+        beside = [file.name for file in place.parent.iterdir()] if place.parent.is_dir() else []
+        raise FileNotFoundError(f"there is no file {place}{near_words(place.name, beside)}")
+    if place.is_file() and place.stat().st_size == 0:
+        raise ValueError(f"{place} is empty.")
+    return place
+
+
+def read_unpacked(path: str | os.PathLike[str]) -> bytes:
+    """Read a file, unpacked where its name ends in ``.gz`` or ``.bz2``."""
+    place = check_file(path)
+    content = place.read_bytes()
+    try:
+        if place.suffix == ".gz":
+            content = gzip.decompress(content)
+        elif place.suffix == ".bz2":
+            content = bz2.decompress(content)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise ValueError(
+            f"{place} cannot be unpacked ({error}): it is cut short, or not what its suffix "
+            f"{place.suffix} says."
+        ) from error
+    if not content.strip():
+        raise ValueError(f"{place} is empty.")
+    return content
+
+
+def write_packed(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file in one step, packed where its name ends in ``.gz`` or ``.bz2``."""
+    suffix = Path(path).suffix
+    if suffix == ".gz":
+        content = gzip.compress(content, mtime=0)  # the same data give the same bytes
+    elif suffix == ".bz2":
+        content = bz2.compress(content)
+    with replacing(path) as file:
+        file.write(content)
 
 
 def _settle(folder: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from sklearn.utils import Bunch
 
 from dataset_copies import EMBEDDED, PUBLIC, false_copies
-from popf.datasets import download, load, places
-from popf.datasets.samples import scaled
+from popf.datasets import download, load, loading
+from popf.datasets.loading import scale
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
@@ -52,7 +52,7 @@ def svmlight(X, y, form="{:.6f}"):
 def without_package_data(monkeypatch, tmp_path):
     nothing = tmp_path / "nothing"
     nothing.mkdir(exist_ok=True)
-    monkeypatch.setattr("popf.datasets.loading.embedded_folder", lambda: nothing)
+    monkeypatch.setattr(loading, "EMBEDDED", nothing)
 
 
 def test_offline_the_message_says_what_was_tried_and_what_helps(monkeypatch, tmp_path):
@@ -86,7 +86,7 @@ def test_a_download_is_checked_cached_and_not_asked_for_again(monkeypatch, tmp_p
     again = load("liver")
     np.testing.assert_array_equal(again.data, liver.data)
     assert again.source.startswith("cache")
-    np.testing.assert_allclose(load("liver_scale").data, scaled(liver.data))
+    np.testing.assert_allclose(load("liver_scale").data, scale(liver.data))
     assert asked == []
 
 
@@ -271,6 +271,6 @@ def test_the_cache_is_where_the_system_has_caches(monkeypatch, platform, variabl
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(places.sys, "platform", platform)
+    monkeypatch.setattr(loading.sys, "platform", platform)
     monkeypatch.setattr(Path, "home", classmethod(lambda cls: Path("/home/me")))
-    assert places.cache_folder() == Path(expected)
+    assert loading.cache_folder() == Path(expected)

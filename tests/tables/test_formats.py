@@ -120,14 +120,17 @@ def test_data_frames_bring_their_names(tmp_path):
     assert read(tmp_path / "f.csv").feature_names == ["length", "width"]
 
 
-def test_csv_is_read_without_pandas_and_parquet_says_what_it_needs(tmp_path, monkeypatch):
-    write(tmp_path / "f.csv", [[1.0], [2.0]], [0, 1])
-    write(tmp_path / "f.parquet", [[1.0], [2.0]], [0, 1])
-    monkeypatch.setitem(sys.modules, "pandas", None)
+def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
+    for suffix in ("csv", "parquet", "svm", "dat"):
+        write(tmp_path / f"f.{suffix}", [[1.0], [2.0]], [0, 1])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert read(tmp_path / "f.csv").data.shape == (2, 1)
     with pytest.raises(ImportError, match=r'pip install "popf\[parquet\]"'):
         read(tmp_path / "f.parquet")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r'need pandas.*pip install "popf\[cli\]"'):
+        read(tmp_path / "f.csv")
+    for suffix in ("svm", "dat"):
+        assert read(tmp_path / f"f.{suffix}").data.shape == (2, 1)
 
 
 def table(tmp_path, text, name="t.csv", **options):
@@ -231,11 +234,12 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
         ("a,y\n", {}, "no row"),
         ("a;b;y\n1;2;0\n", {}, "pass `delimiter=';'`"),
         ("a y\n1 0\n", {}, "one column only"),
-        ("a,y\n1,0\n2\n", {}, "line 3: 1 values, where the file has 2"),
+        ("a,y\n1,0\n2\n", {}, "line 3: 1 cells, where the file has 2"),
         ("a,y\n1,0\n2,\n", {}, "no label .*row 2"),
-        ('a,y\n1,"0\n', {}, "line"),
+        ('a,y\n1,"0\n', {}, "never closed"),
         (b"a,y\n\xe9,1\n", {}, "encoding='latin-1'"),
-        (b"a,y\n1\x00,1\n", {}, "zero bytes"),
+        (b"a\x00,y\n1,1\n", {}, "zero bytes"),
+        (b"a,y\n1\x00,1\n", {}, r"a .for instance '1\\x00'"),
         ("a,y\n1,0\n", {"encoding": "utf-9"}, "no encoding named"),
         ("a,y\n1,0\n", {"delimiter": ",,"}, "one character"),
         ("y\n0\n", {}, "one column only"),

@@ -1,20 +1,15 @@
 """``popf convert``: from one format of data files to another."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from popf.cli import options
-from popf.cli.arrays import (
-    TABLES,
-    Arrays,
-    check_format,
-    from_file,
-    from_table,
-    kept_names,
-    suffix_of,
-)
+from popf.cli.arrays import TABLES, check_format, from_file
+
+if TYPE_CHECKING:
+    from popf.tables.samples import Samples
 
 EXAMPLES = """\b
 Examples:
@@ -47,6 +42,8 @@ def convert(
     format keeps single precision, and numbers the labels from 1 in sorted order.
     """
     from popf.cli.output import check_output, counted, show
+    from popf.tables.formats import suffix_of
+    from popf.tables.samples import samples_of
 
     for path in (source, output):
         check_format(path)
@@ -63,7 +60,7 @@ def convert(
         if table is None:
             found = from_file(source, target, drop, encode)
         else:
-            found = from_table(table, target, encode, drop or ())
+            found = samples_of(table, target, encode, drop or ())
         n_rows, n_columns = _write(found, output)
     facts = {"output": str(output), "n_rows": n_rows, "n_columns": n_columns}
     lines = [f"Wrote {counted(n_rows, 'row')} and {counted(n_columns, 'column')} to {output}"]
@@ -73,24 +70,19 @@ def convert(
 
 def _between_tables(table: Any, output: Path, drop: list[str]) -> tuple[int, int]:
     """Copy all columns; those whose cells are all numbers become numbers."""
-    import pandas
-
     from popf.cli.output import file_for
-    from popf.tables.cells import kind_of
-    from popf.tables.reading import Plan
+    from popf.tables import ColumnTypes
+    from popf.tables.formats import suffix_of
 
-    names = kept_names(table, drop)
+    table.need(drop, "drop")
+    names = [name for name in table.names if name not in drop]
     text = table.text()
-    dialect = getattr(table, "dialect", None)
-    decimal = dialect.decimal if dialect else "."
     # "007" is a name, not a number.
     numbers = [
-        name
-        for name in names
-        if kind_of(text[name], (), decimal).numbers and not _has_names(text[name])
+        name for name in names if table.kind(text[name]).numbers and not _has_names(text[name])
     ]
     words = [name for name in names if name not in numbers]
-    frame = pandas.concat(list(table.pieces(Plan(numbers, (), words))), ignore_index=True)[names]
+    frame = table.frame(ColumnTypes(numbers, (), words))[names]
     for name in numbers:
         whole = frame[name].dropna()
         if (whole == whole.round()).all() and (whole.abs() < 2**53).all():
@@ -106,22 +98,23 @@ def _between_tables(table: Any, output: Path, drop: list[str]) -> tuple[int, int
 
 
 def _has_names(column: Any) -> bool:
-    """Say whether cells begin with a zero that a number would lose."""
-    return bool(column.astype(str).str.strip().str.match(r"[+-]?0\d").any())
+    """Tell whether cells hold digits that a number would lose: a leading zero, or more than 15."""
+    return bool(column.astype(str).str.strip().str.match(r"[+-]?(0\d|\d{16})").any())
 
 
-def _write(found: Arrays, output: Path) -> tuple[int, int]:
+def _write(found: "Samples", output: Path) -> tuple[int, int]:
     """Write features and labels; give the numbers of rows and columns."""
     from popf.cli.output import writing
-    from popf.datasets import write
+    from popf.tables import write
+    from popf.tables.formats import suffix_of
 
     with writing(output):
         write(
             output,
             found.X,
             found.y,
-            feature_names=found.names,
-            target_name=found.target,
+            feature_names=found.feature_names,
+            target_name=found.target_name,
             ids=found.ids if suffix_of(output) in (".dat", ".opf") else None,
         )
-    return len(found.X), len(found.names) + 1
+    return len(found.X), len(found.feature_names) + 1

@@ -8,7 +8,7 @@ from popf.cli import options
 
 if TYPE_CHECKING:
     from popf.table_models.model import TableModel
-    from popf.tables.reading import Table
+    from popf.tables import Table
 
 EXAMPLES = """\b
 Examples:
@@ -65,13 +65,11 @@ def _find(
     """Look through the table for the row; give its number and it."""
     import numpy as np
 
-    from popf.tables.reading import need_columns
-
     column, _, value = (where or "").partition("=")
     if where is not None and not (column and value):
         raise ValueError(f"--where takes COLUMN=VALUE, as in consumer=C0017, not {where!r}.")
     extra = [column] if where is not None else []
-    need_columns(table, extra, "where")
+    table.need(extra, "where")
     start = 0
     for frame in table.pieces(table_model.plan(table, extra)):
         if where is None and row is not None and row <= start + len(frame):

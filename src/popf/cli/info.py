@@ -17,8 +17,8 @@ def info(model: options.Model, json: options.Json = False) -> int:
     Opening a model file never runs code from it, whoever wrote it; only its header is read here.
     """
     from popf.cli.output import show
+    from popf.files import check_file
     from popf.io import describe
-    from popf.tables.formats.files import check_file
 
     check_file(model)
     known = describe(model)

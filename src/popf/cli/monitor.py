@@ -10,7 +10,7 @@ from popf.cli import options
 if TYPE_CHECKING:
     from popf.monitoring import Series
     from popf.table_models.model import TableModel
-    from popf.tables.reading import Table
+    from popf.tables import Table
 
 EXAMPLES = """\b
 Examples:
@@ -60,7 +60,6 @@ def monitor(
     from popf.cli.output import check_output, file_for, plain_warnings, show
     from popf.cli.scoring import need_probabilities
     from popf.table_models import open_model
-    from popf.tables.reading import need_columns
 
     check_output(output, [model, data], (".csv",))
     check_output(plot, [model, data], (".png", ".svg", ".pdf"), "--plot")
@@ -79,7 +78,7 @@ def monitor(
             ("time", [time]),
             ("truth", [truth] if truth else []),
         ):
-            need_columns(table, names, parameter)
+            table.need(names, parameter)
         watched = _watch(table_model, table, (id, time, truth), progress)
         found = _rising(watched, (rise, recent, history))
         if output is not None:

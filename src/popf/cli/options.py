@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from popf.tables.reading import Table
+    from popf.tables import Table
 
 Names = list[str]
 ENCODINGS = ("onehot", "ordinal")

@@ -183,7 +183,7 @@ def _csv_writer(text: Any, delimiter: str = ",") -> Any:
 
 @contextmanager
 def _parquet(file: Any) -> Iterator[Any]:
-    from popf.tables.formats.parquet import need_pyarrow
+    from popf.tables.parquet_file import need_pyarrow
 
     pyarrow = need_pyarrow()
     writer: Any = None

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from popf.cli import options
-from popf.cli.arrays import TABLES, check_format, from_file, from_table, suffix_of
+from popf.cli.arrays import TABLES, check_format, from_file
 from popf.cli.errors import FAILED
 from popf.cli.messages import say
 
@@ -124,9 +124,12 @@ def _own(
                 "--target, --drop and --encode describe --data, which is missing; name a file."
             )
         return {}
+    from popf.tables.formats import suffix_of
+    from popf.tables.samples import samples_of
+
     check_format(path)
     if suffix_of(path) in TABLES:
-        found = from_table(options.table(path, *how, None), target, encode, drop)
+        found = samples_of(options.table(path, *how, None), target, encode, drop)
     else:
         found = from_file(path, target, drop, encode)
     return {path.name.partition(".")[0]: (found.X, found.y)}

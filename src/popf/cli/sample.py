@@ -58,7 +58,7 @@ def _frames(seed: int) -> "Iterator[tuple[str, Any]]":
     import numpy as np
 
     from popf.datasets import make_energy_theft, make_energy_theft_months
-    from popf.tables.column_types import need_pandas
+    from popf.tables.table import need_pandas
 
     pandas = need_pandas()
     drawn = make_energy_theft(n_samples=3000, theft_rate=0.1, random_state=seed)

@@ -10,7 +10,7 @@ from popf.formatting import near_words
 
 if TYPE_CHECKING:
     from popf.table_models.model import Scored, TableModel
-    from popf.tables.reading import Table
+    from popf.tables import Table
 
 #: Mebibytes that blocks of distances may take; the default of scikit-learn is a gibibyte.
 WORKING_MEMORY = 128
@@ -50,10 +50,8 @@ def scored_pieces(
 
 def ids_in(table_model: "TableModel", table: "Table", asked: Sequence[str] | None) -> list[str]:
     """Choose the columns to carry through: those asked for, else those of the model that are there."""
-    from popf.tables.reading import need_columns
-
     if asked:
-        need_columns(table, asked, "id")
+        table.need(asked, "id")
         return list(dict.fromkeys(asked))
     known = table_model.layout.ids
     absent = [name for name in known if name not in table.names]

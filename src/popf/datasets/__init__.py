@@ -1,15 +1,17 @@
 """Datasets: the paper's by name, stand-ins for those that nobody can have, and files of your own.
 
-`load` and `list` know the paper's fourteen sets and a few of scikit-learn's; `make_synthetic`,
-`make_energy_theft` and `make_energy_theft_months` generate the stand-ins; `read` and `write` take svmlight,
-CSV, Parquet and LibOPF files. Nothing here knows a classifier.
+``registry``   which datasets there are
+``loading``    `load` and `list`: the user's folder, the package itself, the cache, the network
+``download``   OpenML and the LIBSVM page
+``copies``     what is known of each public dataset, to tell a true copy from a false one
+``energy``, ``synthetic``   generators of the stand-ins
 """
 
-from popf.datasets.catalogue import Catalogue, Record, list_datasets
 from popf.datasets.energy import make_energy_theft, make_energy_theft_months
-from popf.datasets.loading import load
+from popf.datasets.loading import list_datasets, load
+from popf.datasets.registry import Catalogue, Record
 from popf.datasets.synthetic import make_synthetic
-from popf.tables.formats import read, write
+from popf.tables import read, write
 
 list = list_datasets
 

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.datasets.registry import OpenML
-from popf.datasets.samples import Samples
-from popf.tables.formats.svmlight import parse_svmlight
+from popf.tables.svmlight import parse_svmlight
+
+Data = tuple[NDArray[np.float64], NDArray[Any]]
 
 LIBSVM_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 TIMEOUT = 30.0  # seconds without an answer
 _LIMIT = 64 * 2**20  # bytes; the largest file has two million
-_PACKED = {"colon-cancer": ".bz2"}
+_PACKED = ("colon-cancer",)
 
 
 def open_url(url: str, timeout: float) -> Any:
@@ -35,10 +36,10 @@ def fetch_openml(**arguments: Any) -> Any:
 
 def libsvm_url(file: str) -> str:
     """Give the address of a file of the LIBSVM page."""
-    return LIBSVM_URL + file + _PACKED.get(file, "")
+    return LIBSVM_URL + file + (".bz2" if file in _PACKED else "")
 
 
-def from_libsvm(file: str) -> Samples:
+def from_libsvm(file: str) -> Data:
     """Download a file of the LIBSVM page."""
     url = libsvm_url(file)
     with open_url(url, TIMEOUT) as answer:
@@ -50,11 +51,11 @@ def from_libsvm(file: str) -> Samples:
             content = bz2.decompress(content)
         except (OSError, ValueError) as error:
             raise ValueError(f"{url} is cut short or no bzip2 file: {error}") from error
-    table = parse_svmlight(content, url)
-    return Samples(table.X, table.y)
+    samples = parse_svmlight(content, url)
+    return samples.X, samples.y
 
 
-def from_openml(source: OpenML) -> Samples:
+def from_openml(source: OpenML) -> Data:
     """Download a dataset of OpenML; rows with unknown values are left out."""
     with _timeout(TIMEOUT), warnings.catch_warnings():
         # Such as that liver's selector is not the target that OpenML advises.
@@ -77,8 +78,7 @@ def from_openml(source: OpenML) -> Samples:
             f"OpenML {source.data_id} has labels {', '.join(strange)}, not "
             f"{', '.join(source.labels)}."
         )
-    y = np.array([source.labels[word] for word in words], dtype=np.int64)
-    return Samples(X[known], y)
+    return X[known], np.array([source.labels[word] for word in words], dtype=np.int64)
 
 
 def _decoded(bunch: Any) -> NDArray[np.float64]:

@@ -1,11 +1,11 @@
 """Which datasets there are: the paper's fourteen, their scaled forms, and a few of scikit-learn's."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Literal, NamedTuple
 
 from popf.formatting import unknown
-
-Kind = Literal["public", "stand-in", "scikit-learn"]
 
 UCI = "CC BY 4.0 (UCI)"
 UNSTATED = "not stated"
@@ -21,8 +21,8 @@ class OpenML(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One dataset.
+class Record:
+    """What is known of a dataset.
 
     Attributes
     ----------
@@ -34,10 +34,10 @@ class Entry:
     n_samples, n_features : int
     class_names : dict of int to str
         What the labels mean.
-    features : tuple of str
-        Names of the features.
+    feature_names : tuple of str
+        Empty where they have none.
     origin : str
-        Where it is from, in words.
+        Where it is from.
     licence : str
     in_paper : bool
         Whether the paper's tables have it under this name.
@@ -45,22 +45,36 @@ class Entry:
         Name on the LIBSVM page, and of the file in a folder; empty where there is none.
     openml : OpenML or None
     note : str
-        What a user should know before using it.
+        What to know before using it.
+    here : str
+        "folder", "embedded", "cache", "generated", "scikit-learn", or "needs download"; empty before
+        `popf.datasets.list` has looked.
     """
 
     name: str
     title: str
-    kind: Kind
+    kind: Literal["public", "stand-in", "scikit-learn"]
     n_samples: int
     n_features: int
     class_names: dict[int, str]
-    features: tuple[str, ...]
+    feature_names: tuple[str, ...]
     origin: str
     licence: str
     in_paper: bool = False
     file: str = ""
     openml: OpenML | None = None
     note: str = ""
+    here: str = ""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether it is generated in place of the paper's, which nobody can have."""
+        return self.kind == "stand-in"
 
     @property
     def scaled(self) -> bool:
@@ -72,10 +86,35 @@ class Entry:
         """Name of the unscaled file."""
         return self.file.removesuffix("_scale")
 
-    @property
-    def stand_in(self) -> bool:
-        """Whether it is generated in place of data that nobody can have."""
-        return self.kind == "stand-in"
+
+class Catalogue(tuple[Record, ...]):
+    """Records of datasets: a tuple that prints as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        rows = [_HEADS, *map(_cells, self)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [_html_row("th", _HEADS), *(_html_row("td", _cells(record)) for record in self)]
+        return f"<table>{''.join(rows)}</table>"
+
+
+_HEADS = ("name", "samples × features", "classes", "here", "paper", "licence", "what")
+
+
+def _cells(record: Record) -> tuple[str, ...]:
+    paper = ("stand-in" if record.stand_in else "yes") if record.in_paper else "no"
+    size = f"{record.n_samples:,} × {record.n_features:,}"
+    n_classes = str(record.n_classes)
+    return record.name, size, n_classes, record.here, paper, record.licence, record.title
+
+
+def _html_row(tag: str, cells: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
 def _numbered(word: str, count: int) -> tuple[str, ...]:
@@ -100,43 +139,43 @@ ENERGY_FEATURES = (
 )  # fmt: skip
 
 _RAW = [
-    Entry(
+    Record(
         "australian", "Credit approval, Statlog (Australian)", "public", 690, 14,
         {-1: "-", 1: "+"}, _numbered("A", 14), _LIBSVM, UCI, True, "australian",
         OpenML(40981, {"0": -1, "1": 1}),
         "Features of very different size: unscaled, A14 decides every distance.",
     ),
-    Entry(
+    Record(
         "breast_cancer", "Breast Cancer Wisconsin (Original), complete cases", "public", 683, 9,
         {2: "benign", 4: "malignant"}, _BREAST, _LIBSVM, UCI, True, "breast-cancer",
         OpenML(15, {"benign": 2, "malignant": 4}),
         "The patient's id, first of the LIBSVM page's ten columns, is dropped; keep_id=True keeps it. "
         "Unscaled, the id swamps every distance.",
     ),
-    Entry(
+    Record(
         "colon_cancer", "Gene expression in colon tissue (Alon et al., 1999)", "public", 62, 2000,
         {-1: "tumour", 1: "normal"}, _numbered("gene", 2000), _LIBSVM, UNSTATED, True, "colon-cancer",
     ),
-    Entry(
+    Record(
         "diabetes", "Pima Indians diabetes", "public", 768, 8, {-1: "positive", 1: "negative"},
         _DIABETES, _LIBSVM, "not clear", True, "diabetes",
         OpenML(37, {"tested_positive": -1, "tested_negative": 1}),
         "Zeros in glucose, blood pressure, skin thickness, insulin and mass stand for unknown values.",
     ),
-    Entry(
+    Record(
         "fourclass", "Four regions in the plane, two classes (Ho and Kleinberg, 1996)", "public", 862, 2,
         {-1: "-1", 1: "+1"}, ("x1", "x2"), _LIBSVM, UNSTATED, True, "fourclass",
     ),
-    Entry(
+    Record(
         "heart", "Heart disease, Statlog", "public", 270, 13, {-1: "absent", 1: "present"}, _HEART,
         _LIBSVM, UCI, True, "heart", OpenML(53, {"absent": -1, "present": 1}),
     ),
-    Entry(
+    Record(
         "ionosphere", "Radar returns from the ionosphere", "public", 351, 34, {-1: "bad", 1: "good"},
         _numbered("a", 34), _LIBSVM, UCI, True, "ionosphere", OpenML(59, {"b": -1, "g": 1}),
         "Column 2 is constant.",
     ),
-    Entry(
+    Record(
         "liver", "Liver disorders (BUPA), six features", "public", 345, 6,
         {1: "selector 1", 2: "selector 2"}, _LIVER, _LIBSVM, UCI, True, "liver-disorders",
         OpenML(8, {"1": 1, "2": 2}, "selector"),
@@ -147,7 +186,7 @@ _RAW = [
 ]  # fmt: skip
 
 
-def _scaled(raw: Entry) -> Entry:
+def _scaled(raw: Record) -> Record:
     return replace(
         raw,
         name=f"{raw.name}_scale",
@@ -160,7 +199,7 @@ def _scaled(raw: Entry) -> Entry:
 _PLANE = ("x1", "x2")
 _STAND_IN = "generated by popf; the paper's own is "
 _STAND_INS = [
-    Entry(
+    Record(
         f"synthetic{number}", f"Stand-in: {title}", "stand-in", n_samples, 2, {-1: "-1", 1: "+1"}, _PLANE,
         f"{_STAND_IN}not defined", "BSD-3-Clause (popf)", True,
         note="Not the paper's data: only size and overlap are like it.",
@@ -171,7 +210,7 @@ _STAND_INS = [
         (3, 200, "two classes mingled in close pairs"),
     )
 ] + [
-    Entry(
+    Record(
         name, f"Stand-in: energy theft, {profile} consumers", "stand-in", n_samples, 8,
         {-1: "regular", 1: "theft"}, ENERGY_FEATURES, f"{_STAND_IN}private", "BSD-3-Clause (popf)", True,
         note=f"Not the paper's data: make_energy_theft(profile={profile!r}, random_state=0).",
@@ -180,7 +219,7 @@ _STAND_INS = [
 ]  # fmt: skip
 
 _BUNDLED = [
-    Entry(
+    Record(
         name, title, "scikit-learn", n_samples, n_features, dict(enumerate(classes)), (),
         "scikit-learn", UCI, note="Not in the paper; scikit-learn brings it.",
     )
@@ -203,29 +242,22 @@ _ALL = [
     *_STAND_INS,
     *_BUNDLED,
 ]
-_BY_NAME = {entry.name: entry for entry in _ALL}
+_BY_NAME = {record.name: record for record in _ALL}
 #: All datasets by name: the paper's in its order, then the others.
-ENTRIES = {name: _BY_NAME[name] for name in dict.fromkeys((*_ORDER, *_BY_NAME))}
+RECORDS = {name: _BY_NAME[name] for name in dict.fromkeys((*_ORDER, *_BY_NAME))}
 
 # The paper's first table calls breast_cancer "breast"; the LIBSVM page has names of its own.
 _ALIASES = {"breast": "breast_cancer", "commercial": "comercial"} | {
-    entry.file.replace("-", "_"): name for name, entry in ENTRIES.items() if entry.file
+    record.file.replace("-", "_"): name for name, record in RECORDS.items() if record.file
 }
 
 
-def entry_of(name: str) -> Entry:
-    """Find a dataset by the paper's name or by the LIBSVM page's.
-
-    Examples
-    --------
-    >>> from popf.datasets.registry import entry_of
-    >>> entry_of("liver-disorders").name
-    'liver'
-    """
+def record_of(name: str) -> Record:
+    """Find a dataset by the paper's name or by the LIBSVM page's."""
     if not isinstance(name, str):
         raise TypeError(f"name must be the name of a dataset, not {type(name).__name__}.")
     plain = name.strip().lower().replace("-", "_")
     plain = _ALIASES.get(plain, plain)
-    if plain not in ENTRIES:
-        raise ValueError(unknown("dataset", name, ENTRIES))
-    return ENTRIES[plain]
+    if plain not in RECORDS:
+        raise ValueError(unknown("dataset", name, RECORDS))
+    return RECORDS[plain]

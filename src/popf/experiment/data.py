@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.datasets import load
-from popf.datasets.registry import entry_of
+from popf.datasets.registry import record_of
 from popf.experiment import paper
 
 Pair = tuple[Any, Any]
@@ -83,7 +83,7 @@ def choose_datasets(wanted: Wanted, say: Say = lambda sentence: None) -> dict[st
                 say(f"{name} is left out. {error}")
     else:
         names = [wanted] if isinstance(wanted, str) else wanted
-        known = list(dict.fromkeys(entry_of(name).name for name in names))  # before any is loaded
+        known = list(dict.fromkeys(record_of(name).name for name in names))  # before any is loaded
         chosen = {name: _load(name) for name in known}
     if not chosen:
         raise ValueError("there is no data set to run; name at least one.")

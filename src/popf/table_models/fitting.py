@@ -15,11 +15,12 @@ from popf.probability.checks import METHODS
 from popf.table_models.model import Layout, TableModel, missing_words
 from popf.table_models.preparing import fit_weighted, make_pipeline
 from popf.table_models.thresholds import with_least_cost
-from popf.tables.cells import MANY_VALUES, Kind, find_class, kind_of, missing_cells
-from popf.tables.formats.table import labels_of
-from popf.tables.reading import Plan, Table, need_columns, need_pandas
+from popf.tables import ColumnTypes, Table
+from popf.tables.cells import Kind, find_class, labels_of
 
 FloatArray = NDArray[np.float64]
+#: A column of text with more different values than this, and than half of its rows, is no category.
+MANY_VALUES = 50
 IMPUTE = ("refuse", "median", "mean", "most_frequent")
 MAPS = ("none", *map_choice.NAMES)
 
@@ -147,9 +148,7 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     groups = [] if options.one_per is None else [options.one_per]
     extra = list(dict.fromkeys([options.target, *options.id, *groups]))
     weighted = [] if options.sample_weight is None else [options.sample_weight]
-    pandas = need_pandas()
-    plan = Plan([*numbers, *weighted], categories, extra)
-    frame = pandas.concat(list(table.pieces(plan)), ignore_index=True)
+    frame = table.frame(ColumnTypes([*numbers, *weighted], categories, extra))
     n_read = len(frame)
     # From here on the index of the frame holds the rows of the file.
     frame = _with_weight(frame, options, table)
@@ -235,7 +234,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
     names = table.names
     weight = [] if options.sample_weight is None else [options.sample_weight]
     groups = [] if options.one_per is None else [options.one_per]
-    for what, wanted in (
+    for parameter, wanted in (
         ("target", [options.target]),
         ("id", options.id),
         ("drop", options.drop),
@@ -243,7 +242,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
         ("sample_weight", weight),
         ("one_per", groups),
     ):
-        need_columns(table, wanted, what)
+        table.need(wanted, parameter)
     aside = {options.target, *options.id, *options.drop, *weight, *groups}
     if options.target in options.id or options.target in options.drop:
         raise ValueError(
@@ -253,12 +252,9 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
     if not features:
         raise ValueError(f"{table.path} has no column left to learn from.")
     text = table.text()
-    dialect: Any = getattr(table, "dialect", None)
     numbers, empty = [], []
     for name in features:
-        kind = kind_of(
-            text[name], dialect.na if dialect else (), dialect.decimal if dialect else "."
-        )
+        kind = table.kind(text[name])
         if kind.n_present == 0:
             empty.append(name)
         elif kind.numbers and name not in options.categorical:
@@ -316,13 +312,7 @@ def _with_weight(frame: Any, options: FitOptions, table: Table) -> Any:
 
 
 def _labels(frame: Any, target: str, table: Table) -> NDArray[Any]:
-    absent = frame.index[missing_cells(frame[target])]
-    if len(absent):
-        raise ValueError(
-            f"{table.path} has no label (column {target!r}) in {len(absent)} rows, the first is row "
-            f"{absent[0] + 1}: fill them in, or leave those rows out."
-        )
-    return labels_of(frame[target].tolist(), target, str(table.path))
+    return labels_of(frame[target].tolist(), target, str(table.path), frame.index)
 
 
 def _check_cells(frame: Any, numbers: list[str], options: FitOptions, table: Table) -> None:

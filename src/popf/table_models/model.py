@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.files import check_file
 from popf.io import align, describe, load
-from popf.tables.formats.files import check_file
-from popf.tables.reading import Plan, Table
+from popf.tables import ColumnTypes, Table
 
 FloatArray = NDArray[np.float64]
 #: The key of a model file's facts under which the layout of the table is kept.
@@ -129,7 +129,7 @@ class TableModel:
         """The label of the positive class, for two classes."""
         return self.classes.tolist()[self.layout.positive]
 
-    def plan(self, table: Table, extra: Sequence[str] = ()) -> Plan:
+    def plan(self, table: Table, extra: Sequence[str] = ()) -> ColumnTypes:
         """Say which columns of a table to read; raise ValueError where some are missing.
 
         Parameters
@@ -150,7 +150,7 @@ class TableModel:
                 align(named, pandas.DataFrame(columns=have), extra="ignore")
             except ValueError as error:
                 raise ValueError(f"{table.path}: {error}") from None
-        return Plan(list(self.layout.numbers), list(self.layout.categories), list(extra))
+        return ColumnTypes(list(self.layout.numbers), list(self.layout.categories), list(extra))
 
     def pieces(
         self, table: Table, extra: Sequence[str] = (), n_rows: int | None = None

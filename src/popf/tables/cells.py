@@ -1,15 +1,15 @@
-"""Cells of a table: numbers, text, nothing; and labels that are found again."""
+"""What a cell of a table holds: a number, text, nothing, or a label."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.tables.formats.table import MISSING, is_number
-
-#: A column of text with more different values than this, and than half of its rows, is no category.
-MANY_VALUES = 50
+#: What stands for a missing value, in lower case.
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+_INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _SHOWN = 5
 
 
@@ -20,142 +20,135 @@ class Kind(NamedTuple):
     ----------
     numbers : bool
         Whether every cell that is not missing is a number.
-    n_missing, n_numbers, n_present : int
-        How many cells are missing, are numbers, are not missing.
+    n_present, n_numbers : int
+        How many cells are not missing, and how many are numbers.
     odd_row : int or None
         The first row (from 1) with a cell that is no number.
     odd_cell : str
         What stands there.
     n_values : int
-        How many different texts there are; counted only in a column that is not of numbers.
+        How many different texts there are, in a column that is not of numbers.
     """
 
     numbers: bool
-    n_missing: int
-    n_numbers: int
     n_present: int
+    n_numbers: int
     odd_row: int | None
     odd_cell: str
     n_values: int
 
 
-def marks(extra: Sequence[str] = ()) -> frozenset[str]:
-    """Give what stands for a missing value, in lower case.
-
-    Examples
-    --------
-    >>> from popf.tables.cells import marks
-    >>> "n/a" in marks(), "-" in marks(), "-" in marks(["-"])
-    (True, False, True)
-    """
-    return MISSING | {mark.strip().lower() for mark in extra}
+def is_missing(word: str, na: Sequence[str] = ()) -> bool:
+    """Whether a text stands for a missing value; `na` are further marks."""
+    plain = word.strip().lower()
+    return plain in MISSING or any(plain == mark.strip().lower() for mark in na)
 
 
-def mark_spellings(extra: Sequence[str] = ()) -> list[str]:
-    """List the marks in the spellings that occur: lower, upper, capital, and as the user gave them.
+def is_number(word: str, decimal: str = ".") -> bool:
+    """Whether a text is a number."""
+    if "_" in word:  # Python's float would take "1_000" for a thousand, and pandas would not
+        return False
+    try:
+        float(word if decimal == "." else word.replace(decimal, "."))
+    except ValueError:
+        return False
+    return True
 
-    Examples
-    --------
-    >>> from popf.tables.cells import mark_spellings
-    >>> [word for word in mark_spellings() if word.lower() == "null"]
-    ['NULL', 'Null', 'null']
-    """
-    words = marks(extra)
+
+def na_spellings(na: Sequence[str] = ()) -> list[str]:
+    """List the marks of missing values in all usual spellings, for pandas, which compares exactly."""
+    words = MISSING | {mark.strip().lower() for mark in na}
     spelled = {form(word) for word in words for form in (str.lower, str.upper, str.capitalize)}
-    return sorted({*spelled, "NaN", *(word.strip() for word in extra)})
+    return sorted({*spelled, "NaN", *(word.strip() for word in na)})
 
 
-def missing_cells(column: Any, extra: Sequence[str] = ()) -> NDArray[np.bool_]:
-    """Say which cells of a pandas Series of text are missing.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from popf.tables.cells import missing_cells
-    >>> missing_cells(pandas.Series(["1", " NA", "", "x"]))
-    array([False,  True,  True, False])
-    """
-    values, codes = _distinct(column)
-    known = marks(extra)
-    missing = np.array([value.strip().lower() in known for value in values] + [True])
-    return missing[codes]
+def missing_cells(column: Any, na: Sequence[str] = ()) -> NDArray[np.bool_]:
+    """Tell which cells of a pandas Series of text are missing."""
+    words, codes = _distinct(column)
+    return np.array([*(is_missing(word, na) for word in words), True])[codes]
 
 
-def text_cells(column: Any, extra: Sequence[str] = ()) -> NDArray[Any]:
-    """Give text without spaces around it, and NaN where it is missing.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from popf.tables.cells import text_cells
-    >>> text_cells(pandas.Series([" red", "", "NA"]))
-    array(['red', nan, nan], dtype=object)
-    """
-    values, codes = _distinct(column)
-    known = marks(extra)
-    words: list[Any] = [value.strip() for value in values]
+def text_cells(column: Any, na: Sequence[str] = ()) -> NDArray[Any]:
+    """Strip the spaces around text, and put NaN where it is missing."""
+    words, codes = _distinct(column)
     cleaned = np.empty(len(words) + 1, dtype=object)
-    cleaned[:-1] = [np.nan if word.lower() in known else word for word in words]
-    cleaned[-1] = np.nan
+    cleaned[:] = [*(np.nan if is_missing(word, na) else word for word in words), np.nan]
     return cleaned[codes]
 
 
-def kind_of(column: Any, extra: Sequence[str] = (), decimal: str = ".") -> Kind:
-    """Look at a pandas Series of text, and say whether it is numbers.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from popf.tables.cells import kind_of
-    >>> kind_of(pandas.Series(["1", "", "2.5"])).numbers
-    True
-    >>> kind = kind_of(pandas.Series(["1", "2", "n.d."]))
-    >>> kind.numbers, kind.odd_row, kind.odd_cell
-    (False, 3, 'n.d.')
-    """
-    values, codes = _distinct(column)
-    known = marks(extra)
-    words = [value.strip() for value in values]
-    # A code of -1, a null, finds the last entry.
-    absent = np.array([word.lower() in known for word in words] + [True])
-    number = np.array([_is_number(word, decimal) for word in words] + [False])
-    missing = absent[codes]
-    good = number[codes] & ~missing
-    odd = ~good & ~missing
-    n_present = int((~missing).sum())
-    row = int(np.flatnonzero(odd)[0]) if odd.any() else None
-    cell = "" if row is None else words[codes[row]]
-    n_values = len(np.unique(codes[~missing])) if row is not None else 0
-    return Kind(
-        row is None,
-        int(missing.sum()),
-        int(good.sum()),
-        n_present,
-        None if row is None else row + 1,
-        cell,
-        n_values,
-    )
+def kind_of(column: Any, na: Sequence[str] = (), decimal: str = ".") -> Kind:
+    """Tell whether a pandas Series of text holds numbers, and if not, where it does not."""
+    words, codes = _distinct(column)
+    missing = np.array([*(is_missing(word, na) for word in words), True])[codes]
+    number = np.array([*(is_number(word, decimal) for word in words), False])[codes] & ~missing
+    odd = np.flatnonzero(~number & ~missing)
+    n_present, n_numbers = int((~missing).sum()), int(number.sum())
+    if not len(odd):
+        return Kind(True, n_present, n_numbers, None, "", 0)
+    first = int(odd[0])
+    n_values = len(np.unique(codes[~missing]))
+    return Kind(False, n_present, n_numbers, first + 1, words[codes[first]], n_values)
 
 
 def _distinct(column: Any) -> tuple[list[str], NDArray[np.int64]]:
-    """Give the different texts of a column, and which of them each row holds; -1 for a null."""
+    """Give the different texts of a column, stripped, and which of them each row holds; -1 for a null."""
     import pandas
 
     codes, values = pandas.factorize(column)
-    return [str(value) for value in values], codes
+    return [str(value).strip() for value in values], codes
 
 
-def _is_number(word: str, decimal: str) -> bool:
-    return is_number(word if decimal == "." else word.replace(decimal, "."))
+def labels_of(cells: Sequence[str], name: str, where: str, rows: Any = None) -> NDArray[Any]:
+    """Make labels of a column of text: integers if all are, else numbers if all are, else text.
+
+    Parameters
+    ----------
+    cells : sequence of str
+    name, where : str
+        What an error calls the column, and the file.
+    rows : sequence of int, default=None
+        Where the cells stand in the file, from 0; None for all rows in order.
+    """
+    words, codes = np.unique([str(cell).strip() for cell in cells], return_inverse=True)
+    absent = np.flatnonzero(np.array([is_missing(word) for word in words])[codes])
+    if len(absent):
+        first = absent[0] if rows is None else rows[absent[0]]
+        raise ValueError(
+            f"{where} has no label (column {name!r}) in {len(absent)} rows, the first is row {first + 1}: "
+            "fill them in, or leave those rows out."
+        )
+    return _as_numbers(words)[codes]
+
+
+def _as_numbers(words: NDArray[Any]) -> NDArray[Any]:
+    """Turn different texts into as many different numbers, if they are numbers."""
+    # "01" is a name, not a number: two labels must never become one.
+    if all(_INTEGER.fullmatch(word) for word in words):
+        integers = [int(word) for word in words]
+        fit = all(-(2**63) <= number < 2**63 for number in integers)
+        return np.array(integers, dtype=np.int64) if fit else words
+    try:
+        reals = words.astype(np.float64)
+    except ValueError:
+        return words
+    return whole(reals) if len(set(reals)) == len(words) and np.isfinite(reals).all() else words
+
+
+def whole(values: NDArray[Any]) -> NDArray[Any]:
+    """Turn real numbers into integers if nothing is lost by it."""
+    if values.dtype.kind == "f" and np.all(np.abs(values) <= 2.0**53):
+        integers = values.astype(np.int64)
+        return integers if np.array_equal(integers, values) else values
+    return values
 
 
 def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDArray[np.int64]:
-    """Find labels of a file among the classes of a model, by their text or their value.
+    """Find the labels of a file among the classes of a model, by their text or their value.
 
     Parameters
     ----------
     cells : sequence
-        Labels as they stand in the file.
+        Labels as written in the file.
     classes : ndarray
         Those of the model.
     where : str
@@ -165,18 +158,6 @@ def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDA
     -------
     ndarray of int
         Positions in `classes`.
-
-    Raises
-    ------
-    ValueError
-        If a label is none of the classes; it is named, with its row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.tables.cells import match_labels
-    >>> match_labels(["1", "-1.0", " 1"], np.array([-1, 1]), "column 'stolen'")
-    array([1, 0, 1])
     """
     import pandas
 
@@ -187,12 +168,12 @@ def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDA
     strange = np.flatnonzero(matched < 0)
     if len(strange):
         row = int(strange[0])
-        value = None if codes[row] < 0 else values[codes[row]]
-        every = ", ".join(str(label) for label in classes.tolist()[:_SHOWN])
-        if value is None or str(value).strip().lower() in MISSING:
+        value = "" if codes[row] < 0 else str(values[codes[row]])
+        if is_missing(value):
             said = f"{where} holds no label in row {row + 1}"
         else:
-            said = f"{where} holds the label {str(value)!r} (row {row + 1}), never seen in training"
+            said = f"{where} holds the label {value!r} (row {row + 1}), never seen in training"
+        every = ", ".join(str(label) for label in classes.tolist()[:_SHOWN])
         raise ValueError(
             f"{said}; the model knows {every}{' ...' if len(classes) > _SHOWN else ''}. Mend or leave "
             f"out {len(strange)} row{'s' if len(strange) > 1 else ''}."
@@ -201,15 +182,7 @@ def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDA
 
 
 def find_class(word: str, classes: NDArray[Any]) -> int:
-    """Find the class that a person means by a word.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.tables.cells import find_class
-    >>> find_class("1", np.array([-1, 1]))
-    1
-    """
+    """Find the class that a user means by the parameter `positive`."""
     known = {_plain(label): code for code, label in enumerate(classes.tolist())}
     if _plain(word) not in known:
         every = " or ".join(str(label) for label in classes.tolist()[:_SHOWN])
@@ -219,12 +192,7 @@ def find_class(word: str, classes: NDArray[Any]) -> int:
 
 def _plain(label: Any) -> Any:
     """Make one value of "1", " 1" and 1.0; text that is no number stays as it is."""
-    if isinstance(label, bool | np.bool_):
-        return str(bool(label)).lower()
     word = str(label).strip()
     if word.lower() in ("true", "false"):
         return word.lower()
-    try:
-        return float(word) if "_" not in word else word
-    except ValueError:
-        return word
+    return float(word) if is_number(word) else word

@@ -1,4 +1,4 @@
-"""A CSV file, read in pieces by pandas, with what it leaves unsaid checked."""
+"""A CSV file, read in pieces by pandas, with checks for what pandas lets pass."""
 
 import bz2
 import csv
@@ -6,26 +6,42 @@ import gzip
 import io
 import re
 import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from popf.tables.cells import kind_of, mark_spellings
-from popf.tables.column_types import Dialect, Plan, need_pandas, planned, rows_a_piece
-from popf.tables.formats.table import check_names
+from popf.tables.cells import is_missing, is_number, kind_of, na_spellings
+from popf.tables.table import (
+    ColumnTypes,
+    Dialect,
+    Table,
+    check_names,
+    need_pandas,
+    rows_per_piece,
+    select,
+)
 
 _DELIMITERS = (",", ";", "\t", "|")
 
 
-class CsvFile:
-    """Rows of text, opened anew for every reading."""
+class CsvFile(Table):
+    """A text file of rows.
 
-    def __init__(self, path: Path, dialect: Dialect, tabs: bool) -> None:
+    Parameters
+    ----------
+    path : Path
+    dialect : Dialect
+    need_names : bool
+        Whether a first line of numbers is an error; else it is a row, and the columns are ``x1``, ``x2``, ...
+    """
+
+    def __init__(self, path: Path, dialect: Dialect, need_names: bool = True) -> None:
         self.path = path
-        self.dialect = dialect
-        usual = "\t" if tabs else ","
+        usual = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
         self._delimiter = usual if dialect.delimiter is None else dialect.delimiter
+        self.dialect = dialect
         if len(self._delimiter) != 1:
             raise ValueError(f"`delimiter` must be one character, not {self._delimiter!r}.")
         if dialect.decimal not in (".", ",") or dialect.decimal == self._delimiter:
@@ -34,8 +50,16 @@ class CsvFile:
             )
         self._raw: Any = None
         self._widths_checked = False
-        with self._clear(), self._open() as text:
-            self.names = self._header(text)
+        with self._open() as text:
+            names = self._first_line(text)
+        self._has_names = not all(self._is_number(name) for name in names)
+        if need_names and not self._has_names:
+            raise ValueError(
+                f"{path} opens with numbers ({', '.join(names[:3])} ...), not with names of columns: put a "
+                "line with the names first."
+            )
+        self.names = names if self._has_names else [f"x{n}" for n in range(1, len(names) + 1)]
+        self._check_names()
 
     @property
     def share(self) -> float:
@@ -44,22 +68,21 @@ class CsvFile:
             return 1.0 if self._raw is not None else 0.0
         return float(self._raw.tell() / max(1, self.path.stat().st_size))
 
-    def pieces(self, plan: Plan, n_rows: int | None = None) -> Iterator[Any]:
-        """Read the file piece by piece; each a pandas frame with the columns of the plan."""
-        n_rows = n_rows or rows_a_piece(len(self.names))
-        dtypes = {name: "float64" if name in plan.numbers else "str" for name in self.names}
-        # A row that is cut short shows in the last cell, which must therefore be kept as it stands.
+    def pieces(self, types: ColumnTypes, n_rows: int | None = None) -> Iterator[Any]:
+        """Read the file piece by piece, each a pandas DataFrame with the columns of `types`."""
+        n_rows = n_rows or rows_per_piece(len(self.names))
+        dtypes = {name: "float64" if name in types.numbers else "str" for name in self.names}
+        na_values = dict.fromkeys(types.numbers, na_spellings(self.dialect.na))
+        # A row that is cut short shows in its last cell, so this is read whether it is wanted or not.
         last = self.names[-1]
-        spellings = mark_spellings(self.dialect.na)
-        reads = dict.fromkeys(plan.numbers, spellings)
         start = 0
-        with self._clear(), self._open() as text:
-            reader = self._pandas(text, dtypes, reads, n_rows)
+        with self._open() as text:
+            reader = self._reader(text, dtypes, na_values, n_rows)
             while True:
                 try:
                     frame = self._next(reader)
                 except ValueError as error:
-                    self._blame(error, plan.numbers, start, n_rows)
+                    self._name_the_cell(error, types.numbers, start, n_rows)
                     raise
                 if frame is None or not len(frame):
                     break
@@ -67,29 +90,27 @@ class CsvFile:
                 if blank.any():
                     self._check_widths()
                 start += len(frame)
-                yield planned(frame, plan, self.dialect.na)
+                yield select(frame, types, self.dialect.na)
         if start == 0:
             raise ValueError(f"{self.path} has names of columns, but no row.")
 
-    def text(self) -> Any:
-        """Read all as text, as it stands."""
+    def _reader(self, text: Any, dtypes: Any, na_values: Any, n_rows: int) -> Any:
         pandas = need_pandas()
-        whole = Plan([], [], self.names)
-        return pandas.concat(list(self.pieces(whole)), ignore_index=True)
-
-    def _pandas(self, text: Any, dtypes: Any, marks: Any, n_rows: int) -> Any:
-        return need_pandas().read_csv(
+        # Before 3.1 the last bit of a number needs asking for; since then the option is deprecated.
+        exact = tuple(int(part) for part in pandas.__version__.split(".")[:2]) >= (3, 1)
+        return pandas.read_csv(
             text,
             sep=self._delimiter,
             decimal=self.dialect.decimal,
             names=self.names,
-            header=0,
+            header=0 if self._has_names else None,
             index_col=False,
             dtype=dtypes,
-            na_values=marks,
+            na_values=na_values,
             keep_default_na=False,
             skipinitialspace=True,
             chunksize=n_rows,
+            **({} if exact else {"float_precision": "round_trip"}),
         )
 
     def _next(self, reader: Any) -> Any:
@@ -100,33 +121,29 @@ class CsvFile:
                 return next(reader, None)
         except Warning as warning:
             raise ValueError(
-                f"{self.path}: the first row has more cells than there are names "
-                f"({len(self.names)}): give every column a name, or quote cells that hold the delimiter."
+                f"{self.path}: the first row has more cells than there are names ({len(self.names)}): give "
+                "every column a name, or quote cells that hold the delimiter."
             ) from warning
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
-        """Open the file as text; the place in the file itself tells how far reading is."""
-        encoding = self.dialect.encoding
+        """Open the file as text, and turn what reading raises into sentences."""
+        path, encoding = self.path, self.dialect.encoding
         if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
             encoding = "utf-8-sig"  # spreadsheets put a mark before the first name
-        with open(self.path, "rb") as raw:
-            self._raw = raw
-            packed: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(self.path.suffix)
-            stream: Any = raw if packed is None else packed(raw)
-            with io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
-                yield text
-
-    @contextmanager
-    def _clear(self) -> Iterator[None]:
-        """Turn what reading raises into sentences."""
-        path, encoding = self.path, self.dialect.encoding
+        packed: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix)
         try:
-            yield
+            with open(path, "rb") as raw:
+                self._raw = raw  # its position tells how far reading is
+                stream: Any = raw if packed is None else packed(raw)
+                with io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
+                    yield text
         except UnicodeError as error:
-            others = [name for name in ("utf-8", "latin-1", "utf-16") if name != encoding.lower()]
+            others = [
+                n for n in ("utf-8", "latin-1", "utf-16") if n != self.dialect.encoding.lower()
+            ]
             raise ValueError(
-                f"{path} is not text in {encoding}. Name its encoding, for instance "
+                f"{path} is not text in {self.dialect.encoding}. Name its encoding, for instance "
                 f"`encoding={others[0]!r}` or `encoding={others[1]!r}`."
             ) from error
         except LookupError as error:
@@ -135,63 +152,59 @@ class CsvFile:
             raise ValueError(
                 f"there is no encoding named {encoding!r}: try utf-8 or latin-1."
             ) from error
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path} cannot be unpacked ({error}): it is cut short.") from error
         except csv.Error as error:
             raise ValueError(f"{path}: {error}.") from error
         except ValueError as error:
-            raise ValueError(_csv_words(path, str(error))) from error
+            raise ValueError(_sentence(path, str(error))) from error
 
-    def _header(self, text: Any) -> list[str]:
+    def _first_line(self, text: Any) -> list[str]:
         reader = csv.reader(text, delimiter=self._delimiter, skipinitialspace=True)
-        names = next((row for row in reader if any(cell.strip() for cell in row)), None)
-        if names is None:
+        line = next((row for row in reader if any(cell.strip() for cell in row)), None)
+        if line is None:
             raise ValueError(f"{self.path} is empty.")
-        names = [name.strip() for name in names]
-        if any("\0" in name for name in names):
+        if any("\0" in cell for cell in line):
             raise ValueError(
                 f"{self.path} holds zero bytes: it is no text, or in another encoding, for instance "
                 "`encoding='utf-16'`."
             )
-        self._check_split(names)
+        return [cell.strip() for cell in line]
+
+    def _is_number(self, name: str) -> bool:
+        return is_number(name, self.dialect.decimal) and not is_missing(name)
+
+    def _check_names(self) -> None:
+        names = self.names
+        others = [mark for mark in _DELIMITERS if mark != self._delimiter and mark in names[0]]
+        if len(names) == 1 and others:
+            raise ValueError(
+                f"{self.path} has one column only when split at {self._delimiter!r}, and looks split at "
+                f"{others[0]!r}: pass `delimiter={others[0]!r}`."
+            )
         unnamed = [number for number, name in enumerate(names, start=1) if not name]
         if unnamed:
             raise ValueError(
                 f"{self.path}: column {unnamed[0]} has no name in the first line: give it one."
             )
         check_names(names, str(self.path))
-        if all(re.fullmatch(r"[-+]?[\d.,eE+-]+", name) for name in names):
-            raise ValueError(
-                f"{self.path} opens with numbers ({', '.join(names[:3])} ...), not with names of "
-                "columns: put a line with the names first."
-            )
-        return names
 
-    def _check_split(self, names: list[str]) -> None:
-        if len(names) > 1:
-            return
-        used = [mark for mark in _DELIMITERS if mark != self._delimiter and mark in names[0]]
-        if used:
-            raise ValueError(
-                f"{self.path} has one column only when split at {self._delimiter!r}, and looks split at "
-                f"{used[0]!r}: pass `delimiter={used[0]!r}`."
-            )
-
-    def _blame(self, error: Exception, numbers: Sequence[str], start: int, n_rows: int) -> None:
-        """Find the cell that is no number, for a sentence that names it."""
+    def _name_the_cell(
+        self, error: Exception, numbers: Sequence[str], start: int, n_rows: int
+    ) -> None:
+        """Raise ValueError with the cell that is no number, if that was the error."""
         if "convert" not in str(error):
             return
         with self._open() as text:
-            reader = self._pandas(text, "str", None, n_rows)
-            for number, frame in enumerate(reader):
+            for number, frame in enumerate(self._reader(text, "str", None, n_rows)):
                 if number * n_rows < start:
                     continue
                 for name in numbers:
                     kind = kind_of(frame[name], self.dialect.na, self.dialect.decimal)
                     if kind.odd_row is not None:
                         raise ValueError(
-                            f"{self.path}, row {start + kind.odd_row}: column {name!r} must hold "
-                            f"numbers, not {kind.odd_cell!r}. Mend the cell, or name it as missing: "
+                            f"{self.path}, row {start + kind.odd_row}: column {name!r} must hold numbers, "
+                            f"not {kind.odd_cell!r}. Mend the cell, or name it as missing: "
                             f"`na=[{kind.odd_cell!r}]`."
                         ) from error
                 break
@@ -200,7 +213,7 @@ class CsvFile:
         """Raise ValueError at the first row that has fewer cells than there are names."""
         if self._widths_checked:
             return
-        self._widths_checked, kept = True, self._raw
+        self._widths_checked, position = True, self._raw
         with self._open() as text:
             reader = csv.reader(text, delimiter=self._delimiter, skipinitialspace=True)
             for row in reader:
@@ -209,16 +222,16 @@ class CsvFile:
                         f"{self.path}, line {reader.line_num}: {len(row)} cells, where the file has "
                         f"{len(self.names)} columns. The file is cut short, or the row is."
                     )
-        self._raw = kept
+        self._raw = position
 
 
-def _csv_words(path: Path, message: str) -> str:
-    """Put what pandas says into our words."""
-    many = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
-    if many:
+def _sentence(path: Path, message: str) -> str:
+    """Put pandas' errors into our words."""
+    long_row = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+    if long_row:
         return (
-            f"{path}, line {many[2]}: {many[3]} cells, where the file has {many[1]} columns: quote cells "
-            "that hold the delimiter."
+            f"{path}, line {long_row[2]}: {long_row[3]} cells, where the file has {long_row[1]} columns: "
+            "quote cells that hold the delimiter."
         )
     if "EOF inside string" in message:
         return f"{path}: a quote is opened and never closed: the file is cut short."

@@ -7,19 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from popf.tables.column_types import Plan, need_pandas, planned, rows_a_piece
-from popf.tables.formats.parquet import need_pyarrow
-from popf.tables.formats.table import check_names
+from popf.tables.table import ColumnTypes, Table, check_names, need_pandas, rows_per_piece, select
 
 
-class ParquetFile:
+def need_pyarrow() -> Any:
+    """Import pyarrow with what reads Parquet, or say how to get it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError('Parquet needs pyarrow: pip install "popf[parquet]"') from error
+    return pyarrow
+
+
+class ParquetFile(Table):
     """Columns with types of their own."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._done = self._rows = 0
-        with self._file() as file:
+        self._done = 0
+        with self._open() as file:
             self.names = [str(name) for name in file.schema_arrow.names]
+            self.booleans = frozenset(
+                str(f.name) for f in file.schema_arrow if str(f.type) == "bool"
+            )
             self._rows = file.metadata.num_rows
         check_names(self.names, str(path))
         if self._rows == 0:
@@ -28,39 +39,37 @@ class ParquetFile:
     @property
     def share(self) -> float:
         """How much of the file was read by now, from 0 to 1."""
-        return self._done / self._rows
+        return float(self._done / self._rows)
 
-    def pieces(self, plan: Plan, n_rows: int | None = None) -> Iterator[Any]:
-        """Read the file piece by piece; each a pandas frame with the columns of the plan."""
-        wanted = [*plan.numbers, *plan.texts, *plan.verbatim]
+    def pieces(self, types: ColumnTypes, n_rows: int | None = None) -> Iterator[Any]:
+        """Read the file piece by piece, each a pandas DataFrame with the columns of `types`."""
+        wanted = list(dict.fromkeys([*types.numbers, *types.texts, *types.verbatim]))
         self._done = 0
-        with self._file() as file:
-            n_rows = n_rows or rows_a_piece(len(wanted))
-            for batch in file.iter_batches(n_rows, columns=list(dict.fromkeys(wanted))):
+        with self._open() as file:
+            for batch in file.iter_batches(n_rows or rows_per_piece(len(wanted)), columns=wanted):
                 frame = batch.to_pandas()
-                for name in plan.numbers:
+                for name in types.numbers:
                     frame[name] = self._numbers(frame[name], name)
-                for name in {*plan.texts, *plan.verbatim}:
+                for name in {*types.texts, *types.verbatim}:
                     frame[name] = _as_text(frame[name])
                 self._done += len(frame)
-                yield planned(frame, plan, ())
-
-    def text(self) -> Any:
-        """Read all as text, as it stands."""
-        pandas = need_pandas()
-        return pandas.concat(list(self.pieces(Plan([], [], self.names))), ignore_index=True)
+                yield select(frame, types, ())
 
     def _numbers(self, column: Any, name: str) -> Any:
-        pandas = need_pandas()
         try:
-            return pandas.to_numeric(column).astype("float64")
+            numbers = need_pandas().to_numeric(column)
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f"{self.path}: column {name!r} must hold numbers, and holds {column.dtype}: {error}."
             ) from error
+        if numbers.dtype.kind in "iu" and ((numbers > 2**53) | (numbers < -(2**53))).any():
+            raise ValueError(
+                f"{self.path}: column {name!r} holds integers too large for a double: shift or scale them."
+            )
+        return numbers.astype("float64")
 
     @contextmanager
-    def _file(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[Any]:
         pyarrow = need_pyarrow()
         try:
             with pyarrow.parquet.ParquetFile(self.path) as file:
@@ -74,11 +83,7 @@ def _as_text(column: Any) -> Any:
     pandas = need_pandas()
     if pandas.api.types.is_float_dtype(column.dtype):
         present = column.dropna()
-        if (
-            len(present)
-            and np.all(present == np.trunc(present))
-            and np.all(np.abs(present) < 2**53)
-        ):
+        whole = np.all(present == np.trunc(present)) and np.all(np.abs(present) < 2**53)
+        if len(present) and whole:
             column = column.astype("Int64")  # integers with gaps come as real numbers
-    text = column.astype(object).where(column.notna(), "")
-    return text.map(str)
+    return column.astype(object).where(column.notna(), "").map(str)

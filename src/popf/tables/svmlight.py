@@ -1,34 +1,17 @@
 """Svmlight text, as LIBSVM's page serves it: ``label index:value ...``, zeros left out."""
 
 import io
-import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.tables.formats.files import content_of
-from popf.tables.formats.table import Table, whole
+from popf.tables.cells import whole
+from popf.tables.samples import Samples, default_names
 
 
-def read_svmlight(path: str | os.PathLike[str]) -> Table:
-    """Read an svmlight file: see `popf.datasets.read`."""
-    return parse_svmlight(content_of(path), str(path))
-
-
-def parse_svmlight(content: bytes, where: str) -> Table:
-    r"""Turn svmlight text into features and target.
-
-    Examples
-    --------
-    >>> from popf.tables.formats.svmlight import parse_svmlight
-    >>> table = parse_svmlight(b"-1 1:0.5 3:2\n+1 2:1\n", "the example")
-    >>> table.X
-    array([[0.5, 0. , 2. ],
-           [0. , 1. , 0. ]])
-    >>> table.y
-    array([-1,  1])
-    """
+def parse_svmlight(content: bytes, where: str) -> Samples:
+    """Turn svmlight text into features and labels; `where` is what an error calls it."""
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -41,12 +24,11 @@ def parse_svmlight(content: bytes, where: str) -> Table:
     if not sparse.shape[0] or b":" not in content:
         raise ValueError(f"{where} holds no sample with a feature.")
     X = np.ascontiguousarray(sparse.toarray(), dtype=np.float64)
-    names = [f"x{number}" for number in range(1, X.shape[1] + 1)]
-    return Table(X, whole(labels), names, "target")
+    return Samples(X, whole(labels), default_names(X.shape[1]))
 
 
 def _first_odd_line(content: bytes) -> str:
-    """Find the line that no reader could take; only for the words of an error."""
+    """Find the line that cannot be read, for an error message."""
     for number, line in enumerate(content.splitlines(), start=1):
         words = line.partition(b"#")[0].split()
         try:
@@ -58,8 +40,7 @@ def _first_odd_line(content: bytes) -> str:
                     int(index)
                     float(value)
         except ValueError:
-            shown = line[:40].decode("utf-8", "replace")
-            return f"{number} ({shown!r})"
+            return f"{number} ({line[:40].decode('utf-8', 'replace')!r})"
     return "unknown"
 
 

@@ -1,4 +1,4 @@
-"""What is known of the public datasets, to tell a true copy by its parsed values.
+"""What is known of each public dataset, to tell a true copy by its values.
 
 Copies differ in white space, in printed digits and in the order of their rows, so bytes tell nothing. Recorded
 are sizes, class counts and, column by column, the sum, the sum of squares and the sum over the first class.
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Columns whose moments are recorded one by one; of wider data the rest is in the totals.
-RECORDED_COLUMNS = 40
+# Columns whose moments are recorded one by one; of wider data the rest is in the totals.
+_RECORDED = 40
 # A copy printed with six significant digits is off by at most 5e-6 of a value, to either side.
 _RELATIVE, _ABSOLUTE = 2e-6, 5e-7
 
@@ -47,31 +47,18 @@ class Facts:
 
 
 def measure(X: NDArray[np.float64], y: NDArray[Any]) -> Facts:
-    """Measure the facts of a dataset.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.datasets.facts import measure
-    >>> facts = measure(np.array([[1.0, 0.5], [2.0, 0.25]]), np.array([-1, 1]))
-    >>> facts.counts, facts.fractional
-    ({-1: 1, 1: 1}, [1])
-    >>> facts.totals
-    array([3.75, 4.5 , 1.5 ])
-    """
+    """Measure the facts of a dataset."""
     labels, counts = np.unique(y, return_counts=True)
     first = X[y == labels[0]]
-    head = X[:, :RECORDED_COLUMNS]
-    moments = [head.sum(0), (head**2).sum(0), first[:, :RECORDED_COLUMNS].sum(0)]
-    numbers = np.arange(1, X.shape[1] + 1)
-    totals = [X.sum(), X.sum(0) @ numbers, first.sum()]
-    fractional = np.flatnonzero(np.any(head != np.round(head), axis=0))
+    head = X[:, :_RECORDED]
+    moments = [head.sum(0), (head**2).sum(0), first[:, :_RECORDED].sum(0)]
+    totals = [X.sum(), X.sum(0) @ np.arange(1, X.shape[1] + 1), first.sum()]
     return Facts(
         (X.shape[0], X.shape[1]),
-        {int(label): int(count) for label, count in zip(labels, counts, strict=True)},
+        dict(zip(labels.tolist(), counts.tolist(), strict=True)),
         np.array(moments),
         np.array(totals),
-        [int(column) for column in fractional],
+        np.flatnonzero(np.any(head != np.round(head), axis=0)).tolist(),
     )
 
 
@@ -81,7 +68,7 @@ def recorded() -> dict[str, Facts]:
     text = files("popf.datasets").joinpath("facts.json").read_text(encoding="utf-8")
     return {
         name: Facts(
-            (fact["shape"][0], fact["shape"][1]),
+            tuple(fact["shape"]),
             {int(label): count for label, count in fact["counts"].items()},
             np.array(fact["moments"]),
             np.array(fact["totals"]),
@@ -91,30 +78,42 @@ def recorded() -> dict[str, Facts]:
     }
 
 
-def complaint(X: NDArray[np.float64], y: NDArray[Any], name: str) -> str | None:
-    """Say how data differ from the recorded facts of a file, None where they agree.
+def check_copy(X: NDArray[np.float64], y: NDArray[Any], file: str, where: str) -> None:
+    """Raise ValueError unless the data of `where` agree with the recorded facts of `file`."""
+    wrong = difference(X, y, file)
+    if wrong is None:
+        return
+    hints = {
+        ("breast-cancer", 9): ": it lacks the id, so name it breast-w"
+        + file.removeprefix("breast-cancer"),
+        (
+            "liver-disorders",
+            5,
+        ): ". This is the form that the LIBSVM page serves today, with another target; "
+        "the paper used the six features of UCI",
+        (
+            "ionosphere",
+            33,
+        ): ". The copies of the KEEL packages lack the constant column 2, and lost decimal "
+        "points: take another copy",
+    }
+    hint = hints.get((file.removesuffix("_scale"), X.shape[1]), "")
+    raise ValueError(f"{where} is not {file}: {wrong}{hint}.")
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.datasets.facts import complaint
-    >>> complaint(np.zeros((10, 2)), np.zeros(10), "heart")
-    'it has 10 samples of 2 features, and heart has 270 of 13'
-    """
-    known = recorded()[name]
-    if X.shape != known.shape:
+
+def difference(X: NDArray[np.float64], y: NDArray[Any], file: str) -> str | None:
+    """Tell how data differ from the recorded facts of a file; None if they agree."""
+    known, new = recorded()[file], measure(X, y)
+    if new.shape != known.shape:
         return (
-            f"it has {X.shape[0]} samples of {X.shape[1]} features, and {name} has "
-            f"{known.shape[0]} of {known.shape[1]}"
+            f"it has {X.shape[0]} samples of {X.shape[1]} features, and {file} has {known.shape[0]} of "
+            f"{known.shape[1]}"
         )
-    labels, counts = np.unique(y, return_counts=True)
-    found = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-    if found != known.counts:
-        return f"its classes count {_counted(found)}, and those of {name} {_counted(known.counts)}"
+    if new.counts != known.counts:
+        return f"its classes count {_counted(new.counts)}, and those of {file} {_counted(known.counts)}"
     if not np.isfinite(X).all():
         return "it holds NaN or infinity"
-    new = measure(X, y)
-    head = np.abs(X[:, :RECORDED_COLUMNS])
+    head = np.abs(X[:, :_RECORDED])
     size = np.array([head.sum(0), (head**2).sum(0), head.sum(0)])
     # A square is off by twice the error of the value times the value, which the second term covers.
     allowed = _RELATIVE * size + 2 * len(X) * _ABSOLUTE * np.maximum(1.0, head.max(0))
@@ -124,7 +123,7 @@ def complaint(X: NDArray[np.float64], y: NDArray[Any], name: str) -> str | None:
     total = np.abs(X).sum() + len(X) * X.shape[1] * _ABSOLUTE
     weights = np.array([1.0, X.shape[1], 1.0])
     if np.any(np.abs(new.totals - known.totals) > _RELATIVE * total * weights):
-        return f"its columns after the first {RECORDED_COLUMNS} do not sum up to those of {name}"
+        return f"its columns after the first {_RECORDED} do not sum up to those of {file}"
     return None
 
 

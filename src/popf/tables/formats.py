@@ -1,5 +1,6 @@
 """Read and write data files, in the format that the file's name tells."""
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_array
 
-from popf.tables.formats.delimited import check_csv_labels, check_csv_names, csv_bytes, read_csv
-from popf.tables.formats.files import PACKED, put
-from popf.tables.formats.libopf import libopf_bytes, read_libopf
-from popf.tables.formats.parquet import parquet_bytes, read_parquet
-from popf.tables.formats.svmlight import read_svmlight, svmlight_bytes
-from popf.tables.formats.table import Encoding, check_names
+from popf.files import PACKED, check_file, read_unpacked, write_packed
+from popf.tables.cells import is_missing, is_number
+from popf.tables.csv_file import CsvFile
+from popf.tables.libopf import libopf_bytes, parse_libopf
+from popf.tables.parquet_file import ParquetFile, need_pyarrow
+from popf.tables.samples import default_names, samples_of
+from popf.tables.svmlight import parse_svmlight, svmlight_bytes
+from popf.tables.table import Dialect, Table, check_names, need_pandas
 
 #: The formats, and the suffixes by which files of them are known.
 FORMATS = {
@@ -24,12 +27,52 @@ FORMATS = {
 }
 
 
+def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Table:  # noqa: B008
+    r"""Open a CSV or Parquet file: its names are read and checked, its rows are not.
+
+    Parameters
+    ----------
+    path : str or path-like
+        ``.csv``, ``.tsv`` or ``.txt``, also packed as ``.gz`` or ``.bz2``; ``.parquet`` or ``.pq``.
+    dialect : Dialect
+        How a text file is written.
+
+    Returns
+    -------
+    Table
+        With the names of the columns; ``pieces`` reads the rows.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from popf.tables import ColumnTypes, open_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "mine.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("name,size\na,1\nb,2\nc,3\n")
+    ...     table = open_table(path)
+    ...     print(table.names, [len(piece) for piece in table.pieces(ColumnTypes(["size"]), 2)])
+    ['name', 'size'] [2, 1]
+    """
+    need_pandas()
+    place = check_file(path)
+    suffix = suffix_of(place)
+    if suffix in FORMATS["parquet"] and place.suffix.lower() not in PACKED:
+        return ParquetFile(place)
+    if suffix in (*FORMATS["csv"], ".txt"):
+        return CsvFile(place, dialect)
+    raise ValueError(
+        f"the suffix of {place} tells no table: use .csv, .tsv, .txt, .parquet, .pq. "
+        "`popf convert` makes CSV of svmlight and LibOPF files."
+    )
+
+
 def read(
     path: str | os.PathLike[str],
     target: str | int | None = None,
     *,
     format: str | None = None,
-    encode: Encoding | None = None,
+    encode: str | None = None,
     delimiter: str | None = None,
     encoding: str = "utf-8",
     return_X_y: bool = False,
@@ -81,31 +124,31 @@ def read(
     >>> mine.target
     array(['no', 'yes'], dtype='<U3')
     """
-    kind = _format_of(path, format)
-    _check_options(kind, target=target, encode=encode, delimiter=delimiter)
-    ids = None
+    kind = format_of(path, format)
+    takes = {"csv": ("target", "encode", "delimiter"), "parquet": ("target", "encode")}
+    for name, value in {"target": target, "encode": encode, "delimiter": delimiter}.items():
+        if value is not None and name not in takes.get(kind, ()):
+            raise ValueError(
+                f"`{name}={value!r}` has no meaning in the format {kind}: leave it out."
+            )
     if kind == "csv":
-        table = read_csv(
-            path,
-            target=target,
-            encode=encode,
-            delimiter=_delimiter(path) if delimiter is None else delimiter,
-            encoding=encoding,
-        )
+        need_pandas()
+        table: Table = CsvFile(check_file(path), Dialect(delimiter, encoding), need_names=False)
+        samples = samples_of(table, target, encode)
     elif kind == "parquet":
-        table = read_parquet(path, target=target, encode=encode)
-    elif kind == "libopf":
-        table, ids = read_libopf(path)
+        need_pandas()
+        samples = samples_of(ParquetFile(check_file(path)), target, encode)
     else:
-        table = read_svmlight(path)
+        parse = parse_libopf if kind == "libopf" else parse_svmlight
+        samples = parse(read_unpacked(path), str(path))
     if return_X_y:
-        return table.X, table.y
+        return samples.X, samples.y
     return Bunch(
-        data=table.X,
-        target=table.y,
-        feature_names=table.feature_names,
-        target_name=table.target_name,
-        ids=ids,
+        data=samples.X,
+        target=samples.y,
+        feature_names=samples.feature_names,
+        target_name=samples.target_name,
+        ids=samples.ids,
     )
 
 
@@ -154,38 +197,50 @@ def write(
     ...     read(path).target
     array([2, 1, 2])
     """
-    kind = _format_of(path, format)
-    names = feature_names if feature_names is not None else _own_names(X)
+    kind = format_of(path, format)
     data = check_array(X, dtype=np.float64, ensure_all_finite=False, input_name="X")
     labels = _checked_labels(y, len(data))
-    names = [f"x{number}" for number in range(1, data.shape[1] + 1)] if names is None else names
-    names = [str(name) for name in names]
+    if feature_names is None:
+        feature_names = getattr(X, "columns", default_names(data.shape[1]))
+    names = [str(name) for name in feature_names]
     if len(names) != data.shape[1]:
         raise ValueError(f"{len(names)} feature_names for X with {data.shape[1]} features.")
     check_names([*names, target_name], "the table")
-    if kind == "csv":
-        check_csv_names([*names, target_name])
-        check_csv_labels(labels)
-        delimiter = _delimiter(path) if delimiter is None else delimiter
-        content = csv_bytes(data, labels, names, target_name, delimiter)
-    elif kind == "parquet":
-        content = parquet_bytes(data, labels, names, target_name)
-    elif kind == "libopf":
+    if kind == "libopf":
         content = libopf_bytes(data, labels, None if ids is None else _checked_ids(ids, len(data)))
-    else:
+    elif kind == "svmlight":
         content = svmlight_bytes(data, labels)
-    put(path, content)
+    else:
+        frame = need_pandas().DataFrame(data, columns=names)
+        frame[target_name] = labels
+        if kind == "csv":
+            _check_csv([*names, target_name], labels)
+            usual = "\t" if suffix_of(path) == ".tsv" else ","
+            text = frame.to_csv(sep=delimiter or usual, index=False, lineterminator="\n")
+            content = text.encode()
+        else:
+            need_pyarrow()
+            buffer = io.BytesIO()
+            frame.to_parquet(buffer, index=False)
+            content = buffer.getvalue()
+    write_packed(path, content)
 
 
-def _format_of(path: str | os.PathLike[str], format: str | None) -> str:
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Give the suffix that tells the format, before that of packing, in lower case."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in PACKED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
+    """Name the format of a file: the one given, else by its suffix."""
     if format is not None:
         if format not in FORMATS:
             raise ValueError(f"`format` must be one of {', '.join(FORMATS)}, not {format!r}.")
         return format
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    if suffixes and suffixes[-1] in PACKED:
-        suffixes.pop()
-    suffix = suffixes[-1] if suffixes else ""
+    suffix = suffix_of(path)
     for name, known in FORMATS.items():
         if suffix in known:
             return name
@@ -194,24 +249,6 @@ def _format_of(path: str | os.PathLike[str], format: str | None) -> str:
         f"the suffix {suffix!r} of {path} tells no format: use one of {every}, or pass `format` "
         f"({', '.join(FORMATS)})."
     )
-
-
-def _delimiter(path: str | os.PathLike[str]) -> str:
-    return "\t" if ".tsv" in [suffix.lower() for suffix in Path(path).suffixes] else ","
-
-
-def _check_options(kind: str, **options: object) -> None:
-    takes = {"csv": ("target", "encode", "delimiter"), "parquet": ("target", "encode")}
-    for name, value in options.items():
-        if value is not None and name not in takes.get(kind, ()):
-            raise ValueError(
-                f"`{name}={value!r}` has no meaning in the format {kind}: leave it out."
-            )
-
-
-def _own_names(X: ArrayLike) -> list[str] | None:
-    columns = getattr(X, "columns", None)
-    return None if columns is None else [str(name) for name in columns]
 
 
 def _checked_labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
@@ -239,3 +276,22 @@ def _checked_ids(ids: ArrayLike, n_samples: int) -> NDArray[np.int64]:
     if not fits or numbers.min() < limits.min or numbers.max() > limits.max:
         raise ValueError(f"ids must be {n_samples} integers of 32 bits.")
     return numbers.astype(np.int64)
+
+
+def _check_csv(names: list[str], labels: NDArray[Any]) -> None:
+    """Raise ValueError if names or labels would not be read back from CSV as they are."""
+    if all(is_number(name) and not is_missing(name) for name in names):
+        raise ValueError(
+            f"names of columns that are all numbers ({names[0]!r}, ...) would be read back as a "
+            "row: give names with a letter."
+        )
+    odd = [name for name in names if name != name.strip() or not name]
+    if odd:
+        raise ValueError(f"the name {odd[0]!r} is empty or has spaces around it: strip it.")
+    words = np.unique(labels).tolist() if labels.dtype.kind == "U" else []
+    odd = [word for word in words if is_missing(word) or word != word.strip()]
+    if odd:
+        raise ValueError(
+            f"the label {odd[0]!r} would not be read back from CSV, where it stands for nothing or loses "
+            "spaces: rename it."
+        )

@@ -5,40 +5,39 @@ classes and of features; then every sample follows as two integers, its identifi
 features as single-precision numbers. Labels count from 1; 0 stands for a sample without a label.
 """
 
-import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from popf.labels import encode
-from popf.tables.formats.files import content_of
-from popf.tables.formats.table import Table
+from popf.tables.samples import Samples, default_names
 
 _HEADER = 12  # bytes
 
 
-def read_libopf(path: str | os.PathLike[str]) -> tuple[Table, NDArray[np.int64]]:
-    """Read a data file of LibOPF: the table, and the samples' identifiers."""
-    content = content_of(path)
+def parse_libopf(content: bytes, where: str) -> Samples:
+    """Turn the bytes of LibOPF's data file into samples; `where` is what an error calls it."""
     if len(content) < _HEADER:
-        raise ValueError(f"{path} is cut short: {len(content)} bytes, and the head alone takes 12.")
+        raise ValueError(
+            f"{where} is cut short: {len(content)} bytes, and the head alone takes 12."
+        )
     n_samples, n_classes, n_features = (int(n) for n in np.frombuffer(content, "<i4", 3))
     expected = _HEADER + n_samples * (8 + 4 * n_features)
     if n_samples < 1 or n_classes < 0 or n_features < 1 or len(content) != expected:
-        raise ValueError(f"{path} {_what_is_wrong(content, n_samples, n_features)}")
+        raise ValueError(f"{where} {_what_is_wrong(content, n_samples, n_features)}")
     record = np.dtype([("id", "<i4"), ("label", "<i4"), ("features", "<f4", (n_features,))])
     samples = np.frombuffer(content, record, n_samples, _HEADER)
     labels = samples["label"].astype(np.int64)
     if labels.min() < 0 or labels.max() > n_classes:
         odd = int(labels[(labels < 0) | (labels > n_classes)][0])
         raise ValueError(
-            f"{path} is no data file of LibOPF: it names {n_classes} classes, and a sample has "
+            f"{where} is no data file of LibOPF: it names {n_classes} classes, and a sample has "
             f"label {odd}."
         )
     X = np.ascontiguousarray(samples["features"], dtype=np.float64)
-    names = [f"x{number}" for number in range(1, n_features + 1)]
-    return Table(X, labels, names, "target"), samples["id"].astype(np.int64)
+    ids = samples["id"].astype(np.int64)
+    return Samples(X, labels, default_names(n_features), ids=ids)
 
 
 def _what_is_wrong(content: bytes, n_samples: int, n_features: int) -> str:
@@ -62,15 +61,7 @@ def _what_is_wrong(content: bytes, n_samples: int, n_features: int) -> str:
 def libopf_bytes(
     X: NDArray[np.float64], y: NDArray[Any], ids: NDArray[np.int64] | None = None
 ) -> bytes:
-    """Write a data file of LibOPF; labels are numbered from 1 in sorted order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.tables.formats.libopf import libopf_bytes
-    >>> len(libopf_bytes(np.zeros((5, 2)), np.array(["a", "b", "a", "b", "c"])))
-    92
-    """
+    """Write a data file of LibOPF; labels are numbered from 1 in sorted order."""
     with np.errstate(over="ignore"):
         features = X.astype("<f4")
     if np.any(np.isfinite(X) & ~np.isfinite(features)):
