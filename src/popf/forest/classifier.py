@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.forest.devices import to_device_of
 from popf.forest.paths import Conquest, Path, class_margins
+from popf.forest.state import Fields, read_features
 from popf.forest.validation import (
     resources_of,
     set_precomputed_tags,
@@ -134,6 +135,13 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     forest_: "OptimumPathForest"
+    fitted_values = (
+        "n_features_in_",
+        "feature_names_in_",
+        "classes_",
+        "sample_indices_",
+        "forest_",
+    )
 
     def __init__(
         self,
@@ -334,6 +342,36 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model.sample_indices_ = np.arange(len(forest)) if sample_indices is None else sample_indices
         model.forest_ = forest
         return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "forest_" in state:
+            from popf.forest.restoring import forest_to_arrays
+
+            state["forest_"] = forest_to_arrays(self.forest_)
+            whole = np.array_equal(self.sample_indices_, np.arange(len(self.forest_)))
+            state["sample_indices_"] = None if whole else self.sample_indices_
+            del state["device_"]  # a GPU does not travel
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "forest_" in state:
+            from popf.forest.restoring import forest_from_arrays
+
+            fields = Fields(state, type(self).__name__)
+            features, classes = read_features(fields), fields.labels("classes_")
+            n_features = features["n_features_in_"]
+            forest = forest_from_arrays(fields.fields("forest_"), classes, n_features)
+            rows = np.arange(len(forest))
+            if fields.value("sample_indices_") is not None:
+                rows = fields.integers("sample_indices_", rows.shape, 0, 2**62)
+            # Columns of precomputed distances are picked by them.
+            outside = forest.metric.precomputed and rows[-1] >= n_features
+            if outside or not (np.diff(rows) > 0).all():
+                raise fields.refuse("sample_indices_", "the rows that were used, in order")
+            fitted = {"classes_": classes, "sample_indices_": rows, "device_": "cpu"}
+            state = {**state, **features, **fitted, "forest_": forest}
+        super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

@@ -57,6 +57,8 @@ class Metric:
     ----------
     name : str
         As the user would write it, an alias resolved.
+    source, params : str or callable, dict
+        What `choose_metric` makes the same metric of, parameters learned from the data included.
     euclidean : bool
         Whether the weights of the engine are squared Euclidean distances, so that its fast
         algorithms apply; `transform` then turns them into the metric.
@@ -67,8 +69,10 @@ class Metric:
     euclidean = False
     precomputed = False
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         self.name = name
+        self.source: str | Callable[..., Any] = name
+        self.params = dict(params or {})
 
     def fitted(self, X: FloatArray) -> "Metric":
         """Return the metric with the parameters that are taken from the training data."""
@@ -121,6 +125,8 @@ class EuclideanMetric(CompiledMetric):
     def __init__(self, name: str, gamma: float = 1.0) -> None:
         super().__init__(name, "sqeuclidean")
         self.gamma = gamma
+        if name == "gaussian":
+            self.params = {"gamma": gamma}
 
     def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
         """Turn squared Euclidean distances, or costs made of them, into the user's."""
@@ -137,8 +143,7 @@ class SklearnMetric(Metric):
     """A metric of `sklearn.metrics.DistanceMetric`."""
 
     def __init__(self, name: str, params: Mapping[str, Any]) -> None:
-        super().__init__(name)
-        self.params = dict(params)
+        super().__init__(name, params)
         self._distance = None if self._learns_parameters() else self._get(self.params)
 
     def _learns_parameters(self) -> bool:
@@ -232,9 +237,8 @@ class CallableMetric(Metric):
     """
 
     def __init__(self, function: Callable[..., Any], params: Mapping[str, Any]) -> None:
-        super().__init__(getattr(function, "__name__", type(function).__name__))
-        self.function = function
-        self.params = dict(params)
+        super().__init__(getattr(function, "__name__", type(function).__name__), params)
+        self.source = self.function = function
 
     def _weight(self, x: FloatArray, y: FloatArray, pair: str, i: int, j: int) -> float:
         weight = self.function(x, y, **self.params)

@@ -1,0 +1,148 @@
+"""What a fitted estimator is made of when it is kept: its parameters, plain values, and nothing else.
+
+The contract, for every estimator of popf:
+
+- ``__getstate__`` returns a dict: every parameter under its own name and, once fitted, the values named by
+  the class attribute ``fitted_values``. These are arrays of numbers or text, numbers, text, None, and lists and
+  dicts of these; or other estimators that keep the contract. What follows from them is left out.
+- ``__setstate__`` takes such a dict from anybody. It reads every value through `Fields`, which raises
+  ValueError naming the value that is missing or wrong, and rebuilds the rest, search structures on first use.
+
+So pickle, joblib, skops, cloudpickle, `copy` and `popf.save` go through one door, and none of them sees a class
+that is not public.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# No number that was fitted is beyond this; it leaves room for sums and products.
+LARGEST = 1e300
+Shape = tuple[int | None, ...]
+
+
+class Fields:
+    """Reads the values of a state one by one; every method raises ValueError with the name of a wrong one.
+
+    Parameters
+    ----------
+    state : mapping
+    owner : str
+        What has these values, for messages.
+    """
+
+    def __init__(self, state: Any, owner: str) -> None:
+        if not isinstance(state, Mapping):
+            raise ValueError(f"the state of {owner} must be a dict, not {_shown(state)}.")
+        self._state, self._owner = state, owner
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._state
+
+    def refuse(self, name: str, wanted: str) -> ValueError:
+        """Make the error for a wrong value."""
+        got = _shown(self._state[name])
+        return ValueError(f"{name} of {self._owner} must be {wanted}, not {got}.")
+
+    def value(self, name: str) -> Any:
+        """Give a value as it is."""
+        if name not in self._state:
+            raise ValueError(f"{self._owner} lacks {name}.")
+        return self._state[name]
+
+    def fields(self, name: str) -> "Fields":
+        """Give a dict inside the state."""
+        return Fields(self.value(name), f"{name} of {self._owner}")
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        """Give one of some words."""
+        value = self.value(name)
+        if not (isinstance(value, str) and value in choices):
+            raise self.refuse(name, f"one of {', '.join(map(repr, choices))}")
+        return value
+
+    def integer(self, name: str, low: int, high: int = 2**62) -> int:
+        """Give a whole number."""
+        value: Any = self.value(name)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | np.integer)
+            or not low <= value <= high
+        ):
+            raise self.refuse(name, f"a whole number from {low} to {high}")
+        return int(value)
+
+    def number(self, name: str, low: float = -LARGEST, high: float = LARGEST) -> float:
+        """Give a finite number."""
+        value: Any = self.value(name)
+        real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not (real and low <= value <= high):
+            raise self.refuse(name, f"a number from {low:g} to {high:g}")
+        return float(value)
+
+    def integers(self, name: str, shape: Shape, low: int, high: int) -> IntArray:
+        """Give an array of whole numbers; None in `shape` stands for any length."""
+        array = self._array(name, shape, "iu", "whole numbers")
+        if array.size and not (array.min() >= low and array.max() <= high):
+            raise self.refuse(name, f"whole numbers from {low} to {high}")
+        return array.astype(np.int64, copy=False)
+
+    def floats(
+        self, name: str, shape: Shape, low: float = -np.inf, high: float = np.inf
+    ) -> FloatArray:
+        """Give an array of finite numbers, C-contiguous."""
+        array = self._array(name, shape, "f", "numbers")
+        if not (np.isfinite(array).all() and (array >= low).all() and (array <= high).all()):
+            raise self.refuse(name, f"finite numbers from {low:g} to {high:g}")
+        return np.ascontiguousarray(array, dtype=np.float64)
+
+    def labels(self, name: str) -> NDArray[Any]:
+        """Give the labels of two classes or more."""
+        array = self.value(name)
+        if not (
+            isinstance(array, np.ndarray)
+            and array.ndim == 1
+            and 2 <= len(array) == len(set(array.tolist()))
+        ):
+            raise self.refuse(name, "an array of two different labels or more")
+        return array
+
+    def _array(self, name: str, shape: Shape, kinds: str, what: str) -> NDArray[Any]:
+        array = self.value(name)
+        if not (
+            isinstance(array, np.ndarray)
+            and array.dtype.kind in kinds
+            and array.ndim == len(shape)
+            and all(wanted in (None, n) for wanted, n in zip(shape, array.shape, strict=True))
+        ):
+            lengths = ", ".join("any" if n is None else str(n) for n in shape)
+            raise self.refuse(name, f"an array of {what} of shape ({lengths})")
+        return array
+
+
+def read_features(fields: Fields) -> dict[str, Any]:
+    """Read ``n_features_in_`` and, where there are any, ``feature_names_in_``."""
+    n_features = fields.integer("n_features_in_", 1)
+    if "feature_names_in_" not in fields:
+        return {"n_features_in_": n_features}
+    names = fields.value("feature_names_in_")
+    if not (
+        isinstance(names, np.ndarray)
+        and names.shape == (n_features,)
+        and all(isinstance(name, str) for name in names)
+    ):
+        raise fields.refuse("feature_names_in_", f"an array of {n_features} names")
+    return {"n_features_in_": n_features, "feature_names_in_": names.astype(object, copy=False)}
+
+
+def _shown(value: Any) -> str:
+    """Describe a value of unknown origin in a few words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
+    return text if len(text) <= 80 else f"{text[:80]} ..."
