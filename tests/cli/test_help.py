@@ -1,5 +1,6 @@
 """What the commands say of themselves: help and completion."""
 
+import os
 import subprocess
 import sys
 
@@ -13,14 +14,12 @@ pytest.importorskip("typer", reason="the command line needs popf[cli]")
 def test_every_command_has_help_with_examples_and_json(capsys):
     from popf.cli.app import COMMANDS
 
-    ours = ("fit", "predict", "evaluate", "explain", "info", "monitor", "convert")
-    assert set(ours) <= set(COMMANDS)
-    for name in ours:
+    for name in COMMANDS:
         assert main([name, "--help"]) == 0
         said = capsys.readouterr().out
-        assert "Examples:" in said
-        assert f"  popf {name} " in said
         assert "--json" in said
+        if name not in ("reproduce", "demo"):
+            assert f"Examples:\n    popf {name}" in said
 
 
 def test_help_imports_nothing_heavy_beyond_the_package_itself():
@@ -35,8 +34,6 @@ def test_help_imports_nothing_heavy_beyond_the_package_itself():
 
 
 def test_completion_is_offered():
-    import os
-
     environment = {**os.environ, "_POPF_COMPLETE": "source_bash", "_TYPER_COMPLETE_TEST": "1"}
     code = "import sys; from popf.cli import main; sys.exit(main([]))"
     done = subprocess.run(
@@ -48,3 +45,13 @@ def test_completion_is_offered():
     )
     assert "complete" in done.stdout
     assert "popf" in done.stdout
+
+
+def test_without_the_extra_one_line_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr("popf.cli.find_spec", lambda name: None)
+    for words in ([], ["demo"], ["--version"]):
+        assert main(words) == 1
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.endswith('pip install "popf[cli]".\n')
+        assert said.err.count("\n") == 1

@@ -1,8 +1,6 @@
 """``popf report``: the page from files, and one line where something is wrong."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -36,16 +34,9 @@ def folder(tmp_path_factory):
 def _spoil(folder):
     """Write files that are wrong in one way each."""
     frame = pd.read_csv(folder / "test.csv")
-    (folder / "empty.csv").write_text("")
-    (folder / "latin.csv").write_bytes("größe,a\n1,2\n".encode("latin-1"))
-    frame.to_csv(folder / "semicolons.csv", sep=";", index=False)
-    twice = frame.rename(columns={"load_factor": "power_factor"})
-    twice.to_csv(folder / "twice.csv", index=False)
     frame.drop(columns="stolen").to_csv(folder / "unlabelled.csv", index=False)
     frame.drop(columns="region").to_csv(folder / "short.csv", index=False)
     frame[frame["stolen"] == "no"].to_csv(folder / "one_class.csv", index=False)
-    frame.loc[1, "stolen"] = "perhaps"
-    frame.to_csv(folder / "strange.csv", index=False)
     numbers = frame.select_dtypes("number")
     popf.save(OPFClassifier().fit(numbers, frame["stolen"].to_numpy()), folder / "labels.popf")
 
@@ -167,56 +158,28 @@ def test_models_of_popf_save_and_of_three_classes(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["model.popf", "nowhere.csv"], "there is no file nowhere.csv"),
-        (["nowhere.popf", "test.csv"], "nowhere.popf"),
-        (["test.csv", "test.csv"], "is not a popf model"),
-        (["model.popf", "empty.csv"], "empty.csv is empty"),
-        (["model.popf", "latin.csv"], "is not text in utf-8"),
-        (["model.popf", "semicolons.csv"], "pass --delimiter ';'"),
-        (["model.popf", "twice.csv"], "several columns named power_factor"),
         (["model.popf", "unlabelled.csv"], "has no column 'stolen' with labels"),
         (["model.popf", "short.csv"], "missing"),
         (
             ["model.popf", "one_class.csv"],
             "a report needs samples that are and samples that are not",
         ),
-        (["model.popf", "strange.csv"], "'perhaps' (row 2), never seen in training"),
         (["labels.popf", "test.csv", "--target", "stolen"], "gives labels only"),
         (["model.popf", "test.csv", "--target", "region"], "is a feature of the model"),
         (["model.popf", "test.csv", "--id", "stolen"], "cannot be an id as well"),
         (["model.popf", "test.csv", "--id", "nobody"], "'nobody'"),
         (["model.popf", "test.csv", "--positive", "maybe"], "--positive maybe is no class"),
-        (["model.popf", "test.csv", "--threshold", "2"], "--threshold 2.0 must lie between"),
-        (
-            ["model.popf", "test.csv", "--cost-fp", "1"],
-            "--cost-fn is missing; give both --cost-fp and --cost-fn",
-        ),
-        (["model.popf", "test.csv", "--top", "0"], "--top 0 must be"),
-        (["model.popf", "test.csv", "-o", "test.csv"], "would replace an input"),
-        (["model.popf", "test.csv", "-o", "nowhere/page.html"], "there is no folder"),
+        (["model.popf", "test.csv", "--cost-fp", "1"], "give both --cost-fp and --cost-fn"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
 def test_bad_input_is_one_line_and_status_2(run, tmp_path, words, message):
-    page = tmp_path / "page.html"
-    status, out, err = run(*words, *([] if "-o" in words else ["-o", page]))
+    status, out, err = run(*words, "-o", tmp_path / "page.html")
     assert (status, out) == (2, "")
-    lines = [line for line in err.splitlines() if not line.startswith("note:")]
-    (line,) = [line for line in lines if "popf: note" not in line]
+    (line,) = [line for line in err.splitlines() if "popf: note" not in line]
     assert line.startswith("popf: ")
     assert message in line
-    assert not page.exists()
-
-
-def test_a_full_disk_leaves_the_old_page(run, tmp_path, monkeypatch):
-    page = tmp_path / "page.html"
-    page.write_text("old")
-    monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "full")))
-    status, out, err = run("model.popf", "test.csv", "-o", page)
-    assert (status, out) == (1, "")
-    assert "the disk is full" in err
-    assert page.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [page]
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_interrupted_run_leaves_no_page(run, tmp_path, monkeypatch):
@@ -228,11 +191,3 @@ def test_an_interrupted_run_leaves_no_page(run, tmp_path, monkeypatch):
     assert status == 130
     assert "interrupted" in err
     assert not list(tmp_path.iterdir())
-
-
-def test_help_shows_examples_of_use():
-    command = [sys.executable, "-m", "popf", "report", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0
-    for word in ("--cost-fn", "--positive", "--id", "--json", "at risk"):
-        assert word in done.stdout

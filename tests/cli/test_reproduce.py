@@ -1,12 +1,7 @@
 """``popf reproduce`` and ``popf demo``, as a person at a terminal meets them."""
 
-import builtins
-import importlib.util
 import json
 import os
-import re
-import subprocess
-import sys
 from csv import DictReader
 from pathlib import Path
 
@@ -14,7 +9,7 @@ import numpy as np
 import pytest
 
 from popf.__main__ import main
-from popf.cli import demonstration as demo
+from popf.cli import demo
 from table_commands import refused
 
 pytest.importorskip("typer", reason="the command line needs popf[cli]")
@@ -41,7 +36,7 @@ def test_ones_own_data(csv, tmp_path, capsys):
     assert reproduce("--data", csv, "--target", "label", out=out) == 0
     shown = capsys.readouterr().out
     assert "Accuracy" in shown
-    assert re.search(r"^mine +\*?\d\d\.\d", shown, re.MULTILINE)
+    assert "\nmine " in shown
     assert str(out / "report.html") in shown
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert {"journal.jsonl", "runs.csv", "report.html"} <= files
@@ -94,7 +89,7 @@ def test_named_data_beside_ones_own(csv, tmp_path, capsys):
         "liver", "synthetic3", "mine",
     ]  # fmt: skip
     assert "61.0±2.4" in shown  # the paper's OPF on liver
-    assert re.search(r"Stand-ins, .*: synthetic3", " ".join(shown.split()))
+    assert "the paper's own are not public: synthetic3." in " ".join(shown.split())
 
 
 def test_the_same_command_goes_on_and_another_is_refused(csv, tmp_path, capsys):
@@ -105,20 +100,9 @@ def test_the_same_command_goes_on_and_another_is_refused(csv, tmp_path, capsys):
     assert reproduce(*words, out=tmp_path / "out") == 0
     assert "2 of 2 runs are in" in capsys.readouterr().err
     assert (tmp_path / "out" / "report.html").read_bytes() == before
-    said = refused(
-        capsys,
-        "reproduce",
-        "--out",
-        tmp_path / "out",
-        *FAST,
-        *words,
-        "--seed",
-        3,
-        "--train-size",
-        0.5,
-    )
-    assert "seed was 0, now 3" in said
-    assert "--train-size was 0.25, now 0.5" in said
+    words += ["--seed", 3, "--train-size", 0.5]
+    said = refused(capsys, "reproduce", "--out", tmp_path / "out", *FAST, *words)
+    assert "--seed was 0, now 3; --train-size was 0.25, now 0.5" in said
 
 
 @pytest.mark.parametrize(
@@ -206,23 +190,6 @@ def test_a_folder_without_permission_is_found_first(tmp_path, capsys):
         tmp_path.chmod(0o700)
 
 
-def test_a_damaged_journal_is_repaired_with_a_message(csv, tmp_path, capsys):
-    words = ["--data", csv, "--target", "label"]
-    reproduce(*words, out=tmp_path / "out")
-    tables = (tmp_path / "out" / "tables" / "accuracy.csv").read_bytes()
-    journal = tmp_path / "out" / "journal.jsonl"
-    journal.write_bytes(journal.read_bytes()[:-100])
-    capsys.readouterr()
-    assert reproduce(*words, out=tmp_path / "out") == 0
-    assert "the last line was cut off" in capsys.readouterr().err
-    assert (tmp_path / "out" / "tables" / "accuracy.csv").read_bytes() == tables
-
-
-def test_debug_shows_the_traceback(tmp_path, capsys):
-    assert main(["reproduce", "--out", str(tmp_path), "--datasets", "hart", "--debug"]) == 2
-    assert "Traceback" in capsys.readouterr().err
-
-
 def test_ctrl_c_ends_with_130(tmp_path, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
@@ -241,14 +208,7 @@ def test_an_unforeseen_error_ends_with_1(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().err == "popf: something broke\n"
 
 
-def test_help_names_every_option(capsys):
-    assert main(["reproduce", "--help"]) == 0
-    shown = capsys.readouterr().out
-    options = "--datasets --methods --runs --train-size --seed --n-jobs --scale --raw --out --data --target"
-    assert [option for option in options.split() if option not in shown] == []
-
-
-# The demo, and life without the extras.
+# The demo
 
 
 @pytest.fixture
@@ -276,63 +236,20 @@ def test_the_demo_compares_reports_and_explains(tmp_path, capsys, short_demo, mo
     assert (tmp_path / "demo" / "figures" / "figure1.png").exists()
 
 
-def test_the_demo_as_json(tmp_path, capsys, short_demo, plain_install):
-    assert main(["demo", "--json", "--out", str(tmp_path / "demo")]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {row["dataset"] for row in found["summaries"]} == {"liver", "synthetic3"}
-    assert "prototypes" in " ".join(found["explanation"])
-    assert Path(found["report"]).is_file()
-    assert found["seconds"] > 0.0
-
-
 def test_the_demo_data_come_with_popf():
     from popf.datasets import load
 
     assert all(len(load(name, download=False).target) for name in demo.DATASETS)
 
 
-EXTRAS = ("typer", "click", "rich", "matplotlib", "pandas", "dask", "pyarrow")
-
-
-@pytest.fixture
-def plain_install(monkeypatch):
-    """Hide the extras from `find_spec` and from `import`."""
-    find_spec, real_import = importlib.util.find_spec, builtins.__import__
-
-    def find(name, *rest):
-        return None if name.partition(".")[0] in EXTRAS else find_spec(name, *rest)
-
-    def imported(name, *rest, **more):
-        if name.partition(".")[0] in ("typer", "rich", "matplotlib"):
-            raise ImportError(f"No module named {name!r}")
-        return real_import(name, *rest, **more)
-
-    monkeypatch.setattr("popf.cli.find_spec", find)
-    monkeypatch.setattr("popf.experiment.report.find_spec", find)
-    monkeypatch.setattr(builtins, "__import__", imported)
-
-
-def test_the_demo_works_without_extras_and_says_what_is_missing(
-    tmp_path, capsys, short_demo, plain_install
-):
-    assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
-    shown = capsys.readouterr()
-    assert "liver" in shown.out
-    assert shown.err == 'popf: No figures: they need matplotlib, pip install "popf[plot]".\n'
-    assert (tmp_path / "demo" / "report.html").exists()
-    assert not (tmp_path / "demo" / "figures").exists()
-
-
-def test_other_commands_say_what_to_install(capsys, plain_install):
-    assert 'pip install "popf[cli]"' in refused(capsys, "reproduce")
-    assert main([]) == 0
-    assert "demo" in capsys.readouterr().out
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("popf ")
-    assert main(["demo", "--dance"]) == 2
-
-
-def test_output_that_nobody_reads_ends_quietly():
-    command = f"{sys.executable} -m popf reproduce --help | head -c 1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
-    assert "Traceback" not in done.stderr
+def test_without_matplotlib_the_demo_has_no_figures(tmp_path, capsys, short_demo, monkeypatch):
+    monkeypatch.setattr("popf.experiment.report.find_spec", lambda name: None)
+    assert main(["demo", "--json", "--out", str(tmp_path / "demo")]) == 0
+    said = capsys.readouterr()
+    assert said.err == 'popf: No figures: they need matplotlib, pip install "popf[plot]".\n'
+    found = json.loads(said.out)
+    assert found["figures"] == []
+    assert {row["dataset"] for row in found["summaries"]} == {"liver", "synthetic3"}
+    assert "prototypes" in " ".join(found["explanation"])
+    assert Path(found["report"]).is_file()
+    assert found["seconds"] > 0.0

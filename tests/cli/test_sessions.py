@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from popf.__main__ import main
-from popf.cli import demonstration as demo
+from popf.cli import demo
 
 pytest.importorskip("pandas", reason="tables need popf[cli]")
 pytest.importorskip("typer", reason="the command line needs popf[cli]")

@@ -102,8 +102,8 @@ def test_another_file_is_refused_and_left_alone(path, text):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"seed": 1}, "seed was 0, now 1"),
-        ({"train_size": 0.5}, "train_size was 0.25, now 0.5"),
+        ({"seed": 1}, "`seed` was 0, now 1"),
+        ({"train_size": 0.5}, "`train_size` was 0.25, now 0.5"),
         ({"versions": {"numpy": "9"}}, "version of numpy was 1, now 9"),
         ({"methods": {"OPF": "OPFClassifier(metric='x')"}}, "method OPF was OPFClassifier()"),
         ({"datasets": {"a": {"n": 2}}}, "dataset a has changed (n 1 to 2)"),
@@ -123,7 +123,7 @@ def test_other_settings_are_refused_and_named(path, changed, words):
 
 def test_all_differences_are_named():
     new = {**SETTINGS, "seed": 3, "train_size": 0.5}
-    assert differences(SETTINGS, new) == ["seed was 0, now 3", "train_size was 0.25, now 0.5"]
+    assert differences(SETTINGS, new) == ["`seed` was 0, now 3", "`train_size` was 0.25, now 0.5"]
 
 
 def test_more_datasets_and_methods_extend_a_journal(path):

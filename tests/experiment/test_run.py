@@ -273,8 +273,8 @@ def test_a_study_is_gone_on_with_and_extended(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"seed": 1}, "seed was 0, now 1"),
-        ({"train_size": 0.5}, "train_size was 0.25, now 0.5"),
+        ({"seed": 1}, "`seed` was 0, now 1"),
+        ({"train_size": 0.5}, "`train_size` was 0.25, now 0.5"),
         ({"datasets": {"one": blobs(seed=9)}}, "dataset one has changed"),
         ({"methods": {"OPF": OPFClassifier(metric="manhattan")}}, "method OPF was"),
     ],

@@ -1,18 +1,21 @@
-"""The command line, ``popf`` or ``python -m popf``.
+"""The command line, ``popf`` or ``python -m popf``; it needs the extra ``popf[cli]``.
 
-``app``     the commands, with Typer; a new one is a module with a function, and a line in ``COMMANDS``
-``errors``  what a person sees when something goes wrong, and the exit status
-``plain``   what works without the extra ``popf[cli]``
+``app``      the commands, with Typer, and what a user sees when one fails; a new command is a module with a
+             function of the same name, and a line in ``COMMANDS``
+``options``  options that several commands have
+``output``   what commands print and write
+``scoring``  tables scored piece by piece
 
 Command modules import what is heavy inside their functions, so that ``popf --help`` is quick.
 """
 
+import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, and return the status with which the process should end.
+    """Run one command, and return the exit status of the process.
 
     Parameters
     ----------
@@ -22,12 +25,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 if all went well, 2 after bad input, 130 after Ctrl-C, 1 after any other error.
+        0 for success, 2 for bad input, 130 after Ctrl-C, 1 after any other error.
     """
     if find_spec("typer") is None:
-        from popf.cli import plain
-
-        return plain.main(arguments)
+        print(
+            'popf: the command line needs Typer, which is not installed: pip install "popf[cli]".',
+            file=sys.stderr,
+        )
+        return 1
     from popf.cli import app
 
-    return app.main(arguments)
+    return app.main(sys.argv[1:] if arguments is None else list(arguments))

@@ -1,20 +1,23 @@
-"""The commands, with Typer."""
+"""The commands, with Typer; and errors as one line that a user can act on."""
 
-from collections.abc import Sequence
+import os
+import sys
+import traceback
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from popf import __version__
-from popf.cli.errors import INTERRUPTED, guarded
-from popf.cli.messages import in_words_of_options
+from popf.cli.output import say
+from popf.formatting import with_options
 
-#: One module a command, with a function of the same name.
+#: One module per command, with a function of the same name.
 COMMANDS = (
     *("fit", "predict", "evaluate", "explain", "report", "info", "monitor", "convert"),
     *("sample", "reproduce", "demo"),
 )
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     name="popf",
@@ -35,7 +38,8 @@ def _show_version(wanted: bool) -> None:
 def top(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
@@ -49,36 +53,51 @@ for _name in COMMANDS:
     app.command(_name, epilog=getattr(_module, "EXAMPLES", None))(getattr(_module, _name))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, and return the status with which the process should end."""
-    return guarded(_call, arguments, _reworded)
-
-
-def _reworded(words: list[str], sentence: str) -> str:
-    """Put an error of the library into the options of the command that was called."""
+def main(arguments: list[str]) -> int:
+    """Run one command, and return the exit status; ``--debug`` may stand anywhere."""
+    words = [word for word in arguments if word != "--debug"]
     command: Any = typer.main.get_command(app)
-    called = next((command.commands[word] for word in words if word in command.commands), None)
-    if called is None:
-        return sentence
-    options = {
-        str(option.name): next(name for name in option.opts if name.startswith("--"))
-        for option in called.params
-        if option.param_type_name == "option"
-    }
-    return in_words_of_options(sentence, options)
-
-
-def _call(words: list[str]) -> int:
-    command = typer.main.get_command(app)
     try:
-        status: Any = command.main(args=words, prog_name="popf", standalone_mode=False)
-    except typer.Abort:
-        raise KeyboardInterrupt from None
+        status = command.main(args=words, prog_name="popf", standalone_mode=False)
+        if status == INTERRUPTED:  # Typer turns Ctrl-C into this
+            raise KeyboardInterrupt
+        return status if isinstance(status, int) else 0
+    except (KeyboardInterrupt, typer.Abort):
+        say("interrupted.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of the output is gone, as `head` does; nothing may be written any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     except Exception as error:
-        # The usage errors of click, which some versions of Typer bring along and others import.
-        if not hasattr(error, "format_message"):
-            raise
-        raise ValueError(error.format_message()) from error
-    if status == INTERRUPTED:  # Typer turns Ctrl-C into this
-        raise KeyboardInterrupt
-    return status if isinstance(status, int) else 0
+        if "--debug" in arguments:
+            traceback.print_exc()
+        else:
+            called = next((command.commands[w] for w in words if w in command.commands), None)
+            say(with_options(sentence(error), _options(called)))
+        # Usage errors are click's, which some versions of Typer bring along and others import.
+        usage = hasattr(error, "format_message")
+        expected = ValueError | TypeError | LookupError | OSError
+        return BAD_INPUT if usage or isinstance(error, expected) else FAILED
+
+
+def _options(command: Any) -> dict[str, str]:
+    """Name the option of every parameter of a command."""
+    return {
+        parameter.name: next(name for name in parameter.opts if name.startswith("--"))
+        for parameter in getattr(command, "params", ())
+        if parameter.param_type_name == "option"
+    }
+
+
+def sentence(error: BaseException) -> str:
+    """Make one line of an error's message."""
+    if hasattr(error, "format_message"):
+        return " ".join(error.format_message().split())
+    if isinstance(error, OSError) and error.strerror:
+        # str() would begin with the number of the error.
+        reason = error.strerror[:1].lower() + error.strerror[1:].rstrip(".") + "."
+        return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
+    # str() of a KeyError quotes its message.
+    message = error.args[0] if len(error.args) == 1 else error
+    return " ".join(str(message).split()) or type(error).__name__

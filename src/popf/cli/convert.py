@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
-from popf.cli.arrays import TABLES, check_format, from_file
 
 if TYPE_CHECKING:
+    from popf.tables import Table
     from popf.tables.samples import Samples
 
 EXAMPLES = """\b
@@ -18,18 +18,18 @@ Examples:
   popf convert data.csv data.dat --target stolen --drop consumer
   popf convert data.csv data.svm --target stolen --encode onehot
 """
+#: Suffixes of files with named columns; the others hold numbers and one label per row.
+TABLES = (".csv", ".tsv", ".parquet", ".pq")
 
 
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="CSV, Parquet, svmlight or LibOPF.")],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="The suffix tells the format.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The suffix sets the format.")],
     target: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column with the labels. Default: the last."),
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Left out. Repeat it.")
-    ] = None,
+    drop: options.Drop = None,
     encode: options.Encode = None,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -38,37 +38,71 @@ def convert(
 ) -> int:
     """Convert data between CSV (.csv, .tsv), Parquet (.parquet), svmlight (.svm) and LibOPF (.dat).
 
-    Between CSV and Parquet all columns are kept. svmlight and LibOPF hold numbers and one label a row; LibOPF's
-    format keeps single precision, and numbers the labels from 1 in sorted order.
+    Between CSV and Parquet all columns are kept. svmlight and LibOPF hold numbers and one label per row;
+    LibOPF's format keeps single precision, and numbers the labels from 1 in sorted order.
     """
-    from popf.cli.output import check_output, counted, show
+    from popf.cli.output import check_output, counted, show, writing
+    from popf.tables import write
     from popf.tables.formats import suffix_of
-    from popf.tables.samples import samples_of
 
     for path in (source, output):
         check_format(path)
     check_output(output, [source])
-    from_tables, to_table = (suffix_of(path) in TABLES for path in (source, output))
-    table = options.table(source, delimiter, encoding, decimal, None) if from_tables else None
-    if table is not None and to_table:
+    how = (delimiter, encoding, decimal)
+    if suffix_of(source) in TABLES and suffix_of(output) in TABLES:
         if target is not None or encode is not None:
             raise ValueError(
                 "--target and --encode are for svmlight and LibOPF files: leave them out."
             )
-        n_rows, n_columns = _between_tables(table, output, drop or [])
+        n_rows, n_columns = _copy(options.table(source, *how), output, drop or [])
     else:
-        if table is None:
-            found = from_file(source, target, drop, encode)
-        else:
-            found = samples_of(table, target, encode, drop or ())
-        n_rows, n_columns = _write(found, output)
+        found = read_samples(source, target, encode, drop or [], how)
+        n_rows, n_columns = len(found.X), len(found.feature_names) + 1
+        with writing(output):
+            write(
+                output,
+                found.X,
+                found.y,
+                feature_names=found.feature_names,
+                target_name=found.target_name,
+                ids=found.ids if suffix_of(output) in (".dat", ".opf") else None,
+            )
     facts = {"output": str(output), "n_rows": n_rows, "n_columns": n_columns}
     lines = [f"Wrote {counted(n_rows, 'row')} and {counted(n_columns, 'column')} to {output}"]
     show(facts, lines, json)
     return 0
 
 
-def _between_tables(table: Any, output: Path, drop: list[str]) -> tuple[int, int]:
+def check_format(path: Path) -> None:
+    """Raise ValueError where the suffix of a file is none of a known format."""
+    from popf.tables.formats import FORMATS, suffix_of
+
+    known = [suffix for suffixes in FORMATS.values() for suffix in suffixes if suffix]
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
+    if suffix_of(path) not in known:
+        raise ValueError(f"the suffix of {path} tells no format: use one of {', '.join(known)}.")
+
+
+def read_samples(
+    path: Path, target: str | None, encode: Any, drop: list[str], how: tuple[str | None, str, str]
+) -> "Samples":
+    """Read features and labels from a file in any format; `how` is delimiter, encoding, decimal mark."""
+    from popf.tables import read
+    from popf.tables.formats import suffix_of
+    from popf.tables.samples import Samples, samples_of
+
+    if suffix_of(path) in TABLES:
+        return samples_of(options.table(path, *how), target, encode, drop)
+    if target is not None or encode is not None or drop:
+        raise ValueError(
+            "--target, --drop and --encode name columns, which svmlight and LibOPF files do not have."
+        )
+    found = read(path)
+    return Samples(found.data, found.target, found.feature_names, found.target_name, found.ids)
+
+
+def _copy(table: "Table", output: Path, drop: list[str]) -> tuple[int, int]:
     """Copy all columns; those whose cells are all numbers become numbers."""
     from popf.cli.output import file_for
     from popf.tables import ColumnTypes
@@ -77,7 +111,6 @@ def _between_tables(table: Any, output: Path, drop: list[str]) -> tuple[int, int
     table.need(drop, "drop")
     names = [name for name in table.names if name not in drop]
     text = table.text()
-    # "007" is a name, not a number.
     numbers = [
         name for name in names if table.kind(text[name]).numbers and not _has_names(text[name])
     ]
@@ -91,30 +124,12 @@ def _between_tables(table: Any, output: Path, drop: list[str]) -> tuple[int, int
         if suffix_of(output) in (".parquet", ".pq"):
             frame.to_parquet(file, index=False)
         else:
-            tabs = suffix_of(output) == ".tsv"
+            mark = "\t" if suffix_of(output) == ".tsv" else ","
             packed = "gzip" if output.suffix == ".gz" else None
-            frame.to_csv(file, index=False, sep="\t" if tabs else ",", compression=packed)
+            frame.to_csv(file, index=False, sep=mark, compression=packed)
     return len(frame), len(names)
 
 
 def _has_names(column: Any) -> bool:
-    """Tell whether cells hold digits that a number would lose: a leading zero, or more than 15."""
+    """Tell whether cells hold digits that a number would lose: a leading zero ("007"), or more than 15."""
     return bool(column.astype(str).str.strip().str.match(r"[+-]?(0\d|\d{16})").any())
-
-
-def _write(found: "Samples", output: Path) -> tuple[int, int]:
-    """Write features and labels; give the numbers of rows and columns."""
-    from popf.cli.output import writing
-    from popf.tables import write
-    from popf.tables.formats import suffix_of
-
-    with writing(output):
-        write(
-            output,
-            found.X,
-            found.y,
-            feature_names=found.feature_names,
-            target_name=found.target_name,
-            ids=found.ids if suffix_of(output) in (".dat", ".opf") else None,
-        )
-    return len(found.X), len(found.feature_names) + 1

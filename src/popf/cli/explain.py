@@ -1,5 +1,6 @@
-"""``popf explain``: why a row is called what it is called."""
+"""``popf explain``: why a row gets its label."""
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +16,6 @@ Examples:
   popf explain model.popf new.csv --row 17
   popf explain model.popf new.csv --where consumer=C0017
 """
-MOST_FEATURES = 8
 LONG_PATH = 12
 
 
@@ -27,13 +27,11 @@ def explain(
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN=VALUE", help="The first row with this value, in place of --row."
-        ),
+        typer.Option(metavar="COLUMN=VALUE", help="The first row with this value, not --row."),
     ] = None,
     features: Annotated[
-        int, typer.Option(min=1, help="How many features to show, those that weigh most first.")
-    ] = MOST_FEATURES,
+        int, typer.Option(min=1, help="How many features to show, the weightiest first.")
+    ] = 8,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
@@ -62,122 +60,94 @@ def explain(
 def _find(
     table_model: "TableModel", table: "Table", row: int | None, where: str | None
 ) -> tuple[int, Any]:
-    """Look through the table for the row; give its number and it."""
+    """Search the table for the row; return its number and a frame of it."""
     import numpy as np
 
     column, _, value = (where or "").partition("=")
     if where is not None and not (column and value):
         raise ValueError(f"--where takes COLUMN=VALUE, as in consumer=C0017, not {where!r}.")
-    extra = [column] if where is not None else []
+    extra = [column] if column else []
     table.need(extra, "where")
     start = 0
     for frame in table.pieces(table_model.plan(table, extra)):
-        if where is None and row is not None and row <= start + len(frame):
-            return row, frame.iloc[[row - start - 1]]
-        if where is not None:
+        if row is None:
             found = np.flatnonzero(frame[column].astype(str).str.strip() == value.strip())
-            if len(found):
-                return start + int(found[0]) + 1, frame.iloc[[found[0]]]
+        else:
+            found = np.array([row - start - 1] if row <= start + len(frame) else [])
+        if len(found):
+            return start + int(found[0]) + 1, frame.iloc[[found[0]]]
         start += len(frame)
-    if where is not None:
+    if row is None:
         raise ValueError(f"no row of {table.path} has {value!r} in column {column!r}.")
     raise ValueError(f"--row {row} is beyond the end of {table.path}, which has {start:,} rows.")
 
 
 def _lines(facts: dict[str, Any], n_features: int) -> list[str]:
-    from popf.cli.output import columns
+    from popf.cli.output import aligned
 
-    label, path = facts["label"], facts["path"]
+    label, best = facts["label"], str(facts["path_label"])
+    names = [f"training row {station['training_row']}" for station in facts["path"][:-1]]
+    names.append(f"row {facts['row']} itself")
     lines = [f"Row {facts['row']} is called {label}."]
     if facts["probabilities"] is not None:
-        rows = [[str(name), _probability(p)] for name, p in facts["probabilities"].items()]
-        lines += ["", "Probabilities", *columns(rows)]
+        rows = [[name, _probability(p)] for name, p in facts["probabilities"].items()]
+        lines += ["", "Probabilities", *aligned(rows)]
         if facts["positive"] is not None:
-            lines += [f"  ({facts['positive']} from {facts['threshold']:.4g} on)"]
-    lines += ["", *_path_lines(facts)]
-    others = [
-        [
-            str(name),
-            f"{cost:.3g}",
-            "<- the best path" if str(name) == str(facts["path_label"]) else "",
-        ]
+            lines.append(f"  ({facts['positive']} from {facts['threshold']:.4g} on)")
+    offers = [
+        [name, f"{cost:.3g}", "<- the best path" if name == best else ""]
         for name, cost in facts["offers"].items()
     ]
-    lines += ["", "What each class offers (its shortest longest arc)"]
-    lines += [line.rstrip() for line in columns(others)]
-    if str(facts["path_label"]) != str(label):
-        lines += [
-            "",
-            f"The best single path leads to {facts['path_label']}; all paths together, and the threshold, "
-            f"say {label}.",
-        ]
-    names = list(facts["contributions"] or path[-1]["values"])[:n_features]
-    lines += ["", *_value_lines(facts, names)]
-    return lines
+    lines += ["", f"The path, from a prototype of {best}", *_path_lines(facts, names)]
+    lines += ["", "What each class offers (its shortest longest arc)", *aligned(offers)]
+    if best != str(label):
+        others = f"all paths together, and the threshold, say {label}"
+        lines += ["", f"The best single path leads to {best}; {others}."]
+    return [*lines, "", *_value_lines(facts, names, n_features)]
 
 
-def _stations(facts: dict[str, Any]) -> list[str]:
-    rows = [station["training_row"] for station in facts["path"][:-1]]
-    return [*(f"training row {row}" for row in rows), f"row {facts['row']} itself"]
+def _path_lines(facts: dict[str, Any], names: list[str]) -> list[str]:
+    """List the arcs; of a long path the middle is left out, but never the arc that decides."""
+    from popf.cli.output import aligned
 
-
-def _path_lines(facts: dict[str, Any]) -> list[str]:
-    from popf.cli.output import columns
-
-    lines = [f"The path, from a prototype of {facts['path_label']}"]
+    deciding = facts["deciding_arc"]
     rows = []
-    for place, (name, station) in enumerate(zip(_stations(facts), facts["path"], strict=True)):
+    for place, (name, station) in enumerate(zip(names, facts["path"], strict=True)):
         length = "prototype" if station["length"] is None else f"arc {station['length']:.3g}"
-        decides = "<- the longest, it decides" if place == facts["deciding_arc"] else ""
-        rows.append(
-            [name, "" if station["label"] is None else str(station["label"]), length, decides]
-        )
-    shown = columns(rows)
-    return [*lines, *_shortened(shown, facts["deciding_arc"])]
-
-
-def _shortened(lines: list[str], deciding: int) -> list[str]:
-    """Leave out the middle of a long path, but not the arc that decides."""
+        decides = "<- the longest, it decides" if place == deciding else ""
+        label = "" if station["label"] is None else str(station["label"])
+        rows.append([name, label, length, decides])
+    lines = aligned(rows)
     if len(lines) <= LONG_PATH:
         return lines
-    kept = sorted({0, 1, deciding - 1, deciding, len(lines) - 3, len(lines) - 2, len(lines) - 1})
-    shown: list[str] = []
-    for place, at in enumerate(kept):
-        between = at - kept[place - 1] - 1 if place else 0
-        if between:
-            shown.append(f"  ... {between} more")
+    n = len(lines)
+    kept = sorted({0, 1, deciding - 1, deciding, n - 3, n - 2, n - 1})
+    shown = [lines[0]]
+    for before, at in pairwise(kept):
+        if at - before > 1:
+            shown.append(f"  ... {at - before - 1} more")
         shown.append(lines[at])
     return shown
 
 
-def _value_lines(facts: dict[str, Any], names: list[str]) -> list[str]:
+def _value_lines(facts: dict[str, Any], names: list[str], n_features: int) -> list[str]:
     """Show the ends of the deciding arc, and of the last one, in the units of the data."""
-    from popf.cli.output import columns
+    from popf.cli.output import aligned
 
-    at = facts["deciding_arc"]
-    stations, path = _stations(facts), facts["path"]
-    # The last training row is the one that reached the new row.
-    places = list(dict.fromkeys([at - 1, at, len(path) - 2, len(path) - 1]))
+    path, deciding, shares = facts["path"], facts["deciding_arc"], facts["contributions"]
+    last = len(path) - 1
+    places = list(dict.fromkeys([deciding - 1, deciding, last - 1, last]))
     known = all(path[place]["values"] is not None for place in places)
     if not known:
-        places = [len(path) - 1]
-    shares = facts["contributions"]
-    title = "In your units" if known else "The row"
-    rows = [
-        [
-            title,
-            *(stations[place] for place in places),
-            *(["share of the longest arc"] if shares else []),
-        ]
-    ]
-    for name in names:
+        places = [last]
+    head = ["In your units" if known else "The row", *(names[place] for place in places)]
+    rows = [[*head, "share of the longest arc"] if shares else head]
+    for name in list(shares or path[-1]["values"])[:n_features]:
         cells = [_cell(path[place]["values"][name]) for place in places]
         rows.append([f"  {name}", *cells, *([f"{100 * shares[name]:.0f} %"] if shares else [])])
-    lines = columns(rows, indent="")
+    lines = aligned(rows, indent="")
     if not known:
-        lines.append(
-            "(the linear map of this model does not let training rows be shown in your units)"
-        )
+        lines.append("(the linear map of this model cannot be undone, to show training rows)")
     return lines
 
 

@@ -24,12 +24,10 @@ def fit(
     target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the labels.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
     id: options.Ids = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Left out. Repeat it.")
-    ] = None,
+    drop: options.Drop = None,
     categorical: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Categories, though it looks like numbers. Repeat it."),
+        typer.Option(metavar="COLUMN", help="Categories that look like numbers. Repeatable."),
     ] = None,
     missing: Annotated[
         str, typer.Option(help="Missing values: refuse, or fill in median, mean, most_frequent.")
@@ -43,15 +41,13 @@ def fit(
     cost_fp: Annotated[
         float | None, typer.Option(help="Cost of a false alarm; with --cost-fn sets the threshold.")
     ] = None,
-    cost_fn: Annotated[float | None, typer.Option(help="Cost of a miss.")] = None,
+    cost_fn: options.CostFn = None,
     one_per: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN", help="Keep one random row for each value, as of a consumer."
-        ),
+        typer.Option(metavar="COLUMN", help="Keep one random row per value, such as a consumer."),
     ] = None,
     sample_weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="As how many each row counts.")
+        str | None, typer.Option(metavar="COLUMN", help="How many rows each row counts as.")
     ] = None,
     method: Annotated[str, typer.Option(help="soft (ours), or paper.")] = "soft",
     linear_map: Annotated[
@@ -59,7 +55,7 @@ def fit(
     ] = "none",
     metric: Annotated[str, typer.Option(help="The distance.")] = "euclidean",
     scale: Annotated[bool, typer.Option("--scale/--no-scale", help="Standardise numbers.")] = True,
-    seed: Annotated[int, options.seed("Of all random choices.")] = 0,
+    seed: Annotated[int, options.seed("Seed for everything random.")] = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -72,31 +68,30 @@ def fit(
     Numbers are standardised, text columns become categories, id columns are carried through. The file
     holds the training rows in prepared form: share it only with those who may see them.
     """
-    from popf.cli.messages import say
-    from popf.cli.output import check_output, plain_warnings, show, writing
+    from popf.cli.output import check_output, plain_warnings, say, show, writing
 
     check_output(output, [data])
     from popf.io import save
     from popf.table_models import FitOptions, fit_table
 
     wanted = FitOptions(
-        target,
-        tuple(id or ()),
-        tuple(drop or ()),
-        tuple(categorical or ()),
-        sample_weight,
-        missing,
-        scale,
-        positive,
-        threshold,
-        cost_fp,
-        cost_fn,
-        method,
-        linear_map,
-        metric,
-        seed,
-        n_jobs,
-        one_per,
+        target=target,
+        id=id or (),
+        drop=drop or (),
+        categorical=categorical or (),
+        sample_weight=sample_weight,
+        missing=missing,
+        scale=scale,
+        positive=positive,
+        threshold=threshold,
+        cost_fp=cost_fp,
+        cost_fn=cost_fn,
+        method=method,
+        linear_map=linear_map,
+        metric=metric,
+        seed=seed,
+        n_jobs=n_jobs,
+        one_per=one_per,
     )
     with plain_warnings():
         fitted = fit_table(options.table(data, delimiter, encoding, decimal, na), wanted)
@@ -106,7 +101,7 @@ def fit(
     for name, n in fitted.repeated.items():
         say(
             f"note: {name!r} repeats ({n:,} values): rows that belong together are nearly alike, which "
-            f"makes the model too sure of itself. Consider --one-per {name}."
+            f"makes the model overconfident. Consider --one-per {name}."
         )
     for name in fitted.counters:
         say(
@@ -114,15 +109,13 @@ def fit(
             f"it is one: --id {name}."
         )
     facts = _facts(fitted, output)
-    show(facts, _lines(facts, data, output), json)
+    show(facts, _lines(facts, data), json)
     return 0
 
 
 def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
     table_model, final = fitted.table_model, fitted.table_model.final
-    layout = table_model.layout
-    binary = table_model.binary
-    chosen = final.linear_map_
+    layout, binary = table_model.layout, table_model.binary
     return {
         "model": str(output),
         "n_rows": sum(fitted.counts.values()),
@@ -141,27 +134,25 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
         "cost_per_row": fitted.costs,
         "left_out_log_loss": fitted.log_loss,
         "prior_log_loss": fitted.prior_log_loss,
-        "linear_map": None if chosen is None else type(chosen).__name__,
+        "linear_map": None if final.linear_map_ is None else type(final.linear_map_).__name__,
         "n_prototypes": len(final.opf_.prototypes_),
     }
 
 
-def _lines(facts: dict[str, Any], data: Path, output: Path) -> list[str]:
-    from popf.cli.output import columns, counted
+def _lines(facts: dict[str, Any], data: Path) -> list[str]:
+    from popf.cli.output import aligned, counted
     from popf.formatting import listed
 
     shares = listed([f"{label} {n:,}" for label, n in facts["classes"].items()])
-    read = facts["n_rows_read"]
+    read, costs = facts["n_rows_read"], facts["cost_per_row"]
     of_all = f" of {read:,}" if read > facts["n_rows"] else ""
+    rows = [("rows", f"{facts['n_rows']:,}{of_all} ({shares})")]
+    if facts["n_zero_weight"]:
+        rows.append(("left out", f"{counted(facts['n_zero_weight'], 'row')} of weight 0"))
     features = counted(len(facts["numbers"]), "number")
     if facts["categories"]:
         features += f", {len(facts['categories'])} categorical ({listed(facts['categories'])})"
-    rows = [
-        ("rows", f"{facts['n_rows']:,}{of_all} ({shares})"),
-        ("features", features),
-    ]
-    if facts["n_zero_weight"]:
-        rows.insert(1, ("left out", f"{counted(facts['n_zero_weight'], 'row')} of weight 0"))
+    rows.append(("features", features))
     if facts["ids"]:
         rows.append(("carried through", listed(facts["ids"])))
     if facts["n_imputed"]:
@@ -169,27 +160,17 @@ def _lines(facts: dict[str, Any], data: Path, output: Path) -> list[str]:
     if facts["linear_map"]:
         rows.append(("linear map", facts["linear_map"]))
     if facts["positive"] is not None:
-        said = f"{facts['threshold']:.4g} on the probability of {facts['positive']}"
-        rows.append(("threshold", f"{said} ({facts['threshold_from']})"))
-    if facts["cost_per_row"]:
-        costs = facts["cost_per_row"]
-        rows.append(
-            (
-                "cost a row",
-                f"{costs['at_threshold']:.4g}; at 0.5 {costs['at_half']:.4g}, calling nobody "
-                f"{costs['call_none']:.4g}, everybody {costs['call_all']:.4g}",
-            )
-        )
+        threshold = f"{facts['threshold']:.4g} on the probability of {facts['positive']}"
+        rows.append(("threshold", f"{threshold} ({facts['threshold_from']})"))
+    if costs:
+        others = f"at 0.5 {costs['at_half']:.4g}, calling nobody {costs['call_none']:.4g}"
+        others += f", everybody {costs['call_all']:.4g}"
+        rows.append(("cost per row", f"{costs['at_threshold']:.4g}; {others}"))
     if facts["left_out_log_loss"] is not None:
-        loss, prior = facts["left_out_log_loss"], facts["prior_log_loss"]
-        rows.append(
-            ("log loss", f"{loss:.3f} on left-out rows; always the class shares: {prior:.3f}")
-        )
-    lines = [f"{line}" for line in columns([[name, ""] for name, _ in rows])]
-    width = max(len(line) for line in lines) + 2
-    lines = [f"{line.ljust(width)}{said}" for line, (_, said) in zip(lines, rows, strict=True)]
+        prior = f"predicting the class frequencies scores {facts['prior_log_loss']:.3f}"
+        rows.append(("log loss", f"{facts['left_out_log_loss']:.3f} on left-out rows; {prior}"))
     return [
-        f"Fitted {data} and wrote {output}",
-        *lines,
-        f"Next: popf predict {output} new.csv -o scored.csv",
+        f"Fitted {data} and wrote {facts['model']}",
+        *aligned(rows, left=True),
+        f"Next: popf predict {facts['model']} new.csv -o scored.csv",
     ]

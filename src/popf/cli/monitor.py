@@ -9,8 +9,6 @@ from popf.cli import options
 
 if TYPE_CHECKING:
     from popf.monitoring import Series
-    from popf.table_models.model import TableModel
-    from popf.tables import Table
 
 EXAMPLES = """\b
 Examples:
@@ -27,12 +25,10 @@ def monitor(
         str, typer.Option(metavar="COLUMN", help="When: numbers, or dates such as 2024-05.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV of those that rise, the most first.")
+        Path | None, typer.Option("--output", "-o", help="CSV of those that rise, highest first.")
     ] = None,
     id: options.Ids = None,
-    rise: Annotated[
-        float, typer.Option(help="An alarm from this rise of the probability on.")
-    ] = 0.3,
+    rise: Annotated[float, typer.Option(help="Alarm from this rise of the probability on.")] = 0.3,
     recent: Annotated[int, typer.Option(min=1, help="Periods that count as recent.")] = 2,
     history: Annotated[int, typer.Option(min=1, help="Periods needed before those.")] = 1,
     plot: Annotated[
@@ -40,9 +36,11 @@ def monitor(
     ] = None,
     truth: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="True labels, to tell how early and surely it finds."),
+        typer.Option(
+            metavar="COLUMN", help="True labels, to measure how early and surely it works."
+        ),
     ] = None,
-    seed: Annotated[int, options.seed("Of the split behind --truth.")] = 0,
+    seed: Annotated[int, options.seed("Seed of the split for --truth.")] = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -57,217 +55,180 @@ def monitor(
     compared with their own past. With --truth, limits are set on one half of the consumers and measured on
     the other, none of whom should have been seen in training.
     """
+    from popf.cli import scoring
     from popf.cli.output import check_output, file_for, plain_warnings, show
-    from popf.cli.scoring import need_probabilities
-    from popf.table_models import open_model
+    from popf.monitoring import make_series, rises
 
     check_output(output, [model, data], (".csv",))
     check_output(plot, [model, data], (".png", ".svg", ".pdf"), "--plot")
     if not 0.0 < rise <= 1.0:
         raise ValueError(f"--rise must lie between 0 and 1, not at {rise:g}.")
     if not id:
-        raise ValueError("--id: name the column that tells who is who.")
+        raise ValueError("--id: name the column that identifies the consumers.")
     with plain_warnings():
-        table_model = open_model(model, n_jobs)
-        need_probabilities(table_model, model)
+        table_model = scoring.model_for(model, n_jobs)
+        scoring.need_probabilities(table_model, model)
         if not table_model.binary:
             raise ValueError(f"{model} has more than two classes: there is no one probability.")
         table = options.table(data, delimiter, encoding, decimal, na)
-        for parameter, names in (
-            ("id", id),
-            ("time", [time]),
-            ("truth", [truth] if truth else []),
-        ):
+        truths = [] if truth is None else [truth]
+        for parameter, names in (("id", id), ("time", [time]), ("truth", truths)):
             table.need(names, parameter)
-        watched = _watch(table_model, table, (id, time, truth), progress)
-        found = _rising(watched, (rise, recent, history))
+        columns = list(dict.fromkeys([*id, time, *truths]))
+        frame, probability = scoring.score_all(table_model, table, columns, progress)
+        positive = table_model.layout.positive
+        units = frame.groupby(id, sort=False).ngroup().to_numpy()
+        times, time_names = _times(frame[time])
+        series = make_series(units, times, probability[:, positive])
+        risen = rises(series.probability, recent, history)
+        rising = _rising(series, risen, rise, recent, history)
+        detection = None
+        if truth is not None:
+            steals = scoring.true_codes(table_model, table, frame, truth) == positive
+            detection = _detection(series, risen, steals, seed)
+        listed = _listed(frame[id], frame[time], series, rising)
         if output is not None:
             with file_for(output) as file:
-                file.write(found.frame.to_csv(index=False, float_format="%.6g").encode())
+                file.write(listed.to_csv(index=False, float_format="%.6g").encode())
         if plot is not None:
-            _draw(plot, watched, found, f"probability of {table_model.positive}")
-        table_rows = None if truth is None else _detections(watched, (recent, history), seed)
+            who = listed[id].agg(" ".join, axis=1).tolist() if len(listed) else []
+            _draw(plot, series, rising, who, time_names, f"probability of {table_model.positive}")
     facts = {
-        "n_rows": len(watched.probability),
-        "n_units": len(watched.series.units),
+        "n_rows": len(frame),
+        "n_units": len(series.units),
         "positive": table_model.positive,
         "rise": rise,
         "recent": recent,
         "history": history,
-        "rising": found.frame.to_dict("records"),
-        "detection": table_rows,
+        "rising": listed.to_dict("records"),
+        "detection": detection,
         "output": None if output is None else str(output),
     }
     show(facts, _lines(facts, id), json)
     return 0
 
 
-class _Watched:
-    """All observations, and the series made of them."""
-
-    def __init__(self, names: Any, times: Any, probability: Any, truth: Any) -> None:
-        from popf.monitoring import make_series
-
-        self.names = names  # a frame of the id columns
-        self.columns = list(names.columns)
-        codes = names.groupby(self.columns, sort=False).ngroup().to_numpy()
-        self.time_text = times
-        self.time, self.time_names = _moments(times)
-        self.probability = probability
-        self.truth = truth
-        self.series: Series = make_series(codes, self.time, probability)
-
-    def who(self, unit: int) -> list[str]:
-        """Give the ids of a consumer."""
-        return [str(cell) for cell in self.names.iloc[self.series.units[unit]].tolist()]
-
-    def when(self, unit: int, at: int) -> str:
-        """Give a time as the file writes it."""
-        return str(self.time_text[self.series.rows[unit, at]])
-
-
-def _watch(
-    table_model: "TableModel",
-    table: "Table",
-    columns: tuple[list[str], str, str | None],
-    progress: bool | None,
-) -> _Watched:
+def _times(column: Any) -> tuple[Any, dict[float, str] | None]:
+    """Turn times into numbers (dates into days), and name the days for a picture."""
     import numpy as np
     import pandas
 
-    from popf.cli.scoring import scored_pieces
-    from popf.tables.cells import match_labels
-
-    ids, time, truth = columns
-    wanted = list(dict.fromkeys([*ids, time, *([] if truth is None else [truth])]))
-    frames, found = [], []
-    with scored_pieces(table_model, table, wanted, progress=progress) as pieces:
-        for scored in pieces:
-            frames.append(scored.frame[wanted])
-            assert scored.probability is not None
-            found.append(scored.probability[:, table_model.layout.positive])
-    frame = pandas.concat(frames, ignore_index=True)
-    steals = None
-    if truth is not None:
-        codes = match_labels(
-            frame[truth].tolist(), table_model.classes, f"column {truth!r} of {table.path}"
-        )
-        steals = codes == table_model.layout.positive
-    return _Watched(frame[ids], frame[time].tolist(), np.concatenate(found), steals)
-
-
-def _moments(texts: list[Any]) -> tuple[Any, dict[float, str] | None]:
-    """Turn times into numbers, and back for a picture: numbers as they are, dates by their day."""
-    import numpy as np
-    import pandas
-
-    cells = pandas.Series([str(text).strip() for text in texts])
+    cells = column.astype(str).str.strip()
     numbers = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64)
     if np.isfinite(numbers).all():
         return numbers, None
     dates = pandas.to_datetime(cells, format="ISO8601", errors="coerce")
-    odd = np.flatnonzero(dates.isna() & ~np.isfinite(numbers))
-    if len(odd) or dates.isna().any():
-        row = int(odd[0]) if len(odd) else int(np.flatnonzero(dates.isna())[0])
+    odd = np.flatnonzero(dates.isna())
+    if len(odd):
+        # Of numbers among dates, or dates among numbers, name a cell that is neither, if there is one.
+        row = next((row for row in odd if not np.isfinite(numbers[row])), odd[0])
         raise ValueError(
             f"--time: {cells[row]!r} (row {row + 1}) is neither a number nor a date such as 2024-05 or "
             "2024-05-31."
         )
-    days = (dates - pandas.Timestamp(0)) / pandas.Timedelta(days=1)
-    values = days.to_numpy(dtype=np.float64)
-    return values, dict(zip(values.tolist(), cells.tolist(), strict=True))
+    days = ((dates - pandas.Timestamp(0)) / pandas.Timedelta(days=1)).to_numpy(dtype=np.float64)
+    return days, dict(zip(days.tolist(), cells.tolist(), strict=True))
 
 
-class _Rising:
-    """Those that rise, the most first."""
-
-    def __init__(self, units: list[int], alarm: list[int], frame: Any) -> None:
-        self.units, self.alarm, self.frame = units, alarm, frame
-
-
-def _rising(watched: _Watched, rule: tuple[float, int, int]) -> _Rising:
+def _rising(
+    series: "Series", risen: Any, limit: float, recent: int, history: int
+) -> list[dict[str, Any]]:
+    """Describe every unit that rises by the limit, in the order of the highest rise."""
     import numpy as np
-    import pandas
 
-    from popf.monitoring import alarms, rises
+    from popf.monitoring import alarms
 
-    limit, recent, history = rule
-    series = watched.series
-    rise = rises(series.probability, recent, history)
-    if not np.isfinite(rise).any():
+    if not np.isfinite(risen).any():
         raise ValueError(
             f"nobody has {recent + history} periods, which --recent and --history ask for: give longer "
             "series."
         )
-    first = alarms(rise, limit)
-    peak = np.nan_to_num(rise, nan=-np.inf).max(axis=1)
+    first = alarms(risen, limit)
+    peak = np.nan_to_num(risen, nan=-np.inf).max(axis=1)
     chosen = np.flatnonzero(first >= 0)
-    units = chosen[np.argsort(-peak[chosen], kind="stable")].tolist()
+    found = []
+    for unit in chosen[np.argsort(-peak[chosen], kind="stable")].tolist():
+        alarm, values = int(first[unit]), series.probability[unit]
+        found.append(
+            {
+                "unit": unit,
+                "alarm": alarm,
+                "last": int(np.isfinite(values).sum()) - 1,
+                "before": float(np.median(values[: alarm - recent + 1])),
+                "at_alarm": float(values[alarm - recent + 1 : alarm + 1].mean()),
+                "highest_rise": float(peak[unit]),
+            }
+        )
+    return found
+
+
+def _listed(ids: Any, times: Any, series: "Series", rising: list[dict[str, Any]]) -> Any:
+    """Make the table of those that rise, with ids and times as the file writes them."""
+    import pandas
+
     rows = []
-    for unit in units:
-        at = int(first[unit])
-        values = series.probability[unit]
-        last = int(np.isfinite(values).sum()) - 1
+    for found in rising:
+        unit, last = found["unit"], found["last"]
         rows.append(
             {
-                **dict(zip(watched.columns, watched.who(unit), strict=True)),
-                "first_alarm": watched.when(unit, at),
-                "before": float(np.median(values[: at - recent + 1])),
-                "at_alarm": float(values[at - recent + 1 : at + 1].mean()),
-                "highest_rise": float(peak[unit]),
-                "last_probability": float(values[last]),
-                "last_time": watched.when(unit, last),
+                **ids.iloc[series.units[unit]].astype(str),
+                "first_alarm": str(times[series.rows[unit, found["alarm"]]]),
+                **{name: found[name] for name in ("before", "at_alarm", "highest_rise")},
+                "last_probability": float(series.probability[unit, last]),
+                "last_time": str(times[series.rows[unit, last]]),
                 "n_periods": last + 1,
             }
         )
-    names = [*watched.columns, "first_alarm", "before", "at_alarm", "highest_rise"]
+    names = ["first_alarm", "before", "at_alarm", "highest_rise"]
     names += ["last_probability", "last_time", "n_periods"]
-    frame = pandas.DataFrame(rows, columns=names)
-    return _Rising(units, [int(first[unit]) for unit in units], frame)
+    return pandas.DataFrame(rows, columns=[*ids.columns, *names])
 
 
-def _detections(watched: _Watched, rule: tuple[int, int], seed: int) -> list[dict[str, Any]]:
+def _detection(series: "Series", risen: Any, steals: Any, seed: int) -> list[dict[str, Any]]:
+    """Measure how early and how surely rises find theft, on one half of the consumers."""
     import numpy as np
 
-    from popf.monitoring import detection_table, rises
+    from popf.monitoring import detection_table
 
-    series = watched.series
     present = series.rows >= 0
-    steals = present & watched.truth[np.where(present, series.rows, 0)]
+    steals = present & steals[np.where(present, series.rows, 0)]
     onset = np.where(steals.any(axis=1), steals.argmax(axis=1), -1)
     # Who steals from the first period on has no past to rise from.
-    watchable = onset != 0
-    rise = rises(series.probability, *rule)[watchable]
-    rng = np.random.default_rng(seed)
-    calibration = rng.permutation(int(watchable.sum())) % 2 == 0
-    table = detection_table(rise, onset[watchable], calibration=calibration)
+    kept = onset != 0
+    calibration = np.random.default_rng(seed).permutation(int(kept.sum())) % 2 == 0
+    table = detection_table(risen[kept], onset[kept], calibration=calibration)
     return [row._asdict() for row in table]
 
 
-def _draw(path: Path, watched: _Watched, found: _Rising, label: str) -> None:
-    from popf.cli.messages import say
-    from popf.cli.output import file_for
+def _draw(
+    path: Path,
+    series: "Series",
+    rising: list[dict[str, Any]],
+    who: list[str],
+    time_names: dict[float, str] | None,
+    label: str,
+) -> None:
+    from popf.cli.output import file_for, say
     from popf.monitoring import plot_rising
 
-    kind = path.suffix.lower().lstrip(".")
-    if not found.units:
+    if not rising:
         say("note: nobody rises by the limit, so there is no picture.")
         return
     figure = plot_rising(
-        watched.series,
-        found.units,
-        first_alarm=found.alarm,
-        names=[" ".join(watched.who(unit)) for unit in found.units],
+        series,
+        [found["unit"] for found in rising],
+        first_alarm=[found["alarm"] for found in rising],
+        names=who,
         time_label="",
-        time_names=watched.time_names,
+        time_names=time_names,
         label=label,
     )
     with file_for(path) as file:
-        figure.savefig(file, format=kind, dpi=150)
+        figure.savefig(file, format=path.suffix.lower().lstrip("."), dpi=150)
 
 
 def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
-    from popf.cli.output import columns, counted
+    from popf.cli.output import aligned, counted
 
     rising = facts["rising"]
     lines = [
@@ -275,49 +236,39 @@ def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
         f"{facts['positive']} of {len(rising):,} rises by {facts['rise']:g} or more"
     ]
     if rising:
-        names = ["who", "first alarm", "before", "at alarm", "now"]
-        rows = [names]
+        rows = [["who", "first alarm", "before", "at alarm", "now"]]
         for row in rising[:10]:
-            rows.append(
-                [
-                    " ".join(row[name] for name in ids),
-                    row["first_alarm"],
-                    f"{row['before']:.2f}",
-                    f"{row['at_alarm']:.2f}",
-                    f"{row['last_probability']:.2f}",
-                ]
-            )
-        lines += ["", *columns(rows)]
+            values = [f"{row[name]:.2f}" for name in ("before", "at_alarm", "last_probability")]
+            rows.append([" ".join(row[name] for name in ids), row["first_alarm"], *values])
+        lines += ["", *aligned(rows)]
         if len(rising) > 10:
-            place = facts["output"] or "--output"
-            lines.append(f"  ... {len(rising) - 10:,} more in {place}")
+            lines.append(f"  ... {len(rising) - 10:,} more in {facts['output'] or '--output'}")
     if facts["detection"]:
-        lines += ["", *detection_lines(facts["detection"])]
+        lines += ["", *_detection_lines(facts["detection"])]
     return lines
 
 
-def detection_lines(table: list[dict[str, Any]]) -> list[str]:
-    """Write the table of detections for a person."""
-    from popf.cli.output import columns
+def _detection_lines(table: list[dict[str, Any]]) -> list[str]:
+    from popf.cli.output import aligned
     from popf.monitoring.detection import SOON
 
-    first = table[0]
     rows = [["false alarms aimed at", "measured", "limit", "found", "95 %", "median delay", "soon"]]
     for row in table:
-        delay = "-" if row["median_delay"] is None else f"{row['median_delay']:g}"
+        share = {name: 100 * value for name, value in row.items() if value is not None}
         rows.append(
             [
-                f"{100 * row['aimed']:g} %",
-                f"{100 * row['false_alarm_rate']:.1f} %",
+                f"{share['aimed']:g} %",
+                f"{share['false_alarm_rate']:.1f} %",
                 f"{row['limit']:.2f}",
-                f"{100 * row['found']:.0f} %",
-                f"{100 * row['found_lower']:.0f} to {100 * row['found_upper']:.0f} %",
-                delay,
-                f"{100 * row['found_soon']:.0f} %",
+                f"{share['found']:.0f} %",
+                f"{share['found_lower']:.0f} to {share['found_upper']:.0f} %",
+                "-" if row["median_delay"] is None else f"{row['median_delay']:g}",
+                f"{share['found_soon']:.0f} %",
             ]
         )
-    said = (
+    first = table[0]
+    return [
+        *aligned(rows),
         f"Limits set on half of the consumers, measured on the other ({first['n_regular']:,} regular, "
-        f"{first['n_turned']:,} who begin). Delay in periods, 0 for the first; soon: at most {SOON}."
-    )
-    return [*columns(rows), said]
+        f"{first['n_turned']:,} who begin). Delay in periods, 0 for the first; soon: at most {SOON}.",
+    ]

@@ -1,6 +1,5 @@
-"""Options that several commands have, and what they mean together."""
+"""Options that several commands have."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,40 +9,19 @@ if TYPE_CHECKING:
     from popf.tables import Table
 
 Names = list[str]
-ENCODINGS = ("onehot", "ordinal")
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Of `popf fit`, or of popf.save.")]
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet with named columns.")]
-Ids = Annotated[
-    Names | None,
-    typer.Option("--id", metavar="COLUMN", help="Carried through, never a feature. Repeat it."),
-]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Between cells. Default: comma; tab in .tsv.")
-]
-Encoding = Annotated[str, typer.Option(help="Of the text, for instance latin-1.")]
-Decimal = Annotated[str, typer.Option(metavar="CHAR", help="The decimal mark, . or ,")]
-Missing = Annotated[
-    Names | None,
-    typer.Option("--na", metavar="TEXT", help="Also stands for a missing value. Repeat it."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, for scripts.")]
-Encode = Annotated[
-    str | None,
-    typer.Option(
-        help="onehot or ordinal: columns of text as numbers.",
-        callback=lambda value: check_choice("--encode", value, ENCODINGS),
-    ),
-]
-Jobs = Annotated[
-    int, typer.Option(help="Threads; -1 for all cores.", callback=lambda value: check_jobs(value))
-]
-Progress = Annotated[
-    bool | None, typer.Option("--progress/--no-progress", help="Default: on a terminal.")
-]
-ChunkRows = Annotated[
-    int | None, typer.Option(min=1, help="Rows held at a time. Default: some megabytes of cells.")
-]
+
+def _check_encode(value: str | None) -> str | None:
+    if value not in (None, "onehot", "ordinal"):
+        raise ValueError(f"--encode must be one of onehot, ordinal, not {value!r}.")
+    return value
+
+
+def check_jobs(value: int) -> int:
+    """Return a number of threads or processes, or raise ValueError for 0."""
+    if value == 0:
+        raise ValueError("--n-jobs must be at least 1, or -1 for all cores, not 0.")
+    return value
 
 
 def seed(words: str) -> Any:
@@ -51,54 +29,44 @@ def seed(words: str) -> Any:
     return typer.Option(min=0, max=2**32 - 1, help=words)
 
 
-def check_choice(option: str, value: str | None, known: Sequence[str]) -> str | None:
-    """Give a value back, or raise ValueError where it is none of those known; None is left as it is.
-
-    Examples
-    --------
-    >>> from popf.cli.options import check_choice
-    >>> check_choice("--encode", "one hot", ["onehot", "ordinal"])
-    Traceback (most recent call last):
-    ValueError: --encode must be one of onehot, ordinal, not 'one hot'.
-    """
-    if value is not None and value not in known:
-        raise ValueError(f"{option} must be one of {', '.join(known)}, not {value!r}.")
-    return value
-
-
-def check_jobs(value: int) -> int:
-    """Give a number of threads or processes back, or raise ValueError for 0."""
-    if value == 0:
-        raise ValueError("--n-jobs must be at least 1, or -1 for all cores, not 0.")
-    return value
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A file of `popf fit` or of popf.save.")
+]
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet with named columns.")]
+Ids = Annotated[
+    Names | None,
+    typer.Option("--id", metavar="COLUMN", help="Carried through, never a feature. Repeatable."),
+]
+Drop = Annotated[Names | None, typer.Option(metavar="COLUMN", help="Left out. Repeatable.")]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="CHAR", help="Between cells. Default: comma; tab in .tsv.")
+]
+Encoding = Annotated[str, typer.Option(help="Of the text, for instance latin-1.")]
+Decimal = Annotated[str, typer.Option(metavar="CHAR", help="The decimal mark, . or ,")]
+Missing = Annotated[
+    Names | None,
+    typer.Option("--na", metavar="TEXT", help="Also stands for a missing value. Repeatable."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, for scripts.")]
+Encode = Annotated[
+    str | None,
+    typer.Option(help="Text columns as numbers: onehot or ordinal.", callback=_check_encode),
+]
+Jobs = Annotated[int, typer.Option(help="Threads; -1 for all cores.", callback=check_jobs)]
+Progress = Annotated[
+    bool | None, typer.Option("--progress/--no-progress", help="Default: on a terminal.")
+]
+ChunkRows = Annotated[
+    int | None, typer.Option(min=1, help="Rows held at a time. Default: some megabytes of cells.")
+]
+CostFn = Annotated[float | None, typer.Option(help="Cost of a miss.")]
+Threshold = Annotated[float | None, typer.Option(help="Instead of the model's own.")]
 
 
 def table(
-    path: Path, delimiter: str | None, encoding: str, decimal: str, missing: Names | None
+    path: Path, delimiter: str | None, encoding: str, decimal: str, na: Names | None = None
 ) -> "Table":
     """Open a table as the options say."""
     from popf.tables import Dialect, open_table
 
-    dialect = Dialect(delimiter, encoding, decimal, tuple(missing or ()))
-    return open_table(path, dialect)
-
-
-def plain(value: Any) -> Any:
-    """Make a value fit for JSON: NumPy's numbers and labels as Python's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.cli.options import plain
-    >>> plain({"a": np.int64(3), "b": [np.float64("nan")]})
-    {'a': 3, 'b': [None]}
-    """
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
-    return value
+    return open_table(path, Dialect(delimiter, encoding, decimal, tuple(na or ())))

@@ -1,4 +1,4 @@
-"""What commands print and write: notes, JSON, and files that are whole or not there."""
+"""What commands print and write: notes, tables, JSON, a bar, and files that are whole or not there."""
 
 import errno
 import json
@@ -7,20 +7,13 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from popf.cli.messages import say
-from popf.cli.options import plain
-
-
-class OutputError(RuntimeError):
-    """A result could not be written, through no fault of the input."""
-
-
-_FULL = {
+Advance = Callable[[int, int, str], None]
+_DISK = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota is used up",
     errno.EFBIG: "the file would be too large",
@@ -29,60 +22,100 @@ _FULL = {
 }
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what goes wrong in writing into a sentence; SIGTERM cleans up as Ctrl-C does."""
-    try:
-        with _terminated_in_order():
-            yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise OutputError(
-                f"{path} was not written: {_FULL[error.errno]}. What was there before is as it was."
-            ) from error
-        if isinstance(error, PermissionError):
-            raise ValueError(f"{path} was not written: no permission for that folder.") from error
-        raise
+class OutputError(RuntimeError):
+    """A result could not be written, through no fault of the input."""
+
+
+def say(sentence: str) -> None:
+    """Print a sentence on the error stream, where it does not get into the output."""
+    print(f"popf: {sentence}", file=sys.stderr)
+
+
+def show(facts: dict[str, Any], lines: Sequence[str], as_json: bool) -> None:
+    """Print the facts as JSON, or the lines for a person."""
+    text = json.dumps(_plain(facts), allow_nan=False, indent=2) if as_json else "\n".join(lines)
+    print(text)
+
+
+def _plain(value: Any) -> Any:
+    """Make a value fit for JSON: NumPy's numbers and labels as Python's, None for NaN."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value
+
+
+def aligned(rows: Sequence[Sequence[str]], left: bool = False, indent: str = "  ") -> list[str]:
+    """Align cells in columns: the first to the left, the others to the right unless `left`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *cells in rows:
+        line = [first.ljust(widths[0])]
+        for cell, width in zip(cells, widths[1:], strict=True):
+            line.append(cell.ljust(width) if left else cell.rjust(width))
+        lines.append((indent + "  ".join(line)).rstrip())
+    return lines
+
+
+def counted(n: int, thing: str) -> str:
+    """Write a number with its noun, in the plural where it is one."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 @contextmanager
-def file_for(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its place when all is written."""
-    from popf.files import replacing
+def plain_warnings() -> Iterator[None]:
+    """Print warnings as notes of one line, without file names and line numbers."""
 
-    with writing(path), replacing(path) as file:
-        yield file
+    def note(message: Any, category: Any, *rest: Any, **more: Any) -> None:
+        if not issubclass(category, DeprecationWarning | FutureWarning):
+            say("note: " + " ".join(str(message).split()))
 
-
-@contextmanager
-def _terminated_in_order() -> Iterator[None]:
-    def end(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = note
         yield
+
+
+@contextmanager
+def progress_bar(shown: bool | None) -> Iterator[Advance]:
+    """Show a bar on the error stream, moved by calls of ``advance(n_done, n_total, text)``.
+
+    None for `shown` means: if the error stream is a terminal.
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda n_done, n_total, text: None
         return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    from rich import progress
+    from rich.console import Console
+    from rich.markup import escape
+
+    columns = (
+        progress.BarColumn(24),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("left, {task.description}"),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, visible=False)
+        yield lambda n_done, n_total, text: bar.update(
+            task, completed=n_done, total=n_total, description=escape(text), visible=True
+        )
 
 
 def check_output(
-    path: Path | None, inputs: Sequence[Path], suffixes: Sequence[str] = (), option: str = ""
+    path: Path | None,
+    inputs: Sequence[Path],
+    suffixes: Sequence[str] = (),
+    option: str = "--output",
 ) -> None:
-    """Raise an error if a result would go where it cannot, or destroy an input, before any work.
+    """Raise an error if a result would go where it cannot, or replace an input, before any work.
 
-    Parameters
-    ----------
-    path : Path or None
-        None for nowhere.
-    inputs : sequence of Path
-    suffixes : sequence of str
-        Those that the name may have; none for any.
-    option : str
-        What an error calls the path, such as ``--plot``.
+    `path` is None for nowhere, `suffixes` are those it may have, `option` is what an error calls it.
     """
     from popf.files import writable_folder
 
@@ -99,69 +132,49 @@ def check_output(
         raise FileNotFoundError(f"there is no folder {folder}: make it first.")
     for source in inputs:
         with suppress(OSError):
-            if path.exists() and os.path.samefile(path, source):
+            if os.path.samefile(path, source):
                 raise ValueError(f"the output {path} would replace an input: name another file.")
     if suffixes and path.suffix.lower() not in suffixes:
-        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}" if suffixes[1:] else suffixes[0]
-        raise ValueError(f"{option or '--output'}: the suffix of {path} must be {known}.")
+        known = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
+        raise ValueError(f"{option}: the suffix of {path} must be {known}.")
     writable_folder(folder)
 
 
-def show(facts: dict[str, Any], lines: Sequence[str], as_json: bool) -> None:
-    """Print the facts as JSON, or the lines for a person."""
-    if as_json:
-        print(json.dumps(plain(facts), allow_nan=False, indent=2))
-    else:
-        print("\n".join(lines))
+@contextmanager
+def file_for(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its place when all is written."""
+    from popf.files import replacing
+
+    with writing(path), replacing(path) as file:
+        yield file
 
 
 @contextmanager
-def plain_warnings() -> Iterator[None]:
-    """Say warnings as notes of one line, without file names and line numbers."""
+def writing(path: Path) -> Iterator[None]:
+    """Turn what goes wrong in writing into a sentence; SIGTERM cleans up as Ctrl-C does."""
+    try:
+        with _cleanup_on_sigterm():
+            yield
+    except OSError as error:
+        if error.errno in _DISK:
+            raise OutputError(
+                f"{path} was not written: {_DISK[error.errno]}. What was there before is unchanged."
+            ) from error
+        if isinstance(error, PermissionError):
+            raise ValueError(f"{path} was not written: no permission for that folder.") from error
+        raise
 
-    def note(message: Any, category: Any, *rest: Any, **more: Any) -> None:
-        if not issubclass(category, DeprecationWarning | FutureWarning):
-            say("note: " + " ".join(str(message).split()))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        warnings.showwarning = note
+@contextmanager
+def _cleanup_on_sigterm() -> Iterator[None]:
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
         yield
-
-
-def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:
-    r"""Align cells: the first column to the left, the others to the right.
-
-    Examples
-    --------
-    >>> from popf.cli.output import columns
-    >>> print("\n".join(columns([["a", "10"], ["long", "9"]])))
-      a     10
-      long   9
-    """
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append((indent + "  ".join(cells)).rstrip())
-    return lines
-
-
-def counted(n: int, thing: str) -> str:
-    """Write a number with its thing.
-
-    Examples
-    --------
-    >>> from popf.cli.output import counted
-    >>> counted(1, "row"), counted(12345, "row")
-    ('1 row', '12,345 rows')
-    """
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
-
-
-def is_terminal() -> bool:
-    """Say whether a person watches the error stream."""
-    return sys.stderr.isatty()
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

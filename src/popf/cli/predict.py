@@ -1,8 +1,8 @@
 """``popf predict``: a table scored, however long."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,9 +19,8 @@ Examples:
   popf predict model.popf new.csv --id consumer --threshold 0.2 -o scored.parquet
   popf predict model.popf new.csv | sort -t, -k3 -r | head
 """
-
-
 DECIMALS = 6
+Writer = Callable[[Any], None]
 
 
 def predict(
@@ -32,7 +31,7 @@ def predict(
         typer.Option("--output", "-o", help="CSV (also .gz) or Parquet. Default: standard output."),
     ] = None,
     id: options.Ids = None,
-    threshold: Annotated[float | None, typer.Option(help="In place of the model's own.")] = None,
+    threshold: options.Threshold = None,
     chunk_rows: options.ChunkRows = None,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
@@ -47,90 +46,68 @@ def predict(
     The table is read and written in pieces, so it may be larger than memory. The columns written: the id
     columns (or, without any, the number of the row), probability_CLASS for each class, and predicted.
     """
+    from collections import Counter
+
     import numpy as np
 
+    from popf.cli import scoring
     from popf.cli.output import check_output, counted, plain_warnings, show
-    from popf.cli.scoring import ids_in, scored_pieces
     from popf.formatting import listed
-    from popf.table_models import open_model
 
     if output is None and json:
         raise ValueError("--json needs --output: standard output cannot hold both.")
     check_output(output, [model, data])
     with plain_warnings():
-        table_model = with_threshold(open_model(model, n_jobs), threshold)
+        table_model = scoring.model_for(model, n_jobs, threshold)
         table = options.table(data, delimiter, encoding, decimal, na)
-        ids = ids_in(table_model, table, id)
+        ids = scoring.choose_ids(table_model, table, id)
         names = _columns(table_model, ids)
         counts = np.zeros(len(table_model.classes), dtype=np.int64)
-        unknown: dict[str, int] = {}
+        unknown: Counter[str] = Counter()
         with (
-            _sink(output) as write,
-            scored_pieces(table_model, table, ids, n_rows=chunk_rows, progress=progress) as pieces,
+            _writer(output) as write,
+            scoring.scored_pieces(table_model, table, ids, progress, chunk_rows) as pieces,
         ):
             for scored in pieces:
                 write(_frame(table_model, scored, ids))
                 counts += np.bincount(scored.codes, minlength=len(counts))
-                for name, n in scored.unknown.items():
-                    unknown[name] = unknown.get(name, 0) + n
+                unknown.update(scored.unknown)
     if output is None:
         return 0
-    called = dict(zip(table_model.classes.tolist(), counts.tolist(), strict=True))
-    n_rows = int(counts.sum())
-    binary = table_model.binary
-    facts = {
+    facts: dict[str, Any] = {
         "output": str(output),
-        "n_rows": n_rows,
-        "predicted": called,
+        "n_rows": int(counts.sum()),
+        "predicted": dict(zip(table_model.classes.tolist(), counts.tolist(), strict=True)),
         "columns": names,
-        "positive": table_model.positive if binary else None,
-        "threshold": table_model.layout.threshold if binary else None,
-        "unknown_categories": unknown,
+        "positive": table_model.positive if table_model.binary else None,
+        "threshold": table_model.layout.threshold if table_model.binary else None,
+        "unknown_categories": dict(unknown),
     }
-    shares = listed([f"{label} {n:,}" for label, n in called.items()])
-    at = f" at threshold {facts['threshold']:.4g}" if binary else ""
-    lines = [f"Scored {counted(n_rows, 'row')} into {output}: {shares}{at}"]
-    show(facts, lines, json)
+    shares = listed([f"{label} {n:,}" for label, n in facts["predicted"].items()])
+    at = f" at threshold {facts['threshold']:.4g}" if table_model.binary else ""
+    show(facts, [f"Scored {counted(facts['n_rows'], 'row')} into {output}: {shares}{at}"], json)
     return 0
-
-
-def with_threshold(table_model: "TableModel", threshold: float | None) -> "TableModel":
-    """Give the model with another threshold, where one is asked for."""
-    if threshold is None:
-        return table_model
-    from dataclasses import replace
-
-    from popf.table_models import TableModel
-
-    if not table_model.binary:
-        n = len(table_model.classes)
-        raise ValueError(f"--threshold is for two classes, and the model has {n}: leave it out.")
-    if not 0.0 < threshold < 1.0:
-        raise ValueError(f"--threshold must lie between 0 and 1, not at {threshold:g}.")
-    layout = replace(table_model.layout, threshold=threshold, threshold_from="given")
-    return TableModel(table_model.model, layout)
 
 
 def _columns(table_model: "TableModel", ids: list[str]) -> list[str]:
     """Name the columns of the output; raise ValueError where an id has one of our names."""
-    own = [f"probability_{label}" for label in table_model.classes.tolist()]
-    if not hasattr(table_model.final, "predict_proba"):
-        own = []
-    names = [*(ids or ["row"]), *own, "predicted"]
-    clash = [name for name in ids if name in (*own, "predicted")]
+    own = ["predicted"]
+    if hasattr(table_model.final, "predict_proba"):
+        own = [*(f"probability_{label}" for label in table_model.classes.tolist()), *own]
+    clash = [name for name in ids if name in own]
     if clash:
         raise ValueError(f"column {clash[0]!r} has the name of a result: rename it in the data.")
-    return names
+    return [*(ids or ["row"]), *own]
 
 
 def _frame(table_model: "TableModel", scored: "Scored", ids: list[str]) -> Any:
+    """Make the rows of the output from a scored piece."""
     import numpy as np
     import pandas
 
-    n = len(scored.codes)
     columns: dict[str, Any] = {name: scored.frame[name].to_numpy() for name in ids}
     if not ids:
-        columns["row"] = np.arange(scored.start + 1, scored.start + n + 1)
+        columns["row"] = np.arange(scored.start + 1, scored.start + len(scored.codes) + 1)
     if scored.probability is not None:
         for code, label in enumerate(table_model.classes.tolist()):
             columns[f"probability_{label}"] = scored.probability[:, code]
@@ -139,50 +116,49 @@ def _frame(table_model: "TableModel", scored: "Scored", ids: list[str]) -> Any:
 
 
 @contextmanager
-def _sink(output: Path | None) -> Iterator[Any]:
-    """Give a function that writes frames to where they belong."""
+def _writer(output: Path | None) -> Iterator[Writer]:
+    """Yield a function that writes frames to the output, one after another."""
+    import gzip
     import io
 
     from popf.cli.output import file_for
 
     if output is None:
-        yield _csv_writer(sys.stdout)
+        yield _csv_writer(sys.stdout, ",")
         return
     suffixes = [suffix.lower() for suffix in output.suffixes]
-    if suffixes[-1:] in ([".parquet"], [".pq"]):
-        with file_for(output) as file, _parquet(file) as write:
-            yield write
-        return
-    if not ({".csv", ".tsv", ".txt"} & set(suffixes[-2:])):
+    parquet = suffixes[-1:] in ([".parquet"], [".pq"])
+    if not parquet and not {".csv", ".tsv", ".txt"} & set(suffixes[-2:]):
         raise ValueError(f"the suffix of {output} must be .csv, .csv.gz, .tsv or .parquet.")
-    with file_for(output) as file:
-        stream: Any = file
+    with ExitStack() as stack:
+        file: Any = stack.enter_context(file_for(output))
+        if parquet:
+            yield stack.enter_context(_parquet_writer(file))
+            return
         if suffixes[-1] == ".gz":
-            import gzip
-
-            stream = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+            packed = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
+            file = stack.enter_context(packed)
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        stack.callback(text.detach)  # flushes, and leaves the file open
         yield _csv_writer(text, "\t" if ".tsv" in suffixes else ",")
-        text.detach()  # flushes
-        if stream is not file:
-            stream.close()
 
 
-def _csv_writer(text: Any, delimiter: str = ",") -> Any:
-    first = [True]
+def _csv_writer(text: Any, delimiter: str) -> Writer:
+    header = True
 
     def write(frame: Any) -> None:
+        nonlocal header
         # Probabilities are computed to a millionth. A float_format would take longer than the rest.
         own = [name for name in frame.columns if name.startswith("probability_")]
         rounded = frame.round(dict.fromkeys(own, DECIMALS))
-        rounded.to_csv(text, sep=delimiter, index=False, header=first[0], lineterminator="\n")
-        first[0] = False
+        rounded.to_csv(text, sep=delimiter, index=False, header=header, lineterminator="\n")
+        header = False
 
     return write
 
 
 @contextmanager
-def _parquet(file: Any) -> Iterator[Any]:
+def _parquet_writer(file: Any) -> Iterator[Writer]:
     from popf.tables.parquet_file import need_pyarrow
 
     pyarrow = need_pyarrow()

@@ -57,27 +57,29 @@ def report(
     Judge a model by rows it was not fitted to. The page is one file that needs no network. It holds the
     listed rows, and the training rows on their paths: share it only with those who may see them.
     """
+    from popf.cli import scoring
     from popf.cli.output import check_output, file_for, plain_warnings, show
-    from popf.cli.scoring import ids_in, need_probabilities, target_in
     from popf.io import describe
     from popf.report.assembly import Options, gather
     from popf.report.page import as_page
-    from popf.table_models import open_model
 
     check_output(output, [model, data], (".html", ".htm"))
     wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
     Options(**wanted, top=top)  # what is wrong with these is said before any work
     with plain_warnings():
-        table_model = open_model(model, n_jobs)
-        need_probabilities(table_model, model)
+        table_model = scoring.model_for(model, n_jobs)
+        scoring.need_probabilities(table_model, model)
         table = options.table(data, delimiter, encoding, decimal, na)
-        ids = ids_in(table_model, table, id)
-        chosen = target_in(table_model, table, target)
+        ids = scoring.choose_ids(table_model, table, id)
+        chosen = scoring.choose_target(table_model, table, target)
         if chosen in ids:
             raise ValueError(f"--id {chosen} holds the labels: it cannot be an id as well.")
         if threshold is None and cost_fp is None:
             wanted["threshold"] = _own_threshold(table_model, positive)
-        frame, labels, probability = _scored(table_model, table, chosen, ids, progress)
+        frame, probability = scoring.score_all(
+            table_model, table, [chosen, *ids], progress, features=True
+        )
+        labels = table_model.classes[scoring.true_codes(table_model, table, frame, chosen)]
         contents = gather(
             table_model.model,
             frame,
@@ -95,28 +97,6 @@ def report(
     facts = _facts(contents, output, len(page))
     show(facts, _lines(facts), json)
     return 0
-
-
-def _scored(
-    table_model: "TableModel", table: Any, target: str, ids: list[str], progress: bool | None
-) -> tuple[Any, Any, Any]:
-    """Read and score all rows: the frame, the labels, the probabilities."""
-    import numpy as np
-    import pandas
-
-    from popf.cli.scoring import scored_pieces
-    from popf.tables.cells import match_labels
-
-    frames: list[Any] = []
-    tables: list[Any] = []
-    with scored_pieces(table_model, table, [target, *ids], progress=progress) as pieces:
-        for scored in pieces:
-            frames.append(scored.frame)
-            tables.append(scored.probability)
-    frame = pandas.concat(frames, ignore_index=True)
-    where = f"{table.path}, column {target!r},"
-    codes = match_labels(frame[target].tolist(), table_model.classes, where)
-    return frame, table_model.classes[codes], np.vstack(tables)
 
 
 def _positive(table_model: "TableModel", positive: str | None) -> Any:
@@ -155,7 +135,7 @@ def _facts(contents: "Contents", output: Path, n_bytes: int) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    from popf.cli.output import columns, counted
+    from popf.cli.output import aligned, counted
 
     rows = [
         [name, f"{score['value']:.3f}", f"[{score['lower']:.3f}, {score['upper']:.3f}]"]
@@ -170,7 +150,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     lines = [
         f"Wrote {facts['output']}: {counted(facts['n_rows'], 'row')}, "
         f"{share:.1%} of them {facts['positive']}",
-        *columns(rows),
+        *aligned(rows),
         f"  lowest cost at threshold {facts['recommended_threshold']:.4g}, where a miss costs as much as "
         f"{facts['miss_per_false_alarm']:.4g} false alarms",
     ]

@@ -6,9 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from popf.cli import options
-from popf.cli.arrays import TABLES, check_format, from_file
-from popf.cli.errors import FAILED
-from popf.cli.messages import say
 
 Words = list[str]
 SHOWN = ("accuracy", "seconds", "log_loss")
@@ -25,9 +22,9 @@ def reproduce(
             metavar="NAMES", help="Of opf, ba, ffa, pso, nm, newton, soft; with commas or repeated."
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(help="How many random splits of each data set.")] = 20,
-    train_size: Annotated[float, typer.Option(help="The share that is trained on.")] = 0.25,
-    seed: Annotated[int, options.seed("Of all splits and random numbers.")] = 0,
+    runs: Annotated[int, typer.Option(help="Number of random splits of each data set.")] = 20,
+    train_size: Annotated[float, typer.Option(help="Share used for training.")] = 0.25,
+    seed: Annotated[int, options.seed("Seed for splits and methods.")] = 0,
     n_jobs: Annotated[
         int,
         typer.Option(help="Runs at a time; -1 for one on every core.", callback=options.check_jobs),
@@ -50,45 +47,49 @@ def reproduce(
         str | None, typer.Option(help="The column of --data that holds the labels.")
     ] = None,
     drop: Annotated[
-        Words | None, typer.Option(metavar="COLUMN", help="Left out of --data. Repeat it.")
+        Words | None, typer.Option(metavar="COLUMN", help="Left out of --data. Repeatable.")
     ] = None,
     encode: options.Encode = None,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
     figures: Annotated[
-        bool | None, typer.Option("--figures/--no-figures", help="Default: if matplotlib is there.")
+        bool | None,
+        typer.Option("--figures/--no-figures", help="Default: if matplotlib is installed."),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew; the old journal is put aside.")
+        bool, typer.Option("--fresh", help="Start again; the old journal is kept as .old.")
     ] = False,
-    progress: Annotated[
-        bool | None, typer.Option("--progress/--no-progress", help="Default: on a terminal.")
-    ] = None,
+    progress: options.Progress = None,
     json: options.Json = False,
 ) -> int:
     """Run the experiment of the paper, or the same on your own data.
 
-    Every finished run is kept in the journal of the folder: killed or interrupted, the same command goes on
+    Every finished run is kept in the journal of the folder: killed or interrupted, the same command continues
     where it stopped.
     """
-    from popf.cli.output import show
-    from popf.cli.progress import progress_bar
-    from popf.experiment import table
+    from popf import experiment
+    from popf.cli.output import progress_bar, say, show
+    from popf.experiment.data import choose_datasets
     from popf.experiment.report import REPORT, study_facts
-    from popf.experiment.report import reproduce as run_all
     from popf.files import writable_folder
 
     writable_folder(out)  # before data are loaded or fetched
-    how = (delimiter, encoding, decimal)
-    own = _own(data, target, encode, drop or [], how)
+    wanted: Any = _split(datasets)
+    if data is not None:
+        own = _read(data, target, encode, drop or [], (delimiter, encoding, decimal))
+        wanted = own if wanted is None else {**choose_datasets(wanted), **own}
+    elif target is not None or encode is not None or drop:
+        raise ValueError(
+            "--target, --drop and --encode describe --data, which is missing; name a file."
+        )
     with progress_bar(progress) as advance:
-        results = run_all(
+        results = experiment.reproduce(
             out,
             fresh=fresh,
             figures=figures,
             say=say,
-            datasets=_with_own(_split(datasets), own),
+            datasets=wanted,
             methods=_split(methods),
             runs=runs,
             train_size=train_size,
@@ -97,10 +98,10 @@ def reproduce(
             n_jobs=n_jobs,
             progress=advance,
         )
-    lines = [*(f"{table(results, name)}\n" for name in SHOWN)]
+    lines = [f"{experiment.table(results, name)}\n" for name in SHOWN]
     lines += [f"Tables, figures and all runs: {out}", f"Report: {out / REPORT}"]
     show(study_facts(results, out), lines, json)
-    return FAILED if results.failures() else 0
+    return 1 if results.failures() else 0
 
 
 def _split(words: Words | None) -> Words | None:
@@ -110,35 +111,12 @@ def _split(words: Words | None) -> Words | None:
     return [part.strip() for word in words for part in word.split(",") if part.strip()]
 
 
-def _own(
-    path: Path | None,
-    target: str | None,
-    encode: Any,
-    drop: Words,
-    how: tuple[str | None, str, str],
+def _read(
+    path: Path, target: str | None, encode: Any, drop: Words, how: tuple[str | None, str, str]
 ) -> dict[str, Any]:
-    """Read the user's own data, if any."""
-    if path is None:
-        if target is not None or encode is not None or drop:
-            raise ValueError(
-                "--target, --drop and --encode describe --data, which is missing; name a file."
-            )
-        return {}
-    from popf.tables.formats import suffix_of
-    from popf.tables.samples import samples_of
+    """Read the user's own data, under the name of the file."""
+    from popf.cli.convert import check_format, read_samples
 
     check_format(path)
-    if suffix_of(path) in TABLES:
-        found = samples_of(options.table(path, *how, None), target, encode, drop)
-    else:
-        found = from_file(path, target, drop, encode)
+    found = read_samples(path, target, encode, drop, how)
     return {path.name.partition(".")[0]: (found.X, found.y)}
-
-
-def _with_own(names: Words | None, own: dict[str, Any]) -> Any:
-    """Give what is to be run: named data sets, a file, or both."""
-    if not own or names is None:
-        return own or names
-    from popf.experiment.data import choose_datasets
-
-    return {**choose_datasets(names), **own}

@@ -1,14 +1,12 @@
 """``popf sample``: tables to try the other commands on."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from popf.cli import options
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXAMPLES = """\b
 Examples:
@@ -26,15 +24,15 @@ FILES = {
 
 
 def sample(
-    folder: Annotated[Path, typer.Argument(help="Where to, made if it is not there.")] = Path("."),
-    seed: Annotated[int, options.seed("Of the random numbers.")] = 0,
+    folder: Annotated[Path, typer.Argument(help="Created if needed.")] = Path("."),
+    seed: Annotated[int, options.seed("Seed of the random numbers.")] = 0,
     json: options.Json = False,
 ) -> int:
     """Write generated tables of energy consumers, some of whom steal, to try popf on.
 
-    Nothing that is there is replaced.
+    Existing files are never replaced.
     """
-    from popf.cli.output import file_for, show
+    from popf.cli.output import aligned, file_for, show
     from popf.files import writable_folder
 
     there = [name for name in FILES if (folder / name).exists()]
@@ -44,17 +42,13 @@ def sample(
     for name, frame in _frames(seed):
         with file_for(folder / name) as file:
             file.write(frame.to_csv(index=False, lineterminator="\n").encode())
-    facts = {"files": [str(folder / name) for name in FILES]}
-    show(facts, _lines(folder), json)
+    paths = [str(folder / name) for name in FILES]
+    rows = list(zip(paths, FILES.values(), strict=True))
+    show({"files": paths}, aligned(rows, left=True, indent=""), json)
     return 0
 
 
-def _lines(folder: Path) -> list[str]:
-    width = max(len(str(folder / name)) for name in FILES) + 2
-    return [f"{folder / name!s:{width}}{words}" for name, words in FILES.items()]
-
-
-def _frames(seed: int) -> "Iterator[tuple[str, Any]]":
+def _frames(seed: int) -> Iterator[tuple[str, Any]]:
     import numpy as np
 
     from popf.datasets import make_energy_theft, make_energy_theft_months

@@ -1,11 +1,13 @@
-"""Tables scored piece by piece, with a bar: what predict, evaluate and monitor share."""
+"""Tables scored piece by piece: what predict, evaluate, report and monitor share."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from popf.cli.messages import say
+from popf.cli.output import counted, progress_bar, say
 from popf.formatting import near_words
 
 if TYPE_CHECKING:
@@ -16,39 +18,29 @@ if TYPE_CHECKING:
 WORKING_MEMORY = 128
 
 
-@contextmanager
-def scored_pieces(
-    table_model: "TableModel",
-    table: "Table",
-    extra: Sequence[str] = (),
-    *,
-    n_rows: int | None = None,
-    progress: bool | None = None,
-) -> Iterator[Iterator["Scored"]]:
-    """Score a table piece by piece, showing how far it is; say at the end what was unknown."""
-    from sklearn import config_context
+def model_for(path: Path, n_jobs: int, threshold: float | None = None) -> "TableModel":
+    """Open a model file, with another threshold where one is given."""
+    from popf.table_models import TableModel, open_model
 
-    from popf.cli.progress import progress_bar
-
-    unknown: Counter[str] = Counter()
-
-    def pieces(advance: Any) -> Iterator["Scored"]:
-        done = 0
-        for scored in table_model.pieces(table, extra, n_rows):
-            unknown.update(scored.unknown)
-            yield scored
-            done += len(scored.codes)
-            # The bar counts hundredths of the file.
-            advance(min(100, int(100 * table.share)), 100, f"{done:,} rows")
-
-    with config_context(working_memory=WORKING_MEMORY), progress_bar(progress) as advance:
-        yield pieces(advance)
-    for name, n in unknown.items():
-        rows = f"{n:,} row{'' if n == 1 else 's'}"
-        say(f"note: column {name!r} holds values never seen in training, in {rows}.")
+    table_model = open_model(path, n_jobs)
+    if threshold is None:
+        return table_model
+    if not table_model.binary:
+        n = len(table_model.classes)
+        raise ValueError(f"--threshold is for two classes, and the model has {n}: leave it out.")
+    if not 0.0 < threshold < 1.0:
+        raise ValueError(f"--threshold must lie between 0 and 1, not at {threshold:g}.")
+    layout = replace(table_model.layout, threshold=threshold, threshold_from="given")
+    return TableModel(table_model.model, layout)
 
 
-def ids_in(table_model: "TableModel", table: "Table", asked: Sequence[str] | None) -> list[str]:
+def need_probabilities(table_model: "TableModel", path: Path) -> None:
+    """Raise ValueError for a model of labels only."""
+    if not hasattr(table_model.final, "predict_proba"):
+        raise ValueError(f"{path} gives labels only, no probabilities: fit one by `popf fit`.")
+
+
+def choose_ids(table_model: "TableModel", table: "Table", asked: Sequence[str] | None) -> list[str]:
     """Choose the columns to carry through: those asked for, else those of the model that are there."""
     if asked:
         table.need(asked, "id")
@@ -60,22 +52,74 @@ def ids_in(table_model: "TableModel", table: "Table", asked: Sequence[str] | Non
     return [name for name in known if name in table.names]
 
 
-def target_in(table_model: "TableModel", table: "Table", asked: str | None) -> str:
+def choose_target(table_model: "TableModel", table: "Table", asked: str | None) -> str:
     """Choose the column with the labels: the one asked for, else the model's."""
     column = asked or table_model.layout.target
     if column is None:
         raise ValueError("the model does not know which column holds the labels: give --target.")
     if column not in table.names:
         raise ValueError(
-            f"{table.path} has no column {column!r} with labels{near_words(column, table.names)} What the "
-            "rows are must be known here; name the column by --target."
+            f"{table.path} has no column {column!r} with labels{near_words(column, table.names)} The labels "
+            "must be known here; name their column by --target."
         )
     if column in table_model.features:
         raise ValueError(f"--target {column} is a feature of the model: name the column of labels.")
     return column
 
 
-def need_probabilities(table_model: "TableModel", path: Any) -> None:
-    """Raise ValueError for a model of labels only."""
-    if not hasattr(table_model.final, "predict_proba"):
-        raise ValueError(f"{path} gives labels only, no probabilities: fit one by `popf fit`.")
+@contextmanager
+def scored_pieces(
+    table_model: "TableModel",
+    table: "Table",
+    columns: Sequence[str],
+    progress: bool | None,
+    n_rows: int | None = None,
+) -> Iterator[Iterator["Scored"]]:
+    """Score a table piece by piece, with a bar, and count categories never seen in training.
+
+    `columns` are read besides the features; `n_rows` is the size of a piece.
+    """
+    from sklearn import config_context
+
+    unknown: Counter[str] = Counter()
+    with config_context(working_memory=WORKING_MEMORY), progress_bar(progress) as advance:
+
+        def pieces() -> Iterator["Scored"]:
+            n_done = 0
+            for scored in table_model.pieces(table, columns, n_rows):
+                unknown.update(scored.unknown)
+                yield scored
+                n_done += len(scored.codes)
+                advance(min(100, int(100 * table.share)), 100, f"{n_done:,} rows")
+
+        yield pieces()
+    for name, n in unknown.items():
+        say(f"note: column {name!r} holds values never seen in training, in {counted(n, 'row')}.")
+
+
+def score_all(
+    table_model: "TableModel",
+    table: "Table",
+    columns: Sequence[str],
+    progress: bool | None,
+    features: bool = False,
+) -> tuple[Any, Any]:
+    """Score all rows: a frame of `columns` (and of the features, if asked for), and the probabilities."""
+    import numpy as np
+    import pandas
+
+    frames: list[Any] = []
+    found: list[Any] = []
+    with scored_pieces(table_model, table, columns, progress) as pieces:
+        for scored in pieces:
+            frames.append(scored.frame if features else scored.frame[list(columns)])
+            found.append(scored.probability)
+    return pandas.concat(frames, ignore_index=True), np.vstack(found)
+
+
+def true_codes(table_model: "TableModel", table: "Table", frame: Any, column: str) -> Any:
+    """Return the true classes of scored rows, as positions in the classes of the model."""
+    from popf.tables.cells import match_labels
+
+    where = f"column {column!r} of {table.path}"
+    return match_labels(frame[column].tolist(), table_model.classes, where)

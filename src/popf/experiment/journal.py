@@ -200,7 +200,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Say in words where two settings contradict each other."""
     kinds = {"versions": "version of", "methods": "method", "datasets": "dataset"}
     found = [
-        f"{name} was {old.get(name)!r}, now {new.get(name)!r}"
+        f"`{name}` was {old.get(name)!r}, now {new.get(name)!r}"
         for name in sorted({*old, *new} - kinds.keys())
         if old.get(name) != new.get(name)
     ]

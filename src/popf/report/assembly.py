@@ -58,18 +58,18 @@ class Options:
     def __post_init__(self) -> None:
         given: Any = self.threshold
         if given is not None and not (isinstance(given, Real) and 0.0 < float(given) < 1.0):
-            raise ValueError(f"threshold={given!r} must lie between 0 and 1, both excluded.")
+            raise ValueError(f"`threshold={given!r}` must lie between 0 and 1, both excluded.")
         if (self.cost_fp is None) != (self.cost_fn is None):
             one = "cost_fp" if self.cost_fp is None else "cost_fn"
-            raise ValueError(f"{one} is missing; give both cost_fp and cost_fn, or neither.")
+            raise ValueError(f"`{one}` is missing; give both `cost_fp` and `cost_fn`, or neither.")
         for name in ("cost_fp", "cost_fn"):
             cost: Any = getattr(self, name)
             if cost is not None and not (isinstance(cost, Real) and 0.0 < float(cost) < np.inf):
-                raise ValueError(f"{name}={cost!r} must be a finite number above 0.")
+                raise ValueError(f"`{name}={cost!r}` must be a finite number above 0.")
         top: Any = self.top
         whole = isinstance(top, Integral) and not isinstance(top, bool)
         if not whole or not 1 <= top <= MOST_PEOPLE:
-            raise ValueError(f"top={top!r} must be an integer from 1 to {MOST_PEOPLE}.")
+            raise ValueError(f"`top={top!r}` must be an integer from 1 to {MOST_PEOPLE}.")
 
 
 def build(
