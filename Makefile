@@ -36,8 +36,6 @@ bench: $(STAMP)-bench
 
 docs: $(STAMP)-docs
 	$(BIN)/python -m benchmarks.page
-	$(BIN)/python -m benchmarks.probability.page
-	$(BIN)/python -m benchmarks.scaling_page
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean:

@@ -1,15 +1,16 @@
 """Benchmarks: popf beside its peers, in one run, ratios first.
 
-``python -m benchmarks --list`` shows what there is, ``python -m benchmarks --quick`` tries it in
-about a minute, and ``python -m benchmarks.page`` makes the page of the documentation.
+``python -m benchmarks --list`` shows the tasks, ``python -m benchmarks --quick`` tries them at small sizes,
+``python -m benchmarks.probability`` measures the quality of probabilities, and ``python -m benchmarks.page``
+writes the tables of the documentation from the JSON files in ``results``.
 
-How a run flows::
+``suites``        what is measured: tasks of some contestants on some data
+``contestants``   popf and its peers behind one small interface; ``cluster`` those that need Dask
+``data``          seeded data
+``worker``        measures one task in a process of its own
+``results``       the JSON file of a run
+``tables``        ratios, speed-ups and growth exponents from its records
+``page``          fills the tables into the documentation
 
-    suites (what to measure)  →  runner (starts workers)  →  worker (measures, one process)
-        →  results (the JSON file)  →  summary (ratios, exponents, verdicts)  →  tables  →  page
-
-The suites ``scaling``, ``dask`` and ``out-of-core`` (`benchmarks.scaling`, measured by `benchmarks.fits`) go
-from the JSON file to ``python -m benchmarks.cost_model FILE …``, which makes the tables of the page on scaling.
-
-Nothing here is a test: whether popf is right is decided in ``tests``.
+Nothing here is a test: correctness is checked in ``tests``.
 """

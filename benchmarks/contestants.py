@@ -1,290 +1,225 @@
-"""The contestants: popf and its peers behind one small interface.
+"""popf and its peers behind one small interface.
 
-Every library is imported only when its contestant is made, so that a missing peer costs no more
-than its column, and so that a worker measures nothing but what it was asked to.
+A library is imported only when its contestant is made: a missing peer costs no more than its column.
 """
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .memory import empty_pool, pool_bytes
-
-if TYPE_CHECKING:
-    from .data import Data
-
-POPF = "popf"
-SOFT, LABELS, GPU = "popf soft", "popf labels", "popf on a GPU"
+POPF, SOFT, LABELS, GPU = "popf", "popf soft", "popf labels", "popf on a GPU"
 FROM_FILE, GPU_PROCESS = "popf from a file", "popf on a process with a GPU"
-UNDER_FIRE = "popf on 3 processes, 2 killed"
 SOLVERS = ("Newton", "PSO", "bat", "firefly")
 PROCESSES = (2, 4, 8, 16)
-WARM_SAMPLES = 8_000
 
 
 class Contestant:
-    """Something that can be fitted and perhaps asked for predictions.
+    """Something that can be fitted, and perhaps predicts.
 
     Attributes
     ----------
-    operations : tuple of str
-        What can be timed, out of ``"fit"`` and ``"predict"``.
-    from_file : bool
-        Whether the data of a measured fit shall be memory maps.
     model : object
-        What the last fit made, where that can be looked at.
+        The result of the last fit.
+    from_file : bool
+        Whether the data shall be memory maps.
     """
 
-    operations: tuple[str, ...] = ("fit", "predict")
+    model = None
     from_file = False
-    model: Any = None
+    predict = None
 
-    def warm_up(self, data: Data) -> None:
-        """Load and compile whatever the first call would otherwise pay for."""
+    def fit(self, data):
+        raise NotImplementedError
+
+    def warm_up(self, data):
+        """Load and compile what the first call would otherwise pay for."""
         self.fit(data)
-        if "predict" in self.operations and len(data.queries):
+        if self.predict and len(data.queries):
             self.predict(data)
 
-    def fit(self, data: Data) -> None:
-        raise NotImplementedError
+    def begin(self):
+        """Prepare to measure the `facts` of the next fit."""
 
-    def predict(self, data: Data) -> None:
-        raise NotImplementedError
-
-    def begin(self) -> None:
-        """Prepare to tell the `facts` of the next fit."""
-
-    def facts(self) -> dict[str, Any]:
-        """Tell what the last fit took beside time and memory of this process."""
+    def facts(self):
+        """Return what the last fit took beside time and memory of this process."""
         return {}
 
-    def close(self) -> None:
-        """Give back what it holds."""
+    def close(self):
+        """Release resources."""
 
 
-class _Estimator(Contestant):
+class Estimator(Contestant):
     """A scikit-learn classifier."""
 
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self._make = make
-        self.model = make()
+    def __init__(self, make):
+        self.make = make
 
-    def fit(self, data: Data) -> None:
-        self.model = self._make()
-        self.model.fit(data.X, data.y)
+    def fit(self, data):
+        self.model = None  # two forests need not fit into memory
+        self.model = self.make().fit(data.X, data.y)
 
-    def predict(self, data: Data) -> None:
+    def predict(self, data):
         self.model.predict(data.queries)
 
 
-class _POPF(_Estimator):
+class Forest(Estimator):
     """popf's forest."""
 
-    def warm_up(self, data: Data) -> None:
-        # `auto` may choose otherwise for the small data than for the large.
+    def warm_up(self, data):
+        # "auto" may choose another algorithm for small data than for large.
         for algorithm in ("auto", "kd_tree", "brute"):
-            self.model = self._make(algorithm=algorithm).fit(data.X, data.y)
+            self.model = self.make().set_params(algorithm=algorithm).fit(data.X, data.y)
             if len(data.queries):
-                self.model.predict(data.queries)
+                self.predict(data)
 
 
-class _SpanningTree(Contestant):
-    """quitefastmst: the spanning tree alone, so neither prototypes nor costs nor prediction."""
+class Labels(Forest):
+    """The forest with one prediction of its training set: the least that calibration could cost."""
 
-    operations = ("fit",)
-
-    def __init__(self, threads: int, algorithm: str) -> None:
-        import quitefastmst
-
-        quitefastmst.omp_set_num_threads(threads)
-        self._tree = quitefastmst.mst_euclid
-        self._algorithm = algorithm
-
-    def fit(self, data: Data) -> None:
-        self._tree(data.X, algorithm=self._algorithm)
-
-
-class _OPFython(Contestant):
-    """opfython's supervised forest; it knows no threads."""
-
-    def __init__(self) -> None:
-        logging.disable(logging.CRITICAL)  # it reports every step, prototypes included
-        from opfython.models import SupervisedOPF
-
-        self._make = SupervisedOPF
-
-    def fit(self, data: Data) -> None:
-        # Its default metric is an increasing function of the Euclidean, so the labels are the same.
-        model = self._make()
-        model.fit(data.X, data.y + 1)  # classes count from 1 there
-        self.model = model
-
-    def predict(self, data: Data) -> None:
-        self.model.predict(data.queries)
-
-
-class _Labels(_POPF):
-    """The forest: a fit, and one prediction of the training set; then predictions."""
-
-    def fit(self, data: Data) -> None:
+    def fit(self, data):
         super().fit(data)
         self.model.predict(data.X)
 
 
-class _Soft(_Estimator):
-    """popf's probabilities by the soft method."""
+class Soft(Estimator):
+    """popf's probabilities."""
 
-    def warm_up(self, data: Data) -> None:
-        # Enough samples for every way in which they are summed, each with itself left out.
-        rng = np.random.default_rng(0)
-        copies = -(-WARM_SAMPLES // len(data.X))
+    def warm_up(self, data):
+        # Enough samples for all kernels.
+        copies = -(-8_000 // len(data.X))
         X, y = np.tile(data.X, (copies, 1)), np.tile(data.y, copies)
-        X += 0.01 * rng.standard_normal(X.shape)
-        self.model = self._make().fit(X, y)
+        X += 0.01 * np.random.default_rng(0).standard_normal(X.shape)
+        self.fit(data._replace(X=X, y=y))
+        self.predict(data)
+
+    def predict(self, data):
         self.model.predict_proba(data.queries)
 
-    def predict(self, data: Data) -> None:
-        self.model.predict_proba(data.queries)
 
-
-class _Device(_Estimator):
+class OnGPU(Estimator):
     """popf's forest on a GPU, with the memory that it takes there."""
 
-    def begin(self) -> None:
-        empty_pool()
-
-    def facts(self) -> dict[str, Any]:
+    def begin(self):
         import cupy
 
-        name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())["name"]
-        return {"device_memory": pool_bytes(), "device": name.decode()}
+        cupy.get_default_memory_pool().free_all_blocks()
+
+    def facts(self):
+        import cupy
+
+        # The pool keeps what it once got: its size after the fit is the most that was reserved.
+        return {"device_memory": int(cupy.get_default_memory_pool().total_bytes())}
 
 
-class _Solver(Contestant):
-    """A solver of Platt's objective, on the first feature as scores."""
+class SpanningTree(Contestant):
+    """quitefastmst: the spanning tree alone."""
 
-    operations = ("fit",)
+    def __init__(self, threads, algorithm):
+        import quitefastmst
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
+        quitefastmst.omp_set_num_threads(threads)
+        self.tree, self.algorithm = quitefastmst.mst_euclid, algorithm
 
-    def fit(self, data: Data) -> None:
+    def fit(self, data):
+        self.tree(data.X, algorithm=self.algorithm)
+
+
+class OPFython(Contestant):
+    """opfython's supervised forest; its default metric gives the same labels as the Euclidean."""
+
+    def __init__(self):
+        logging.disable(logging.CRITICAL)  # it reports every step
+        from opfython.models import SupervisedOPF
+
+        self.make = SupervisedOPF
+
+    def fit(self, data):
+        self.model = self.make()
+        self.model.fit(data.X, data.y + 1)  # classes count from 1 there
+
+    def predict(self, data):
+        self.model.predict(data.queries)
+
+
+class Solver(Contestant):
+    """A solver of Platt's objective, with the first feature as scores."""
+
+    def __init__(self, name):
+        from popf import solvers
+
+        self.solver = getattr(solvers, name if name in ("Newton", "PSO") else name.capitalize())()
+
+    def fit(self, data):
         from popf.solvers import PlattObjective, platt_targets
 
         objective = PlattObjective(data.X[:, 0], platt_targets(data.y))
-        self._make().minimize(objective, ((-10.0, 10.0), (-10.0, 10.0)), 0)
+        self.solver.minimize(objective, random_state=0)
 
 
-def _solver(name: str) -> Callable[[int], Contestant]:
-    def make(_threads: int) -> Contestant:
-        from popf.solvers.by_name import solver_of
-
-        return _Solver(lambda: solver_of(name.lower()))
-
-    return make
-
-
-def _soft(threads: int) -> Contestant:
-    from popf import POPFClassifier
-
-    return _Soft(lambda: POPFClassifier(n_jobs=threads, random_state=0))
-
-
-def _labels(threads: int) -> Contestant:
-    from popf import OPFClassifier
-
-    return _Labels(lambda **settings: OPFClassifier(n_jobs=threads, **settings))
-
-
-def check_gpu() -> None:
-    """Raise an ImportError unless there is a GPU to run on."""
-    from popf.engine.gpu.cuda import DeviceError, cuda_kernels
+def check_gpu():
+    """Raise ImportError unless there is a GPU that CuPy can use."""
+    import cupy
 
     try:
-        cuda_kernels()
-    except DeviceError as error:
-        raise ImportError(str(error)) from error
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise ImportError(f"no GPU: {error}") from error
 
 
-def _gpu(threads: int) -> Contestant:
+def popf_forest(kind, threads, device=None):
     from popf import OPFClassifier
 
-    check_gpu()
-    return _Device(lambda: OPFClassifier(n_jobs=threads, device="cuda"))
+    if device:
+        check_gpu()
+    return kind(lambda: OPFClassifier(n_jobs=threads, device=device))
 
 
-def _popf(threads: int) -> Contestant:
-    from popf import OPFClassifier
+def soft(threads):
+    from popf import POPFClassifier
 
-    return _POPF(lambda **settings: OPFClassifier(n_jobs=threads, **settings))
-
-
-def on_processes(n_workers: int) -> str:
-    """Name the contestant on a local cluster of so many processes."""
-    return f"popf on {n_workers} processes"
+    return Soft(lambda: POPFClassifier(n_jobs=threads))
 
 
-def _on_processes(n_workers: int) -> Callable[[int], Contestant]:
-    def make(_threads: int) -> Contestant:
-        from .blocks import OnProcesses
+def neighbours(k, threads):
+    from sklearn.neighbors import KNeighborsClassifier
 
-        return OnProcesses(n_workers)
-
-    return make
+    return Estimator(lambda: KNeighborsClassifier(k, n_jobs=threads))
 
 
-def _gpu_process(_threads: int) -> Contestant:
-    from .blocks import OnProcesses
-
-    check_gpu()
-    return OnProcesses(1, "cuda")
-
-
-def _under_fire(_threads: int) -> Contestant:
-    from .blocks import UnderFire
-
-    return UnderFire()
-
-
-def _from_file(_threads: int) -> Contestant:
-    from .blocks import OutOfCore
+def out_of_core(_threads):
+    from .cluster import OutOfCore
 
     return OutOfCore()
 
 
-def _nearest_neighbours(k: int) -> Callable[[int], Contestant]:
-    def make(threads: int) -> Contestant:
-        from sklearn.neighbors import KNeighborsClassifier
+def on_processes(n_workers, device=None):
+    from .cluster import OnProcesses
 
-        return _Estimator(lambda: KNeighborsClassifier(k, algorithm="auto", n_jobs=threads))
+    if device:
+        check_gpu()
+    return OnProcesses(n_workers, device)
 
-    return make
 
-
-CONTESTANTS: dict[str, Callable[[int], Contestant]] = {
-    POPF: _popf,
-    SOFT: _soft,
-    LABELS: _labels,
-    GPU: _gpu,
-    FROM_FILE: _from_file,
-    GPU_PROCESS: _gpu_process,
-    UNDER_FIRE: _under_fire,
-    **{on_processes(k): _on_processes(k) for k in PROCESSES},
-    **{name: _solver(name) for name in SOLVERS},
-    "quitefastmst": lambda threads: _SpanningTree(threads, "auto"),
-    "quitefastmst brute": lambda threads: _SpanningTree(threads, "brute"),
-    "opfython": lambda _threads: _OPFython(),
-    "1-NN": _nearest_neighbours(1),
-    "5-NN": _nearest_neighbours(5),
+#: Functions from the number of threads to a contestant; ImportError means that it is not available.
+CONTESTANTS = {
+    POPF: lambda threads: popf_forest(Forest, threads),
+    LABELS: lambda threads: popf_forest(Labels, threads),
+    GPU: lambda threads: popf_forest(OnGPU, threads, "cuda"),
+    SOFT: soft,
+    FROM_FILE: out_of_core,
+    GPU_PROCESS: lambda _: on_processes(1, "cuda"),
+    **{f"popf on {k} processes": lambda _, k=k: on_processes(k) for k in PROCESSES},
+    **{name: lambda _, name=name: Solver(name) for name in SOLVERS},
+    "quitefastmst": lambda threads: SpanningTree(threads, "auto"),
+    "quitefastmst brute": lambda threads: SpanningTree(threads, "brute"),
+    "opfython": lambda _: OPFython(),
+    "1-NN": lambda threads: neighbours(1, threads),
+    "5-NN": lambda threads: neighbours(5, threads),
 }
 
-IMPORTS: dict[str, str] = {
+#: What the suite `start` imports in a fresh process.
+IMPORTS = {
     POPF: "from popf import OPFClassifier",
     "scikit-learn": "import sklearn",
     "scikit-learn's KNN": "from sklearn.neighbors import KNeighborsClassifier",
 }
-"""What the suite `start` imports in a fresh process."""

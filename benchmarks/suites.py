@@ -1,262 +1,264 @@
-"""The suites: what is measured, against whom, and what popf shall reach.
+"""The suites: what is measured, on which data, beside whom.
 
-Sizes come in three scales: ``full`` are those of the targets, ``quick`` tries everything in about a
-minute, ``tiny`` is for the tests. Targets are judged at full scale only.
+Every suite is a function of `full`: whether at the sizes of the published tables, or at sizes for a quick try.
 """
 
-from __future__ import annotations
+import os
+from dataclasses import dataclass, replace
 
-from collections.abc import Callable
-from dataclasses import replace
-
-from .contestants import GPU, IMPORTS, LABELS, POPF, SOFT, SOLVERS
+from .contestants import (
+    FROM_FILE,
+    GPU,
+    GPU_PROCESS,
+    IMPORTS,
+    LABELS,
+    POPF,
+    PROCESSES,
+    SOFT,
+    SOLVERS,
+)
 from .data import SHAPES, DataSpec
-from .scaling import dask, dask_gpu, out_of_core, same_forest, scaling
-from .tasks import Scale, Target, Task, cores, thread_counts
 
-GROWTH_LIMIT = 1.3
-SHAPE_LIMIT = 3.0
-MEMORY_LIMIT = 8.0
-COLD_LIMIT = 15.0
-WARM_LIMIT = 1.0
-IMPORT_LIMIT = 0.05
+BOTH = ("fit", "predict")
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+#: Seconds of LibOPF (C) on similar hardware, by features: fit and predict 20,000 samples each.
+LIBOPF = {8: (5.3, 4.5), 100: (31.0, 33.0)}
 
 
-def table(scale: Scale) -> list[Task]:
-    """Build the rows of the table "How fast" of the engine's issue."""
+@dataclass(frozen=True)
+class Task:
+    """One measurement: some contestants on one set of data. The first is compared with the others.
 
-    def fit(full: int, quick: int, d: int, peer: str, ratio: float) -> Task:
-        data = DataSpec(scale.pick(full, quick), d)
-        return Task(
-            "table",
-            f"fit {data.size}",
-            data,
-            (POPF, peer),
-            targets=(Target("fit", peer, ratio),),
-            once=("opfython",),
-        )
+    Attributes
+    ----------
+    suite, name : str
+    data : DataSpec
+    contestants, operations : tuple of str
+        Without ``"fit"`` among the operations, the fit is made but not timed.
+    kind : str
+        ``"time"`` (all in turn in one process), ``"alone"`` (a process each; also memory, and a digest of the
+        forest), ``"import"`` or ``"first"`` (the first fit in a process).
+    threads, repeat : int
+    once : tuple of str
+        Contestants too slow to be timed more than once.
+    recorded : tuple of (peer, operation, seconds)
+        Peers that were measured elsewhere.
+    """
 
-    def predict(full: int, quick: int, d: int, ratio: float) -> Task:
-        data = DataSpec(scale.pick(full, quick), d, scale.pick(20_000, 1_000))
-        return Task(
-            "table",
-            f"predict {data.n_queries:,} from {data.size}",
-            data,
-            (POPF, "1-NN", "5-NN"),
-            ("predict",),
-            targets=(Target("predict", "1-NN", ratio), Target("predict", "5-NN")),
-        )
-
-    return [
-        fit(100_000, 5_000, 2, "quitefastmst", 1.0),
-        fit(1_000_000, 20_000, 2, "quitefastmst", 1.0),
-        fit(100_000, 5_000, 8, "quitefastmst", 0.9),
-        fit(20_000, 2_000, 20, "quitefastmst brute", 0.5),
-        fit(20_000, 2_000, 100, "quitefastmst brute", 0.25),
-        fit(5_000, 500, 8, "opfython", 1 / 500),
-        predict(100_000, 5_000, 8, 0.5),
-        predict(20_000, 2_000, 100, 1.0),
-    ]
+    suite: str
+    name: str
+    data: DataSpec
+    contestants: tuple[str, ...] = (POPF,)
+    operations: tuple[str, ...] = ("fit",)
+    kind: str = "time"
+    threads: int = 1
+    repeat: int = 3
+    once: tuple[str, ...] = ()
+    recorded: tuple[tuple[str, str, float], ...] = ()
 
 
-def libopf(scale: Scale) -> list[Task]:
-    """Compare with LibOPF (C), by its figures recorded on similar hardware, not in this run."""
+def table(full):
+    """Fit beside the fastest peer of each size, and beside LibOPF's recorded times."""
     tasks = []
-    targets = tuple(
-        Target(operation, "LibOPF", ratio)
-        for operation, ratio in (("total", 0.1), ("fit", None), ("predict", None))
-    )
-    for d, fit, predict in ((8, 5.3, 4.5), (100, 31.0, 33.0)):
-        n = scale.pick(20_000, 2_000)
-        data = DataSpec(n, d, n)
-        tasks.append(
-            Task(
-                "libopf",
-                data.size,
-                data,
-                operations=("fit", "predict"),
-                targets=targets if scale.name == "full" else (),
-                recorded=(("LibOPF", "fit", fit), ("LibOPF", "predict", predict)),
-            )
-        )
+    for n, few, d, peer in (
+        (100_000, 5_000, 2, "quitefastmst"),
+        (1_000_000, 20_000, 2, "quitefastmst"),
+        (100_000, 5_000, 8, "quitefastmst"),
+        (20_000, 2_000, 20, "quitefastmst brute"),
+        (20_000, 2_000, 100, "quitefastmst brute"),
+        (5_000, 300, 8, "opfython"),
+    ):
+        data = DataSpec(n if full else few, d)
+        tasks.append(Task("table", f"fit {data.size}", data, (POPF, peer), once=("opfython",)))
+    for d, (fit, predict) in LIBOPF.items() if full else ():
+        data = DataSpec(20_000, d, 20_000)
+        recorded = (("LibOPF", "fit", fit), ("LibOPF", "predict", predict))
+        tasks.append(Task("table", data.size, data, operations=BOTH, recorded=recorded))
     return tasks
 
 
-def growth(scale: Scale) -> list[Task]:
+def predict(full):
+    """Predict beside nearest neighbours."""
+    tasks = []
+    for n, few, d in ((100_000, 5_000, 8), (20_000, 2_000, 100)):
+        data = DataSpec(n if full else few, d, 20_000 if full else 1_000)
+        name = f"predict {data.n_queries:,} from {data.size}"
+        tasks.append(Task("predict", name, data, (POPF, "1-NN", "5-NN"), ("predict",)))
+    return tasks
+
+
+def growth(full):
     """Fit n samples and predict n/8 more, over n, for the growth exponent."""
     tasks = []
     for d, largest in ((2, 256_000), (8, 256_000), (20, 64_000), (100, 32_000)):
-        for n in scale.doubling(largest):
+        for n in doubling(2_000, largest) if full else (1_000, 4_000):
             data = DataSpec(n, d, n // 8)
-            tasks.append(Task("growth", data.size, data, (POPF, "1-NN"), ("fit", "predict")))
+            tasks.append(Task("growth", data.size, data, (POPF, "1-NN"), BOTH))
     return tasks
 
 
-def shapes(scale: Scale) -> list[Task]:
-    """Try data that brings space trees and Borůvka to a fall, beside blobs of the same size."""
-    sizes = {8: scale.pick(50_000, 4_000), 50: scale.pick(20_000, 1_000)}
-    chosen = [(shape, 8) for shape in SHAPES]
-    chosen += [("blobs", 50), ("separated clusters", 50)]
+def shapes(full):
+    """Fit data that is hard for space trees and Borůvka, beside blobs of the same size."""
+    chosen = [(shape, 8) for shape in SHAPES] + [("blobs", 50), ("separated clusters", 50)]
     tasks = []
     for shape, d in chosen:
-        data = DataSpec(sizes[d], d, sizes[d] // 10, shape)
+        n = (50_000 if d == 8 else 20_000) if full else 1_000
+        data = DataSpec(n, d, n // 10, shape)
         name = f"{shape}, {data.size}"
-        peers = (POPF, "quitefastmst")
-        targets = (Target("fit", "quitefastmst"),)
-        tasks.append(Task("shapes", name, data, peers, ("fit", "predict"), targets=targets))
+        tasks.append(Task("shapes", name, data, (POPF, "quitefastmst"), BOTH))
     return tasks
 
 
-def threads(scale: Scale) -> list[Task]:
+def threads(full):
     """Fit and predict on 1, 2, 4 … threads, up to the number of cores."""
     tasks = []
-    for full, quick, d in ((200_000, 5_000, 8), (50_000, 2_000, 100)):
-        n = scale.pick(full, quick)
-        data = DataSpec(n, d, n // 10)
-        contestants = (POPF, "quitefastmst", "1-NN") if d == 8 else (POPF, "1-NN")
-        task = Task("threads", data.size, data, contestants, ("fit", "predict"))
+    for count in sorted({*doubling(1, CORES), CORES}):
+        for n, few, d, peers in (
+            (200_000, 5_000, 8, ("quitefastmst", "1-NN")),
+            (50_000, 2_000, 100, ("1-NN",)),
+        ):
+            n = n if full else few
+            data = DataSpec(n, d, n // 10)
+            tasks.append(Task("threads", data.size, data, (POPF, *peers), BOTH, threads=count))
+    return tasks
+
+
+def probability(full):
+    """Compare the soft method with the forest's labels."""
+    tasks = []
+    for n, few, d in (
+        (20_000, 3_000, 8),
+        (100_000, 6_000, 2),
+        (20_000, 3_000, 100),
+        (1_000_000, 10_000, 2),
+    ):
+        data = DataSpec(n if full else few, d, 2_000 if full else 500)
+        tasks.append(Task("probability", data.size, data, (SOFT, LABELS), BOTH))
+    return tasks
+
+
+def solvers(full):
+    """Minimise Platt's objective."""
+    tasks = []
+    for name in SOLVERS:
+        n = (1_000_000 if full else 10_000) if name == "Newton" else 200
+        tasks.append(Task("solvers", f"{name}, {n:,} scores", DataSpec(n, 1), (name,)))
+    return tasks
+
+
+def start(full):
+    """Measure what a user waits for first: imports, compilation, the first fit in a process."""
+    repeat, nothing = 7 if full else 3, DataSpec(0, 0)
+    tasks = [Task("start", "import", nothing, tuple(IMPORTS), ("import",), "import", 1, repeat)]
+    for d in (8, 100) if full else (8,):
+        data = DataSpec(2_000 if full else 500, d, 100)
+        tasks.append(Task("start", f"first fit {data.size}", data, kind="first"))
+    return tasks
+
+
+def memory(full):
+    """Measure the peak memory of a fit."""
+    tasks = []
+    for d, contestants in ((8, (POPF, "1-NN")), (2, (SOFT, LABELS))):
+        data = DataSpec(1_000_000 if full else 10_000, d, 2_000)
+        tasks.append(Task("memory", data.size, data, contestants, kind="alone", repeat=1))
+    return tasks
+
+
+def gpu(full):
+    """Fit and predict on a GPU, beside all cores of the same machine where that is bearable."""
+    tasks = []
+    for n, few, contestants in (
+        (200_000, 2_000, (GPU, POPF)),
+        (1_000_000, 4_000, (GPU,)),
+    ):
+        n = n if full else few
+        data = DataSpec(n, 128, n)
+        task = Task("gpu", data.size, data, contestants, BOTH, threads=CORES, once=(POPF,))
         tasks.append(task)
-    return [replace(task, threads=k) for k in thread_counts() for task in tasks]
+    return tasks
 
 
-def memory(scale: Scale) -> list[Task]:
-    """Peak memory of a fit, beyond what the process held once the data was there."""
-    data = DataSpec(scale.pick(1_000_000, 50_000), 8)
-    plane = DataSpec(scale.pick(1_000_000, 10_000), 2, 2_000)
+def scaling(full):
+    """Fit over n, then over d, on one core, on all, and on a GPU."""
+    over_n = {
+        (POPF, 1, 8): 62_500,
+        (POPF, 1, 128): 3_125,
+        (POPF, CORES, 8): 125_000,
+        (POPF, CORES, 128): 12_500,
+        (GPU, CORES, 8): 125_000,
+        (GPU, CORES, 128): 125_000,
+    }
+    over_d = {(POPF, 1): 25_000, (POPF, CORES): 100_000, (GPU, CORES): 250_000}
+    sizes = [(who, k, n, d) for (who, k, d), n0 in over_n.items() for n in doubling(n0, 16 * n0)]
+    sizes += [(who, k, n, d) for (who, k), n in over_d.items() for d in (2, 8, 16, 32, 64, 128)]
+    tasks = []
+    for who, k, n, d in sizes if full else sizes[::5]:
+        once = () if k > 1 else (who,)
+        tasks.append(alone("scaling", full, n, d, (who,), operations=BOTH, threads=k, once=once))
+    return list(dict.fromkeys(tasks))
+
+
+def dask(full):
+    """Fit on local clusters of processes with one thread each, and on one with a GPU."""
+    clusters = [f"popf on {k} processes" for k in PROCESSES if k <= max(2, CORES)]
+    sizes = [(n, 8) for n in doubling(125_000, 2_000_000)]
+    sizes += [(n, 128) for n in doubling(12_500, 100_000)]
     return [
-        Task("memory", data.size, data, (POPF, "1-NN"), kind="memory", repeat=1),
-        Task("memory", plane.size, plane, (SOFT, LABELS), kind="memory", repeat=1),
+        alone("dask", full, n, d, (POPF, *clusters[-2:], GPU_PROCESS), threads=CORES)
+        for n, d in (sizes if full else sizes[::5])
     ]
 
 
-def start(scale: Scale) -> list[Task]:
-    """Measure what a user waits for first: imports, compilation, the Numba cache."""
-    nothing, repeat = DataSpec(0, 0), scale.pick(7, 3)
-    tasks = [Task("start", "import", nothing, tuple(IMPORTS), ("import",), "import", repeat)]
-    for d in (8, 100) if scale.name == "full" else (8,):
-        data = DataSpec(scale.pick(2_000, 500), d, 100)
-        tasks.append(
-            Task("start", f"first fit {data.size}", data, operations=("fit",), kind="first")
-        )
-    return tasks
+def out_of_core(full):
+    """Fit from files with bounded memory, beside the plain forest."""
+    sizes = [(200_000, 4), (1_000_000, 4), (5_000_000, 4), (40_000, 200)]
+    return [
+        alone("out-of-core", full, n, d, (POPF, FROM_FILE), threads=CORES)
+        for n, d in (sizes if full else sizes[::3])
+    ]
 
 
-def probability(scale: Scale) -> list[Task]:
-    """Compare the soft method with the forest's labels.
-
-    A fit of the peer is that of the forest and one prediction of its training set.
-    """
+def same_forest(full):
+    """Fit the same data everywhere, with and without ties: the forests must be equal."""
+    everyone = (POPF, FROM_FILE, "popf on 2 processes", GPU)
     tasks = []
-    for full, quick, d, ratio in (
-        (20_000, 3_000, 8, 10.0),
-        (100_000, 6_000, 2, 10.0),
-        (20_000, 3_000, 100, 4.0),
-    ):
-        data = DataSpec(scale.pick(full, quick), d, scale.pick(2_000, 500))
-        targets = (Target("fit", LABELS, 3.0, SOFT), Target("predict", LABELS, ratio, SOFT))
-        both = ("fit", "predict")
-        tasks.append(Task("probability", data.size, data, (SOFT, LABELS), both, targets=targets))
-    data = DataSpec(scale.pick(1_000_000, 10_000), 2, scale.pick(2_000, 500))
-    targets = (Target("fit", LABELS, None, SOFT), Target("predict", LABELS, None, SOFT))
-    tasks.append(
-        Task("probability", data.size, data, (SOFT, LABELS), ("fit", "predict"), targets=targets)
-    )
+    for n, d, shape in ((20_000, 8, "blobs"), (5_000, 64, "blobs"), (20_000, 2, "integer grid")):
+        for who, count in ((everyone, CORES), ((POPF,), 1)):
+            task = alone("same-forest", full, n, d, who, threads=count)
+            data = replace(task.data, shape=shape)
+            tasks.append(replace(task, data=data, name=f"{data.size}, {shape}"))
     return tasks
 
 
-def solvers(scale: Scale) -> list[Task]:
-    """Hold the solvers of Platt's objective against the seconds that they may take."""
-    tasks = []
-    for name, seconds in zip(SOLVERS, (0.5, 0.2, 0.2, 0.2), strict=True):
-        data = DataSpec(scale.pick(1_000_000, 10_000) if name == SOLVERS[0] else 200, 1)
-        tasks.append(
-            Task(
-                "solvers",
-                f"{name}, {data.n_samples:,} scores",
-                data,
-                (name,),
-                targets=(Target("fit", WANTED, 1.0, name),),
-                recorded=((WANTED, "fit", seconds),),
-            )
-        )
-    return tasks
+def alone(suite, full, n, d, contestants, **settings):
+    """Make a task of one fit per contestant; the same sizes are the same data in all suites."""
+    n = n if full else max(200, n // 100)
+    data = DataSpec(n, d, n // 10)
+    settings = {"once": contestants, **settings}
+    return Task(suite, data.size, data, contestants, kind="alone", **settings)
 
 
-def gpu(scale: Scale) -> list[Task]:
-    """Fit and predict on a GPU, beside all cores of the same machine where that is bearable."""
-    tasks, both = [], ("fit", "predict")
-    for full, quick, fit, predict in ((200_000, 2_000, 2.0, None), (1_000_000, 4_000, 30.0, 20.0)):
-        n = scale.pick(full, quick)
-        data = DataSpec(n, 128, n)
-        wanted = [("fit", fit)] + ([("predict", predict)] if predict else [])
-        tasks.append(
-            Task(
-                "gpu",
-                data.size,
-                data,
-                (GPU,),
-                both,
-                threads=cores(),
-                targets=tuple(Target(operation, WANTED, 1.0, GPU) for operation, _ in wanted),
-                recorded=tuple((WANTED, operation, seconds) for operation, seconds in wanted),
-            )
-        )
-    data = DataSpec(scale.pick(200_000, 2_000), 128, scale.pick(20_000, 500))
-    targets = tuple(Target(operation, POPF, None, GPU) for operation in both)
-    beside = Task("gpu", f"{data.size}, beside", data, (GPU, POPF), both, targets=targets)
-    return [*tasks, replace(beside, threads=cores(), once=(POPF,))]
+def doubling(first, last):
+    """List sizes from `first` to `last`, each twice the one before."""
+    return [first * 2**i for i in range((last // first).bit_length())]
 
 
-#: The name of a limit in seconds, beside which a time is put as beside a peer's.
-WANTED = "wanted"
-
-SUITES: dict[str, Callable[[Scale], list[Task]]] = {
+SUITES = {
     "table": table,
-    "libopf": libopf,
+    "predict": predict,
     "growth": growth,
     "shapes": shapes,
     "threads": threads,
-    "memory": memory,
-    "start": start,
     "probability": probability,
     "solvers": solvers,
+    "start": start,
+    "memory": memory,
     "gpu": gpu,
     "scaling": scaling,
     "dask": dask,
-    "dask-gpu": dask_gpu,
     "out-of-core": out_of_core,
     "same-forest": same_forest,
 }
-
-#: Suites that are run only when they are asked for: they start clusters and write files.
-ON_DEMAND = ("dask", "dask-gpu", "out-of-core", "same-forest")
-
-
-def tasks_of(
-    names: list[str], scale: str = "full", thread_list: list[int] | None = None, repeat: int = 3
-) -> list[Task]:
-    """All tasks of the suites `names`.
-
-    Parameters
-    ----------
-    names : list of str
-        Keys of `SUITES`.
-    scale : str
-        One of `SCALES`.
-    thread_list : list of int, optional
-        Run every timed task on each of these numbers of threads, instead of on one (the suite
-        `threads`: instead of on 1, 2, 4 … up to the number of cores).
-    repeat : int
-        How often each timing is taken.
-    """
-    tasks: list[Task] = []
-    for name in names:
-        built = [
-            task if task.kind in ("memory", "import") else replace(task, repeat=repeat)
-            for task in SUITES[name](Scale(scale))
-        ]
-        if thread_list and name not in ("start", *ON_DEMAND):
-            single = dict.fromkeys(replace(task, threads=1) for task in built)
-            built = [replace(task, threads=k) for k in thread_list for task in single]
-        tasks += built
-    return tasks
+#: Suites that run only when asked for: they take long, start clusters and write files.
+ON_DEMAND = ("scaling", "dask", "out-of-core", "same-forest")

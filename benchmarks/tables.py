@@ -1,249 +1,311 @@
-"""Tables of a summary, for the terminal and for the documentation."""
+"""Tables of a run, made from its records: ratios, exponents, speed-ups, memory."""
 
-from __future__ import annotations
+import math
+import statistics
+from collections import defaultdict
+from typing import NamedTuple
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-Row = dict[str, Any]
+from .contestants import POPF
 
 
 class Table(NamedTuple):
-    """A table and what to know about it."""
+    """A table of strings with a title."""
 
-    suite: str
     title: str
-    note: str
     header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+    rows: list[tuple[str, ...]]
 
-
-def tables(summary: dict[str, list[Row]]) -> list[Table]:
-    """Make one table for each part of `summary` that has rows."""
-
-    def compared(suite: str) -> list[Row]:
-        return [row for row in summary["comparisons"] if row["suite"] == suite]
-
-    candidates = [
-        comparison_table(
-            "table",
-            "Beside the peers",
-            "popf's best time divided by the peer's, both timed in turn in one process. A fit of "
-            "popf is the whole fit, quitefastmst's the spanning tree alone.",
-            compared("table"),
-        ),
-        comparison_table(
-            "libopf",
-            "Beside LibOPF",
-            "LibOPF's times were recorded elsewhere on similar hardware, not in this run.",
-            compared("libopf"),
-        ),
-        growth_table(summary["growth"]),
-        shapes_table(summary["shapes"]),
-        comparison_table(
-            "shapes", "Shapes beside quitefastmst", "The same fits.", compared("shapes")
-        ),
-        comparison_table(
-            "probability",
-            "Probabilities beside labels",
-            "The soft method's fit beside a fit of the forest and one prediction of its training set; "
-            "`predict_proba` beside `predict`.",
-            compared("probability"),
-        ),
-        comparison_table(
-            "solvers", "Solvers", "Beside the seconds that they may take.", compared("solvers")
-        ),
-        comparison_table(
-            "gpu",
-            "On a GPU",
-            "Exact, the same forest as the processor's; beside the seconds wanted, and beside all cores "
-            "of the same machine.",
-            compared("gpu"),
-        ),
-        threads_table(summary["threads"]),
-        memory_table(summary["memory"]),
-        start_table(summary["start"]),
-    ]
-    return [table for table in candidates if table.rows]
-
-
-def comparison_table(suite: str, title: str, note: str, rows: list[Row]) -> Table:
-    """Tabulate ratios to peers, against targets."""
-    header: tuple[str, ...] = (
-        "",
-        "peer",
-        "ratio",
-        "target",
-        "verdict",
-        "of medians",
-        "popf",
-        "peer takes",
-        "note",
-    )
-    if not any(row["target"] for row in rows):
-        header = tuple(name for name in header if name not in ("target", "verdict"))
-    body = []
-    for row in rows:
-        bound = "< " if row["note"].startswith("peer stopped") else ""
-        cells = {
-            "": what(row) + on_threads(row),
-            "peer": row["peer"],
-            "ratio": bound + number(row["ratio"]),
-            "target": limit(row["target"]),
-            "verdict": row["verdict"] or "",
-            "of medians": number(row["ratio_of_medians"]),
-            "popf": seconds(row["popf_seconds"]),
-            "peer takes": seconds(row["peer_seconds"]),
-            "note": row["note"],
-        }
-        body.append(tuple(cells[heading] for heading in header))
-    return Table(suite, title, note, header, body)
-
-
-def what(row: Row) -> str:
-    """Name the task, with the operation where the name does not begin with it."""
-    if row["task"].startswith(row["operation"]):
-        return str(row["task"])
-    operation = "fit and predict" if row["operation"] == "total" else row["operation"]
-    return f"{operation} {row['task']}"
-
-
-def on_threads(row: Row) -> str:
-    """Say on how many threads, where it is not one."""
-    return f", {row['threads']} threads" if row["threads"] > 1 else ""
-
-
-def growth_table(rows: list[Row]) -> Table:
-    """Tabulate the exponents of n."""
-    body = [
-        (
-            f"{row['contestant']} {row['operation']}, d = {row['n_features']}" + on_threads(row),
-            number(row["exponent"]),
-            number(row["tail_exponent"]),
-            limit(row["target"]),
-            row["verdict"] or "",
-            f"{row['sizes'][0]:,} to {row['sizes'][-1]:,}",
-            f"{seconds(row['seconds'][0])} to {seconds(row['seconds'][-1])}",
+    def as_text(self) -> str:
+        """Write it for a terminal."""
+        columns = zip(self.header, *self.rows, strict=True)
+        widths = [max(map(len, column)) for column in columns]
+        lines = [self.header, tuple("-" * width for width in widths), *self.rows]
+        cells = (
+            (cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
         )
-        for row in rows
+        return "\n".join([self.title, *("  ".join(line).rstrip() for line in cells)])
+
+    def as_markdown(self) -> str:
+        """Write it in Markdown, without the title."""
+        lines = [self.header, tuple("---" for _ in self.header), *self.rows]
+        return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def tables(records):
+    """Make the tables of every suite in `records`."""
+    by_suite = defaultdict(list)
+    for record in records:
+        by_suite[record["task"]["suite"]].append(record)
+    made = [
+        table for suite, some in by_suite.items() for table in MAKERS.get(suite, compared)(some)
     ]
-    note = (
-        "Time grows as n to this power (least squares in logarithms), over all n and over the four "
-        "largest; the larger of the two is judged. Predictions are of n/8 samples."
-    )
-    header = ("", "exponent", "largest n", "target", "verdict", "n", "time")
-    return Table("growth", "Growth with n", note, header, body)
+    return [table for table in made if table.rows]
 
 
-def shapes_table(rows: list[Row]) -> Table:
-    """Tabulate what the difficult shapes cost, in blobs of the same size."""
-    body = [
-        (
-            f"{row['shape']}, {row['n_samples']:,} × {row['n_features']}" + on_threads(row),
-            f"{row['contestant']} {row['operation']}",
-            number(row["ratio_to_blobs"]),
-            limit(row["target"]),
-            row["verdict"] or "",
-            seconds(row["seconds"]),
+def values(record, contestant, operation):
+    """Return all values of a contestant's operation."""
+    recorded = [
+        seconds
+        for peer, what, seconds in record["task"]["recorded"]
+        if (peer, what) == (contestant, operation)
+    ]
+    return recorded or [
+        value["value"]
+        for value in record["values"]
+        if (value["contestant"], value["operation"]) == (contestant, operation)
+    ]
+
+
+def best(record, contestant, operation):
+    """Return the smallest value (noise only adds to a time), or None."""
+    return min(values(record, contestant, operation), default=None)
+
+
+def compared(records):
+    """Tabulate the ratio of the first contestant's time to each peer's."""
+    rows = []
+    for record in records:
+        task = record["task"]
+        subject, *peers = task["contestants"]
+        peers += dict.fromkeys(peer for peer, _, _ in task["recorded"] if peer != "wanted")
+        for operation in task["operations"]:
+            what = f"{subject} {operation} {task['name'].removeprefix(operation).strip()}"
+            ours, found = best(record, subject, operation), []
+            for peer in peers:
+                theirs, bound = best(record, peer, operation), ""
+                if peer in record["timed_out"]:
+                    theirs, bound = record["timed_out"][peer], "> "
+                reason = record["missing"].get(peer) or record["failed"].get(peer)
+                if theirs is not None or reason:
+                    ratio = number(ours / theirs) if ours and theirs else ""
+                    found.append((ratio, seconds(ours), reason or bound + seconds(theirs), peer))
+            rows += [(what, *row) for row in found or [("", seconds(ours), "", "")] if any(row)]
+    title = records[0]["task"]["suite"].capitalize()
+    return [Table(title, ("", "ratio", "time", "peer's time", "peer"), rows)]
+
+
+def growth(records):
+    """Tabulate the exponent e of seconds ~ n^e, over all n and over the four largest."""
+    curves = defaultdict(dict)
+    for record, who, operation in measured(records):
+        data = record["task"]["data"]
+        curves[data["n_features"], who, operation][data["n_samples"]] = best(record, who, operation)
+    rows = []
+    for (d, who, operation), curve in sorted(curves.items()):
+        sizes = sorted(curve)
+        exponents = [exponent(curve, some) for some in (sizes, sizes[-4:])]
+        rows.append(
+            (
+                f"{who} {operation}, d = {d}",
+                *map(number, exponents),
+                f"{sizes[0]:,} to {sizes[-1]:,}",
+                f"{seconds(curve[sizes[0]])} to {seconds(curve[sizes[-1]])}",
+            )
         )
-        for row in rows
-        if row["shape"] != "blobs"
-    ]
-    note = (
-        "Each as a ratio to Gaussian blobs of the same size. The limit is our own reading of "
-        '"no cliff".'
-    )
-    header = ("", "who", "ratio to blobs", "target", "verdict", "time")
-    return Table("shapes", "Difficult shapes", note, header, body)
+    return [Table("Growth with n", ("", "exponent", "four largest n", "n", "time"), rows)]
 
 
-def threads_table(rows: list[Row]) -> Table:
-    """Tabulate the speed-up over one thread."""
-    body = [
+def exponent(curve, sizes):
+    """Return the least-squares slope of log seconds over log n."""
+    if len(sizes) < 2:
+        return None
+    logs = [math.log(n) for n in sizes], [math.log(curve[n]) for n in sizes]
+    return statistics.linear_regression(*logs).slope
+
+
+def threads(records):
+    """Tabulate seconds by number of threads, and the best speed-up over one."""
+    found = defaultdict(dict)
+    for record, who, operation in measured(records):
+        key = f"{who} {operation} {record['task']['name']}"
+        found[key][record["task"]["threads"]] = best(record, who, operation)
+    counts = sorted({count for row in found.values() for count in row})
+    rows = [
         (
-            f"{row['contestant']} {row['operation']} {row['task']}",
-            str(row["threads"]),
-            number(row["speed_up"]),
-            seconds(row["seconds"]),
+            name,
+            *(seconds(row.get(count)) for count in counts),
+            number(row[1] / min(row.values())) if 1 in row else "",
         )
-        for row in rows
+        for name, row in found.items()
     ]
-    note = "Speed-up over one thread."
-    return Table("threads", "Threads", note, ("", "threads", "speed-up", "time"), body)
+    header = ("threads", *(str(count) for count in counts), "best speed-up")
+    return [Table("Threads", header, rows)]
 
 
-def memory_table(rows: list[Row]) -> Table:
-    """Tabulate peak memory, in multiples of the data."""
-    body = [
-        (
-            f"{row['contestant']} fit {row['task']}{on_threads(row)}",
-            number(row["times_data"]),
-            limit(row["target"]),
-            row["verdict"] or "",
-            f"{row['bytes'] / 2**20:,.0f} MiB",
-            f"{row['data_bytes'] / 2**20:,.0f} MiB",
+def start(records):
+    """Tabulate waiting times, each in a fresh process; medians, but the cold cache is met once."""
+    rows = []
+    for record in records:
+        name = record["task"]["name"]
+        for who in record["task"]["contestants"]:
+            if imports := values(record, who, "import"):
+                rows.append((f"import of {who}", seconds(statistics.median(imports))))
+        for what, operation in (
+            ("nothing cached", "cold first fit"),
+            ("nothing cached, then the first prediction", "cold first predict"),
+        ):
+            if cold := values(record, POPF, operation):
+                rows.append((f"{name}, {what}", seconds(cold[0])))
+        pairs = zip(
+            values(record, POPF, "warm first fit"),
+            values(record, POPF, "warm second fit"),
+            strict=True,
         )
-        for row in rows
-    ]
-    note = (
-        "The most memory a fit took beyond what the process held before it (interpreter, libraries "
-        "and the data itself), in multiples of the data."
-    )
-    header = ("", "times the data", "target", "verdict", "peak", "data")
-    return Table("memory", "Memory", note, header, body)
+        if extra := [first - second for first, second in pairs]:
+            rows.append(
+                (f"{name} in a new process, beyond the second", seconds(statistics.median(extra)))
+            )
+    return [Table("Starting up", ("", "time"), rows)]
 
 
-def start_table(rows: list[Row]) -> Table:
-    """Tabulate what a user waits for at the start."""
-    body = [
-        (
-            row["what"],
-            seconds(row["seconds"]),
-            "" if row["target"] is None else f"≤ {row['target']:g} s",
-            row["verdict"] or "",
+def alone(records):
+    """Tabulate time and memory of fits that had a process each, and whether the forests are equal."""
+    digests = defaultdict(dict)
+    for _, value in first_fits(records):
+        digests[value["data of"]].setdefault(value.get("digest"), value["contestant"])
+    rows = []
+    for record, value in sorted(first_fits(records), key=size):
+        known = [digest for digest in digests[value["data of"]] if digest]
+        same = (
+            "" if "digest" not in value else "yes" if len(known) == 1 else f"NO: {value['digest']}"
         )
-        for row in rows
-    ]
-    note = "Each in a fresh process. Times are medians of several; the cold cache is met once."
-    return Table("start", "Starting up", note, ("", "time", "target", "verdict"), body)
+        cluster = [f"{value['n_blocks']}, {value['n_pairs']}"] if "n_blocks" in value else [""]
+        rows.append(
+            (
+                record["task"]["name"],
+                place(record, value),
+                seconds(best(record, value["contestant"], "fit")) if "memory" in value else "",
+                memory(value),
+                *cluster,
+                mib(value.get("moved")),
+                same,
+            )
+        )
+    header = ("samples", "", "time", "memory, MiB", "blocks, pairs", "moved, MiB", "same forest")
+    used = [i for i in range(len(header)) if i < 3 or any(row[i] for row in rows)]
+    rows = [tuple(row[i] for i in used) for row in rows]
+    title = records[0]["task"]["suite"].capitalize()
+    return [Table(title, tuple(header[i] for i in used), rows)]
 
 
-def number(value: float | None) -> str:
+def size(fit):
+    """Return features and samples, to sort by."""
+    data = fit[0]["task"]["data"]
+    return data["n_features"], data["n_samples"]
+
+
+def place(record, value):
+    """Name what a fit of popf ran on."""
+    count = record["task"]["threads"]
+    if value["contestant"] == POPF:
+        return f"{count} core{'s' * (count > 1)}"
+    return value["contestant"].removeprefix("popf ").removeprefix("on ")
+
+
+def fit_times(records):
+    """Return seconds of fits by place, samples and features."""
+    found = {}
+    for fit in first_fits(records):
+        d, n = size(fit)
+        found[place(*fit), n, d] = best(fit[0], fit[1]["contestant"], "fit")
+    return found
+
+
+def scaling(records):
+    """Tabulate time, then memory, over n for each d, then over d for each n, of every place."""
+    found = defaultdict(dict)
+    for fit in first_fits(records):
+        (d, n), where = size(fit), place(*fit)
+        cell = seconds(best(fit[0], fit[1]["contestant"], "fit")), memory(fit[1])
+        found["samples", f"{d} features", n][where] = cell
+        found["features", f"{n:,} samples", d][where] = cell
+    made = []
+    for over, fixed in dict.fromkeys((over, fixed) for over, fixed, _ in found):
+        sizes = sorted(n for o, f, n in found if (o, f) == (over, fixed))
+        places = dict.fromkeys(place for n in sizes for place in found[over, fixed, n])
+        places = [p for p in places if sum(p in found[over, fixed, n] for n in sizes) > 2]
+        for i, what in enumerate(("Seconds", "Memory in MiB, and as a multiple of the data")):
+            rows = [
+                (f"{n:,}", *(found[over, fixed, n].get(place, ("", ""))[i] for place in places))
+                for n in sizes
+                if any(place in found[over, fixed, n] for place in places)
+            ]
+            if places:
+                made.append(Table(f"{what}, {fixed}", (over, *places), rows))
+    return made
+
+
+def measured(records):
+    """Yield (record, contestant, operation) for all that has values."""
+    for record in records:
+        for who in record["task"]["contestants"]:
+            for operation in record["task"]["operations"]:
+                if values(record, who, operation):
+                    yield record, who, operation
+
+
+def first_fits(records):
+    """Yield (record, value) for the first fit of each contestant, with the data's description."""
+    for record in records:
+        for value in record["values"]:
+            if value["operation"] == "fit" and value["round"] == 0:
+                yield record, {**value, "data of": repr(record["task"]["data"])}
+
+
+def forests_that_differ(records):
+    """Name the data of which not all contestants grew the same forest."""
+    found = defaultdict(set)
+    for record, value in first_fits(records):
+        if "digest" in value:
+            found[record["task"]["name"], value["data of"]].add(value["digest"])
+    return [name for (name, _), digests in found.items() if len(digests) > 1]
+
+
+def memory(value):
+    """Write the memory of a fit in MiB, and as a multiple of the data."""
+    if "data" not in value:
+        return ""
+    parts = []
+    for key, where in (
+        ("memory", ""),
+        ("worker_memory", " a process"),
+        ("device_memory", " on the GPU"),
+    ):
+        # Files of before have the bytes as the value.
+        amount = value.get(key, value["value"] if key == "memory" else None)
+        if amount is not None:
+            parts.append(f"{mib(amount)} ({amount / value['data']:.1f} ×){where}")
+    return ", ".join(parts)
+
+
+def mib(amount):
+    """Write bytes in MiB."""
+    return "" if amount is None else f"{amount / 2**20:,.0f}"
+
+
+def number(value):
     """Write a ratio with as many digits as mean something."""
     if value is None:
-        return "–"
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+        return ""
+    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
 
 
-def limit(value: float | None) -> str:
-    """Write a target ratio."""
-    return "" if value is None else f"≤ {value:g}"
-
-
-def seconds(value: float | None) -> str:
+def seconds(value):
     """Write a time in the unit that suits it."""
     if value is None:
-        return "–"
-    if abs(value) < 0.1:
-        return f"{1000 * value:.1f} ms"
-    return f"{value:.2f} s" if abs(value) < 10 else f"{value:.1f} s"
+        return ""
+    if value < 0.1:
+        return f"{1e3 * value:.1f} ms"
+    return f"{value:.2f} s" if value < 10.0 else f"{value:.1f} s"
 
 
-def as_text(table: Table) -> str:
-    """Lay `table` out in aligned columns for a terminal."""
-    lines = [table.header, *table.rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(table.header))]
-
-    def line(cells: Sequence[str]) -> str:
-        return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-
-    rule = "  ".join("-" * width for width in widths)
-    return "\n".join(
-        text.rstrip() for text in (table.title, line(table.header), rule, *map(line, table.rows))
-    )
-
-
-def as_markdown(table: Table) -> str:
-    """Write `table` in Markdown."""
-    lines = [table.header, tuple("---" for _ in table.header), *table.rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+MAKERS = {
+    "growth": growth,
+    "threads": threads,
+    "start": start,
+    "memory": alone,
+    "scaling": scaling,
+    "dask": alone,
+    "out-of-core": alone,
+    "same-forest": alone,
+}

@@ -1,32 +1,19 @@
-"""A worker: a process that measures, and says so line by line.
+"""Measures one order in a process of its own: ``python -m benchmarks.worker ORDER``.
 
-The runner writes orders to its standard input and reads events from its standard output, each one
-JSON object a line:
-
-- ``prepare``: a contestant warms up or fits, untimed;
-- ``begin`` and ``value``: a measurement starts, and what it gave (seconds, or bytes);
-- ``missing``: a contestant is not installed; ``failed``: it raised. Of both the ``reason`` is kept
-  in the results, the ``detail``, which may hold paths, is only shown;
-- ``end``: the order is done.
-
-Thread counts come through the environment, before any library is imported, which is why nothing
-but the standard library is imported at the top.
+The order is a JSON object, and so is every line of standard output: ``start`` names the contestant that is now
+at work, ``value`` a measurement, ``missing`` a contestant that is not available, ``failed`` one that raised.
+Thread counts come through the environment, before any library is imported, which is why only the standard
+library is imported at the top.
 """
 
-from __future__ import annotations
-
+import contextlib
 import gc
+import hashlib
 import json
 import os
-import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TextIO
-
-if TYPE_CHECKING:
-    from .contestants import Contestant
-    from .data import Data
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -37,152 +24,181 @@ THREAD_VARIABLES = (
 
 
 class Reporter:
-    """Writes events, and times calls between two of them."""
+    """Writes events, and times calls."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream):
+        self.stream = stream
 
-    def say(self, event: str, **facts: Any) -> None:
-        self._stream.write(json.dumps({"event": event, **facts}) + "\n")
-        self._stream.flush()
+    def say(self, event, **facts):
+        self.stream.write(json.dumps({"event": event, **facts}) + "\n")
+        self.stream.flush()
 
-    def fail(self, contestant: str, error: Exception) -> None:
-        event, reason = "failed", type(error).__name__
-        if isinstance(error, ImportError):
-            # A library that is there but has no device to run on is missing as well.
-            installed = not isinstance(error, ModuleNotFoundError)
-            event, reason = "missing", "not available" if installed else "not installed"
-        self.say(event, contestant=contestant, reason=reason, detail=str(error))
+    @contextlib.contextmanager
+    def contestant(self, name):
+        """Name the contestant, and report what it raises: that must not end the others' run."""
+        self.say("start", contestant=name)
+        try:
+            yield
+        except ImportError as error:
+            self.say("missing", contestant=name, reason="not available", detail=str(error))
+        except Exception as error:
+            self.say("failed", contestant=name, reason=type(error).__name__, detail=str(error))
 
-    def time(self, call: Callable[[], object], **facts: Any) -> None:
-        """Time one call. Garbage of the one before is not its debt."""
+    def time(self, call, contestant, operation, number):
+        """Time one call, without the garbage of the one before."""
         gc.collect()
-        self.say("begin", **facts)
         begin = time.perf_counter()
         call()
-        self.say("value", value=time.perf_counter() - begin, **facts)
+        seconds = time.perf_counter() - begin
+        self.say("value", contestant=contestant, operation=operation, round=number, value=seconds)
 
 
-def prepared(
-    order: dict[str, Any], reporter: Reporter, warm_up: bool = True
-) -> tuple[Data, dict[str, Contestant]]:
-    """Make the data and the contestants, and warm them up; those that fail are reported."""
+def measure_times(order, reporter):
+    """Time the contestants in turn, A B A B …, so that noise hits all of them alike."""
     from .contestants import CONTESTANTS
-    from .data import DataSpec, make, small
+    from .data import DataSpec
 
     spec = DataSpec(**order["data"])
-    data = make(spec)
-    contestants = {}
+    data, ready = spec.make(), {}
     for name in order["contestants"]:
-        reporter.say("prepare", contestant=name)
-        try:
+        with reporter.contestant(name):
             contestant = CONTESTANTS[name](order["threads"])
-            if warm_up:
-                contestant.warm_up(make(small(spec)))
-        except Exception as error:  # whatever a peer raises must not end the others' run
-            reporter.fail(name, error)
-        else:
-            contestants[name] = contestant
-    # What the libraries hold need not be looked through again before every timing.
+            contestant.warm_up(spec.shrunk().make())
+            if "fit" not in order["operations"]:
+                contestant.fit(data)
+            ready[name] = contestant
+    # What the libraries hold need not be looked through before every timing.
     gc.collect()
     gc.freeze()
-    return data, contestants
-
-
-def measure_times(order: dict[str, Any], reporter: Reporter) -> None:
-    """Time the contestants in turn, A B A B …, so that noise hits all of them alike."""
-    data, contestants = prepared(order, reporter)
-    fitted: set[str] = set()
     for number in range(order["repeat"]):
-        for name in list(contestants):
+        for name in list(ready):
             if number and name in order["once"]:
                 continue
-            contestant = contestants[name]
-            try:
-                if "fit" not in order["operations"] and name not in fitted:
-                    reporter.say("prepare", contestant=name)
-                    contestant.fit(data)
-                    fitted.add(name)
+            contestant = ready.pop(name)  # gone if it fails
+            with reporter.contestant(name):
                 for operation in order["operations"]:
-                    if operation in contestant.operations:
-                        call = getattr(contestant, operation)
-                        facts = {"contestant": name, "operation": operation, "round": number}
-                        reporter.time(lambda call=call: call(data), **facts)  # type: ignore[misc]
-            except Exception as error:
-                reporter.fail(name, error)
-                del contestants[name]
+                    if call := getattr(contestant, operation):
+                        reporter.time(lambda call=call: call(data), name, operation, number)
+                ready[name] = contestant
 
 
-def measure_memory(order: dict[str, Any], reporter: Reporter) -> None:
-    """Measure the high-water mark of a fit, above what was resident once the data was there."""
-    from .memory import peak_bytes, resident_bytes
+def measure_alone(order, reporter):
+    """Measure time and memory of one contestant's fit, and digest its forest.
 
-    data, contestants = prepared(order, reporter)
-    for name, contestant in contestants.items():
-        facts = {"contestant": name, "operation": "fit", "round": 0}
-        gc.collect()
-        before = resident_bytes()
-        reporter.say("begin", **facts)
-        contestant.fit(data)
-        reporter.say("value", value=peak_bytes() - before, data=data.X.nbytes, **facts)
+    A value is the seconds of a fit. The first also has ``data`` (bytes), ``memory`` (the most that this process
+    held during the fit, beyond what it held before with the data there), the contestant's own `facts`, and
+    ``digest``, which must be the same for all who fit the same data.
+    """
+    from .contestants import CONTESTANTS
+    from .data import DataSpec
+
+    (name,) = order["contestants"]
+    spec = DataSpec(**order["data"])
+    with reporter.contestant(name), contextlib.ExitStack() as stack:
+        contestant = CONTESTANTS[name](order["threads"])
+        stack.callback(contestant.close)
+        contestant.warm_up(spec.shrunk().make())
+        contestant.fit(spec.shrunk(5_000).make())  # some kernels are not used for fewer samples
+        data = mapped(order["data"]) if contestant.from_file else spec.make()
+        for number in range(1 if name in order["once"] else order["repeat"]):
+            contestant.model = None
+            gc.collect()
+            contestant.begin()
+            before = forget_peak()
+            begin = time.perf_counter()
+            contestant.fit(data)
+            facts = {"value": time.perf_counter() - begin}
+            if number == 0:
+                facts |= {"data": data.X.nbytes, "memory": max(0, peak_bytes() - before)}
+                facts |= contestant.facts()
+                if hasattr(contestant.model, "predecessors_"):
+                    facts["digest"] = digest(contestant.model, data.queries[:1_000])
+            reporter.say("value", contestant=name, operation="fit", round=number, **facts)
+            if "predict" in order["operations"] and contestant.predict:
+                reporter.time(lambda: contestant.predict(data), name, "predict", number)
 
 
-def measure_import(order: dict[str, Any], reporter: Reporter) -> None:
+def measure_import(order, reporter):
     """Time one import in this fresh process."""
     from .contestants import IMPORTS
 
     (name,) = order["contestants"]
-    facts = {"contestant": name, "operation": "import", "round": order["round"]}
-    try:
-        reporter.time(lambda: exec(IMPORTS[name], {}), **facts)
-    except Exception as error:
-        reporter.fail(name, error)
+    with reporter.contestant(name):
+        reporter.time(lambda: exec(IMPORTS[name], {}), name, "import", order["round"])
 
 
-def measure_first(order: dict[str, Any], reporter: Reporter) -> None:
+def measure_first(order, reporter):
     """Time the first and the second fit and prediction of this process."""
-    data, contestants = prepared(order, reporter, warm_up=False)
-    for name, contestant in contestants.items():
+    from .contestants import CONTESTANTS
+    from .data import DataSpec
+
+    (name,) = order["contestants"]
+    data = DataSpec(**order["data"]).make()
+    with reporter.contestant(name):
+        contestant = CONTESTANTS[name](order["threads"])
         for number in ("first", "second"):
             for operation in ("fit", "predict"):
-                facts = {
-                    "contestant": name,
-                    "operation": f"{order['cache']} {number} {operation}",
-                    "round": order["round"],
-                }
                 call = getattr(contestant, operation)
-                reporter.time(lambda call=call: call(data), **facts)  # type: ignore[misc]
+                what = f"{order['cache']} {number} {operation}"
+                reporter.time(lambda call=call: call(data), name, what, order["round"])
 
 
-def measure_fits(order: dict[str, Any], reporter: Reporter) -> None:
-    """Measure the time and the memory of a fit, and digest the forest."""
-    from . import fits
+def mapped(data):
+    """Have the data written to files by another process, and map them."""
+    import numpy as np
 
-    fits.measure_fits(order, reporter)
+    from .data import Data
+
+    command = [sys.executable, "-m", "benchmarks.data", json.dumps(data)]
+    subprocess.run(command, check=True)
+    return Data(*(np.load(f"{name}.npy", mmap_mode="r") for name in Data._fields))
 
 
-MEASURES: dict[str, Callable[[dict[str, Any], Reporter], None]] = {
+def digest(model, queries):
+    """Digest a forest, and its labels of a few samples."""
+    import numpy as np
+
+    parts = [model.prototypes_, model.costs_, model.predecessors_]
+    if len(queries):
+        parts.append(model.predict(np.array(queries)))
+    # All are exact in float64, whatever type of integer a device prefers.
+    content = b"".join(np.asarray(part, dtype=np.float64).tobytes() for part in parts)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def peak_bytes():
+    """Return the most memory that this process has held, since it began or since `forget_peak`."""
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def forget_peak():
+    """Reset the peak where the system can, and return the memory that is held now."""
+    with contextlib.suppress(OSError):
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return peak_bytes()
+
+
+MEASURES = {
     "time": measure_times,
-    "memory": measure_memory,
-    "fit": measure_fits,
+    "alone": measure_alone,
     "import": measure_import,
     "first": measure_first,
 }
 
 
-def main() -> None:
-    """Read orders, one a line, until there are no more; measure and report each."""
-    # Ctrl-C is for the runner, which ends the worker.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+if __name__ == "__main__":
     # Libraries may print; the events keep standard output to themselves.
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    reporter = Reporter(events)
-    for line in sys.stdin:
-        order = json.loads(line)
-        MEASURES[order["kind"]](order, reporter)
-        reporter.say("end")
-
-
-if __name__ == "__main__":
-    main()
+    order = json.loads(sys.argv[1])
+    MEASURES[order["kind"]](order, Reporter(events))

@@ -18,8 +18,7 @@ extensions = [
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 templates_path = ["_templates"]
-# benchmarks.md, which `python -m benchmarks.page` makes, includes the analysis.
-exclude_patterns = ["_build", "benchmarks_analysis.md", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "sg_execution_times.rst"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

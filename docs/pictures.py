@@ -4,6 +4,7 @@ The pictures are kept under ``_static``; run this again, from the root of the pr
 change. Names after the command draw only those.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -308,17 +309,19 @@ def draw_scaling():
 
     import matplotlib.pyplot as plt
 
-    from benchmarks.curves import fits_of
-    from benchmarks.scaling_page import latest
+    from benchmarks.results import FOLDER
+    from benchmarks.tables import fit_times
 
-    fits = fits_of(latest("scaling").records)
-    fits += [fit for fit in fits_of(latest("cluster").records) if fit.workers]
+    times = {}
+    for kind in ("cluster", "scaling"):
+        text = (FOLDER / f"2026-11-15-{kind}.json").read_text(encoding="utf-8")
+        times |= fit_times(json.loads(text)["records"])
     figure, panels = plt.subplots(1, 2, figsize=(9.0, 3.8), sharey=True, layout="constrained")
     marks = {"1 core": "o", "2 processes": "D", "16 cores": "s", "a GPU": "^"}
     for axes, d in zip(panels, (8, 128), strict=True):
         for where, mark in marks.items():
             points = sorted(
-                (fit.n, fit.seconds) for fit in fits if (fit.where, fit.d) == (where, d)
+                (n, s) for (place, n, k), s in times.items() if (place, k) == (where, d)
             )
             axes.loglog(*zip(*points, strict=True), marker=mark, label=where)
         axes.set(title=f"{d} features", xlabel="samples")

@@ -207,7 +207,7 @@ def test_every_target_of_make_on_a_page_is_in_the_makefile():
 
 
 def test_every_link_between_pages_leads_somewhere():
-    generated = ("docs/benchmarks.md", "docs/auto_examples/")  # made by `make docs`
+    generated = ("docs/auto_examples/",)  # made by `make docs`
     for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
         text = page.read_text(encoding="utf-8")
         targets = re.findall(r"\]\(([^)#\s]+)", text) + re.findall(
@@ -238,9 +238,8 @@ def test_every_page_is_in_the_contents_once():
         for contents in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
             lines = [line for line in contents.splitlines() if line and not line.startswith(":")]
             listed += [re.sub(r".*<(.*)>", r"\1", line) for line in lines]
-    included = {"benchmarks_analysis"}  # part of benchmarks.md
-    pages = {page.stem for page in DOCS.glob("*.md")} - included - {"index"}
-    assert sorted(listed) == sorted({*pages, "benchmarks", "auto_examples/index"})
+    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    assert sorted(listed) == sorted({*pages, "auto_examples/index"})
 
 
 def test_every_metric_of_our_own_is_documented():
@@ -310,7 +309,7 @@ RIVALS = {
     "logistic regression": "logistic regression",
     "the paper's P-OPF": "popf paper",
 }
-OURS = {'log loss, `linear_map="auto"`': "popf soft + map", "log loss, default": "popf soft"}
+OURS = {'log loss, `linear_map="auto"`': "popf, linear map", "log loss, default": "popf"}
 
 
 def assert_rounded(shown, value):
@@ -328,85 +327,36 @@ def readme_table():
         yield task, ours.removesuffix(" s"), peer, value.removesuffix(" s"), ratio
 
 
-def cited(pattern):
-    """Load the one file of results that README names and `pattern` describes."""
-    names = set(re.findall(pattern, README.read_text(encoding="utf-8")))
-    assert len(names) == 1, names
-    return json.loads((RESULTS / names.pop()).read_text(encoding="utf-8"))
-
-
 def test_the_table_of_the_readme_is_what_was_measured():
-    losses = cited(r"probability-\d+-seeds\.json")["summary"]["binary"]["overall"]
-    times = cited(r"\d{4}-[\w-]+-table\.json")["summary"]["comparisons"]
+    from benchmarks.probability.journal import Journal
+    from benchmarks.probability.tables import means_of
+    from benchmarks.tables import best
+
+    text = README.read_text(encoding="utf-8")
+    (runs,), (table,) = (
+        set(re.findall(pattern, text)) for pattern in (r"[\w-]+\.jsonl", r"[\w-]+-table\.json")
+    )
+    design = [run for run in Journal(RESULTS / runs).runs.values() if run["group"] == "design"]
+    means = means_of(design).values()
+    records = json.loads((RESULTS / table).read_text(encoding="utf-8"))["records"]
     seen, subject = set(), None
     for task, ours, peer, theirs, ratio in readme_table():
         if task in OURS or not task:
             subject = OURS.get(task, subject)
-            mine, rival = (losses[name]["log loss"] for name in (subject, RIVALS[peer]))
+            pair = (
+                sum(row[name]["log loss"] for row in means) / len(means)
+                for name in (subject, RIVALS[peer])
+            )
         else:
             name = peer.partition(",")[0].removeprefix("scikit-learn's ")
-            (row,) = [row for row in times if (row["task"], row["peer"]) == (task, name)]
-            mine, rival = row["popf_seconds"], row["peer_seconds"]
+            (record,) = [r for r in records if r["task"]["name"] == task]
+            pair = (best(record, who, task.partition(" ")[0]) for who in ("popf", name))
+        mine, rival = pair
         assert_rounded(ours, mine)
         assert_rounded(theirs, rival)
         assert_rounded(ratio, mine / rival)
         seen.add((task, peer))
     assert len(seen) > 10
-
-
-def test_the_times_on_a_gpu_in_the_readme_are_what_was_measured():
-    from benchmarks.curves import fits_of
-
-    rows = cited(r"\d{4}-[\w-]+-gpu\.json")["summary"]["comparisons"]
-    times = {(row["task"], row["operation"]): row["popf_seconds"] for row in rows}
-    for fit in fits_of(cited(r"\d{4}-[\w-]+-scaling\.json")["records"]):
-        if fit.where == "a GPU":
-            times[f"{fit.n:,} × {fit.d}", "fit"] = fit.seconds
-    text = re.sub(r"\s+", " ", README.read_text(encoding="utf-8"))
-    (found,) = re.findall(
-        r"a fit of 1,000,000 × 128 took ([\d.]+) s and of 2,000,000 × 128 ([\d.]+) s; "
-        r"labels for 1,000,000 samples from 1,000,000 × 128 took ([\d.]+) s",
-        text,
-    )
-    wanted = [
-        ("1,000,000 × 128", "fit"),
-        ("2,000,000 × 128", "fit"),
-        ("1,000,000 × 128", "predict"),
-    ]
-    for shown, key in zip(found, wanted, strict=True):
-        assert_rounded(shown, times[key])
-
-
-def test_the_readme_says_how_popf_and_support_vectors_compare():
-    summary = cited(r"probability-\d+-seeds\.json")["summary"]["binary"]
-    text = README.read_text(encoding="utf-8")
-    against = summary["against"]["popf soft + map"]["log loss"]["SVC + Platt"]
-    assert against["p"] > 0.05  # "no difference"
-    assert f"({against['wins']} won, {against['losses']} lost)" in text
-    prior = summary["overall"]["class prior"]["log loss"]
-    assert f"has {prior:.3f}" in text
-    assert f"over {against['datasets']} sets" in text
-
-
-def test_the_page_of_probabilities_is_that_of_the_results():
-    from benchmarks.probability.page import latest, page
-
-    shown = (DOCS / "benchmarks_probability.md").read_text(encoding="utf-8")
-    assert shown == page(latest(RESULTS)), "run python -m benchmarks.probability.page"
-
-
-def test_the_page_of_scaling_is_that_of_the_results():
-    from benchmarks.scaling_page import latest, page
-
-    shown = (DOCS / "scaling_measured.md").read_text(encoding="utf-8")
-    expected = page(latest("scaling"), latest("cluster"))
-    assert shown == expected, "run python -m benchmarks.scaling_page"
-    # What the other page shows of it is what it says.
-    rows = set(expected.splitlines())
-    told = (DOCS / "scaling.md").read_text(encoding="utf-8").split("<!-- measured -->")[1::2]
-    taken = [row for part in told for row in part.strip().splitlines() if row.startswith("| ")]
-    assert len(taken) > 10
-    assert [row for row in taken if row not in rows] == []
 
 
 def test_what_is_cited_is_what_the_citation_file_says():

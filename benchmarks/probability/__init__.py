@@ -1,13 +1,12 @@
 """How good the probabilities are: popf beside calibrated rivals, paired, on held-out samples.
 
-``python -m benchmarks.probability --quick`` tries it in less than a minute; without the option it runs 20
-seeds on every dataset.
+``python -m benchmarks.probability --quick`` tries it; ``--list`` shows datasets and contestants.
 
-How a run flows::
+``datasets``      groups: "design" and "multiclass", used while popf was designed, and "untouched"
+``contestants``   who gives probabilities
+``measure``       one run: split, standardise, fit and score every contestant
+``journal``       the file of the runs
+``tables``        means, ratios, ranks, paired tests, calibration curves
 
-    datasets (X, y of a seed)  →  measure (split, standardise, fit every contestant, score it)
-        →  journal (the JSON file)  →  summary (means, ranks, tests, criteria)  →  tables
-
-A quarter of a dataset is for training and the rest for testing, stratified. The features are standardised by
-the training quarter, and all contestants see the same split: differences are paired.
+All contestants see the same splits, so differences are paired.
 """

@@ -1,146 +1,128 @@
 """The command line: ``python -m benchmarks.probability``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from joblib import Parallel, delayed
 
-from ..__main__ import positive
 from ..results import FOLDER
-from ..tables import as_text
-from .contestants import MAKERS, MAPPED, PRIOR, SOFT, SVM
-from .datasets import PUBLIC, QUICK, Dataset, datasets
+from .contestants import CONTESTANTS, OURS, PRIOR, SVM
+from .datasets import DESIGN, MULTICLASS, QUICK, UNTOUCHED, datasets
 from .journal import Journal
 from .measure import measure
-from .tables import tables
-
-QUICK_SEEDS = 3
+from .tables import draw, tables
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments=None):
     """Run what the file lacks, and show the tables; the exit status is 130 after Ctrl-C."""
     parser = command_line()
     options = parser.parse_args(arguments)
     known = datasets()
-    try:
-        chosen = choose(known, options.datasets, options.kind, options.quick)
-    except ValueError as error:
-        parser.error(str(error))
-    if options.list:
-        for dataset in chosen:
-            print(f"{dataset.name}: {dataset.kind}, {dataset.origin}")
-        return 0
-    missing = [name for name in PUBLIC if name not in known]
-    if missing:
-        say(f"not at hand, set POPF_DATA to their folder: {', '.join(missing)}")
-    seeds = options.seeds or (QUICK_SEEDS if options.quick else 20)
-    out = options.out or FOLDER / (
-        "probability-quick.json" if options.quick else f"probability-{seeds}-seeds.json"
-    )
-    try:
-        fresh = options.fresh or not out.exists()
-        journal = Journal(out) if fresh else Journal.resume(out)
-    except ValueError as error:
-        parser.error(str(error))
-    only = tuple(options.contestants)
-    # Seed by seed, so that a run that is stopped has something of every dataset.
-    pairs = [(dataset, seed) for seed in range(seeds) for dataset in chosen]
-    todo = [
-        (dataset, seed)
-        for dataset, seed in pairs
-        if options.again or not journal.has(dataset.name, seed, only)
+    unknown = [name for name in options.datasets if name not in known]
+    if unknown:
+        parser.error(f"no dataset {unknown[0]!r} is at hand; see --list")
+    names = options.datasets or [
+        name
+        for name, dataset in known.items()
+        if (name in QUICK if options.quick else dataset.group in options.group)
     ]
-    if len(todo) < len(pairs):
-        say(f"{len(pairs) - len(todo)} of {len(pairs)} runs are in {out.name} already")
-    status = 0
-    try:
-        run_all(todo, journal, only, options.n_jobs)
-    except KeyboardInterrupt:
-        status = 130
-    journal.finish()
-    for table in tables(journal.content["summary"]):
-        print("\n" + as_text(table))
-    print(f"\n{len(journal.runs)} runs in {out}")
+    if options.list:
+        for name in names:
+            print(f"{known[name].group}: {name}")
+        print("contestants:", ", ".join(CONTESTANTS))
+        return 0
+    seeds = options.seeds or (3 if options.quick else 20)
+    journal = Journal(options.out or FOLDER / f"{'quick-' * options.quick}probability.jsonl")
+    todo = []
+    # Seed by seed, so that a run that is stopped has something of every dataset.
+    for seed in range(seeds):
+        for size in options.sizes or [None]:
+            for name in names:
+                wanted = options.contestants
+                if not options.again:
+                    wanted = journal.missing(name, size, seed, wanted)
+                if wanted:
+                    todo.append((known[name], size, seed, wanted))
+    status = run_all(todo, journal, options.n_jobs)
+    runs = [run for run in journal.runs.values() if run["dataset"] in names]
+    for table in tables(runs):
+        print("\n" + table.as_text())
+    if options.plot:
+        draw(runs, options.plot, (OURS, SVM, "random forest", "CatBoost"))
+    print(f"\n{len(journal.runs)} runs in {journal.path}")
     if status:
-        print("stopped; the same command goes on from here")
+        print("stopped; the same command continues from here")
     return status
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line():
     """Make the parser of the options."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.probability",
         description="Quality of probabilities: popf beside calibrated rivals, paired.",
     )
     add = parser.add_argument
-    add("--quick", action="store_true", help="3 seeds, few datasets, less than a minute")
-    add("--seeds", type=positive, metavar="N", help="how many splits of each dataset (default 20)")
+    groups = (DESIGN, MULTICLASS, UNTOUCHED)
+    add(
+        "--group",
+        nargs="+",
+        choices=groups,
+        default=groups[:2],
+        help="(default: design, multiclass)",
+    )
     add("--datasets", nargs="+", default=[], metavar="NAME", help="only these; see --list")
-    add("--kind", choices=("binary", "multiclass"), help="only datasets of this kind")
-    add("--contestants", nargs="+", default=[], choices=list(MAKERS), metavar="NAME",
-        help=f"only these: {', '.join(MAKERS)}; others keep what the file has")  # fmt: skip
-    add("--n-jobs", type=positive, default=1, metavar="K", help="runs at a time (default 1)")
-    add("--out", type=Path, metavar="FILE",
-        help="the JSON file (default: benchmarks/results/probability-N-seeds.json); "
-        "runs that it has are not made again")  # fmt: skip
-    add("--again", action="store_true",
-        help="make runs that the file has once more; with --contestants, only theirs")  # fmt: skip
-    add("--fresh", action="store_true", help="begin the file anew")
-    add("--list", action="store_true", help="show the datasets and stop")
+    add("--contestants", nargs="+", default=list(CONTESTANTS), choices=CONTESTANTS, metavar="NAME",
+        help="only these; see --list")  # fmt: skip
+    add("--sizes", nargs="+", type=int, metavar="N",
+        help="numbers of training samples (default: a quarter of every set)")  # fmt: skip
+    add("--seeds", type=int, metavar="N", help="splits of each dataset (default 20)")
+    add("--n-jobs", type=int, default=1, metavar="K", help="runs at a time (default 1)")
+    add("--quick", action="store_true", help="3 seeds of a few small datasets")
+    add("--out", type=Path, metavar="FILE", help="the file of the runs; what it has is not run again "
+        "(default: benchmarks/results/probability.jsonl)")  # fmt: skip
+    add("--again", action="store_true", help="run again what the file has")
+    add("--plot", type=Path, metavar="FILE", help="draw calibration curves")
+    add("--list", action="store_true", help="show datasets and contestants, and stop")
     return parser
 
 
-def choose(
-    known: dict[str, Dataset], names: list[str], kind: str | None, quick: bool
-) -> list[Dataset]:
-    """Choose the datasets.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or nothing is left.
-    """
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ValueError(f"no dataset {unknown[0]!r} is at hand; see --list")
-    wanted = names or (QUICK if quick else known)
-    chosen = [known[name] for name in wanted if kind in (None, known[name].kind)]
-    if not chosen:
-        raise ValueError(f"none of these datasets is {kind}; see --list")
-    return chosen
-
-
-def run_all(
-    todo: list[tuple[Dataset, int]], journal: Journal, only: tuple[str, ...], n_jobs: int
-) -> None:
-    """Measure everything in `todo`, and note each run as it comes back."""
+def run_all(todo, journal, n_jobs):
+    """Measure everything in `todo`, and add each run as it comes back."""
     start = time.perf_counter()
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-    runs = parallel(delayed(measure)(dataset, seed, only) for dataset, seed in todo)
-    for done, run in enumerate(runs, 1):
-        journal.add(run)
-        elapsed = time.perf_counter() - start
-        left = elapsed / done * (len(todo) - done)
-        say(f"{done}/{len(todo)}, {elapsed:.0f} s, {left:.0f} s left: {one_line(run)}")
+    told = set()
+    try:
+        for done, run in enumerate(parallel(delayed(measure)(*one) for one in todo), 1):
+            if run is None:  # the set is too small for this size
+                continue
+            journal.add(run)
+            for name, reason in run["absent"].items():
+                if reason.startswith("not installed") and name not in told:
+                    told.add(name)
+                    say(f"{name} is left out, {reason}")
+            elapsed = time.perf_counter() - start
+            left = elapsed / done * (len(todo) - done)
+            say(f"{done}/{len(todo)}, {elapsed:.0f} s, {left:.0f} s left: {one_line(run)}")
+    except KeyboardInterrupt:
+        return 130
+    return 0
 
 
-def one_line(run: dict[str, Any]) -> str:
+def one_line(run):
     """Say what came out of a run."""
     shown = [
         f"{name} {run['scores'][name]['log loss']:.3f}"
-        for name in (SOFT, MAPPED, SVM, PRIOR)
+        for name in (OURS, SVM, PRIOR)
         if name in run["scores"]
     ]
     failed = [f"{name} FAILED ({text})" for name, text in run["failed"].items()]
-    return f"{run['dataset']}, seed {run['seed']}: {', '.join([*shown, *failed])}"
+    what = f"{run['dataset']}, n = {run['n_train']}, seed {run['seed']}"
+    return f"{what}: {', '.join([*shown, *failed])}"
 
 
-def say(line: str) -> None:
+def say(line):
     """Print a line of progress."""
     print(line, file=sys.stderr, flush=True)
 

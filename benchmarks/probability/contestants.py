@@ -1,14 +1,11 @@
 """Who gives probabilities: popf's methods and their rivals.
 
-Every contestant is made for one training set, because grids depend on its size. Those that are tuned
-are tuned on the training set alone, by the log loss of the calibrated probabilities: what is scored later.
+A contestant is a function of a `Task`, because grids depend on the size of the training set. It returns an
+unfitted estimator; None if it is not made for such data; and raises ImportError if its library is missing.
+Those that are tuned are tuned on the training set alone, by the log loss that is scored later.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
@@ -16,31 +13,24 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from popf import POPFClassifier
 
-SOFT, MAPPED, SVM, PRIOR = "popf soft", "popf soft + map", "SVC + Platt", "class prior"
-MULTINOMIAL, PAPER = "popf soft, multinomial", "popf paper"
-PLATT, PLATT_MAPPED = "popf soft, a = 1", "popf soft + map, a = 1"
+OURS, SVM, PRIOR = "popf", "SVC + Platt", "class prior"
 N_FOLDS = 3
-GAUSSIAN_PROCESS_LIMIT = 250
+# On standardised features 1 / d is what scikit-learn calls "scale".
+WIDTHS = (0.1, 0.5, 2.0, 10.0)
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a contestant may know before it is made.
-
-    Attributes
-    ----------
-    n_samples, n_features, n_classes : int
-        The size of the training set.
-    seed : int
-        For everything that is drawn.
-    """
+    """What a contestant may know before it is made: the size of the training set, and the seed."""
 
     n_samples: int
     n_features: int
@@ -48,70 +38,104 @@ class Task:
     seed: int
 
 
-def contestants(task: Task) -> dict[str, Any]:
-    """Make everyone who takes part in `task`, unfitted, by name."""
-    made = {name: make(task) for name, make in MAKERS.items()}
-    return {name: estimator for name, estimator in made.items() if estimator is not None}
+def folds(task):
+    return StratifiedKFold(N_FOLDS, shuffle=True, random_state=task.seed)
 
 
-def _multinomial(task: Task) -> Any:
-    if task.n_classes == 2:  # the same as soft
-        return None
-    return POPFClassifier(calibration="multinomial", random_state=task.seed, n_jobs=1)
+def tuned(task, estimator, grid):
+    """Choose parameters by cross-validated log loss."""
+    return GridSearchCV(estimator, grid, scoring="neg_log_loss", cv=folds(task))
 
 
-def _paper(task: Task) -> Any:
+def platt(task, estimator, grid):
+    """Calibrate by Platt's sigmoid on left-out scores, and choose parameters by the log loss."""
+    calibrated = CalibratedClassifierCV(estimator, cv=folds(task), ensemble=False)
+    return tuned(task, calibrated, {f"estimator__{name}": some for name, some in grid.items()})
+
+
+def popf(task, *arguments, **settings):
+    return POPFClassifier(*arguments, random_state=task.seed, n_jobs=1, **settings)
+
+
+def paper(task):
     if task.n_classes > 2:
         return None
-    return POPFClassifier("paper", solver="nelder-mead", random_state=task.seed, n_jobs=1)
+    return popf(task, "paper", solver="nelder-mead")
 
 
-def _tuned(estimator: Any, grid: dict[str, list[Any]], seed: int) -> GridSearchCV:
-    """Calibrate by Platt's sigmoid on left-out scores, and choose parameters by the log loss."""
-    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
-    calibrated = CalibratedClassifierCV(estimator, cv=folds, ensemble=False)
-    named = {f"estimator__{name}": values for name, values in grid.items()}
-    return GridSearchCV(calibrated, named, scoring="neg_log_loss", cv=folds)
+def svc(task):
+    gammas = [width / task.n_features for width in WIDTHS]
+    return platt(task, SVC(), {"C": [0.1, 1.0, 10.0, 100.0], "gamma": gammas})
 
 
-def _svc(task: Task) -> Any:
-    # On standardised data 1 / d is what scikit-learn calls "scale".
-    gammas = [factor / task.n_features for factor in (0.1, 0.5, 2.0, 10.0)]
-    return _tuned(SVC(), {"C": [0.1, 1.0, 10.0, 100.0], "gamma": gammas}, task.seed)
-
-
-def _neighbours(task: Task) -> Any:
+def neighbours(task):
     # Tuning and calibrating take a fold away each, and k samples must be left.
     most = int(task.n_samples * (1.0 - 1.0 / N_FOLDS) ** 2) - 1
     numbers = [k for k in (1, 3, 5, 9, 15, 25, 41) if k <= most]
-    return _tuned(KNeighborsClassifier(), {"n_neighbors": numbers}, task.seed)
+    return platt(task, KNeighborsClassifier(), {"n_neighbors": numbers})
 
 
-def _gaussian_process(task: Task) -> Any:
-    if task.n_samples > GAUSSIAN_PROCESS_LIMIT:  # time grows with the cube
+def gaussian_process(task):
+    if task.n_samples > 250:  # time grows with the cube
         return None
+    return gaussian_process_with(task, 1)
+
+
+def gaussian_process_by_feature(task):
+    if task.n_samples > 250 or task.n_features > 60:  # the gradient is n × n × d
+        return None
+    return gaussian_process_with(task, task.n_features)
+
+
+def gaussian_process_with(task, n_scales):
     start = float(np.sqrt(task.n_features))
-    kernel = ConstantKernel(1.0) * RBF(start, (1e-2 * start, 1e3 * start))
-    return GaussianProcessClassifier(kernel, random_state=task.seed)
+    kernel = ConstantKernel(1.0) * RBF(np.full(n_scales, start), (1e-2 * start, 1e3 * start))
+    return GaussianProcessClassifier(kernel, n_restarts_optimizer=2, random_state=task.seed)
 
 
-# A further method of popf is one more line here; what it is compared with stays the same.
-MAKERS: dict[str, Callable[[Task], Any]] = {
-    SOFT: lambda task: POPFClassifier(random_state=task.seed, n_jobs=1),
-    MAPPED: lambda task: POPFClassifier(linear_map="auto", random_state=task.seed, n_jobs=1),
-    # The targets of Platt, beside those of Jeffreys.
-    PLATT: lambda task: POPFClassifier(smoothing=1.0, random_state=task.seed, n_jobs=1),
-    PLATT_MAPPED: lambda task: POPFClassifier(
-        linear_map="auto", smoothing=1.0, random_state=task.seed, n_jobs=1
-    ),
-    MULTINOMIAL: _multinomial,
-    PAPER: _paper,
-    SVM: _svc,
-    "random forest": lambda task: RandomForestClassifier(300, random_state=task.seed),
-    # As it comes: with smaller leaves it can split sets of less than 40 too, and scores worse for it.
+def kernel_logistic(task):
+    # With as many components as samples Nyström's features reproduce the kernel exactly.
+    kernel = Nystroem(n_components=min(500, task.n_samples), random_state=task.seed)
+    model = make_pipeline(kernel, LogisticRegression(max_iter=1000))
+    gammas = [width / task.n_features for width in (0.02, *WIDTHS)]
+    grid = {"nystroem__gamma": gammas, "logisticregression__C": [0.1, 1.0, 10.0, 100.0]}
+    return tuned(task, model, grid)
+
+
+def boosting_tuned(task):
+    from lightgbm import LGBMClassifier
+
+    model = LGBMClassifier(n_jobs=1, random_state=task.seed, verbose=-1, subsample_freq=1)
+    grid = {
+        "n_estimators": [50, 200],
+        "learning_rate": [0.02, 0.1],
+        "num_leaves": [4, 15],
+        "min_child_samples": [5, 20],
+        "subsample": [0.8],
+    }
+    return tuned(task, model, grid)
+
+
+def catboost(task):
+    from catboost import CatBoostClassifier
+
+    quiet = {"verbose": False, "allow_writing_files": False}
+    return CatBoostClassifier(thread_count=1, random_seed=task.seed, **quiet)
+
+
+CONTESTANTS = {
+    OURS: popf,
+    "popf, linear map": lambda task: popf(task, linear_map="auto"),
+    "popf paper": paper,
+    SVM: svc,
+    "kernel logistic, tuned": kernel_logistic,
+    "Gaussian process": gaussian_process,
+    "Gaussian process by feature": gaussian_process_by_feature,
+    "CatBoost": catboost,
+    "LightGBM, tuned": boosting_tuned,
     "gradient boosting": lambda task: HistGradientBoostingClassifier(random_state=task.seed),
+    "random forest": lambda task: RandomForestClassifier(300, random_state=task.seed),
     "logistic regression": lambda task: LogisticRegression(max_iter=1000),
-    "Gaussian process": _gaussian_process,
-    "k neighbours + Platt": _neighbours,
+    "k neighbours + Platt": neighbours,
     PRIOR: lambda task: DummyClassifier(strategy="prior"),
 }

@@ -1,107 +1,145 @@
-"""The summary as tables for a terminal."""
+"""The runs as tables: means over datasets, ranks, paired tests, calibration.
 
-from __future__ import annotations
+A dataset counts once: everything is made from its means over seeds. A contestant that failed on a seed of a set
+has no mean there, for it would be compared on other splits.
+"""
 
-from typing import Any
+from collections import defaultdict
+
+import numpy as np
+from scipy.stats import rankdata, wilcoxon
 
 from ..tables import Table
-from .contestants import MAPPED, SOFT
-from .measure import METRICS
+from .contestants import OURS, PRIOR, SVM
+from .measure import MEASURES, N_BINS
 
-OURS = (SOFT, MAPPED)
+#: Its label is not a diagnosis but the marker of a split, so means are also shown without it.
+MISLABELLED = "liver-disorders"
 
 
-def tables(summary: dict[str, Any]) -> list[Table]:
-    """Make the tables of every kind of dataset."""
+def tables(runs):
+    """Make the tables of every group and training size."""
+    parts = defaultdict(list)
+    for run in runs:
+        parts[run["group"], run["size"]].append(run)
     made = []
-    for kind, part in summary.items():
-        made += [
-            overall_table(kind, part),
-            dataset_table(kind, part),
-            criteria_table(kind, part),
-            worse_table(kind, part),
-        ]
+    for (group, size), some in parts.items():
+        where = group if size is None else f"{group}, {size:,} training samples"
+        means = means_of(some)
+        made += [overall(where, means), by_dataset(where, means), calibration(where, some)]
     return [table for table in made if table.rows]
 
 
-def overall_table(kind: str, part: dict[str, Any]) -> Table:
-    """Tabulate the means over datasets, best log loss first, with ranks and tests."""
-    header = (
-        *("", *METRICS, "rank by log loss", "by ECE"),
-        *(text for ours in OURS for text in (f"{ours} wins : loses", "p")),
-        *("datasets", "fit", "warnings"),
-    )
+def means_of(runs):
+    """Return the mean over seeds of every score, by dataset and contestant."""
+    collected, counts = defaultdict(lambda: defaultdict(list)), defaultdict(int)
+    for run in runs:
+        counts[run["dataset"]] += 1
+        for name, scores in run["scores"].items():
+            collected[run["dataset"]][name].append(scores)
+    return {
+        dataset: {
+            name: {k: float(np.mean([s[k] for s in some])) for k in some[0] if k != "bins"}
+            for name, some in by_name.items()
+            if len(some) == counts[dataset]
+        }
+        for dataset, by_name in collected.items()
+    }
+
+
+def overall(where, means):
+    """Tabulate means over datasets, best ratio to the tuned SVC first."""
+    names = dict.fromkeys(name for by_name in means.values() for name in by_name)
+    everywhere = [name for name in names if all(name in by_name for by_name in means.values())]
+    ranks = {}
+    if everywhere:
+        losses = [[row[name]["log loss"] for name in everywhere] for row in means.values()]
+        ranks = dict(zip(everywhere, rankdata(losses, axis=1).mean(axis=0), strict=True))
+    rows = {}
+    for name in names:
+        mine = {dataset: row for dataset, row in means.items() if name in row}
+        ratio, *against_svm = against(mine, name, SVM)
+        sound = [row[name]["log loss"] for dataset, row in mine.items() if dataset != MISLABELLED]
+        excess = [
+            row[name]["log loss"] - row[PRIOR]["log loss"] for row in mine.values() if PRIOR in row
+        ]
+        cells = [np.mean([row[name][measure] for row in mine.values()]) for measure in MEASURES]
+        rows[name] = (
+            name,
+            "" if ratio is None else f"{ratio:.3f}",
+            f"{cells[0]:.4f}",
+            f"{np.mean(sound):.4f}" if MISLABELLED in mine else "",
+            *(f"{cell:.4f}" for cell in cells[1:]),
+            f"{ranks[name]:.2f}" if name in ranks else "",
+            *against_svm,
+            *against(mine, name, OURS)[1:],
+            f"{max(excess):+.3f}" if excess else "",
+            f"{1e3 * np.mean([row[name]['fit'] for row in mine.values()]):.0f} ms",
+            str(len(mine)),
+        )
+    header = ("", "ratio to SVC", "log loss", f"without {MISLABELLED}", *list(MEASURES)[1:], "rank")
+    header += ("wins : losses against SVC", "p", f"against {OURS}", "p")
+    header += ("worst excess over the prior", "fit", "sets")
+    ordered = sorted(rows.values(), key=lambda row: (row[1] or "9", row[2]))
+    return Table(f"Means over {len(means)} sets, {where}", header, ordered)
+
+
+def against(means, name, rival):
+    """Return the ratio of mean log losses where both are, wins and losses, and Wilcoxon's p."""
+    both = [(r[name]["log loss"], r[rival]["log loss"]) for r in means.values() if rival in r]
+    if not both:
+        return None, "", ""
+    ours, theirs = np.array(both).T
+    if name == rival:
+        return 1.0, "", ""
+    p = f"{wilcoxon(ours, theirs).pvalue:.2g}" if (ours != theirs).any() else ""
+    wins = f"{int((ours < theirs).sum())} : {int((ours > theirs).sum())}"
+    return ours.mean() / theirs.mean(), wins, p
+
+
+def by_dataset(where, means):
+    """Tabulate the mean log loss of every contestant on every dataset."""
+    names = dict.fromkeys(name for by_name in means.values() for name in by_name)
+    rows = [
+        (dataset, *(f"{row[name]['log loss']:.3f}" if name in row else "" for name in names))
+        for dataset, row in sorted(means.items())
+    ]
+    return Table(f"Mean log loss, {where}", ("", *names), rows)
+
+
+def calibration(where, runs):
+    """Tabulate how often it came true, by bins of the predicted probability, over all test samples."""
     rows = []
-    by_loss = sorted(part["overall"].items(), key=lambda item: item[1]["log loss"])
-    for name, means in by_loss:
-        tests = [part["against"][ours]["log loss"].get(name) for ours in OURS]
-        rows.append(
-            (
-                name,
-                *(f"{means[metric]:.4f}" for metric in METRICS),
-                *(optional(part["ranks"][of].get(name), ".2f") for of in ("log loss", "ECE")),
-                *(text for test in tests for text in tested(test)),
-                str(means["datasets"]),
-                f"{1e3 * means['fit']:.0f} ms",
-                f"{means['warnings']:.1f}",
-            )
-        )
-    seeds = sorted(set(part["n_seeds"].values()))
-    counted = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    title = f"Means over {len(part['means'])} {kind} datasets, {counted} seed(s) each"
-    if part["failed"]:
-        failures = ", ".join(f"{name} {count}" for name, count in part["failed"].items())
-        title += f"; failed fits: {failures}"
-    return Table("probability", title, "", header, rows)
+    for name, (_, predicted, observed) in curves(runs).items():
+        pairs = zip(predicted, observed, strict=True)
+        cells = ("" if np.isnan(p) else f"{p:.2f}: {h:.2f}" for p, h in pairs)
+        rows.append((name, *cells))
+    header = ("predicted: observed", *(f"{b / N_BINS:.1f} –" for b in range(N_BINS)))
+    return Table(f"Calibration, {where}", header, rows)
 
 
-def tested(test: dict[str, Any] | None) -> tuple[str, str]:
-    """Say how often ours wins and loses, and how likely that is by chance."""
-    if test is None:
-        return "", ""
-    return f"{test['wins']} : {test['losses']}", optional(test["p"], ".2g")
+def curves(runs):
+    """Return count, mean prediction and observed frequency of every bin, by contestant."""
+    totals = defaultdict(lambda: np.zeros((N_BINS, 3)))
+    for run in runs:
+        for name, scores in run["scores"].items():
+            if "bins" in scores:
+                totals[name] += scores["bins"]
+    with np.errstate(invalid="ignore"):
+        return {name: (t[:, 0], t[:, 1] / t[:, 0], t[:, 2] / t[:, 0]) for name, t in totals.items()}
 
 
-def dataset_table(kind: str, part: dict[str, Any]) -> Table:
-    """Tabulate the mean log loss of everyone on every dataset."""
-    names = list(part["overall"])
-    rows = [
-        (dataset, *(optional(means.get(name, {}).get("log loss"), ".3f") for name in names))
-        for dataset, means in part["means"].items()
-    ]
-    return Table("probability", f"Mean log loss, {kind}", "", ("", *names), rows)
+def draw(runs, path, names):
+    """Draw the calibration curves of some contestants, points as large as their bins."""
+    from matplotlib.figure import Figure
 
-
-def criteria_table(kind: str, part: dict[str, Any]) -> Table:
-    """Tabulate what is asked of ours."""
-    rows = [
-        (
-            entry["criterion"],
-            f"{entry['value']:.4g}",
-            f"{entry['limit']:.4g}",
-            "met" if entry["met"] else "MISSED",
-            str(len(entry["worse"])),
-        )
-        for entry in part["criteria"]
-    ]
-    header = ("criterion", "value", "limit", "", "datasets above it")
-    return Table("probability", f"Criteria, {kind}", "", header, rows)
-
-
-def worse_table(kind: str, part: dict[str, Any]) -> Table:
-    """Tabulate the datasets that would miss a criterion if they were alone."""
-    criteria = part["criteria"]
-    names = [name for name in part["means"] if any(name in entry["worse"] for entry in criteria)]
-
-    def cell(entry: dict[str, Any], name: str) -> str:
-        pair = entry["worse"].get(name)
-        return "" if pair is None else f"{pair[0]:.4f} > {pair[1]:.4f}"
-
-    rows = [(name, *(cell(entry, name) for entry in criteria)) for name in names]
-    header = ("", *(entry["criterion"] for entry in criteria))
-    return Table("probability", f"Datasets above a limit, {kind}", "", header, rows)
-
-
-def optional(value: float | None, form: str) -> str:
-    """Format a number that may be missing."""
-    return "–" if value is None else format(value, form)
+    figure = Figure((5.0, 5.0), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="0.7", lw=1)
+    for name, (count, predicted, observed) in curves(runs).items():
+        if name in names:
+            (line,) = axes.plot(predicted, observed, label=name)
+            axes.scatter(predicted, observed, 200 * count / count.sum(), color=line.get_color())
+    axes.set(xlabel="predicted probability", ylabel="observed frequency", aspect="equal")
+    axes.legend()
+    figure.savefig(path)
