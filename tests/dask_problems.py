@@ -22,8 +22,11 @@ class Here:
         self.done.append((name, arguments))
         return call_with_loaded(function, *arguments)
 
-    def submit_lazy(self, name, function, *arguments):
-        return self.submit(name, function, *dask.compute(*arguments, scheduler="sync"))
+    def submit_lazy(self, name, function, calls):
+        return [
+            self.submit(name, function, *dask.compute(*arguments, scheduler="sync"))
+            for arguments in calls
+        ]
 
     def gather(self, results):
         return results

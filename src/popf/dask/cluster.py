@@ -1,7 +1,7 @@
 """The client, the check of its workers, and tasks with readable names."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
@@ -43,12 +43,19 @@ class Tasks:
         self._living.add(future)
         return future
 
-    def submit_lazy(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """As `submit`, but arguments may be delayed; what they hold is not kept afterwards."""
-        lazy = dask.delayed(function)(*arguments, dask_key_name=self._key(name))
-        future = self.client.compute(lazy)
-        self._living.add(future)
-        return future
+    def submit_lazy(
+        self, name: str, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
+    ) -> list[Any]:
+        """Have `function` called with arguments that may be delayed, and are not kept afterwards.
+
+        All calls go to the scheduler as one graph: the graphs of a collection's chunks are those of the whole.
+        """
+        lazy = [
+            dask.delayed(function)(*arguments, dask_key_name=self._key(name)) for arguments in calls
+        ]
+        futures: list[Any] = self.client.compute(lazy)
+        self._living.update(futures)
+        return futures
 
     def _key(self, name: str) -> str:
         self._count += 1

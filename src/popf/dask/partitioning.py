@@ -68,12 +68,8 @@ def make_blocks(
     chunks = source.chunks
     starts = np.concatenate([[0], np.cumsum(source.sizes)[:-1]]).tolist()
     n_some = max(50, LOOKED_AT // len(chunks))
-    summaries = tasks.gather(
-        [
-            tasks.submit_lazy("look-at-rows", summarise, chunk, start, n_some, metric)
-            for chunk, start in zip(chunks, starts, strict=True)
-        ]
-    )
+    looks = [(chunk, start, n_some, metric) for chunk, start in zip(chunks, starts, strict=True)]
+    summaries = tasks.gather(tasks.submit_lazy("look-at-rows", summarise, looks))
     classes = _common_classes(summaries)
     kept = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
     if len(kept) == 0:
@@ -89,11 +85,11 @@ def make_blocks(
     plan = Plan(classes, exponent, cells, n_cells, folder)
     counts = [len(s.kept) for s in summaries]
     firsts = np.concatenate([[0], np.cumsum(counts)[:-1]]).tolist()
-    sorted_ = []
+    calls = []
     for number, (chunk, summary) in enumerate(zip(chunks, summaries, strict=True)):
         all_kept = counts[number] == source.sizes[number]
-        state = (None if all_kept else summary.kept, firsts[number], number, plan)
-        sorted_.append(tasks.submit_lazy("sort-rows", sort_by_cell, chunk, *state))
+        calls.append((chunk, None if all_kept else summary.kept, firsts[number], number, plan))
+    sorted_ = tasks.submit_lazy("sort-rows", sort_by_cell, calls)
     told = tasks.gather([tasks.submit("describe-rows", _without_rows, s) for s in sorted_])
     blocks: list[Any] = []
     groups = _group_cells(told, most)
