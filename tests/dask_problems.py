@@ -5,7 +5,8 @@ import dask.array as da
 import numpy as np
 
 import strategies
-from popf.dask.cluster import call_with_loaded
+from popf.dask.cluster import Settings, call_with_loaded
+from popf.forest.metrics import choose_metric
 
 SEED = 20240615
 
@@ -30,6 +31,10 @@ class Here:
 
     def gather(self, results):
         return results
+
+
+def settings(algorithm="auto", metric="euclidean", device="cpu"):
+    return Settings(choose_metric(metric), algorithm, device, n_threads=1, n_bytes=2**24)
 
 
 def two_classes(n, d, rng):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from dask_problems import SEED, Here, as_dask, samples, two_classes
+from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
 from popf import OPFClassifier
 from popf.dask import DaskPOPFClassifier, probability
 from popf.dask.blocks import Block, Nodes
@@ -14,7 +14,6 @@ from popf.dask.growing import grow_forest_of_blocks
 from popf.dask.partitioning import Blocks, make_blocks
 from popf.dask.scoring import Asked
 from popf.dask.sources import Rows, Source
-from popf.dask.spanning import TreeSettings
 from popf.engine.points import scale_exponent, scaled_copy
 from popf.forest.metrics import choose_metric
 
@@ -57,7 +56,7 @@ def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, algorithm):
         X, y = samples(kind, int(rng.integers(30, 120)), rng)
         rows = np.argsort(X[:, 0], kind="stable") if by_place else rng.permutation(len(X))
         blocks = in_blocks(X, y, np.array_split(rows, n_blocks))
-        found = grow_forest_of_blocks(Here(), blocks, TreeSettings(algorithm, 1, 2**24))
+        found = grow_forest_of_blocks(Here(), blocks, settings(algorithm))
         assert_same_tree(found.trained, OPFClassifier().fit(X, y), blocks.exponent)
 
 
@@ -66,7 +65,7 @@ def test_prototypes_of_blocks_are_those_of_the_definition(kind):
     rng = np.random.default_rng([SEED, KINDS.index(kind)])
     X, y = samples(kind, 40, rng)
     blocks = in_blocks(X, y, np.array_split(rng.permutation(40), 5))
-    found = grow_forest_of_blocks(Here(), blocks, TreeSettings("auto", 1, 2**24)).trained
+    found = grow_forest_of_blocks(Here(), blocks, settings()).trained
     expected = naive.prototypes(naive.squared_distances(X, X), y)
     np.testing.assert_array_equal(found.prototypes, expected)
 
@@ -78,11 +77,10 @@ def test_blocks_serve_metrics_that_know_no_boxes(metric):
     y = rng.integers(0, 2, size=60)
     plain = OPFClassifier(metric).fit(X, y)
     blocks = in_blocks(X, y, np.array_split(rng.permutation(60), 4))
-    chosen = choose_metric(metric, None)
     blocks = blocks._replace(
         exponent=0, blocks=[b._replace(points=X[b.samples]) for b in blocks.blocks]
     )
-    found = grow_forest_of_blocks(Here(), blocks, TreeSettings("auto", 1, 2**24, chosen.rows))
+    found = grow_forest_of_blocks(Here(), blocks, settings(metric=metric))
     assert_same_tree(found.trained, plain, 0)
 
 
@@ -93,7 +91,7 @@ def test_ties_cost_nothing_where_there_are_none():
     grow_forest_of_blocks(
         tasks,
         in_blocks(X, y, np.array_split(rng.permutation(300), 5)),
-        TreeSettings("auto", 1, 2**24),
+        settings(),
     )
     names = [name for name, _ in tasks.done]
     assert "settle-ties" not in names
@@ -106,7 +104,7 @@ def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():
     y = rng.integers(0, 2, size=4000)
     members = np.array_split(np.argsort(X[:, 0]), 10)
     tasks = Here()
-    found = grow_forest_of_blocks(tasks, in_blocks(X, y, members), TreeSettings("auto", 1, 2**24))
+    found = grow_forest_of_blocks(tasks, in_blocks(X, y, members), settings())
     assert found.n_pairs == 9  # each with the next
     assert_same_tree(found.trained, OPFClassifier().fit(X, y), scale_exponent(X))
 
@@ -125,7 +123,8 @@ def test_no_task_gets_more_than_two_blocks(monkeypatch):
     tasks = Here()
     monkeypatch.setattr(probability, "tasks_on", lambda client: contextlib.nullcontext(tasks))
     model = DaskPOPFClassifier().fit(*as_dask(X, y, 100))
-    largest = np.bincount(model._block_of).max()
+    blocks = [arguments[0] for name, arguments in tasks.done if name == "tell-classes"]
+    largest = max(len(block.samples) for block in blocks)
     assert model.n_blocks_ >= 6
     assert largest <= 150
     names = {name for name, _ in tasks.done}
@@ -139,8 +138,8 @@ def test_the_source_of_blocks_is_cut_as_told():
     X, y = two_classes(500, 2, rng)
     tasks = Here()
     chunks = [Rows(X[i : i + 100], y[i : i + 100], None) for i in range(0, 500, 100)]
-    source = Source(chunks, [100] * 5, 2, None, False)
-    blocks = make_blocks(tasks, source, choose_metric("euclidean", None), None, None)
+    source = Source(chunks, [100] * 5, X[:0], False)
+    blocks = make_blocks(tasks, source, choose_metric("euclidean"), None, None)
     assert len(blocks.blocks) == 5
     assert blocks.sizes.max() <= 150
     together = np.sort(np.concatenate([block.samples for block in blocks.blocks]))

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 import naive
+from dask_problems import settings
 from gpus import DEVICES, has_gpu
 from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
 from popf.dask.blocks import Block
 from popf.dask.kruskal import link, longest_edges_to, reduce_arcs
-from popf.dask.spanning import TreeSettings, tree_of_block, tree_of_two
+from popf.dask.spanning import tree_of_block, tree_of_two
 from popf.engine.trees import tile_neighbours as products
 
 SEED = 20261115
@@ -44,9 +45,9 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
     rng = np.random.default_rng(SEED)
     for n in (6, 41, 180):
         X, y, first, second = halves(n, 5, kind, rng)
-        means = TreeSettings("brute", 1, 2**24, device=device)
-        trees = tree_of_block(first, means), tree_of_block(second, means)
-        across = tree_of_two(first, second, means, trees)
+        method = settings("brute", device=device)
+        trees = tree_of_block(first, method), tree_of_block(second, method)
+        across = tree_of_two(first, second, method, trees)
         found, _ = reduce_arcs([across.arcs, trees[0].arcs, trees[1].arcs], n)
         every = naive.squared_distances(X, X)
         edges = zip(
@@ -68,8 +69,8 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
 def test_only_distances_between_blocks_are_listed(monkeypatch):
     rng = np.random.default_rng(SEED)
     _, _, first, second = halves(300, 30, "normal", rng)
-    means = TreeSettings("brute", 1, 2**24)
-    trees = tree_of_block(first, means), tree_of_block(second, means)
+    method = settings("brute")
+    trees = tree_of_block(first, method), tree_of_block(second, method)
     listed = []
     plain = products.nearest_neighbours
 
@@ -79,7 +80,7 @@ def test_only_distances_between_blocks_are_listed(monkeypatch):
         return lists
 
     monkeypatch.setattr(products, "nearest_neighbours", look)
-    tree_of_two(first, second, means, trees)
+    tree_of_two(first, second, method, trees)
     ((order, positions),) = listed
     both = np.sort(np.concatenate([first.samples, second.samples]))
     side = np.isin(both, second.samples)[order]

@@ -85,7 +85,7 @@ def concatenate(parts: list[Block]) -> Block:
     return whole.take(np.argsort(whole.samples, kind="stable"))
 
 
-_one_at_a_time = Lock()
+reading_header = Lock()
 
 
 def map_file(path: str | Path) -> np.memmap[Any, Any]:
@@ -94,6 +94,6 @@ def map_file(path: str | Path) -> np.memmap[Any, Any]:
     One thread at a time: NumPy parses the header as Python, and before 3.11.9 and 3.12.3 Python counts how deep
     it is in syntax trees for all threads together, and raises SystemError where two meet.
     """
-    with _one_at_a_time:
+    with reading_header:
         mapped: np.memmap[Any, Any] = np.load(path, mmap_mode="r")
     return mapped

@@ -4,19 +4,45 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from popf.dask.blocks import load
 from popf.dask.untyped import dask, distributed
 from popf.engine.backends import Backend, backend_for
-from popf.forest.validation import n_threads_of
+from popf.forest.metrics import Metric
+from popf.forest.validation import Resources, n_threads_of
 
 # Packages whose versions must agree between this process and the workers, entirely or in the first number.
 SAME = ("popf",)
 SAME_MAJOR = ("numpy", "scikit-learn", "numba")
 # How long to wait for the first worker of a cluster that has none yet, in seconds.
 PATIENCE = 60.0
+
+
+class Settings(NamedTuple):
+    """How tasks compute.
+
+    Attributes
+    ----------
+    metric : Metric
+    algorithm : {"auto", "kd_tree", "brute", "prim"}
+    device : {"cpu", "cuda"}
+        Of the workers.
+    n_threads, n_bytes : int
+        Threads of one task, and the memory for its blocks of distances.
+    """
+
+    metric: Metric
+    algorithm: str
+    device: str
+    n_threads: int
+    n_bytes: int
+
+    @property
+    def resources(self) -> Resources:
+        """What a task may use where it runs."""
+        return Resources(self.n_threads, self.n_bytes, backend_for(self.device))
 
 
 class Tasks:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from popf.dask.answers import Question
 from popf.dask.base import DaskClassifier
 from popf.dask.cluster import tasks_on
-from popf.dask.model import Part, cheapest, settle
+from popf.dask.lazy import Query
+from popf.dask.model import Part, cheapest, first_of
 from popf.forest.classifier import OPFClassifier
 from popf.forest.metrics import Metric
 from popf.forest.paths import class_margins
@@ -110,19 +110,18 @@ class DaskOPFClassifier(DaskClassifier):
         """
         self._forget()
         with tasks_on(self.client) as tasks:
-            self._fit_forest(tasks, X, y, sample_weight)
-        for name in ("classes_", "prototypes_", "costs_", "predecessors_", "roots_", "forest_"):
-            setattr(self, name, getattr(self._forest, name))
-        self.algorithm_ = self._forest.algorithm_
-        self.sample_indices_ = self._forest.sample_indices_
-        self._costed = self._new_costed  # last: see __sklearn_is_fitted__
+            model = self._fit_forest(tasks, X, y, sample_weight)
+        self.classes_, self.sample_indices_ = model.classes, model.rows
+        self.forest_ = model.to_forest()
+        self._model = model  # last: see __sklearn_is_fitted__
         return self
 
-    @property
-    def spanning_tree_(self) -> Any:
-        """The minimum spanning tree; sorted when it is first asked for."""
-        check_is_fitted(self)
-        return self._forest.spanning_tree_
+    prototypes_ = OPFClassifier.prototypes_
+    costs_ = OPFClassifier.costs_
+    predecessors_ = OPFClassifier.predecessors_
+    roots_ = OPFClassifier.roots_
+    spanning_tree_ = OPFClassifier.spanning_tree_
+    algorithm_ = OPFClassifier.algorithm_
 
     def predict(self, X: Any) -> Any:
         """Give every sample the label of the node that conquers it, lazily if X is lazy.
@@ -136,8 +135,8 @@ class DaskOPFClassifier(DaskClassifier):
         Dask array or series in the partitions of X; an array or series if X is in memory
         """
         check_is_fitted(self)
-        finish = partial(_label, self.classes_)
-        return self._ask(Question(Part.conquer, settle, finish, None, self.classes_.dtype), X)
+        finish = partial(_labels, self.classes_)
+        return self._run(Query(Part.conquer, first_of, finish, None, self.classes_.dtype), X)
 
     def decision_function(self, X: Any) -> Any:
         """Tell how much cheaper a class's best path is, as `OPFClassifier.decision_function`.
@@ -151,25 +150,27 @@ class DaskOPFClassifier(DaskClassifier):
         Dask array, series or dataframe in the partitions of X; not lazy if X is in memory
         """
         check_is_fitted(self)
-        finish = partial(_cost_difference, self._shell.metric)
+        finish = partial(_margins, self.forest_.metric)
         columns = self.classes_ if len(self.classes_) > 2 else None
-        return self._ask(Question(Part.costs_by_class, cheapest, finish, columns, np.float64), X)
+        return self._run(Query(Part.costs_by_class, cheapest, finish, columns, np.float64), X)
 
     def to_local(self) -> OPFClassifier:
-        """Give the plain estimator, with all samples in this process.
+        """Make the plain estimator, with all samples in this process.
 
         Returns
         -------
         OPFClassifier
         """
-        check_is_fitted(self)
-        return self._gather()[0]
+        plain = self._plain_forest(self._model, self._gather_samples())
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = self.feature_names_in_
+        return plain
 
 
-def _label(classes: NDArray[Any], offers: FloatArray) -> NDArray[Any]:
+def _labels(classes: NDArray[Any], offers: FloatArray) -> NDArray[Any]:
     labels: NDArray[Any] = classes[offers[:, 2].astype(np.int64)]
     return labels
 
 
-def _cost_difference(metric: Metric, offers: FloatArray) -> FloatArray:
+def _margins(metric: Metric, offers: FloatArray) -> FloatArray:
     return class_margins(metric.transform(offers[:, :-1], offers[:, -1:].astype(np.int64)))

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from popf.dask.blocks import Block, concatenate
-from popf.dask.cluster import Tasks
+from popf.dask.cluster import Settings, Tasks
 from popf.dask.kruskal import NO_ARCS, Arcs, Links, forest_on_tree, link, reduce_arcs
 from popf.dask.nearby import boxes_reached, bridge
 from popf.dask.partitioning import Blocks
 from popf.dask.spanning import (
     BlockTree,
-    TreeSettings,
     settle_algorithm,
     tree_of_block,
     tree_of_two,
@@ -41,11 +40,11 @@ class ForestOfBlocks(NamedTuple):
     n_pairs: int
 
 
-def grow_forest_of_blocks(tasks: Tasks, blocks: Blocks, settings: TreeSettings) -> ForestOfBlocks:
+def grow_forest_of_blocks(tasks: Tasks, blocks: Blocks, settings: Settings) -> ForestOfBlocks:
     """Grow the forest of all samples."""
     parts, n_blocks, n = blocks.blocks, len(blocks.blocks), len(blocks.kept)
     settings = tasks.gather(tasks.submit("choose-algorithm", settle_algorithm, parts[0], settings))
-    euclidean = settings.rows is None
+    euclidean = settings.metric.euclidean
     trees: dict[tuple[int, int], Any] = {
         (a, a): tasks.submit("tree-of-block", tree_of_block, parts[a], settings)
         for a in range(n_blocks)
@@ -84,7 +83,7 @@ def _settle_ties(
     blocks: Blocks,
     told: dict[tuple[int, int], BlockTree],
     merged: Any,
-    settings: TreeSettings,
+    settings: Settings,
 ) -> list[IntArray]:
     """Find the prototypes among the ends of arcs that tied in two blocks, if there are any."""
     if not any(len(tree.tied) for tree in told.values()):
@@ -130,7 +129,7 @@ def _chain(blocks: Blocks) -> list[tuple[int, int]]:
 
 
 def _confirm_ties(
-    tree: BlockTree, unknown: BoolArray, links: Links, settings: TreeSettings, *members: Block
+    tree: BlockTree, unknown: BoolArray, links: Links, settings: Settings, *members: Block
 ) -> IntArray:
     tied = [b.take(np.isin(b.samples, tree.tied, assume_unique=True)) for b in members]
     return confirm_ties(concatenate(tied), tree.reach, unknown, links, settings)

@@ -1,65 +1,138 @@
-"""Training nodes, some at a time, as competitors for new samples.
+"""A forest whose samples stay in blocks, and its parts as competitors for new samples.
 
-A model may be larger than a worker's memory, so it comes in parts. Each part offers what its own nodes have to
-offer; `settle`, `cheapest` and `together` combine the offers into what all nodes together would have said.
+A model may be larger than a worker's memory, so it comes in parts. Each part offers the best of its own nodes;
+`first_of` and `cheapest` combine the offers into what all nodes together would have offered.
 """
 
 from functools import cached_property
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from popf.dask.blocks import Block, Nodes, StoredNodes, concatenate, load
-from popf.engine.backends import backend_for
-from popf.engine.conquest import by_scan as conquest_scan
+from popf.dask.cluster import Settings, Tasks, backend_here
+from popf.dask.growing import grow_forest_of_blocks
+from popf.dask.partitioning import Blocks
+from popf.dask.untyped import delayed
+from popf.engine.conquest import by_scan
 from popf.engine.conquest.euclidean import EuclideanConquest
-from popf.engine.points import DistinctPoints, collapse_duplicates
-from popf.engine.tiles import block_size
-from popf.probability.soft_competition import SoftCompetition
+from popf.engine.points import collapse_duplicates
+from popf.engine.structures import FloatArray, IntArray
+from popf.engine.training import Trained
+from popf.forest.growing import index_points
+from popf.forest.metrics import Metric
+from popf.forest.optimum_path_forest import OptimumPathForest
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-
-class Shell(NamedTuple):
-    """What all parts of a model have in common.
+class ForestInBlocks(NamedTuple):
+    """A forest whose nodes stay in blocks; everything else is in memory here.
 
     Attributes
     ----------
-    metric : Metric
+    settings : Settings
     classes : ndarray of shape (n_classes,)
     exponent : int
-        The power of two that was taken out of the samples.
-    algorithm : str
-    n_threads, n_bytes : int
-    device : {"cpu", "cuda"}
-        Of the workers.
+        The power of two that was taken out of all samples.
+    nodes : list
+        Futures of `Nodes`, or `StoredNodes`.
+    trained : Trained
+    codes, weights, block_of : ndarray of shape (n_samples,)
+        The class, the weight and the block of every sample.
+    rows : ndarray of shape (n_samples,)
+        The rows of X that were used.
+    n_pairs : int
+        How many pairs of blocks were compared.
     """
 
-    metric: Any
+    settings: Settings
     classes: NDArray[Any]
     exponent: int
-    algorithm: str
-    n_threads: int
-    n_bytes: int
-    device: str = "cpu"
+    nodes: list[Any]
+    trained: Trained
+    codes: IntArray
+    weights: FloatArray
+    block_of: IntArray
+    rows: IntArray
+    n_pairs: int
+
+    def parts(self, n_features: int) -> list[Any]:
+        """Delayed parts of the model: one if it is small, else one for each block."""
+        settings = (self.settings, self.exponent, len(self.classes))
+        if 8 * len(self.codes) * n_features <= self.settings.n_bytes // 4:
+            return [delayed(make_part)(*settings, *self.nodes)]
+        return [delayed(make_part)(*settings, nodes) for nodes in self.nodes]
+
+    def gather_samples(self, client: Any) -> FloatArray:
+        """Fetch all samples."""
+        if not isinstance(self.nodes[0], StoredNodes):
+            client = self.nodes[0].client
+        nodes = [load(each) for each in (client.gather(self.nodes) if client else self.nodes)]
+        return np.ldexp(concatenate([block for block, _ in nodes]).points, self.exponent)
+
+    def to_forest(self, samples: FloatArray | None = None) -> OptimumPathForest:
+        """Make the plain forest, which cannot conquer without samples."""
+        return OptimumPathForest(
+            *(self.settings.metric, self.codes, self.trained, self.settings.algorithm),
+            exponent=self.exponent,
+            samples=samples,
+            backend=None if samples is None else backend_here(self.settings.device),
+            classes=self.classes,
+        )
 
 
-def with_costs(block: Block, trained: Any) -> Nodes:
-    """Put the costs of the forest on a block."""
+def fit_forest(
+    tasks: Tasks, blocks: Blocks, settings: Settings, folder: str | None
+) -> ForestInBlocks:
+    """Grow the forest of all blocks; `folder` is where the blocks are, None for memory."""
+    grown = grow_forest_of_blocks(tasks, blocks, settings)
+    trained = tasks.gather(grown.trained)
+    if folder is None:
+        nodes = [
+            tasks.submit("put-costs-on-block", _with_costs, block, grown.trained)
+            for block in blocks.blocks
+        ]
+    else:
+        path = str(Path(folder) / "costs.npy")
+        np.save(path, trained.forest.costs)
+        nodes = [StoredNodes(block, path) for block in blocks.blocks]
+    told = tasks.gather([tasks.submit("tell-classes", _without_points, b) for b in blocks.blocks])
+    whole = concatenate(told)
+    block_of = np.empty(len(whole.samples), dtype=np.int64)
+    for number, block in enumerate(told):
+        block_of[block.samples] = number
+    return ForestInBlocks(
+        settings._replace(algorithm=grown.algorithm),
+        blocks.classes,
+        blocks.exponent,
+        nodes,
+        trained,
+        whole.codes,
+        whole.weights,
+        block_of,
+        blocks.kept,
+        grown.n_pairs,
+    )
+
+
+def _with_costs(block: Block, trained: Trained) -> Nodes:
     return Nodes(block, trained.forest.costs[block.samples])
 
 
-def make_part(shell: Shell, *nodes: Nodes | StoredNodes) -> "Part":
+def _without_points(block: Block) -> Block:
+    return block._replace(points=block.points[:, :0])
+
+
+def make_part(
+    settings: Settings, exponent: int, n_classes: int, *nodes: Nodes | StoredNodes
+) -> "Part":
     """Make a part of the model from some blocks."""
     loaded = list(map(load, nodes))
-    blocks = [block for block, _ in loaded]
-    costs = np.concatenate([costs for _, costs in loaded])
-    order = np.argsort(np.concatenate([block.samples for block in blocks]), kind="stable")
-    return Part(shell, concatenate(blocks), costs[order])
+    samples = np.concatenate([block.samples for block, _ in loaded])
+    costs = np.concatenate([costs for _, costs in loaded])[np.argsort(samples, kind="stable")]
+    whole = Nodes(concatenate([block for block, _ in loaded]), costs)
+    return Part(settings, exponent, n_classes, whole)
 
 
 class Part:
@@ -67,68 +140,32 @@ class Part:
 
     Parameters
     ----------
-    shell : Shell
-    block : Block
-    costs : ndarray of shape (n,)
-        Path costs, in the engine's unit.
+    settings : Settings
+    exponent : int
+        The power of two that was taken out of all samples.
+    n_classes : int
+        Of the whole forest.
+    nodes : Nodes
     """
 
-    def __init__(self, shell: Shell, block: Block, costs: FloatArray) -> None:
-        self.shell = shell
-        self.block = block
-        self.costs = costs
+    def __init__(self, settings: Settings, exponent: int, n_classes: int, nodes: Nodes) -> None:
+        self.metric: Metric = settings.metric
+        self.settings = settings
+        self.exponent = exponent
+        self.n_classes = n_classes
+        self.block, self.costs = nodes
         # Classes that have nobody here are left out, and the others numbered anew.
-        self.present, self.codes = np.unique(block.codes, return_inverse=True)
-
-    @cached_property
-    def _unplaced(self) -> tuple[EuclideanConquest, DistinctPoints]:
-        shell = self.shell
-        distinct = collapse_duplicates(self.block.points, shell.exponent)
-        size = block_size(self.block.points.shape[1], shell.n_bytes // shell.n_threads)
-        backend = backend_for(shell.device)
-        return EuclideanConquest(shell.algorithm, distinct, self.codes, size, backend), distinct
-
-    @cached_property
-    def conquest(self) -> EuclideanConquest:
-        """The nodes, laid out for conquest."""
-        conquest, distinct = self._unplaced
-        order = np.arange(len(distinct.first))
-        conquest.lay_out(distinct.points, None, order, self.costs[distinct.first])
-        return conquest
-
-    @cached_property
-    def competition(self) -> SoftCompetition:
-        """The nodes, laid out for soft competition."""
-        shell = self.shell
-        forest = SimpleNamespace(
-            codes=self.codes,
-            classes=self.present,
-            metric=shell.metric,
-            exponent=shell.exponent if shell.metric.euclidean else 0,
-            backend=backend_for(shell.device),
-            costs=shell.metric.transform(self.costs, shell.exponent),
-        )
-        return SoftCompetition(forest, self.samples, self.block.weights)  # type: ignore[arg-type]
-
-    @property
-    def samples(self) -> FloatArray:
-        """The samples as they were before they were scaled."""
-        return np.ldexp(self.block.points, self.shell.exponent)
+        self.present, self.codes = np.unique(self.block.codes, return_inverse=True)
 
     def conquer(self, X: FloatArray) -> FloatArray:
         """Offer each sample the best path: columns cost, distance, class, node, exponent."""
-        shell = self.shell
-        if shell.metric.euclidean:
-            found, exponents = self.conquest.conquer(X, shell.n_threads)
-            nodes, costs, distances = found
+        n_threads = self.settings.n_threads
+        if self.metric.euclidean:
+            (nodes, costs, distances), exponents = self._index.conquer(X, n_threads)
         else:
-            nodes, costs, distances = conquest_scan.conquer(
-                shell.metric.blocks(X, self.block.points),
-                len(X),
-                self.costs,
-                self.codes,
-                self._rows(),
-                shell.n_threads,
+            distances_to = self.metric.blocks(X, self.block.points)
+            nodes, costs, distances = by_scan.conquer(
+                distances_to, len(X), self.costs, self.codes, self._rows_at_once(), n_threads
             )
             exponents = np.zeros(len(X), dtype=np.int64)
         codes, samples = self.block.codes[nodes], self.block.samples[nodes]
@@ -136,152 +173,53 @@ class Part:
 
     def costs_by_class(self, X: FloatArray) -> FloatArray:
         """Offer each sample the cheapest path of each class; the last column is the exponent."""
-        shell = self.shell
-        offers = np.full((len(X), len(shell.classes) + 1), np.inf)
-        if shell.metric.euclidean:
-            costs, exponents = self.conquest.costs_by_class(X, shell.n_threads)
+        n_threads = self.settings.n_threads
+        offers = np.full((len(X), self.n_classes + 1), np.inf)
+        offers[:, -1] = 0.0
+        if self.metric.euclidean:
+            costs, exponents = self._index.costs_by_class(X, n_threads)
             offers[:, -1] = exponents[:, 0]
         else:
-            costs = conquest_scan.costs_by_class(
-                shell.metric.blocks(X, self.block.points),
+            costs = by_scan.costs_by_class(
+                self.metric.blocks(X, self.block.points),
                 len(X),
                 self.costs,
                 self.codes,
                 len(self.present),
-                self._rows(),
-                shell.n_threads,
+                self._rows_at_once(),
+                n_threads,
             )
-            offers[:, -1] = 0.0
         offers[:, self.present] = costs
         return offers
 
-    def sums(self, X: FloatArray, tau: float) -> FloatArray:
-        """Give the logarithm of each class's sum of exponentials, minus infinity for nobody."""
-        shell, competition = self.shell, self.competition
-        scores = competition.scores(X, tau, shell.n_threads, shell.n_bytes)
-        logs = np.full((len(X), len(shell.classes)), -np.inf)
-        logs[:, self.present] = np.log(competition.masses) - scores
-        return logs
-
-    def sums_without(
-        self, X: FloatArray, samples: IntArray, taus: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """As `sums`, for several bandwidths, each sample left out that is one of these nodes itself.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-        samples : ndarray of shape (n,)
-            Which training samples they are.
-        taus : ndarray of shape (n_chains, 1 or 9)
-            In the unit of the metric; without any row, only the cheapest paths are found.
-
-        Returns
-        -------
-        logs : ndarray of shape (n, n_classes, n_bandwidths)
-        lowest : ndarray of shape (n, n_classes)
-            The cheapest path of each class, in the unit of the soft competition.
-        """
-        shell, competition = self.shell, self.competition
-        at = np.searchsorted(self.block.samples, samples)
-        at[at == len(self.block.samples)] = 0
-        mine = self.block.samples[at] == samples
-        own = np.where(mine, competition._place[at], -1)
-        scaled = np.ldexp(taus, -competition.exponent)
-        found = competition._compete(X, own, scaled, shell.n_threads, shell.n_bytes)
-        lowest = np.full((len(X), len(shell.classes)), np.inf)
-        lowest[:, self.present] = found.lowest
-        logs = np.full((len(X), len(shell.classes), taus.size), -np.inf)
-        masses = np.tile(competition.masses, (len(X), 1))
-        for i in np.flatnonzero(mine):
-            code = self.codes[at[i]]
-            masses[i, code] = mass_without(
-                self.block.weights[self.codes == code], self.block.weights[at[i]], masses[i, code]
-            )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores = found.scores.reshape(*found.lowest.shape, -1)
-            offered = np.log(masses)[:, :, None] - scores
-        logs[:, self.present] = np.where(np.isfinite(scores), offered, -np.inf)
-        return logs, lowest
-
-    def positive_costs(
-        self, X: FloatArray, samples: IntArray, weights: FloatArray
-    ) -> tuple[float, float]:
-        """Sum weights and weighted path costs that are not zero, in the unit of the soft competition."""
-        competition, nodes = self.competition, self.block.weights
-        costs = np.ldexp(
-            self.shell.metric.transform(self.costs, self.shell.exponent), -competition.exponent
+    @cached_property
+    def _index(self) -> EuclideanConquest:
+        # All parts are scaled by one power of two, so that their offers can be compared.
+        distinct = collapse_duplicates(self.block.points, self.exponent)
+        settings = self.settings
+        return index_points(
+            distinct, self.codes, self.costs, settings.algorithm, settings.resources
         )
-        total = mass = 0.0
-        for i, x in enumerate(X):
-            from_it = self._distances(x, competition.exponent)
-            offered = np.maximum(from_it, costs)
-            counted = weights[i] * np.where(
-                self.block.samples == samples[i], np.maximum(nodes - 1.0, 0.0), nodes
-            )
-            counted = np.where((offered > 0.0) & (offered < np.inf), counted, 0.0)
-            mass += float(counted.sum())
-            total += float((counted * np.where(counted > 0.0, offered, 0.0)).sum())
-        return total, mass
 
-    def _distances(self, x: FloatArray, exponent: int) -> FloatArray:
-        metric, one = self.shell.metric, x[None]
-        if not metric.euclidean:
-            return _as_floats(metric.blocks(one, self.block.points)(0, 1)[0])
-        scaled = np.ldexp(one, -self.shell.exponent)
-        squared: FloatArray = metric.blocks(scaled, self.block.points)(0, 1)[0]
-        return _as_floats(np.ldexp(metric.transform(squared, self.shell.exponent), -exponent))
-
-    def _rows(self) -> int:
-        share = self.shell.n_bytes // self.shell.n_threads
-        return conquest_scan.rows_per_block(len(self.costs), min(conquest_scan.BLOCK_BYTES, share))
+    def _rows_at_once(self) -> int:
+        share = self.settings.n_bytes // self.settings.n_threads
+        return by_scan.rows_per_block(len(self.costs), min(by_scan.BLOCK_BYTES, share))
 
 
-def _as_floats(values: Any) -> FloatArray:
-    return np.asarray(values, dtype=np.float64)
-
-
-def mass_without(weights: FloatArray, own: float, mass: float) -> float:
-    """Give the mass of a class without one sample of a node, as `popf.engine.soft.scores` does.
-
-    Parameters
-    ----------
-    weights : ndarray
-        Of all nodes of the class.
-    own : float
-        The weight of the node.
-    mass : float
-        Of the class.
-    """
-    less = mass - min(own, 1.0)
-    if less > 1e-6 * mass:
-        return less
-    return max(own - 1.0, 0.0) + float(weights.sum() - own if len(weights) > 1 else 0.0)
-
-
-def settle(*offers: FloatArray) -> FloatArray:
-    """Choose among offers: the smallest by (cost, distance, class, node)."""
+def first_of(*offers: FloatArray) -> FloatArray:
+    """Choose among offers of `Part.conquer`: the first by (cost, distance, class, node)."""
     best = offers[0]
     for other in offers[1:]:
         first = np.zeros(len(best), dtype=np.bool_)
-        level = np.ones(len(best), dtype=np.bool_)
+        tied = np.ones(len(best), dtype=np.bool_)
         for column in range(4):
-            first |= level & (other[:, column] < best[:, column])
-            level &= other[:, column] == best[:, column]
+            first |= tied & (other[:, column] < best[:, column])
+            tied &= other[:, column] == best[:, column]
         best = np.where(first[:, None], other, best)
     return best
 
 
 def cheapest(*offers: FloatArray) -> FloatArray:
-    """Choose the cheapest path of each class; exponents are the same everywhere."""
+    """Choose among offers of `Part.costs_by_class`; exponents are the same everywhere."""
     least: FloatArray = np.minimum.reduce(offers)
     return least
-
-
-def together(*logs: FloatArray) -> FloatArray:
-    """Add up sums of exponentials that are given by their logarithms."""
-    if len(logs) == 1:
-        return logs[0]
-    with np.errstate(divide="ignore"):
-        total: FloatArray = logsumexp(np.stack(logs), axis=0)
-    return total

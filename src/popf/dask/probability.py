@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from popf.dask.answers import Question
 from popf.dask.base import DaskClassifier
-from popf.dask.cluster import Tasks, tasks_on
-from popf.dask.model import Part, settle, together
-from popf.dask.partitioning import Blocks
-from popf.dask.scoring import LeavingOut
+from popf.dask.cluster import tasks_on
+from popf.dask.lazy import Query
+from popf.dask.model import Part, first_of
+from popf.dask.scoring import LeavingOut, sums, together
 from popf.probability.calibration import binary_probability
 from popf.probability.checks import check_classes
 from popf.probability.classifier import BOX, FITTED, POPFClassifier
@@ -123,25 +122,22 @@ class DaskPOPFClassifier(DaskClassifier):
         plain = self._plain_estimator()
         solver = plain._check_parameters()
         with tasks_on(self.client) as tasks:
-            shell, blocks = self._fit_forest(tasks, X, y, sample_weight)
-            self._shell = shell
-            # As in the plain estimator, the forest sees arrays, which have no names.
-            self._forest.__dict__.pop("feature_names_in_", None)
-            plain.opf_, plain.classes_ = self._forest, shell.classes
+            model = self._fit_forest(tasks, X, y, sample_weight)
+            plain.opf_, plain.classes_ = self._plain_forest(model), model.classes
             plain.linear_map_, plain._fitted_method = None, self.method
-            plain.device_ = shell.device
+            plain.device_ = model.settings.device
             plain.n_features_in_ = self.n_features_in_
             if self.method == "paper":
-                plain.solution_ = plain._fit_paper(solver, self._weights)
+                plain.solution_ = plain._fit_paper(solver, model.weights)
             else:
-                contest = self._contest(tasks, blocks)
-                plain.solution_ = fit_soft(plain, contest, self._codes, solver)
+                contest = LeavingOut(tasks, model)
+                plain.solution_ = fit_soft(plain, contest, model.codes, solver)
                 self._masses = contest.masses
         for name in (*FITTED, "classes_", "opf_"):
             if hasattr(plain, name):
                 setattr(self, name, getattr(plain, name))
         self._plain = plain
-        self._costed = self._new_costed  # last: see __sklearn_is_fitted__
+        self._model = model  # last: see __sklearn_is_fitted__
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -203,14 +199,14 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         POPFClassifier
         """
-        check_is_fitted(self)
+        samples = self._gather_samples()
         plain = POPFClassifier(**self._plain.get_params(deep=False))
         plain.__dict__.update(self._plain.__dict__)
-        plain.opf_, samples = self._gather()
+        plain.opf_ = self._plain_forest(self._model, samples)
         if hasattr(self, "feature_names_in_"):
             plain.feature_names_in_ = self.feature_names_in_
         if self._plain._fitted_method == "soft":
-            plain._competition = SoftCompetition(plain.opf_.forest_, samples, self._weights)
+            plain._competition = SoftCompetition(plain.opf_.forest_, samples, self._model.weights)
         return plain
 
     def _check_classes(self, n_classes: int) -> None:
@@ -223,17 +219,6 @@ class DaskPOPFClassifier(DaskClassifier):
             **{name: values[name] for name in POPFClassifier().get_params() if name in values}
         )
 
-    def _contest(self, tasks: Tasks, blocks: Blocks) -> LeavingOut:
-        """Let the blocks compete for training samples, each left out."""
-        everyone = (
-            self._new_costed,
-            blocks.blocks,
-            self._block_of,
-            self._codes,
-            self._weights,
-        )
-        return LeavingOut(tasks, self._shell, *everyone)
-
     def _ask_for(self, what: str, X: Any) -> Any:
         check_is_fitted(self)
         plain, n_classes = self._plain, len(self.classes_)
@@ -241,13 +226,13 @@ class DaskPOPFClassifier(DaskClassifier):
         combine: Callable[..., FloatArray]
         logits: Callable[[FloatArray], FloatArray]
         if plain._fitted_method == "paper":
-            offer, combine = Part.conquer, settle
-            logits = partial(_logits_of_costs, self._shell.metric, self.A_, self.B_)
+            offer, combine = Part.conquer, first_of
+            logits = partial(_logits_of_costs, self._model.settings.metric, self.A_, self.B_)
         elif plain._scaling.gain == 0.0:  # the prior, whatever the scores
             offer, combine = partial(_no_offer, n_classes=n_classes), together
             logits = partial(_logits_of_sums, plain._scaling, np.zeros(n_classes))
         else:
-            offer = partial(Part.sums, tau=self.bandwidth_)
+            offer = partial(sums, tau=self.bandwidth_)
             combine = together
             logits = partial(_logits_of_sums, plain._scaling, np.log(self._masses))
         columns = self.classes_ if what.endswith("probability") or n_classes > 2 else None
@@ -255,7 +240,7 @@ class DaskPOPFClassifier(DaskClassifier):
         if what == "label":
             columns, dtype = None, self.classes_.dtype
         finish = partial(_finish, what, logits, self.classes_, self.threshold)
-        return self._ask(Question(offer, combine, finish, columns, dtype), X)
+        return self._run(Query(offer, combine, finish, columns, dtype), X)
 
 
 def _no_offer(part: Part, X: FloatArray, n_classes: int) -> FloatArray:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _get_feature_names, check_array
+from sklearn.utils.validation import check_array
 
 from popf.dask.blocks import map_file
 from popf.dask.untyped import da, dask, delayed
@@ -34,17 +34,15 @@ class Source(NamedTuple):
         Delayed `Rows`.
     sizes : list of int
         How many rows each has.
-    n_features : int
-    names : ndarray or None
-        Of the features, if all are strings.
+    columns : ndarray or DataFrame
+        Without rows; see `columns_of`.
     on_disk : bool
         Whether the samples are in files, so that they need not stay in memory.
     """
 
     chunks: list[Any]
     sizes: list[int]
-    n_features: int
-    names: NDArray[Any] | None
+    columns: Any
     on_disk: bool
 
 
@@ -66,10 +64,8 @@ def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> S
         if path.suffix != ".npy":
             return _open_parquet(path, y, sample_weight, block_size)
         X = map_file(path)
-    names, on_disk = feature_names(X), isinstance(X, np.memmap)
+    columns, on_disk = columns_of(X), isinstance(X, np.memmap)
     X = _as_dask_array(X, "X", block_size)
-    if X.ndim != 2:
-        raise ValueError(f"X must have rows and columns, but its shape is {X.shape}.")
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})  # a sample is needed whole
     if len(X) == 0:
@@ -83,12 +79,13 @@ def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> S
         sizes = X.chunks[0]
     if y is None:
         raise ValueError("this classifier requires y to be passed, but the target y is None.")
-    columns = [X.to_delayed().ravel(), _column(y, "y", X)]
-    columns.append(
-        [None] * len(sizes) if sample_weight is None else _column(sample_weight, "sample_weight", X)
-    )
-    chunks = [delayed(Rows)(*parts) for parts in zip(*columns, strict=True)]
-    return Source(chunks, list(sizes), X.shape[1], names, on_disk)
+    parts = [X.to_delayed().ravel(), _column(y, "y", X)]
+    if sample_weight is None:
+        parts.append([None] * len(sizes))
+    else:
+        parts.append(_column(sample_weight, "sample_weight", X))
+    chunks = [delayed(Rows)(*rows) for rows in zip(*parts, strict=True)]
+    return Source(chunks, list(sizes), columns, on_disk)
 
 
 def _column(values: Any, name: str, X: Any) -> Any:
@@ -221,7 +218,7 @@ def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -
                 sizes.append(size)
     if not chunks:
         raise ValueError(f"the Parquet files at {str(path)!r} hold no rows.")
-    return Source(chunks, sizes, len(columns), np.array(columns, dtype=object), True)
+    return Source(chunks, sizes, _empty_table(columns), True)
 
 
 def _read_parquet(path: str, groups: list[int], columns: list[str], *others: str) -> Rows:
@@ -235,15 +232,23 @@ def _read_parquet(path: str, groups: list[int], columns: list[str], *others: str
     return Rows(X.astype(np.float64, copy=False), y, *(weights or [None]))
 
 
-def feature_names(X: Any) -> NDArray[Any] | None:
-    """Give the names of the columns, as scikit-learn does: if all are strings."""
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        return None
+def columns_of(X: Any) -> Any:
+    """Make an empty table or array with the columns of X, by which scikit-learn checks features."""
+    if hasattr(X, "columns"):
+        return _empty_table(X.columns)
+    shape = getattr(X, "shape", None) or np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must have rows and columns, but its shape is {shape}: a single sample is "
+            "X.reshape(1, -1)."
+        )
+    return np.empty((0, shape[1]))
+
+
+def _empty_table(names: Any) -> Any:
     import pandas as pd
 
-    names: NDArray[Any] | None = _get_feature_names(pd.DataFrame(columns=list(columns)))
-    return names
+    return pd.DataFrame(columns=list(names))
 
 
 def check_chunk(X: Any, name: str = "X") -> FloatArray:

@@ -9,14 +9,14 @@ lies in some minimum spanning tree of its two blocks, too. Either it is in the t
 and `tie_search.confirm_ties` decides once the whole tree is known. Data without ties pay nothing.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from popf.dask.blocks import Block, concatenate
+from popf.dask.cluster import Settings
 from popf.dask.kruskal import NO_ARCS, Arcs, Links
 from popf.dask.nearby import near_each_other
-from popf.engine.backends import backend_for
 from popf.engine.choice import choose_algorithm
 from popf.engine.distances import WeightsAmong, kernel_rows
 from popf.engine.points import DistinctPoints, collapse_duplicates
@@ -49,30 +49,10 @@ class BlockTree(NamedTuple):
     reach: FloatArray
 
 
-class TreeSettings(NamedTuple):
-    """How the trees of blocks are computed.
-
-    Attributes
-    ----------
-    algorithm : {"auto", "kd_tree", "brute", "prim"}
-    n_threads, n_bytes : int
-        Threads of one task, and the memory for its matrix products.
-    rows : callable or None
-        `Metric.rows` of a metric that is not Euclidean.
-    device : {"cpu", "cuda"}
-    """
-
-    algorithm: str
-    n_threads: int
-    n_bytes: int
-    rows: Any = None
-    device: str = "cpu"
-
-
-def settle_algorithm(block: Block, settings: TreeSettings) -> TreeSettings:
+def settle_algorithm(block: Block, settings: Settings) -> Settings:
     """Replace "auto" by the algorithm that suits one block."""
     algorithm = settings.algorithm
-    if settings.rows is not None:
+    if not settings.metric.euclidean:
         algorithm = "prim"
     elif settings.device != "cpu":
         algorithm = "brute"
@@ -81,7 +61,7 @@ def settle_algorithm(block: Block, settings: TreeSettings) -> TreeSettings:
     return settings._replace(algorithm=algorithm)
 
 
-def tree_of_block(block: Block, settings: TreeSettings) -> BlockTree:
+def tree_of_block(block: Block, settings: Settings) -> BlockTree:
     """Grow the minimum spanning tree of one block."""
     return _grow(block, settings)
 
@@ -89,7 +69,7 @@ def tree_of_block(block: Block, settings: TreeSettings) -> BlockTree:
 def tree_of_two(
     first: Block,
     second: Block,
-    settings: TreeSettings,
+    settings: Settings,
     trees: tuple[BlockTree, BlockTree],
     links: Links | None = None,
 ) -> BlockTree:
@@ -98,7 +78,7 @@ def tree_of_two(
     Parameters
     ----------
     first, second : Block
-    settings : TreeSettings
+    settings : Settings
     trees : pair of BlockTree
         Those of the two blocks. They hold all arcs within a block that can matter, so where distances come
         from products, only those between the blocks are computed: all pairs cost what one machine would pay.
@@ -126,14 +106,14 @@ def _central_sample(links: Links, block: Block) -> int:
 
 def _grow(
     block: Block,
-    settings: TreeSettings,
+    settings: Settings,
     side: BoolArray | None = None,
     trees: tuple[BlockTree, BlockTree] | None = None,
 ) -> BlockTree:
     """Grow the tree of some samples; if they are on two sides, keep the arcs between these."""
     sure = np.empty(0, dtype=np.int64)
-    if settings.rows is not None:
-        rows = settings.rows(block.points, settings.n_threads)
+    if not settings.metric.euclidean:
+        rows = settings.metric.rows(block.points, settings.n_threads)
         tree, reach = _span_by_prim(rows, block.codes)
     else:
         distinct = collapse_duplicates(block.points, 0)
@@ -205,7 +185,7 @@ def _known_arcs(
 
 
 def _span(
-    points: FloatArray, classes: IntArray, settings: TreeSettings, known: KnownArcs | None
+    points: FloatArray, classes: IntArray, settings: Settings, known: KnownArcs | None
 ) -> tuple[SpanningTree, FloatArray]:
     """Span distinct points; also gives how long arcs that tie with an edge are at most, -1 for none."""
     algorithm, n_threads = settings.algorithm, settings.n_threads
@@ -216,7 +196,7 @@ def _span(
         algorithm,
         n_threads,
         block_size(points.shape[1], settings.n_bytes // n_threads),
-        backend_for(settings.device),
+        settings.resources.backend,
         None if known is None else known.side,
     )
     position = np.empty(len(order), dtype=np.int64)

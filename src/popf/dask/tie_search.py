@@ -3,9 +3,9 @@
 import numpy as np
 
 from popf.dask.blocks import Block
+from popf.dask.cluster import Settings
 from popf.dask.kruskal import Links, longest_edge_between, longest_edges_to
 from popf.dask.nearby import box_distance
-from popf.dask.spanning import TreeSettings
 from popf.engine import space_tree as kdtree
 from popf.engine.points import collapse_duplicates
 from popf.engine.runtime.jit import jit
@@ -15,7 +15,7 @@ from popf.engine.training import point_classes
 
 
 def confirm_ties(
-    block: Block, reach: FloatArray, asked: BoolArray, links: Links, settings: TreeSettings
+    block: Block, reach: FloatArray, asked: BoolArray, links: Links, settings: Settings
 ) -> IntArray:
     """Find the samples with an arc between classes that lies in some minimum spanning tree.
 
@@ -29,9 +29,9 @@ def confirm_ties(
         Which samples are not known to be prototypes yet.
     links : Links
         The minimum spanning tree of all samples.
-    settings : TreeSettings
+    settings : Settings
     """
-    if settings.rows is not None:
+    if not settings.metric.euclidean:
         return _confirm_by_rows(block, asked, links, settings)
     distinct = collapse_duplicates(block.points, 0)
     space = kdtree.build(distinct.points)
@@ -48,12 +48,10 @@ def confirm_ties(
     return block.samples[found[distinct.point_of]]
 
 
-def _confirm_by_rows(
-    block: Block, asked: BoolArray, links: Links, settings: TreeSettings
-) -> IntArray:
+def _confirm_by_rows(block: Block, asked: BoolArray, links: Links, settings: Settings) -> IntArray:
     """Compare all distances of the samples asked for, for a metric that knows no boxes."""
     found = np.zeros(len(block.samples), dtype=np.bool_)
-    row = settings.rows(block.points, settings.n_threads)(np.arange(len(block.samples)))
+    row = settings.metric.rows(block.points, settings.n_threads)(np.arange(len(block.samples)))
     for i in np.flatnonzero(asked).tolist():
         tied = row(i) == longest_edges_to(int(block.samples[i]), block.samples, links)
         tied &= block.codes != block.codes[i]

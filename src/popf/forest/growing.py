@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from popf.engine.choice import choose_algorithm
 from popf.engine.conquest.euclidean import EuclideanConquest
-from popf.engine.points import distinct_points
+from popf.engine.points import DistinctPoints
 from popf.engine.structures import FloatArray, IntArray
 from popf.engine.tiles import block_size
 from popf.engine.training import train, train_euclidean
@@ -68,14 +68,16 @@ def grow_forest(
     )
 
 
-def index_samples(
-    samples: FloatArray, codes: IntArray, costs: FloatArray, algorithm: str, resources: Resources
+def index_points(
+    distinct: DistinctPoints,
+    codes: IntArray,
+    costs: FloatArray,
+    algorithm: str,
+    resources: Resources,
 ) -> EuclideanConquest:
     """Build the index of a forest that was grown before; `costs` are in the engine's unit."""
-    distinct = distinct_points(samples, resources.n_threads)
-    index = EuclideanConquest(
-        algorithm, distinct, codes, _block(samples, resources), resources.backend
-    )
+    block = _block(distinct.points, resources)
+    index = EuclideanConquest(algorithm, distinct, codes, block, resources.backend)
     order = np.arange(len(distinct.points))
     index.lay_out(distinct.points, None, order, costs[distinct.first], resources.n_threads)
     return index

@@ -64,10 +64,13 @@ class Metric:
         algorithms apply; `transform` then turns them into the metric.
     precomputed : bool
         Whether samples are given by their distances.
+    learns_parameters : bool
+        Whether `fitted` takes parameters from the training data.
     """
 
     euclidean = False
     precomputed = False
+    learns_parameters = False
 
     def __init__(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -144,10 +147,8 @@ class SklearnMetric(Metric):
 
     def __init__(self, name: str, params: Mapping[str, Any]) -> None:
         super().__init__(name, params)
-        self._distance = None if self._learns_parameters() else self._get(self.params)
-
-    def _learns_parameters(self) -> bool:
-        return self.name in ("seuclidean", "mahalanobis") and not self.params
+        self.learns_parameters = name in ("seuclidean", "mahalanobis") and not self.params
+        self._distance = None if self.learns_parameters else self._get(self.params)
 
     def _get(self, params: Mapping[str, Any]) -> Any:
         try:
@@ -160,7 +161,7 @@ class SklearnMetric(Metric):
 
     def fitted(self, X: FloatArray) -> Metric:
         """Take V or VI from the training data, as scikit-learn's `pairwise_distances` does."""
-        if not self._learns_parameters():
+        if not self.learns_parameters:
             return self
         if self.name == "seuclidean":
             variance = np.var(X, axis=0, ddof=1) if len(X) > 1 else np.zeros(X.shape[1])

@@ -226,13 +226,15 @@ class OptimumPathForest:
 
     def _indexed(self, resources: "Resources") -> "EuclideanConquest":
         if self._index is None:
-            from popf.forest.growing import index_samples
+            from popf.engine.points import distinct_points
+            from popf.forest.growing import index_points
 
             if self._samples is None:
                 raise ValueError("this forest was made without its samples, so it cannot conquer.")
             costs = self._trained.forest.costs
-            self._index = index_samples(
-                *(self._samples, self.codes, costs, self.algorithm),
+            distinct = distinct_points(self._samples, resources.n_threads)
+            self._index = index_points(
+                *(distinct, self.codes, costs, self.algorithm),
                 resources._replace(backend=self.backend),
             )
             self._samples = None  # the index has them
