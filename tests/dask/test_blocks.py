@@ -4,6 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
+from popf.dask.scoring import Asked
 
 import naive
 from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
@@ -12,7 +13,6 @@ from popf.dask import DaskPOPFClassifier, probability
 from popf.dask.blocks import Block, Nodes
 from popf.dask.growing import grow_forest_of_blocks
 from popf.dask.partitioning import Blocks, make_blocks
-from popf.dask.scoring import Asked
 from popf.dask.sources import Rows, Source
 from popf.engine.points import scale_exponent, scaled_copy
 from popf.forest.metrics import choose_metric
@@ -29,7 +29,8 @@ def in_blocks(X, y, members):
     ]
     lows = np.array([block.points.min(axis=0) for block in blocks])
     highs = np.array([block.points.max(axis=0) for block in blocks])
-    return Blocks(blocks, lows, highs, np.unique(y), np.arange(len(X)), exponent)
+    sizes = np.array([len(m) for m in members])
+    return Blocks(blocks, sizes, lows, highs, np.unique(y), np.arange(len(X)), exponent)
 
 
 def assert_same_tree(trained, plain, exponent):
@@ -140,7 +141,7 @@ def test_the_source_of_blocks_is_cut_as_told():
     source = Source(chunks, [100] * 5, X[:0], False)
     blocks = make_blocks(tasks, source, choose_metric("euclidean"), None, None)
     assert len(blocks.blocks) == 5
-    assert max(len(block.samples) for block in blocks.blocks) <= 150
+    assert blocks.sizes.max() <= 150
     together = np.sort(np.concatenate([block.samples for block in blocks.blocks]))
     np.testing.assert_array_equal(together, np.arange(500))
     for block in blocks.blocks:

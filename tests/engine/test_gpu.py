@@ -211,8 +211,9 @@ def test_probabilities(device, n_classes, d):
 @pytest.mark.parametrize("device", DEVICES)
 def test_soft_scores_equal_those_of_the_processor(device):
     kernels = backend_for(device).kernels
-    from popf.engine.gpu.soft import device_scores
     from popf.probability.calibration import bandwidth_grid
+
+    from popf.engine.gpu.soft import device_scores
 
     rng = np.random.default_rng(3)
     samples = rng.normal(size=(300, 7))

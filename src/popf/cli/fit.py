@@ -49,10 +49,10 @@ def fit(
     sample_weight: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="How many rows each row counts as.")
     ] = None,
-    method: Annotated[str, typer.Option(help="soft (ours), or paper.")] = "soft",
+    method: Annotated[str, typer.Option(help="pooled, forest or paper.")] = "pooled",
     linear_map: Annotated[
         str, typer.Option(help="none, weights, whitening, discriminant, or auto: the best of them.")
-    ] = "none",
+    ] = "auto",
     metric: Annotated[str, typer.Option(help="The distance.")] = "euclidean",
     scale: Annotated[bool, typer.Option("--scale/--no-scale", help="Standardise numbers.")] = True,
     seed: Annotated[int, options.seed("Seed for everything random.")] = 0,
@@ -134,9 +134,14 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
         "cost_per_row": fitted.costs,
         "left_out_log_loss": fitted.log_loss,
         "prior_log_loss": fitted.prior_log_loss,
-        "linear_map": None if final.linear_map_ is None else type(final.linear_map_).__name__,
+        "linear_map": _map_name(final),
         "n_prototypes": len(final.opf_.prototypes_),
     }
+
+
+def _map_name(final: Any) -> str | None:
+    chosen = getattr(final, "linear_map_", None)
+    return None if chosen is None else type(chosen).__name__
 
 
 def _lines(facts: dict[str, Any], data: Path) -> list[str]:

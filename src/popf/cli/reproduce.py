@@ -19,7 +19,8 @@ def reproduce(
     methods: Annotated[
         Words | None,
         typer.Option(
-            metavar="NAMES", help="Of opf, ba, ffa, pso, nm, newton, soft; with commas or repeated."
+            metavar="NAMES",
+            help="Of opf, ba, ffa, pso, nm, newton, pooled; with commas or repeated.",
         ),
     ] = None,
     runs: Annotated[int, typer.Option(help="Number of random splits of each data set.")] = 20,

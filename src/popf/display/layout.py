@@ -200,11 +200,12 @@ def _forest_of(
     samples = _as_samples(last, X)
     points = None if sample is None else _as_samples(last, sample)
     names = getattr(last, "feature_names_in_", names)
-    if getattr(last, "linear_map_", None) is not None:
-        # The forest knows samples as the map of the classifier gives them.
-        samples = last._mapped(samples)
-        points = None if points is None else last._mapped(points)
-        names = [f"mapped feature {k}" for k in range(samples.shape[1])]
+    if isinstance(last, POPFClassifier):
+        # The forest knows samples after squashing and mapping.
+        samples = last.prepare(samples)
+        points = None if points is None else last.prepare(points)
+        if getattr(last, "linear_map_", None) is not None:
+            names = [f"mapped feature {k}" for k in range(samples.shape[1])]
     opf = copy.copy(last.opf_ if isinstance(last, POPFClassifier) else last)
     # From here on samples are arrays: no names to compare.
     opf.__dict__.pop("feature_names_in_", None)

@@ -63,7 +63,7 @@ def reproduce(
     >>> X, y = load_wine(return_X_y=True)
     >>> with TemporaryDirectory() as folder:
     ...     results = reproduce(
-    ...         folder, datasets={"wine": (X, y == 1)}, methods=["opf", "soft"], runs=2, figures=False
+    ...         folder, datasets={"wine": (X, y == 1)}, methods=["opf", "pooled"], runs=2, figures=False
     ...     )
     >>> results
     <Results: 1 data sets, 2 methods, 2 runs>

@@ -44,6 +44,10 @@ class Fields:
     def __contains__(self, name: str) -> bool:
         return name in self._state
 
+    def items(self) -> list[tuple[str, Any]]:
+        """List names and values."""
+        return list(self._state.items())
+
     def refuse(self, name: str, wanted: str) -> ValueError:
         """Make the error for a wrong value."""
         got = _shown(self._state[name])

@@ -14,7 +14,7 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.validation import check_algorithm, n_bytes_of, n_threads_of
 from popf.io.codec import Decoder, Encoder
-from popf.probability.classifier import FITTED, POPFClassifier
+from popf.probability.classifier import POPFClassifier
 
 # How many rows are looked at together: their differences stay in the cache.
 CHUNK_ROWS = 4096
@@ -42,10 +42,12 @@ def require(condition: Any, what: str) -> None:
 
 def forest_state(opf: OPFClassifier, encoder: Encoder, where: str) -> dict[str, Any]:
     """Gather what makes a fitted `OPFClassifier`, encoded."""
+    from popf.forest.metrics import CallableMetric
+
     refuse_unknown(opf, _FOREST_STATE, where)
     forest = opf.forest_
     metric: Any = forest.metric
-    if callable(metric.source):
+    if isinstance(metric, CallableMetric):
         raise TypeError(
             f"{where} was fitted with a function as its metric, {metric.name!r}, and a model file holds no "
             "code: use a metric that has a name, or metric='precomputed'."
@@ -59,8 +61,10 @@ def forest_state(opf: OPFClassifier, encoder: Encoder, where: str) -> dict[str, 
         "lower": _small(tree.lower, n),
         "higher": _small(tree.higher, n),
         "sample_indices": None if whole else opf.sample_indices_,
-        "metric_params": metric.params,
+        "metric_params": getattr(metric, "params", {}),
     }
+    if metric.name == "gaussian":
+        kept["metric_params"] = {"gamma": metric.gamma}
     if not metric.euclidean:
         kept["lengths"], kept["weights"] = forest.lengths, tree.weights
     return {
@@ -139,67 +143,21 @@ def restore_forest(opf: OPFClassifier, state: dict[str, Any], decoder: Decoder) 
 
 def probability_state(model: POPFClassifier, encoder: Encoder, where: str) -> dict[str, Any]:
     """Gather what makes a fitted `POPFClassifier`, encoded."""
-    refuse_unknown(model, _PROBABILITY_STATE | set(FITTED), where)
-    state: dict[str, Any] = {
-        "n_features": model.n_features_in_,
-        "method": model._fitted_method,
-        "forest": encoder.value(model.opf_, where),
-        "fitted": {
-            name: encoder.value(getattr(model, name), name)
-            for name in FITTED
-            if hasattr(model, name)
-        },
-    }
-    if model._fitted_method == "soft":
-        weights = model._competition._weights
-        state["soft"] = {
-            "weights": encoder.value(None if (weights == 1.0).all() else weights, "weights"),
-            "scaling": _scaling_state(model._scaling, encoder),
-        }
-    return state
+    left_out = {*model.get_params(deep=False), "feature_names_in_"}
+    state = {name: value for name, value in model.__getstate__().items() if name not in left_out}
+    state.pop("_sklearn_version", None)
+    return {"state": encoder.value(state, where)}
 
 
 def restore_probability(model: POPFClassifier, state: dict[str, Any], decoder: Decoder) -> None:
     """Make a new `POPFClassifier` a fitted one, as `restore_forest` does."""
-    from popf.probability.soft_competition import SoftCompetition
-    from popf.solvers import Solution
-
-    model._check_parameters()
     check_means(model)
-    opf = decoder.value(state["forest"])
-    require(type(opf) is OPFClassifier and hasattr(opf, "forest_"), "no forest")
-    method, n_features, n_classes = state["method"], state["n_features"], len(opf.classes_)
-    require(method == "soft" or (method == "paper" and n_classes == 2), f"method {method!r}")
-    fitted = {name: decoder.value(value) for name, value in state["fitted"].items()}
-    require(set(fitted) <= set(FITTED) and "solution_" in fitted, "its fitted attributes")
-    for name in _NUMBERS:
-        require(isinstance(fitted.get(name, 0.0), float), f"{name} is {fitted.get(name)!r}")
-        require(np.isfinite(fitted.get(name, 0.0)), f"{name} is {fitted.get(name)!r}")
-    solution = fitted["solution_"]
-    require(solution is None or type(solution) is Solution, "its solution")
-    require(solution is None or _is_float(solution.theta, solution.theta.shape[:1]), "solution")
-    if n_classes == 2:
-        require({"A_", "B_"} <= set(fitted), "no A and B")
-    linear_map = fitted.setdefault("linear_map_", None)
-    mapped_from = opf.n_features_in_ if linear_map is None else linear_map.n_features_in_
-    require(n_features == mapped_from, "its number of features")
-    model.n_features_in_, model.device_ = n_features, "cpu"
-    model.opf_, model.classes_, model._fitted_method = opf, opf.classes_, method
-    if method == "soft":
-        soft, n = state["soft"], len(opf.forest_)
-        require(fitted.get("bandwidth_", 0.0) > 0.0, "its bandwidth")
-        for name in ("bandwidths_", "left_out_losses_"):
-            require(_is_float(fitted[name], fitted[name].shape[:1]), name)
-        weights = decoder.value(soft["weights"])
-        weights = np.ones(n) if weights is None else weights
-        require(_is_finite(weights, (n,)) and (weights > 0.0).all(), "its weights")
-        samples = opf.forest_.samples
-        if samples is None:  # distances of training samples among each other serve the fit alone
-            samples = np.empty((n, 0))
-        model._competition = SoftCompetition(opf.forest_, samples, weights)
-        model._scaling = _restore_scaling(soft["scaling"], n_classes, solution, decoder)
-    for name, value in fitted.items():
-        setattr(model, name, value)
+    values = decoder.value(state["state"])
+    require(isinstance(values, dict), "its state")
+    try:
+        model.__setstate__({**model.get_params(deep=False), **values})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        require(False, str(error))
 
 
 def squared_distances(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
@@ -252,47 +210,6 @@ def refuse_unknown(model: Any, known: frozenset[str] | set[str], where: str) -> 
             f"{where}, a {type(model).__name__}, has an attribute {name!r} that popf.save does not know. "
             "Delete it if it is yours, or keep the model by pickle or skops, at your own risk."
         )
-
-
-def _scaling_state(scaling: Any, encoder: Encoder) -> dict[str, Any]:
-    """Encode what turns scores into exponents: a scaling, or a regression drawn to the prior."""
-    if hasattr(scaling, "regression"):
-        inner = scaling.regression
-        return {
-            "weight": float(scaling.weight),
-            "prior": _scaling_state(scaling.prior, encoder),
-            "spread": inner._spread,
-            "coefficients": encoder.value(inner._regression.coef_, "coefficients"),
-            "intercepts": encoder.value(inner._regression.intercept_, "intercepts"),
-        }
-    return {"slope": float(scaling.slope), "biases": encoder.value(scaling.biases, "biases")}
-
-
-def _restore_scaling(state: Any, n_classes: int, solution: Any, decoder: Decoder) -> Any:
-    """Make what `_scaling_state` has encoded."""
-    from sklearn.linear_model import LogisticRegression
-
-    from popf.probability.calibration import Scaling
-    from popf.probability.soft_competition import Multinomial
-    from popf.probability.soft_method import Drawn
-
-    if "biases" in state:
-        slope, biases = state["slope"], decoder.value(state["biases"])
-        require(type(slope) is float and 0.0 <= slope < np.inf, f"slope {slope!r}")
-        require(_is_finite(biases, (n_classes,)), "its biases")
-        return Scaling(slope, biases, solution)
-    weight, spread = state["weight"], state["spread"]
-    require(type(weight) is float and 0.0 <= weight <= 1.0, f"weight {weight!r}")
-    require(type(spread) is float and 0.0 < spread < np.inf, f"spread {spread!r}")
-    regression = LogisticRegression(max_iter=1000)
-    regression.coef_ = decoder.value(state["coefficients"])
-    regression.intercept_ = decoder.value(state["intercepts"])
-    regression.classes_, regression.n_features_in_ = np.arange(n_classes), n_classes
-    require(_is_finite(regression.coef_, (n_classes, n_classes)), "its coefficients")
-    require(_is_finite(regression.intercept_, (n_classes,)), "its intercepts")
-    inner = Multinomial.__new__(Multinomial)
-    inner._spread, inner._regression = spread, regression
-    return Drawn(inner, _restore_scaling(state["prior"], n_classes, None, decoder), weight)
 
 
 def _kept_rows(rows: Any, n: int, n_features: int, precomputed: bool) -> IntArray:

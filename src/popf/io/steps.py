@@ -319,11 +319,13 @@ STEPS = {
         "popf.probability.linear_maps", "mean_ scale_ effect_sizes_", _check_map
     ),
     "WithinClassWhitening": _step(
-        "popf.probability.linear_maps", "mean_ scale_ shrinkage_ _covariance", _check_map
+        "popf.probability.linear_maps",
+        "mean_ scale_ shrinkage_ variances_ directions_ rest_",
+        _check_map,
     ),
     "DiscriminantStretch": _step(
         "popf.probability.linear_maps",
-        "mean_ scale_ shrinkage_ _covariance stretches_ _directions",
+        "mean_ scale_ shrinkage_ variances_ directions_ rest_ stretches_ stretched_",
         _check_map,
     ),
 }

@@ -1,17 +1,17 @@
 """The probabilistic Optimum-Path Forest classifier."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from popf.forest.classifier import OPFClassifier
 from popf.forest.devices import to_device_of, to_host
+from popf.forest.paths import Path
 from popf.forest.validation import (
     TrainingData,
     resources_of,
@@ -19,7 +19,9 @@ from popf.forest.validation import (
     validate_new,
     validate_training,
 )
-from popf.probability.checks import check_classes, check_parameters, warn_of
+from popf.probability.explanation import ProbabilityExplanation
+from popf.probability.parameters import check_classes, check_parameters
+from popf.probability.restoring import restore
 
 if TYPE_CHECKING:
     from typing import Self
@@ -27,125 +29,163 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from popf.forest.optimum_path_forest import OptimumPathForest
-    from popf.probability.soft_competition import LeftOut
+    from popf.probability.evidence import Evidence
     from popf.solvers import Solution, Solver
-
-    HeldOut = tuple[LeftOut, NDArray[np.float64]]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-FITTED = (
-    *("A_", "B_", "slope_", "biases_"),
-    *("bandwidth_", "bandwidths_", "left_out_losses_", "solution_"),
-    *("linear_map_", "linear_map_losses_", "prior_weight_"),
-)
 BOX = ((-10.0, 10.0), (-10.0, 10.0))
+
+
+def _of_evidence(get: "Callable[[Evidence], Any]", doc: str) -> Any:
+    """Make a fitted attribute of what the evidence holds; the paper's method has none."""
+
+    def attribute(model: "POPFClassifier") -> Any:
+        evidence = model.__dict__.get("_evidence")
+        if evidence is None:
+            raise AttributeError("this is there after a fit by method='pooled' or 'forest'.")
+        return get(evidence)
+
+    return property(attribute, doc=doc)
 
 
 class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Probabilistic Optimum-Path Forest classifier.
 
-    Turns the path costs of an optimum-path forest into probabilities.
+    Turns the path costs of an optimum-path forest into probabilities, by one of three methods.
 
-    **soft** (our default): every training node v offers a path to the sample t,
-    :math:`c_v = \max(C_v, d(v, t))`. The score of a class is the soft minimum of what its nodes offer,
-    :math:`m_k = -\log \operatorname{mean}_{v \in k} e^{-c_v / \tau}`, and probabilities are a softmax of the
-    scores, for two classes Platt's :math:`P = 1 / (1 + e^{A (m_0 - m_1) + B})`. Slope, biases and bandwidth
-    are fitted to the scores that training samples get when they are left out, so they are honest.
+    **forest**: every training node v offers a path to the sample t, at cost
+    :math:`c_v = \max(C_v, d(v, t))`. A class scores
+    :math:`u_k = \log \operatorname{mean}_{v \in k} e^{-c_v / \tau_k}`, and probabilities are the softmax of
+    :math:`a_k u_k + b_k`. Bandwidths, slopes and biases are fitted to samples that the forest has not seen.
+
+    **pooled** (the default): the forest sees what is local and joint; two logistic regressions, on the features
+    and on splines of them, see what is global and adds up. Their exponents are pooled with weights that
+    held-out samples decide. Features need no scaling: they are squashed first, so that neither units nor tails
+    matter.
 
     **paper**: the P-OPF of Fernandes et al. [1]_, for two classes. A sample's own cost, signed by its label,
     is the score: :math:`P = 1 / (1 + e^{A y C + B})`, with A and B fitted in a box over the costs that
-    the forest has seen. It is overconfident, and not free of scale; it is here for comparison.
+    the forest has seen. It is overconfident and depends on the scale of the features; it is for comparison.
+
+    Nothing is random but the swarms of the paper's method, and nothing depends on the order of the rows.
 
     Parameters
     ----------
-    method : {"soft", "paper"}, default="soft"
-        How probabilities are made.
-    solver : {"newton", "nelder-mead", "pso", "bat", "firefly"} or a solver, default="newton"
-        What finds A and B; with the paper's parameters, or as an object of `popf.solvers` with others.
-        For more than two classes only Newton's method.
+    method : {"pooled", "forest", "paper"}, default="pooled"
+        How probabilities are made. With ``metric="precomputed"`` or a callable there are no features to regress
+        on, and "pooled" is the forest alone.
+    squash : "auto" or bool, default="auto"
+        Whether every feature is replaced by asinh((x - median) / (IQR / 1.35)), standardised, before the forest
+        sees it. "auto" also tries standardised features without squashing, and takes what held-out samples
+        prefer; False leaves features to the forest as they are. Only for Euclidean metrics.
+    linear_map : None, "auto", "weights", "whitening", "discriminant" or a transformer, default="auto"
+        A linear map of the features before the forest, so that distances fit the classes: one of
+        `popf.probability`, or any transformer. "auto" tries none and all three by held-out log loss, for
+        Euclidean metrics. Not in the paper's method.
+    background : bool, default=True
+        Whether a floor of background mass lies under the scores, so that a sample far from everything gets the
+        class frequencies.
+    class_bandwidths : bool, default=True
+        Whether each class may have its own bandwidth and slope, where held-out samples clearly gain by it.
     threshold : float, default=0.5
         The probability from which a sample is called ``classes_[1]``, for two classes.
-    calibration : {"softmax", "multinomial"}, default="softmax"
-        For three classes and more in the soft method: one slope for all, or a multinomial logistic
-        regression on all scores, unless some class has a single sample. For two classes both are Platt's.
-    n_left_out : int or None, default=5000
-        From how many training samples, drawn by class, slope and biases are fitted at most; for the
-        bandwidth fewer do. None takes all.
     smoothing : float or None, default=None
         a in the targets (N + a) / (N + 2a) that stand for 1. None takes Platt's 1 for the paper's method, and
-        Jeffreys' 1/2 for the soft one, which is less cautious where classes are well apart.
-    linear_map : None, "auto", "weights", "whitening", "discriminant" or a transformer, default=None
-        What maps the features first, so that distances fit the classes: a map of `popf.probability`, or a
-        transformer. "auto" tries none and the three by cross-validated log loss. Soft method only;
-        bandwidth and scaling are then fitted to samples that the map has not seen.
+        Jeffreys' 1/2 otherwise, which is less cautious where classes are well apart.
+    solver : {"newton", "nelder-mead", "pso", "bat", "firefly"} or a solver, default="newton"
+        What finds A and B in the paper's method; with the paper's parameters, or as an object of `popf.solvers`
+        with others.
     box : pair of pairs, default=((-10, 10), (-10, 10))
-        Where A and B are looked for, in the paper's method and by solvers that need a box.
+        Where A and B are looked for in the paper's method.
     random_state : int, RandomState or None, default=None
-        Seeds the swarms, the draw of left-out samples, and the folds in which maps are tried.
-    metric, metric_params, algorithm, n_jobs, working_memory, device
-        As for `OPFClassifier`.
+        Seed of the swarms of the paper's method; nothing else is random.
+    metric : str or callable, default="euclidean"
+        The distance between samples, as in `OPFClassifier`: ``"euclidean"`` and functions of it are fast; any
+        other metric of `sklearn.metrics.DistanceMetric` or of LibOPF, a function ``d(x, y)``, or
+        ``"precomputed"``.
+    metric_params : dict, default=None
+        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
+    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
+        How the forest is computed; it is the same forest with all of them.
+    n_jobs : int, default=None
+        How many threads to use, as in joblib: None is 1, -1 is all cores.
+    working_memory : float, default=None
+        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+    device : {None, "cpu", "cuda"}, default=None
+        Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
-    A_, B_ : float
-        For two classes: slope and offset of the probability.
-    slope_, biases_ : float, ndarray of shape (n_classes,)
-        For more classes with ``calibration="softmax"``: :math:`P_k \propto e^{-a m_k + b_k}`.
-    bandwidth_ : float
-        :math:`\tau`, in the unit of the metric (soft).
-    bandwidths_, left_out_losses_ : ndarray
-        The bandwidths tried, and the left-out log loss of each (soft).
+    opf_ : OPFClassifier
+        The forest; it knows samples as they are after squashing and mapping. `explain` takes them as given.
+    samples_ : ndarray of shape (n_samples, n_features) or None
+        The training samples of positive weight, as given; None with precomputed distances.
+    pool_weights_ : dict of float
+        The weight of each part in the pool, by name.
+    held_out_losses_ : dict of float
+        The log loss of samples that were held out: of each part by name, of the ``"pool"``, and of the class
+        frequencies (``"prior"``).
+    bandwidths_ : ndarray of shape (n_classes,)
+        :math:`\tau_k`, in the unit of the forest's metric.
+    slopes_, biases_ : ndarray of shape (n_classes,)
+        :math:`a_k` and :math:`b_k` of the forest.
     prior_weight_ : float
-        How far the answers are drawn to the class prior because the left-out scores hardly beat it: 0 not
-        at all, 1 all the way (soft).
-    solution_ : Solution or None
-        How the solver got there: its history, path and number of evaluations.
+        How far probabilities are drawn to the class frequencies because the evidence hardly beats them: 0 not
+        at all, 1 all the way.
     linear_map_ : object or None
         The fitted map, None for none.
-    linear_map_losses_ : dict
-        With `linear_map`: the cross-validated log loss of every map tried, by name.
-    opf_ : OPFClassifier
-        The forest; it knows samples as `linear_map_` maps them.
+    linear_map_losses_ : dict of float
+        The held-out log loss of the forest with each map that was tried, one bandwidth for all classes.
+        ``"unsquashed"`` has standardised features and no map.
+    A_, B_ : float
+        Slope and offset of the paper's method.
+    solution_ : Solution
+        How the solver of the paper's method got there.
+    device_ : str
+        Where the forest was grown.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if X had names that are all strings.
 
+    See Also
+    --------
+    OPFClassifier : The forest alone, which gives labels.
+
     References
     ----------
     .. [1] S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza, J. P. Papa, "A Probabilistic
        Optimum-Path Forest Classifier for Binary Classification Problems", arXiv:1609.00878.
-    .. [2] H.-T. Lin, C.-J. Lin, R. C. Weng, "A note on Platt's probabilistic outputs for support vector
-       machines", Machine Learning 68, 2007.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> from popf import POPFClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), POPFClassifier()).fit(X[::2], y[::2])
+    >>> model = POPFClassifier().fit(X[::2], y[::2])
     >>> model.predict_proba(X[5:8]).round(2)
-    array([[0.99, 0.01],
+    array([[0.9 , 0.1 ],
            [1.  , 0.  ],
-           [0.95, 0.05]])
+           [0.93, 0.07]])
     """
+
+    opf_: OPFClassifier
 
     def __init__(
         self,
-        method: str = "soft",
+        method: str = "pooled",
         *,
-        solver: "str | Solver" = "newton",
+        squash: str | bool = "auto",
+        linear_map: Any = "auto",
+        background: bool = True,
+        class_bandwidths: bool = True,
         threshold: float = 0.5,
-        calibration: str = "softmax",
-        n_left_out: int | None = 5000,
         smoothing: float | None = None,
-        linear_map: Any = None,
+        solver: "str | Solver" = "newton",
         box: Any = BOX,
         random_state: int | np.random.RandomState | None = None,
         metric: str | Callable[..., float] = "euclidean",
@@ -156,12 +196,13 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device: str | None = None,
     ) -> None:
         self.method = method
-        self.solver = solver
-        self.threshold = threshold
-        self.calibration = calibration
-        self.n_left_out = n_left_out
-        self.smoothing = smoothing
+        self.squash = squash
         self.linear_map = linear_map
+        self.background = background
+        self.class_bandwidths = class_bandwidths
+        self.threshold = threshold
+        self.smoothing = smoothing
+        self.solver = solver
         self.box = box
         self.random_state = random_state
         self.metric = metric
@@ -187,42 +228,86 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : POPFClassifier
         """
-        from popf.forest.growing import grow_forest
-
-        solver = self._check_parameters()
-        # A fit that fails leaves nothing half fitted, one that succeeds nothing old.
-        for name in FITTED:
-            self.__dict__.pop(name, None)
+        solver = check_parameters(self)
+        self.__dict__.pop("opf_", None)  # a fit that fails leaves nothing half fitted
         data = validate_training(self, X, y, sample_weight)
-        check_classes(self, len(data.classes), solver)
-        grow = partial(
-            grow_forest,
-            metric=data.metric,
-            resources=data.resources,
-            algorithm=self.algorithm,
-        )
-        held_out = self._fit_map(data, grow)
-        samples = self._mapped(data.samples)
-        forest = grow(samples, data.codes, classes=data.classes)
-        width = self.n_features_in_ if data.metric.precomputed else samples.shape[1]
-        self.opf_ = OPFClassifier.from_forest(
-            forest, self._forest_parameters(), width, data.rows, data.device
-        )
-        self.classes_, self.device_ = data.classes, data.device
-        self._fitted_method = self.method
+        check_classes(len(data.classes), self.method)
         if self.method == "paper":
-            self.solution_ = self._fit_paper(solver, data.weights)
+            self._fit_paper(data, solver)
         else:
-            from popf.probability.soft_competition import SoftCompetition
-            from popf.probability.soft_method import InMemory, fit_soft
-
-            self._competition = SoftCompetition(forest, samples, data.weights)
-            contest = InMemory(self._competition, samples, self._means())
-            self.solution_ = fit_soft(self, contest, data.codes, solver, held_out)
+            self._fit_evidence(data)
         return self
 
+    def _fit_paper(self, data: TrainingData, solver: "Solver") -> None:
+        from popf.forest.growing import grow_forest
+        from popf.probability.paper import fit_paper
+
+        forest = grow_forest(
+            data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
+        )
+        smoothing = 1.0 if self.smoothing is None else self.smoothing
+        found = fit_paper(forest, data.weights, solver, self.box, smoothing, self.random_state)
+        self.A_, self.B_ = found.theta.tolist()
+        self.solution_: Solution = found
+        self._evidence: Evidence | None = None
+        self._set_forest(data, forest)
+
+    def _fit_evidence(self, data: TrainingData) -> None:
+        from popf.probability.choosing import Options, fit_evidence, make_problem, warn_if_useless
+        from popf.probability.evidence import FOREST, PARTS
+
+        features = isinstance(self.metric, str) and not data.metric.precomputed
+        options = Options(
+            PARTS if self.method == "pooled" and features else (FOREST,),
+            self.squash,
+            None if data.metric.precomputed else self.linear_map,
+            self.background,
+            self.class_bandwidths,
+            0.5 if self.smoothing is None else self.smoothing,
+        )
+        problem = make_problem(
+            *(data.samples, data.codes, data.weights, len(data.classes)),
+            *(data.metric, self.algorithm, data.resources),
+        )
+        self._evidence, forest, choice = fit_evidence(problem, options)
+        warn_if_useless(choice, problem.masses)
+        self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
+        forest.classes = data.classes
+        self._set_forest(data, forest)
+
+    def _set_forest(self, data: TrainingData, forest: "OptimumPathForest") -> None:
+        """Keep the forest as a classifier; last, see __sklearn_is_fitted__."""
+        self.classes_, self.device_ = data.classes, data.device
+        self.samples_ = None if data.metric.precomputed else data.samples
+        self.opf_ = self._forest_classifier(forest, data.rows, data.device)
+
+    def _forest_classifier(
+        self, forest: "OptimumPathForest", rows: IntArray, device: str
+    ) -> OPFClassifier:
+        names = ("metric", "metric_params", "algorithm", "n_jobs", "working_memory", "device")
+        parameters = {name: getattr(self, name) for name in names}
+        samples = forest.samples
+        n_features = self.n_features_in_ if samples is None else samples.shape[1]
+        return OPFClassifier.from_forest(forest, parameters, n_features, rows, device)
+
+    pool_weights_ = _of_evidence(
+        lambda evidence: dict(
+            zip(("forest", *evidence.additive), evidence.pool.weights.tolist(), strict=True)
+        ),
+        "The weight of each part in the pool.",
+    )
+    bandwidths_ = _of_evidence(lambda evidence: evidence.bandwidths, "The bandwidth of each class.")
+    slopes_ = _of_evidence(lambda evidence: evidence.forest_scaling.slopes, "Slopes of the forest.")
+    biases_ = _of_evidence(lambda evidence: evidence.forest_scaling.biases, "Biases of the forest.")
+    prior_weight_ = _of_evidence(
+        lambda evidence: 1.0 - evidence.trust, "How far probabilities are drawn to the prior."
+    )
+    linear_map_ = _of_evidence(
+        lambda evidence: evidence.preparation.linear_map, "The fitted map, None for none."
+    )
+
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Give the probability of every class.
+        """Predict the probability of every class.
 
         Parameters
         ----------
@@ -232,15 +317,11 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        from popf.probability.calibration import binary_probability
-
-        decision = self._decision(X)
-        both = binary_probability(decision)[0] if decision.ndim == 1 else softmax(decision, axis=1)
-        probability: FloatArray = to_device_of(X, both)
+        probability: FloatArray = to_device_of(X, np.exp(self._log_proba(X)))
         return probability
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Give the logarithm of the probability of every class, exact where that is near 0 or 1.
+        """Predict the logarithm of the probability of every class, exact where that is near 0 or 1.
 
         Parameters
         ----------
@@ -250,16 +331,11 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        from popf.probability.calibration import binary_probability
-
-        decision = self._decision(X)
-        two = decision.ndim == 1
-        both = binary_probability(decision)[1] if two else log_softmax(decision, axis=1)
-        log_probability: FloatArray = to_device_of(X, both)
-        return log_probability
+        logs: FloatArray = to_device_of(X, self._log_proba(X))
+        return logs
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Give every sample a label: of two, ``classes_[1]`` from the threshold on.
+        """Predict labels; of two classes, ``classes_[1]`` from the threshold on.
 
         Parameters
         ----------
@@ -269,7 +345,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,)
         """
-        probability = to_host(self.predict_proba(X))
+        probability = np.exp(self._log_proba(X))
         if len(self.classes_) == 2:
             chosen = (probability[:, 1] >= self.threshold).astype(np.int64)
         else:
@@ -278,7 +354,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Give the logit of ``classes_[1]``, or exponents whose softmax are the probabilities.
+        """Compute the log odds of ``classes_[1]``, or exponents whose softmax are the probabilities.
 
         Parameters
         ----------
@@ -288,82 +364,125 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        decision: FloatArray = to_device_of(X, self._decision(X))
+        exponents = self._exponents(X)
+        if exponents.shape[1] == 2:
+            exponents = exponents[:, 1] - exponents[:, 0]
+        decision: FloatArray = to_device_of(X, exponents)
         return decision
 
-    def _decision(self, X: ArrayLike) -> FloatArray:
+    def explain(self, X: ArrayLike) -> list[Path]:
+        """Trace the path by which the forest reaches each sample, from a prototype to the sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `predict`. Lengths are those of the forest, after squashing and mapping.
+
+        Returns
+        -------
+        list of Path
+        """
+        return self.opf_.explain(self.prepare(X))
+
+    def prepare(self, X: ArrayLike) -> FloatArray:
+        """Squash and map samples, as the forest sees them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_prepared)
+        """
+        new = self._validated(X)
+        return new if self._evidence is None else self._evidence.preparation.apply(new)
+
+    def explain_proba(self, X: ArrayLike) -> ProbabilityExplanation:
+        """Split the log odds of each sample into those of the class frequencies, the forest and each feature.
+
+        The additive part of the pool is a sum over features, so that the split is exact.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ProbabilityExplanation
+            Arrays ``prior``, ``forest``, ``features`` and ``total``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from popf import POPFClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = POPFClassifier().fit(X[y > 0], y[y > 0])
+        >>> split = model.explain_proba(X[-1:])
+        >>> bool(abs(split.prior + split.forest + split.features.sum(axis=1) - split.total)[0] < 1e-9)
+        True
+        """
+        new = self._validated(X)
+        if self._evidence is None:
+            raise ValueError("explain_proba is for method='pooled' and 'forest', not 'paper'.")
+        total, features = self._exponents(new), self._evidence.feature_shares(new)
+        names = getattr(self, "feature_names_in_", None)
+        return ProbabilityExplanation.from_exponents(
+            self._evidence.prior, features, total, self.classes_, names
+        )
+
+    def _log_proba(self, X: ArrayLike) -> FloatArray:
+        from popf.probability.softmax import log_softmax
+
+        return log_softmax(self._exponents(X))
+
+    def _exponents(self, X: ArrayLike) -> FloatArray:
+        """Exponents of the classes, whose softmax are the probabilities."""
+        new = self._validated(X)
+        if self._evidence is not None:
+            return self._evidence.exponents(new, self.opf_.forest_, resources_of(self))
+        found = self.opf_.forest_.conquer(new, resources_of(self))
+        signed = np.where(self.opf_.forest_.codes[found.nodes] == 1, found.costs, -found.costs)
+        half = -(self.A_ * signed + self.B_) / 2.0
+        return np.column_stack([-half, half])
+
+    def _validated(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        forest = self.opf_.forest_
-        new = self._mapped(validate_new(self, X, forest.metric, self.opf_.sample_indices_))
-        if self._fitted_method == "paper":
-            found = forest.conquer(new, resources_of(self))
-            signed = np.where(forest.codes[found.nodes] == 1, found.costs, -found.costs)
-            logit: FloatArray = -(self.A_ * signed + self.B_)
-            return logit
-        forest.metric.check(new)
-        if self._scaling.gain == 0.0:  # the prior, whatever the scores
-            scores = np.zeros((len(new), len(self.classes_)))
+        new = validate_new(self, to_host(X), self.opf_.forest_.metric, self.opf_.sample_indices_)
+        if self._evidence is None or not self._evidence.preparation.changes:
+            self.opf_.forest_.metric.check(new)
+        return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "opf_" not in state:
+            return state
+        from popf.forest.restoring import forest_to_arrays
+
+        for name in ("opf_", "_evidence", "device_", "samples_", "solution_"):
+            state.pop(name, None)
+        state["sample_indices_"] = self.opf_.sample_indices_
+        # Samples as they were given; squashing and mapping follow from the evidence.
+        state["forest_"] = {**forest_to_arrays(self.opf_.forest_), "samples": self.samples_}
+        state["evidence_"] = None if self._evidence is None else self._evidence.to_arrays()
+        if self._evidence is None:
+            state["solution_"] = asdict(self.solution_)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "forest_" in state:
+            state = {**state, **restore(state, type(self).__name__)}
+            forest, rows = state.pop("forest_"), state.pop("sample_indices_")
+            state.pop("evidence_")
+            super().__setstate__(state)
+            self.opf_ = self._forest_classifier(forest, rows, "cpu")
         else:
-            scores = self._competition.scores(new, self.bandwidth_, *self._means())
-        exponents: FloatArray = self._scaling.logits(scores)
-        return exponents[:, 1] - exponents[:, 0] if len(self.classes_) == 2 else exponents
+            super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "solution_")
+        return hasattr(self, "opf_")
 
     def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.method != "paper"
         return set_precomputed_tags(tags, self.metric)
-
-    def _check_parameters(self) -> "Solver":
-        return check_parameters(self)
-
-    def _forest_parameters(self) -> dict[str, Any]:
-        names = ("metric", "metric_params", "algorithm", "n_jobs", "working_memory", "device")
-        return {name: getattr(self, name) for name in names}
-
-    def _fit_map(
-        self, data: TrainingData, grow: "Callable[..., OptimumPathForest]"
-    ) -> "HeldOut | None":
-        """Fit the map, and give scores of samples that it has not seen."""
-        self.linear_map_: Any = None
-        if self.linear_map is None:
-            return None
-        from popf.probability.map_choice import Problem, fit_map
-
-        means = (*self._means(), self._smoothing())
-        problem = Problem(data.samples, data.codes, data.weights, grow, *means)
-        found = fit_map(self.linear_map, problem, self.n_left_out, self.random_state)
-        self.linear_map_, held_out, self.linear_map_losses_ = found
-        return held_out
-
-    def _mapped(self, samples: FloatArray) -> FloatArray:
-        if self.linear_map_ is None:
-            return samples
-        from popf.probability.map_choice import mapped
-
-        return mapped(self.linear_map_, samples)
-
-    def _fit_paper(self, solver: "Solver", weights: FloatArray) -> "Solution | None":
-        """Fit A and B to the signed costs of the training samples."""
-        from popf.solvers import PlattObjective, platt_targets
-
-        codes = self.opf_.forest_.codes
-        signed = np.where(codes == 1, self.opf_.costs_, -self.opf_.costs_)
-        objective = PlattObjective(
-            signed, platt_targets(codes, weights, self._smoothing()), weights
-        )
-        solution = solver.minimize(objective, self.box, self.random_state)
-        self.A_, self.B_ = solution.theta.tolist()
-        warn_of(self, solution)
-        return solution
-
-    def _smoothing(self) -> float:
-        if self.smoothing is None:
-            return 1.0 if self.method == "paper" else 0.5
-        return self.smoothing
-
-    def _means(self) -> tuple[int, int]:
-        """How many threads and how many bytes may be used."""
-        return resources_of(self)[:2]

@@ -27,8 +27,9 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from popf.forest.state import Fields, read_features
 from popf.forest.validation import validate_samples
-from popf.probability.covariance import class_means, shrunken_covariance, standardise
+from popf.probability.covariance import Spectrum, class_means, shrunken_covariance, standardise
 
 if TYPE_CHECKING:
     from typing import Self
@@ -103,6 +104,19 @@ class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _map(self, samples: FloatArray) -> FloatArray: ...
 
+    @abstractmethod
+    def _check_state(self, fields: Fields, n_features: int) -> None: ...
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Check a state of unknown origin; see `popf.forest.state`."""
+        if "mean_" in state:
+            fields = Fields(state, type(self).__name__)
+            n_features = read_features(fields)["n_features_in_"]
+            fields.floats("mean_", (n_features,))
+            fields.floats("scale_", (n_features,), 0.0)
+            self._check_state(fields, n_features)
+        super().__setstate__(state)
+
     def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -151,6 +165,9 @@ class EffectSizeWeights(OneToOneFeatureMixin, _LinearMap):  # type: ignore[misc]
         mapped: FloatArray = samples * self.effect_sizes_
         return mapped
 
+    def _check_state(self, fields: Fields, n_features: int) -> None:
+        fields.floats("effect_sizes_", (n_features,), 0.0, 1.0)
+
 
 class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type: ignore[misc]
     r"""Make the samples of a class vary alike in all directions.
@@ -170,6 +187,8 @@ class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type
     ----------
     shrinkage_ : float
         :math:`\delta`.
+    variances_, directions_, rest_ : ndarray, ndarray, float
+        Variances within the classes along orthonormal directions, and that of all other directions.
     mean_, scale_ : ndarray of shape (n_features,)
         Mean and standard deviation of the features, 0 for constant ones.
     n_features_in_ : int
@@ -199,6 +218,9 @@ class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type
     """
 
     shrinkage_: float
+    variances_: FloatArray
+    directions_: FloatArray
+    rest_: float
 
     def __init__(self, shrinkage: str | float = "auto") -> None:
         self.shrinkage = shrinkage
@@ -213,13 +235,18 @@ class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type
         means = class_means(samples, codes, weights)
         shrinkage = None if self.shrinkage == "auto" else float(self.shrinkage)
         n_features = int((self.scale_ > 0.0).sum())
-        self._covariance = shrunken_covariance(
-            samples - means[codes], weights, shrinkage, n_features
-        )
-        self.shrinkage_ = self._covariance.shrinkage
+        found = shrunken_covariance(samples - means[codes], weights, shrinkage, n_features)
+        self.variances_, self.directions_, self.rest_, self.shrinkage_ = found
 
     def _map(self, samples: FloatArray) -> FloatArray:
-        return self._covariance.whiten(samples)
+        spectrum = Spectrum(self.variances_, self.directions_, self.rest_, self.shrinkage_)
+        return spectrum.whiten(samples)
+
+    def _check_state(self, fields: Fields, n_features: int) -> None:
+        n_directions = len(fields.floats("variances_", (None,), 1e-300))
+        fields.floats("directions_", (n_directions, n_features), -1.5, 1.5)
+        fields.number("rest_", 1e-300)
+        fields.number("shrinkage_", 0.0, 1.0)
 
     @property
     def _n_features_out(self) -> int:
@@ -243,8 +270,8 @@ class DiscriminantStretch(WithinClassWhitening):
 
     Attributes
     ----------
-    stretches_ : ndarray of shape (n_directions,)
-        The factors.
+    stretches_, stretched_ : ndarray
+        The factors, and the directions that are stretched.
     shrinkage_ : float
         As for `WithinClassWhitening`.
     mean_, scale_ : ndarray of shape (n_features,)
@@ -268,6 +295,7 @@ class DiscriminantStretch(WithinClassWhitening):
     """
 
     stretches_: FloatArray
+    stretched_: FloatArray
 
     def __init__(self, shrinkage: str | float = "auto", strength: float = 1.0) -> None:
         super().__init__(shrinkage)
@@ -282,14 +310,19 @@ class DiscriminantStretch(WithinClassWhitening):
     def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None:
         super()._fit(samples, codes, weights)
         share = np.bincount(codes, weights=weights) / weights.sum()
-        means = self._covariance.whiten(class_means(samples, codes, weights))
+        means = super()._map(class_means(samples, codes, weights))
         _, roots, directions = np.linalg.svd(np.sqrt(share)[:, None] * means, full_matrices=False)
         rank = len(means) - 1  # the weighted mean of the means is 0
-        self._directions = directions[:rank]
+        self.stretched_ = directions[:rank]
         self.stretches_ = np.sqrt(1.0 + self.strength * roots[:rank] ** 2)
 
     def _map(self, samples: FloatArray) -> FloatArray:
         whitened = super()._map(samples)
-        along = (whitened @ self._directions.T) * (self.stretches_ - 1.0)
-        mapped: FloatArray = whitened + along @ self._directions
+        along = (whitened @ self.stretched_.T) * (self.stretches_ - 1.0)
+        mapped: FloatArray = whitened + along @ self.stretched_
         return mapped
+
+    def _check_state(self, fields: Fields, n_features: int) -> None:
+        super()._check_state(fields, n_features)
+        n_directions = len(fields.floats("stretches_", (None,), 0.0, 1e150))
+        fields.floats("stretched_", (n_directions, n_features), -1.5, 1.5)

@@ -50,7 +50,8 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     prepared = opf.forest_.samples
     stations = []
     nodes = path.nodes.tolist()
-    values = _values_of(table_model, None if prepared is None else prepared[nodes], len(nodes))
+    raw = getattr(table_model.final, "samples_", prepared)
+    values = _values_of(table_model, None if raw is None else raw[nodes], len(nodes))
     for place, node in enumerate(nodes):
         stations.append(
             {
@@ -104,8 +105,8 @@ def _prepared(table_model: TableModel, frame: Any) -> FloatArray:
     if isinstance(steps, list) and not steps:
         features = features.to_numpy()
     numbers = np.ascontiguousarray(features, dtype=np.float64)
-    mapped = getattr(table_model.final, "_mapped", None)
-    return numbers if mapped is None else np.ascontiguousarray(mapped(numbers))
+    prepare = getattr(table_model.final, "prepare", None)
+    return numbers if prepare is None else np.ascontiguousarray(prepare(numbers))
 
 
 def _values_of(table_model: TableModel, samples: FloatArray | None, n: int) -> list[Any]:
@@ -113,9 +114,7 @@ def _values_of(table_model: TableModel, samples: FloatArray | None, n: int) -> l
     unknown: list[Any] = [None] * n
     if samples is None:
         return unknown
-    columns: Any = unmapped(getattr(table_model.final, "linear_map_", None), samples)
-    if columns is None:
-        return unknown
+    columns: Any = samples
     model = table_model.model
     for _, step in reversed(getattr(model, "steps", [])[:-1]):
         columns = inverse(step, columns)

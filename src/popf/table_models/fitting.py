@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import unknown
 from popf.labels import encode
-from popf.probability import map_choice
-from popf.probability.checks import METHODS
+from popf.probability.parameters import MAPS, METHODS
 from popf.table_models.model import Layout, TableModel, missing_words
 from popf.table_models.preparing import fit_weighted, make_pipeline
 from popf.table_models.thresholds import with_least_cost
@@ -22,7 +21,7 @@ FloatArray = NDArray[np.float64]
 #: A column of text with more different values than this, and than half of its rows, is no category.
 MANY_VALUES = 50
 IMPUTE = ("refuse", "median", "mean", "most_frequent")
-MAPS = ("none", *map_choice.NAMES)
+MAP_CHOICES = ("none", *MAPS)
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,8 @@ class FitOptions:
     threshold: float | None = None
     cost_fp: float | None = None
     cost_fn: float | None = None
-    method: str = "soft"
-    linear_map: str = "none"
+    method: str = "pooled"
+    linear_map: str = "auto"
     metric: str = "euclidean"
     seed: int = 0
     n_jobs: int | None = None
@@ -172,12 +171,12 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     final = model.steps[-1][1]
     # Paths name training rows, and people look for them in the file.
     final.opf_.sample_indices_ = frame.index.to_numpy()[final.opf_.sample_indices_]
-    losses = getattr(final, "left_out_losses_", None)
+    losses = getattr(final, "held_out_losses_", {})
     return Fitted(
         TableModel(model, layout),
         frame,
         counts,
-        None if losses is None else float(np.min(losses)),
+        losses.get("pool"),
         _prior_loss(y, weights),
         costs,
         int(frame.isna().to_numpy().sum()),
@@ -205,7 +204,7 @@ def _check_options(options: FitOptions) -> None:
     for name, value, choices in (
         ("missing", options.missing, IMPUTE),
         ("method", options.method, METHODS),
-        ("linear_map", options.linear_map, MAPS),
+        ("linear_map", options.linear_map, MAP_CHOICES),
     ):
         if value not in choices:
             raise ValueError(f"`{name}` must be one of {', '.join(choices)}, not {value!r}.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.probability.calibration import weighted_median
+from popf.probability.squashing import weighted_quantile
 
 if TYPE_CHECKING:
     from popf.table_models.fitting import FitOptions
@@ -142,8 +142,12 @@ def _most_frequent(values: NDArray[Any], weights: FloatArray) -> Any:
     return distinct[np.bincount(codes, weights).argmax()]
 
 
+def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
+    return float(weighted_quantile(values[:, None], weights, 0.5)[0])
+
+
 _STATISTICS: dict[str, Callable[..., Any]] = {
     "mean": _mean,
-    "median": weighted_median,
+    "median": _weighted_median,
     "most_frequent": _most_frequent,
 }

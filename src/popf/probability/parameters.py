@@ -1,0 +1,93 @@
+"""What `POPFClassifier` checks of its parameters before it works."""
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from popf import solvers
+from popf.solvers.base import check_box
+
+if TYPE_CHECKING:
+    from popf.probability.classifier import POPFClassifier
+
+METHODS = ("pooled", "forest", "paper")
+MAPS = ("auto", "weights", "whitening", "discriminant")
+SOLVERS = {
+    "newton": solvers.Newton,
+    "nelder-mead": solvers.NelderMead,
+    "pso": solvers.PSO,
+    "bat": solvers.Bat,
+    "firefly": solvers.Firefly,
+}
+
+
+def check_parameters(model: "POPFClassifier") -> solvers.Solver:
+    """Raise an error unless all parameters make sense; return the solver."""
+    check_box(model.box)
+    if model.method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}, not {model.method!r}.")
+    threshold: Any = model.threshold
+    if not (isinstance(threshold, Real) and 0.0 < float(threshold) < 1.0):
+        raise ValueError(f"threshold must be a number between 0 and 1, not {threshold!r}.")
+    smoothing: Any = model.smoothing
+    if smoothing is not None and not (
+        isinstance(smoothing, Real) and 0.0 < float(smoothing) < np.inf
+    ):
+        raise ValueError(f"smoothing must be None or a positive number, not {smoothing!r}.")
+    if not (model.squash == "auto" or isinstance(model.squash, bool | np.bool_)):
+        raise ValueError(f"squash must be 'auto', True or False, not {model.squash!r}.")
+    for name in ("background", "class_bandwidths"):
+        value = getattr(model, name)
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, not {value!r}.")
+    _check_map(model.linear_map, model.method, model.metric)
+    return check_solver(model.solver)
+
+
+def check_solver(solver: Any) -> solvers.Solver:
+    """Make a solver from its name; an object of `popf.solvers` is returned as it is."""
+    names = tuple(SOLVERS)
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {names} or a solver, not {solver!r}.")
+        made: solvers.Solver = SOLVERS[solver]()
+        return made
+    if not isinstance(solver, solvers.Solver):
+        raise TypeError(
+            f"solver must be one of {names} or an object of popf.solvers, not {solver!r}."
+        )
+    return solver
+
+
+def check_classes(n_classes: int, method: str) -> None:
+    """Raise an error unless the method serves so many classes."""
+    if n_classes > 2 and method == "paper":
+        raise ValueError(
+            f"Only binary classification is supported by method='paper', but y has {n_classes} "
+            "classes: use method='pooled' or 'forest'."
+        )
+
+
+def _check_map(choice: Any, method: str, metric: Any) -> None:
+    """Raise an error unless `choice` is None, the name of a map, or a transformer, and can be had."""
+    if choice is None or (isinstance(choice, str) and choice == "auto"):
+        return
+    named = isinstance(choice, str)
+    if named and choice not in MAPS:
+        raise ValueError(
+            f"linear_map must be None, one of {MAPS} or a transformer, not {choice!r}."
+        )
+    transformer = hasattr(choice, "fit") and hasattr(choice, "transform")
+    if not named and (isinstance(choice, type) or not transformer):
+        raise TypeError(f"linear_map must be None, one of {MAPS} or a transformer, not {choice!r}.")
+    if method == "paper":
+        raise ValueError(
+            f"linear_map={choice!r} is for method='pooled' and 'forest': for method='paper' put the map "
+            "before POPFClassifier in a pipeline."
+        )
+    if isinstance(metric, str) and metric == "precomputed":
+        raise ValueError(
+            f"linear_map={choice!r} maps features, but with metric='precomputed' X holds distances: "
+            "use linear_map=None, or give features and another metric."
+        )

@@ -1,0 +1,94 @@
+"""Several kinds of evidence pooled into one, and how far to trust it."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from popf.probability.bandwidths import prior_exponents
+from popf.probability.softmax import Penalty, fit_softmax, log_loss, softmax_targets
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: The ridge that draws weights to what the losses alone suggest; so many samples' likelihood make a unit of it.
+RIDGE = 20.0
+TEMPERATURE = 8.0
+
+
+class Pool(NamedTuple):
+    """Weights of the parts, never negative, and biases of the classes."""
+
+    weights: FloatArray
+    biases: FloatArray
+
+    def exponents(self, parts: FloatArray) -> FloatArray:
+        """Pool exponents: (n_rows, n_classes) from (n_parts, n_rows, n_classes)."""
+        pooled: FloatArray = np.tensordot(self.weights, parts, axes=1) + self.biases
+        return pooled
+
+
+def fit_pool(parts: FloatArray, codes: IntArray, weights: FloatArray, smoothing: float) -> Pool:
+    """Fit weights and biases to held-out exponents of several parts.
+
+    A ridge draws the weights to shares by :math:`e^{-n L_j / 8}`, with the log loss :math:`L_j` of each part.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_parts, n_rows, n_classes)
+    codes, weights : ndarray of shape (n_rows,)
+    smoothing : float
+        Of the targets.
+    """
+    n_parts, n_rows, n_classes = parts.shape
+    masses = np.bincount(codes, weights=weights, minlength=n_classes).astype(np.float64)
+    targets = softmax_targets(codes, masses, smoothing)
+    losses = np.array([log_loss(part, codes, weights) for part in parts])
+    shares = np.exp(-(losses - losses.min()) * weights.sum() / TEMPERATURE)
+    shares /= shares.sum()
+    others = np.arange(n_classes - 1)
+    free = np.arange(n_parts)
+    while True:
+        n_free = len(free)
+        design = np.zeros((1, n_rows, n_classes - 1, n_free + n_classes - 1))
+        relative = parts[free][:, :, 1:] - parts[free][:, :, :1]
+        design[0, :, :, :n_free] = np.moveaxis(relative, 0, 2)
+        design[0][:, others, n_free + others] = 1.0
+        strength = np.append(np.full(n_free, RIDGE), np.zeros(n_classes - 1))
+        center = np.append(shares[free], np.zeros(n_classes - 1))
+        theta = fit_softmax(design, targets, weights, Penalty(strength, center))[0]
+        if (theta[:n_free] >= 0.0).all():
+            break
+        free = free[theta[:n_free] >= 0.0]  # a weight below 0 is 0
+    found = np.zeros(n_parts)
+    found[free] = theta[:n_free]
+    return Pool(found, np.append(0.0, theta[n_free:]))
+
+
+def weight_of_evidence(
+    loss: float, codes: IntArray, weights: FloatArray, masses: FloatArray
+) -> float:
+    r"""How far held-out evidence can be trusted to say more than the class prior does, from 0 to 1.
+
+    The odds are :math:`e^g / \sqrt N`: g is what the evidence gains over the prior in log likelihood, and N the
+    number of classes times the harmonic mean of their sizes. Chosen on the same samples, the evidence gains a
+    little even where labels have nothing to do with the features; by Schwarz's approximation :math:`\sqrt N` is
+    the price of one parameter.
+
+    Parameters
+    ----------
+    loss : float
+        The mean held-out log loss.
+    codes, weights : ndarray of shape (n_rows,)
+        Of the samples held out. Weights count as repetition, but the mean sample as no less than one.
+    masses : ndarray of shape (n_classes,)
+        The weight of each class, for the prior.
+    """
+    own = np.bincount(codes, weights=weights, minlength=len(masses)).astype(np.float64)
+    own = own[own > 0.0] * max(1.0, len(codes) / weights.sum())
+    if len(own) < 2:
+        return 0.0
+    gain = float(np.average(-prior_exponents(masses)[codes], weights=weights)) - loss
+    size = len(own) ** 2 / float((1.0 / own).sum())
+    return float(expit(own.sum() * gain - np.log(max(size, 1.0)) / 2.0))

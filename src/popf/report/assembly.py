@@ -1,0 +1,283 @@
+"""From a model and samples to the page."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from popf.display.events import check_classifier
+from popf.files import replacing
+from popf.io.columns import align
+from popf.io.steps import final_estimator
+from popf.metrics import evaluate
+from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, shown
+from popf.probability.classifier import POPFClassifier
+from popf.report import numbers
+from popf.report.contents import Contents, Person
+from popf.report.facts import model_facts
+from popf.report.formatting import plain
+from popf.report.page import as_page
+from popf.report.paths import views
+
+FloatArray = NDArray[np.float64]
+MOST_PEOPLE = 2000
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a report looks at.
+
+    Attributes
+    ----------
+    positive : object, default=None
+        The class in question; None for the second of two, or of more the rarest among the samples.
+    threshold : float, default=None
+        Where the slider starts; None for the threshold of lowest cost if costs are given, else the model's own.
+    cost_fp, cost_fn : float, default=None
+        What a false alarm and what a miss costs; both or neither.
+    top : int, default=100
+        How many samples are listed.
+    title : str, default=None
+        None for one that names the class.
+    seed : int, default=0
+        Of the bootstrap.
+    """
+
+    positive: Any = None
+    threshold: float | None = None
+    cost_fp: float | None = None
+    cost_fn: float | None = None
+    top: int = 100
+    title: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        given: Any = self.threshold
+        if given is not None and not (isinstance(given, Real) and 0.0 < float(given) < 1.0):
+            raise ValueError(f"`threshold={given!r}` must lie between 0 and 1, both excluded.")
+        if (self.cost_fp is None) != (self.cost_fn is None):
+            one = "cost_fp" if self.cost_fp is None else "cost_fn"
+            raise ValueError(f"`{one}` is missing; give both `cost_fp` and `cost_fn`, or neither.")
+        for name in ("cost_fp", "cost_fn"):
+            cost: Any = getattr(self, name)
+            if cost is not None and not (isinstance(cost, Real) and 0.0 < float(cost) < np.inf):
+                raise ValueError(f"`{name}={cost!r}` must be a finite number above 0.")
+        top: Any = self.top
+        whole = isinstance(top, Integral) and not isinstance(top, bool)
+        if not whole or not 1 <= top <= MOST_PEOPLE:
+            raise ValueError(f"`top={top!r}` must be an integer from 1 to {MOST_PEOPLE}.")
+
+
+def build(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    ids: Mapping[str, Sequence[Any]] | None = None,
+    about: Mapping[str, Any] | None = None,
+    probability: FloatArray | None = None,
+    **options: Any,
+) -> str:
+    """Write a report of a model on samples it was not fitted to: one page of HTML.
+
+    Parameters
+    ----------
+    model : POPFClassifier or Pipeline
+        Fitted; a pipeline ends in the classifier.
+    X : frame or array of shape (n_samples, n_features)
+        The columns of a frame are found by name.
+    y : array-like of shape (n_samples,)
+        What the samples are: of two classes at least.
+    ids : mapping of str to sequence, default=None
+        Columns by which samples are known, such as ``{"consumer": [...]}``.
+    about : mapping, default=None
+        What `popf.io.describe` says of the model's file, and names: ``"file"`` and ``"data"`` of the files,
+        ``"target"`` of the column of labels.
+    probability : ndarray of shape (n_samples, n_classes), default=None
+        What ``model.predict_proba(X)`` gave, if it is at hand.
+    **options
+        Those of `Options`: ``positive``, ``threshold``, ``cost_fp``, ``cost_fn``, ``top``, ``title``, ``seed``.
+
+    Returns
+    -------
+    str
+        The same for the same input, to the byte. It loads nothing, and holds rows of `X`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from popf import POPFClassifier
+    >>> from popf import report
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = make_pipeline(StandardScaler(), POPFClassifier()).fit(X[::2], y[::2])
+    >>> page = report.build(model, X[1::2], y[1::2], positive=0, cost_fp=1, cost_fn=10)
+    >>> page[:15], "Which threshold should I use?" in page
+    ('<!DOCTYPE html>', True)
+    """
+    return as_page(gather(model, X, y, ids, about, probability, Options(**options)))
+
+
+def write(path: str | os.PathLike[str], model: Any, X: Any, y: ArrayLike, **options: Any) -> None:
+    """Write a report to a file, which appears when it is whole.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Such as ``report.html``. If anything fails, what was there before stays.
+    model, X, y, **options
+        As for `build`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from popf import POPFClassifier, report
+    >>> model = POPFClassifier().fit([[0.0], [1.0], [4.0], [6.0]], ["no", "no", "yes", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "report.html")
+    ...     report.write(path, model, [[0.5], [2.0], [5.0]], ["no", "no", "yes"])
+    ...     os.path.getsize(path) > 10_000
+    True
+    """
+    page = build(model, X, y, **options).encode()
+    with replacing(path) as file:
+        file.write(page)
+
+
+def gather(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    ids: Mapping[str, Sequence[Any]] | None,
+    about: Mapping[str, Any] | None,
+    probability: FloatArray | None,
+    options: Options,
+) -> Contents:
+    """Compute all that the page says; arguments as for `build`."""
+    check_classifier(model)
+    final = final_estimator(model)
+    if not isinstance(final, POPFClassifier):
+        raise TypeError(
+            f"the model ends in {type(final).__name__}; a report shows paths of a forest: pass a fitted "
+            "POPFClassifier, or a Pipeline that ends in one."
+        )
+    X = align(model, X, extra="ignore")
+    classes = np.asarray(model.classes_)
+    labels = _checked_labels(y, classes)
+    columns = _checked_ids(ids, len(labels))
+    table = as_probabilities(model.predict_proba(X) if probability is None else probability)
+    if table.shape != (len(labels), len(classes)):
+        raise ValueError(
+            f"there are {len(labels)} labels, but probabilities of the shape {table.shape}; pass one label "
+            f"for each row, and all {len(classes)} columns of predict_proba."
+        )
+    code = _positive(options.positive, labels, classes)
+    happened, chances = labels == classes[code], np.ascontiguousarray(table[:, code])
+    if happened.all() or not happened.any():
+        raise ValueError(
+            f"all {len(labels)} samples are {'' if happened.any() else 'other than '}"
+            f"{classes.tolist()[code]!r}: a report needs samples that are and samples that are not."
+        )
+    own = _own_threshold(final, code)
+    wanted = own if options.threshold is None else float(options.threshold)
+    ratio = float(options.cost_fn or 1.0) / float(options.cost_fp or 1.0)
+    found = numbers.decisions(happened, chances, ratio=ratio, also=[own, wanted])
+    ratios = np.array([miss / alarm for alarm, miss in found.costs])
+    pair = int(np.abs(np.log(ratios / ratio)).argmin())
+    by_cost = options.threshold is None and options.cost_fp is not None
+    rows = np.lexsort([np.arange(len(chances)), -chances])[: options.top]
+    start = found.recommended[pair] if by_cost else found.nearest(wanted)
+    theta = float(found.counts.thresholds[start])
+    paths, note = views(model, final, X, rows)
+    names = [plain(label) for label in classes.tolist()]
+    people = [
+        Person(
+            row=int(row) + 1,
+            ids=[plain(values[row]) for values in columns.values()],
+            probability=float(chances[row]),
+            truth=plain(np.asarray(labels[row]).item()),
+            path=path,
+        )
+        for row, path in zip(rows.tolist(), paths, strict=True)
+    ]
+    return Contents(
+        title=plain(options.title or _title(names[code], about)),
+        source=_source(about),
+        event=names[code],
+        other=names[1 - code] if len(names) == 2 else "all others",
+        classes=names,
+        quality=numbers.quality(happened, chances, threshold=theta, seed=options.seed),
+        decisions=found,
+        start=start,
+        pair=pair,
+        overall=evaluate(labels, table, labels=classes, seed=options.seed)
+        if len(names) > 2
+        else None,
+        id_names=[plain(name) for name in columns],
+        people=people,
+        facts=model_facts(model, final, about),
+        note=note,
+    )
+
+
+def _title(label: str, about: Mapping[str, Any] | None) -> str:
+    target = (about or {}).get("target")
+    return f"How likely is {plain(target)} = {label}?" if target else f"How likely is “{label}”?"
+
+
+def _source(about: Mapping[str, Any] | None) -> str:
+    known = about or {}
+    if known.get("file") and known.get("data"):
+        return f"{plain(known['file'])} on {plain(known['data'])}"
+    return plain(known.get("data") or known.get("file") or "")
+
+
+def _checked_labels(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
+    labels = as_labels(y, "y")
+    check_same_kind(labels, classes, "y", "the model's classes")
+    strange = np.flatnonzero(~np.isin(labels, classes))
+    if len(strange):
+        raise ValueError(
+            f"y holds {labels[strange[0]].item()!r} in row {strange[0] + 1}, a label the model has never "
+            f"seen; it knows {shown(classes)}. Leave out {len(strange)} such row(s)."
+        )
+    return labels
+
+
+def _checked_ids(
+    ids: Mapping[str, Sequence[Any]] | None, n_samples: int
+) -> dict[str, Sequence[Any]]:
+    columns = {str(name): list(values) for name, values in (ids or {}).items()}
+    for name, values in columns.items():
+        if len(values) != n_samples:
+            raise ValueError(
+                f"ids[{name!r}] has {len(values)} values for {n_samples} samples; give one for each."
+            )
+    return dict(columns)
+
+
+def _positive(positive: Any, labels: NDArray[Any], classes: NDArray[Any]) -> int:
+    """Find the class in question."""
+    known = classes.tolist()
+    if positive is not None:
+        if positive not in known:
+            raise ValueError(
+                f"positive={positive!r} is not a class of the model; use one of {shown(classes)}."
+            )
+        return int(known.index(positive))
+    if len(known) == 2:
+        return 1
+    counts = (labels[:, None] == classes[None, :]).sum(axis=0)
+    return int(np.where(counts > 0, counts, len(labels) + 1).argmin())
+
+
+def _own_threshold(final: POPFClassifier, code: int) -> float:
+    """Give the threshold at which the model itself calls a sample so, for two classes."""
+    if len(final.classes_) != 2:
+        return 0.5
+    return float(final.threshold if code == 1 else 1.0 - final.threshold)
