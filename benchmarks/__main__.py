@@ -157,7 +157,7 @@ def ask(order, environment, limit):
 
     TimeoutError if nothing was heard for `limit` seconds, RuntimeError if the process died.
     """
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH")]
     with contextlib.ExitStack() as stack:
         # A folder of its own: opfython leaves a log where it runs.
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-"))
@@ -169,7 +169,11 @@ def ask(order, environment, limit):
                 stderr=complaints,
                 text=True,
                 cwd=folder,
-                env={**os.environ, **environment, "PYTHONPATH": path},
+                env={
+                    **os.environ,
+                    **environment,
+                    "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+                },
             )
         )
         stack.callback(process.kill)

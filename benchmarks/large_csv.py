@@ -1,8 +1,8 @@
-"""How fast, and in how much memory, a CSV file larger than memory is scored.
+"""How fast, and in how much memory, ``popf predict`` scores a CSV file larger than memory.
 
-``python -m benchmarks.large_csv --megabytes 2000`` writes such a file to a temporary folder, fits a model on
-its first rows, runs ``popf predict`` on it in a process of its own, and prints the rate and the peak of its
-memory. The file is removed afterwards. With ``--limit`` (MB) the system refuses more writable memory than that.
+``python -m benchmarks.large_csv --megabytes 2000`` writes such a file to a temporary folder, fits a model to
+its first rows, scores the file in a process of its own, and prints the rate and the peak memory. With
+``--limit`` (MB) the system refuses more writable memory than that.
 """
 
 import argparse
@@ -21,38 +21,38 @@ N_FEATURES = 20
 BLOCK = 50_000
 
 
-def lines(n, rng):
+def rows():
     """Draw rows of two overlapping classes, as text without an id."""
-    regions = np.array(["north", "south", "east", "west"])
-    y = rng.random(n) < 0.1
-    X = rng.normal(size=(n, N_FEATURES))
+    rng = np.random.default_rng(0)
+    y = rng.random(BLOCK) < 0.1
+    X = rng.normal(size=(BLOCK, N_FEATURES))
     X[:, ::3] += y[:, None]
-    region, labels = regions[rng.integers(4, size=n)], np.where(y, "yes", "no")
+    region = rng.choice(["north", "south", "east", "west"], BLOCK)
+    label = np.where(y, "yes", "no")
     cells = (",".join(f"{value:.5f}" for value in row) for row in X.tolist())
-    return [f",{row},{region[i]},{labels[i]}\n" for i, row in enumerate(cells)]
+    return [f",{row},{region[i]},{label[i]}\n" for i, row in enumerate(cells)]
 
 
-def write_csv(path, n_bytes, seed=0):
-    """Write rows, the same ones again and again but for their ids, until the file is large enough."""
-    rows = lines(BLOCK, np.random.default_rng(seed))
+def write_csv(path, n_bytes):
+    """Write the same rows with new ids until the file is large enough; return their number."""
     names = ["id", *(f"x{i}" for i in range(N_FEATURES)), "region", "label"]
-    n_rows = 0
+    block, n_rows = rows(), 0
     with open(path, "w", encoding="utf-8") as file:
         file.write(",".join(names) + "\n")
         while file.tell() < n_bytes:
-            file.writelines(f"C{n_rows + i:09d}{row}" for i, row in enumerate(rows))
+            file.writelines(f"C{n_rows + i:09d}{row}" for i, row in enumerate(block))
             n_rows += BLOCK
     return n_rows
 
 
-def run(words, limit=None):
-    """Run popf in a process of its own; give its output and its peak memory in MB."""
+def popf(*words, limit=None):
+    """Run popf in a process of its own; return its output and its peak memory in MB."""
 
     def restrict():
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_DATA, (limit * 10**6, limit * 10**6))
 
-    command = [sys.executable, "-m", "popf", *map(str, words)]
+    command = [sys.executable, "-m", "popf", *map(str, words), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=restrict)
     output = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
@@ -66,35 +66,23 @@ def main():
     parser.add_argument("--megabytes", type=float, default=200.0)
     parser.add_argument("--training-rows", type=int, default=2000)
     parser.add_argument("--limit", type=int, default=None, help="writable memory, in MB")
-    parser.add_argument("--folder", default=None, help="where to put the file for the time")
+    parser.add_argument("--folder", default=None, help="where to put the file meanwhile")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        place = Path(folder)
-        n_rows = write_csv(place / "large.csv", int(options.megabytes * 1e6))
-        size = (place / "large.csv").stat().st_size / 1e6
-        with open(place / "large.csv", encoding="utf-8") as file:
+        large, train = Path(folder, "large.csv"), Path(folder, "train.csv")
+        n_rows = write_csv(large, int(options.megabytes * 1e6))
+        with open(large, encoding="utf-8") as file:
             head = [file.readline() for _ in range(options.training_rows + 1)]
-        (place / "train.csv").write_text("".join(head), encoding="utf-8")
-        model, out = place / "model.popf", place / "scored.csv"
-        training = ["fit", place / "train.csv", "--target", "label", "--id", "id", "-o", model]
-        run([*training, "--json"])
+        train.write_text("".join(head), encoding="utf-8")
+        model, out = Path(folder, "model.popf"), Path(folder, "scored.csv")
+        popf("fit", train, "--target", "label", "--id", "id", "-o", model)
         start = time.perf_counter()
-        scoring = ["predict", model, place / "large.csv", "-o", out, "--json"]
-        facts, peak = run(scoring, options.limit)
+        facts, peak = popf("predict", model, large, "-o", out, limit=options.limit)
         seconds = time.perf_counter() - start
         assert facts["n_rows"] == n_rows
-        result = {
-            "megabytes": round(size),
-            "rows": n_rows,
-            "features": N_FEATURES + 1,
-            "training_rows": options.training_rows,
-            "seconds": round(seconds, 1),
-            "rows_per_second": round(n_rows / seconds),
-            "megabytes_per_second": round(size / seconds, 1),
-            "peak_rss_megabytes": round(peak),
-            "limit_megabytes": options.limit,
-        }
-        print(json.dumps(result, indent=2))
+        size = large.stat().st_size / 1e6
+        print(f"{size:.0f} MB, {n_rows:,} rows of {N_FEATURES + 1} features, {seconds:.1f} s")
+        print(f"{n_rows / seconds:,.0f} rows/s, {size / seconds:.1f} MB/s, peak {peak:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,12 @@ class Table(NamedTuple):
     header: tuple[str, ...]
     rows: list[tuple[str, ...]]
 
+    def without_empty_columns(self) -> "Table":
+        """Leave out columns in which no row has anything."""
+        used = [i for i in range(len(self.header)) if any(row[i] for row in self.rows)]
+        header, *rows = (tuple(row[i] for i in used) for row in (self.header, *self.rows))
+        return Table(self.title, header, rows)
+
     def as_text(self) -> str:
         """Write it for a terminal."""
         columns = zip(self.header, *self.rows, strict=True)
@@ -182,10 +188,8 @@ def alone(records):
             )
         )
     header = ("samples", "", "time", "memory, MiB", "blocks, pairs", "moved, MiB", "same forest")
-    used = [i for i in range(len(header)) if i < 3 or any(row[i] for row in rows)]
-    rows = [tuple(row[i] for i in used) for row in rows]
     title = records[0]["task"]["suite"].capitalize()
-    return [Table(title, tuple(header[i] for i in used), rows)]
+    return [Table(title, header, rows).without_empty_columns()]
 
 
 def size(fit):

@@ -164,7 +164,6 @@ TABLES = (
     ("ISLR", "Caravan", "Purchase", ""),
     ("ISLR", "College", "Private", ""),
     ("ISLR", "OJ", "Purchase", "StoreID"),
-    ("MASS", "birthwt", "low", "bwt"),
     ("MASS", "crabs", "sex", "index"),
     ("Stat2Data", "ICU", "Survive", "ID AgeGroup"),
     ("carData", "Arrests", "released", ""),

@@ -81,7 +81,7 @@ def overall(where, means):
     header += ("wins : losses against SVC", "p", f"against {OURS}", "p")
     header += ("worst excess over the prior", "fit", "sets")
     ordered = sorted(rows.values(), key=lambda row: (row[1] or "9", row[2]))
-    return Table(f"Means over {len(means)} sets, {where}", header, ordered)
+    return Table(f"Means over {len(means)} sets, {where}", header, ordered).without_empty_columns()
 
 
 def against(means, name, rival):

@@ -3,8 +3,6 @@
 import copy
 import dataclasses
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -310,15 +308,3 @@ def test_a_bad_start_is_refused(solver):
 def test_bad_values_are_refused_with_a_remedy(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_the_solvers_are_not_imported_with_popf_nor_scipys_with_the_solvers():
-    code = (
-        "import sys, sklearn.base, sklearn.utils.multiclass, sklearn.utils.validation;"
-        "before = set(sys.modules);"
-        "import popf; print('popf.solvers' in sys.modules);"
-        "import popf.solvers;"
-        "print({name.partition('.')[0] for name in set(sys.modules) - before} - {'popf'})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "False\nset()\n", done.stderr

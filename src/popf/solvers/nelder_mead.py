@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize
 
 from popf.formatting import check_integer, check_real
 from popf.solvers.base import (
@@ -67,8 +68,6 @@ class NelderMead(Solver):
         random_state: int | RandomNumbers | None,
         start: ArrayLike | None,
     ) -> Solution:
-        from scipy.optimize import minimize  # only here: a quarter of a second
-
         evaluate, record, clipped = Evaluations(objective), Record(), False
 
         def value_at(theta: FloatArray) -> float:
