@@ -1,10 +1,9 @@
-"""Energy thefts to report on, and what a report says of them."""
+"""Energy thefts to report on."""
 
 import numpy as np
 import pandas as pd
 
 from popf.datasets import make_energy_theft
-from popf.report.assembly import Options, gather
 
 
 def energy(n=900, seed=3):
@@ -12,8 +11,3 @@ def energy(n=900, seed=3):
     data = make_energy_theft(n_samples=n, theft_rate=0.2, random_state=seed)
     frame = pd.DataFrame(data.data, columns=data.feature_names)
     return frame, np.where(data.target == 1, "theft", "regular")
-
-
-def contents(model, X, y, ids=None, about=None, **options):
-    """Give what a page would show."""
-    return gather(model, X, y, ids, about, None, Options(**options))

@@ -57,6 +57,7 @@ SHOWN_BY = {
     "popf.display.ForestLayout": "popf.display:prepare_forest",
     "popf.display.Landscape": "popf.display:prepare_landscape",
     "popf.report.Options": "popf.report:build",
+    "popf.report.Report": "popf.report:compute",
     "popf.monitoring.Series": "popf.monitoring:make_series",
     "popf.monitoring.Detection": "popf.monitoring:detection_table",
     "popf.tables.Dialect": "popf.tables:open_table",

@@ -107,7 +107,11 @@ def score(y, probability, classes):
         "log loss": float(log_loss(y, probability, labels=classes)),
         "Brier": float(0.5 * ((probability - (y[:, None] == classes)) ** 2).sum(axis=1).mean()),
         "ECE": expected_calibration_error(
-            y, probability, kind="binary" if binary else "confidence", labels=classes
+            y,
+            probability,
+            n_bins=15,
+            kind="binary" if binary else "confidence",
+            labels=classes,
         ),
         "AUC": float(roc_auc_score(y, positive, multi_class="ovr", labels=classes)),
         "balanced accuracy": float(balanced_accuracy_score(y, predicted)),

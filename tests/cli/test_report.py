@@ -183,10 +183,10 @@ def test_bad_input_is_one_line_and_status_2(run, tmp_path, words, message):
 
 
 def test_an_interrupted_run_leaves_no_page(run, tmp_path, monkeypatch):
-    def interrupt(*arguments):
+    def interrupt(*arguments, **context):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("popf.report.page.as_page", interrupt)
+    monkeypatch.setattr("popf.report.page.render", interrupt)
     status, _, err = run("model.popf", "test.csv", "-o", tmp_path / "page.html")
     assert status == 130
     assert "interrupted" in err

@@ -29,8 +29,7 @@ def in_blocks(X, y, members):
     ]
     lows = np.array([block.points.min(axis=0) for block in blocks])
     highs = np.array([block.points.max(axis=0) for block in blocks])
-    sizes = np.array([len(m) for m in members])
-    return Blocks(blocks, sizes, lows, highs, np.unique(y), np.arange(len(X)), exponent)
+    return Blocks(blocks, lows, highs, np.unique(y), np.arange(len(X)), exponent)
 
 
 def assert_same_tree(trained, plain, exponent):
@@ -141,7 +140,7 @@ def test_the_source_of_blocks_is_cut_as_told():
     source = Source(chunks, [100] * 5, X[:0], False)
     blocks = make_blocks(tasks, source, choose_metric("euclidean"), None, None)
     assert len(blocks.blocks) == 5
-    assert blocks.sizes.max() <= 150
+    assert max(len(block.samples) for block in blocks.blocks) <= 150
     together = np.sort(np.concatenate([block.samples for block in blocks.blocks]))
     np.testing.assert_array_equal(together, np.arange(500))
     for block in blocks.blocks:

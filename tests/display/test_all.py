@@ -4,13 +4,13 @@ import subprocess
 import sys
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
+from contrast import contrast
 from display_examples import DRAWN, X, Y, assert_fits, new_axes
 from popf.display import ReliabilityDisplay, ThresholdDisplay, canvas
 
@@ -72,18 +72,6 @@ def test_every_curve_colour_stands_out_from_light_and_dark(style):
         look = canvas.look_of(new_axes())
         for colour in (*look.colours, *look.fills, canvas.STRONG):
             assert contrast(to_rgb(colour), look.background) > 2.1
-
-
-def contrast(one, other):
-    """The ratio of contrast by the accessibility guidelines."""
-
-    def luminance(colour):
-        c = np.array(colour)
-        linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-        return linear @ [0.2126, 0.7152, 0.0722]
-
-    low, high = sorted([luminance(one), luminance(other)])
-    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("from_", ["ReliabilityDisplay", "ThresholdDisplay"])

@@ -147,15 +147,15 @@ def test_all_weights_zero():
         ("chi-square", "chi_square"),
         ("log-euclidean", "log_euclidean"),
         ("pre_computed", "precomputed"),
-        ("cosine", "sqeuclidean"),
     ],
 )
 def test_an_unknown_metric_is_met_with_the_nearest_name(written, meant):
-    said = f"unknown metric {written!r}", repr(meant), "Choose one of", "function d(x, y)"
-    refused(lambda: OPFClassifier(written).fit(X, Y), *said)
+    said = f"unknown metric {written!r}", f"did you mean {meant}", "Choose one of"
+    refused(lambda: OPFClassifier(written).fit(X, Y), *said, "function d(x, y)")
 
 
 def test_a_metric_that_is_like_no_other():
+    refused(lambda: OPFClassifier("cosine").fit(X, Y), "unit length", "use 'sqeuclidean'")
     refused(lambda: OPFClassifier("zzz").fit(X, Y), "'zzz'", "Choose one of")
     for metric in [3, None, ["euclidean"]]:
         said = "a name or a function d(x, y)", repr(metric)
@@ -163,7 +163,12 @@ def test_a_metric_that_is_like_no_other():
 
 
 METRIC_PARAMS = {
-    "not a dict": ("minkowski", [3], TypeError, ["must be a dict or None", "[3]", "list"]),
+    "not a dict": (
+        "minkowski",
+        [3],
+        TypeError,
+        ["`metric_params` must be a dict or None", "[3]", "list"],
+    ),
     "of another metric": (
         "euclidean",
         {"p": 3},
@@ -233,7 +238,7 @@ def test_a_number_of_threads_that_is_none(n_jobs):
 
 @pytest.mark.parametrize("memory", [0, -1, "lots", "64", np.nan, np.inf, 1j, [64]])
 def test_a_working_memory_that_is_none(memory):
-    said = "working_memory must be a positive number of MiB", repr(memory)
+    said = "`working_memory` must be a positive number of MiB", repr(memory)
     refused(
         lambda: OPFClassifier(working_memory=memory).fit(X, Y), *said, kind=(ValueError, TypeError)
     )

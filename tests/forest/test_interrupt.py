@@ -1,13 +1,9 @@
-"""Ctrl-C stops a long fit soon; ``pytest -rP`` shows how soon."""
+"""Ctrl-C stops a long fit soon, and leaves no half forest."""
 
 import itertools
 import signal
-import subprocess
-import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,69 +13,13 @@ from popf import OPFClassifier
 from popf.engine.trees import neighbours
 from popf.engine.trees import tile_outsiders as product_outsiders
 
-# A fit that takes many seconds, after a small one, so that nothing is left to compile.
-CHILD = """
-import sys
-import numpy as np
-from popf import OPFClassifier
 
-n_samples, n_features = int(sys.argv[1]), int(sys.argv[2])
-metric = (lambda x, y: abs(x[0] - y[0])) if sys.argv[3] == "callable" else "euclidean"
-algorithm = "prim" if sys.argv[3] == "callable" else sys.argv[3]
-X = np.random.default_rng(0).normal(size=(n_samples, n_features))
-y = np.arange(n_samples) % 2
-forest = OPFClassifier(metric, algorithm=algorithm, n_jobs=int(sys.argv[4]))
-forest.fit(X[:200], y[:200])
-print("fitting", flush=True)
-try:
-    forest.fit(X, y)
-    print("finished", flush=True)
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-"""
-
-
-def processor_time(pid):
-    """Seconds of processor time that a process has used, all its threads together."""
-    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, ticks)) / 100.0
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processor time in /proc")
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize(
-    ("algorithm", "n_samples", "n_features"),
-    [("kd_tree", 400_000, 8), ("brute", 40_000, 100), ("callable", 20_000, 2)],
-)
-def test_a_long_fit_can_be_interrupted(algorithm, n_samples, n_features, n_jobs):
-    arguments = [str(n_samples), str(n_features), algorithm, str(n_jobs)]
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with child:
-        try:
-            assert child.stdout.readline() == "fitting\n", child.stderr.read()
-            begun = processor_time(child.pid)
-            while child.poll() is None and processor_time(child.pid) < begun + 0.5:
-                time.sleep(0.01)  # the child works, so this ends
-            sent = time.perf_counter()
-            child.send_signal(signal.SIGINT)
-            shown, errors = child.communicate(timeout=120)
-        finally:
-            child.kill()
-    print(f"stopped {time.perf_counter() - sent:.2f} s after Ctrl-C")
-    assert shown == "interrupted\n", errors
-    assert child.returncode == 0
-
-
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="sends a signal to a thread")
 @pytest.mark.parametrize(
     ("algorithm", "module", "kernel"),
     [("kd_tree", neighbours, "_outsiders"), ("brute", product_outsiders, "_search_block")],
 )
-def test_threads_begin_no_new_block_after_an_interruption(algorithm, module, kernel, monkeypatch):
+def test_threads_begin_no_new_block_after_ctrl_c(algorithm, module, kernel, monkeypatch):
     # The search for outsiders is the long part of a fit on separated clusters. Were each thread
     # given its share of it in one piece, Ctrl-C would wait for the end of the shares.
     monkeypatch.setattr(neighbours, "CHUNK_BLOCKS", 1)
@@ -92,7 +32,7 @@ def test_threads_begin_no_new_block_after_an_interruption(algorithm, module, ker
         if call < 2:
             both_search.wait()
         if call == 0:
-            raise KeyboardInterrupt
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         assert stopping.wait(timeout=60)
 
     def shutdown(pool, wait=True, *, cancel_futures=False):
@@ -109,6 +49,19 @@ def test_threads_begin_no_new_block_after_an_interruption(algorithm, module, ker
     with pytest.raises(KeyboardInterrupt):
         forest.fit(X, y)
     assert len(calls) <= 4, "both threads may finish what they are at, no more"
+
+
+def test_ctrl_c_in_the_function_of_a_user_stops_the_fit():
+    calls = itertools.count()
+
+    def distance(x, y):
+        if next(calls) == 100:
+            signal.raise_signal(signal.SIGINT)
+        return abs(x[0] - y[0])
+
+    with pytest.raises(KeyboardInterrupt):
+        OPFClassifier(distance).fit(np.arange(60.0)[:, None], np.arange(60) % 2)
+    assert next(calls) == 101
 
 
 def test_an_interrupted_fit_leaves_no_half_forest(monkeypatch):

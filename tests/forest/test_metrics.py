@@ -1,9 +1,11 @@
 """OPFClassifier by other distances: scikit-learn's, LibOPF's, a user's own, and given ones."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.metrics import pairwise_distances
+from sklearn.metrics import DistanceMetric, pairwise_distances
 from sklearn.model_selection import cross_val_score
 
 from estimator_problems import (
@@ -20,6 +22,13 @@ from estimator_problems import (
     furthest_feature,
 )
 from popf import OPFClassifier
+from popf.forest.metrics import METRIC_NAMES, SKLEARN_METRICS, choose_metric
+from popf.forest.precomputed import check_precomputed
+
+
+def matrix(metric, X):
+    row = metric.rows(X)(np.arange(len(X)))
+    return np.array([row(i) for i in range(len(X))])
 
 
 @pytest.mark.parametrize(
@@ -57,16 +66,6 @@ def test_the_metrics_of_libopf_classify(metric):
     assert OPFClassifier(metric).fit(X_TRAIN, Y_TRAIN).score(X_NEW, Y_NEW) > 0.9
 
 
-def test_a_callable_gets_its_parameters():
-    def power(x, y, exponent):
-        return (np.abs(x - y) ** exponent).sum()
-
-    forest = OPFClassifier(power, metric_params={"exponent": 2}).fit(X_TRAIN, Y_TRAIN)
-    np.testing.assert_allclose(
-        forest.costs_, OPFClassifier("sqeuclidean").fit(X_TRAIN, Y_TRAIN).costs_
-    )
-
-
 def test_precomputed_distances_give_the_forest_of_their_metric():
     # Integers: all distances are exact, so that ties are ties in both.
     rng = np.random.default_rng(5)
@@ -86,3 +85,109 @@ def test_precomputed_distances_under_cross_validation():
     D = pairwise_distances(MOONS)
     scores = cross_val_score(OPFClassifier("precomputed"), D, MOON, cv=5)
     assert_array_equal(scores, cross_val_score(OPFClassifier(), MOONS, MOON, cv=5))
+
+
+# Metrics as the engine sees them
+
+
+@pytest.mark.parametrize("name", SKLEARN_METRICS)
+@pytest.mark.parametrize("values", ["continuous", "integer"])
+def test_scikit_learn_metric_is_scikit_learns_and_symmetric(name, values):
+    rng = np.random.default_rng(1)
+    shape = (30, 2 if name == "haversine" else 4)
+    X = rng.normal(size=shape) if values == "continuous" else 1.0 * rng.integers(0, 3, shape)
+    params = {"p": 3} if name == "minkowski" else {}
+    metric = choose_metric(name, params).fitted(X)
+    metric.check(X)
+    D = matrix(metric, X)
+    np.testing.assert_array_equal(D, D.T)
+    np.testing.assert_array_equal(metric.blocks(X[:5], X)(1, 4), D[1:4])
+    if name in ("seuclidean", "mahalanobis"):
+        expected = pairwise_distances(X, metric=name)
+    else:
+        expected = DistanceMetric.get_metric(name, **params).pairwise(X)
+    np.testing.assert_allclose(D, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n in METRIC_NAMES if n != "precomputed"])
+def test_every_name_is_resolved_and_survives_pickling(name):
+    X = np.random.default_rng(2).random((8, 2))
+    metric = choose_metric(name, {"p": 3} if name in ("minkowski", "p") else None).fitted(X)
+    metric.check(X)
+    D = matrix(metric, X)
+    assert (D[~np.eye(8, dtype=bool)] >= 0).all()
+    np.testing.assert_array_equal(matrix(pickle.loads(pickle.dumps(metric)), X), D)
+    np.testing.assert_array_equal(metric.blocks(X, X)(0, 8), D)
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "name"),
+    [
+        ("l2", None, "euclidean"),
+        ("minkowski", None, "euclidean"),
+        ("minkowski", {"p": 2}, "euclidean"),
+        ("p", {"p": 2.0}, "euclidean"),
+        ("cityblock", None, "manhattan"),
+        ("braycurtis", None, "bray_curtis"),
+    ],
+)
+def test_aliases(metric, params, name):
+    chosen = choose_metric(metric, params)
+    assert chosen.name == name
+    assert chosen.euclidean == (name == "euclidean")
+    assert choose_metric("minkowski", {"p": 2, "w": [1.0, 2.0]}).name == "minkowski"
+
+
+def test_callable_gets_its_parameters_and_the_lower_index_first():
+    X = np.array([[0.0], [1.0], [3.0]])
+
+    def lopsided(x, y, factor):
+        return factor * abs(x[0] - y[0]) + (0.25 if x[0] > y[0] else 0.0)
+
+    metric = choose_metric(lopsided, {"factor": 2})
+    assert metric.name == "lopsided"
+    np.testing.assert_array_equal(matrix(metric, X), [[0, 2, 6], [2, 0, 4], [6, 4, 0]])
+    np.testing.assert_array_equal(metric.blocks(np.array([[2.0]]), X)(0, 1), [[4.0, 2.0, 2.25]])
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.int64(2), np.array(2.0), True])
+def test_callable_may_return_any_real_number(value):
+    D = matrix(choose_metric(lambda x, y: value), np.zeros((2, 1)))
+    np.testing.assert_array_equal(D, float(value))
+
+
+# Matrices of distances
+
+
+def test_an_exactly_symmetric_matrix_is_not_copied():
+    D = np.array([[np.nan, 1.0], [1.0, -3.0]])  # the diagonal is ignored
+    assert check_precomputed(D) is D
+
+
+def test_rounding_is_forgiven_and_the_upper_triangle_counts():
+    D = np.array([[0.0, 1.0, 2.0], [1.0 + 1e-12, 0.0, 3.0], [2.0, 3.0 - 1e-12, 0.0]])
+    original = D.copy()
+    checked = check_precomputed(D)
+    np.testing.assert_array_equal(checked, [[0, 1, 2], [1, 0, 3], [2, 3, 0]])
+    np.testing.assert_array_equal(D, original)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({(2, 1): -1.0}, r"X\[2, 1\] of the precomputed matrix is -1.0"),
+        ({(1, 2): np.nan}, r"X\[1, 2\] of the precomputed matrix is nan"),
+        ({(2, 1): np.inf, (1, 2): np.inf}, r"X\[1, 2\] of the precomputed matrix is inf"),
+        ({(2, 1): 5.0}, r"X\[1, 2\] is 1.0 and X\[2, 1\] is 5.0.*\(X \+ X.T\) / 2"),
+    ],
+)
+@pytest.mark.parametrize("at_a_time", [2**20, 1])
+def test_what_is_no_distance_is_named(changes, message, at_a_time, monkeypatch):
+    monkeypatch.setattr("popf.forest.precomputed.CHECKED_AT_A_TIME", at_a_time)
+    D = np.ones((4, 4))
+    for place, value in changes.items():
+        D[place] = value
+    if at_a_time == 1 and (2, 1) in changes and len(changes) == 1:
+        message = r"X\[[12], [12]\]"  # found as a difference while looking at row 1
+    with pytest.raises(ValueError, match=message):
+        check_precomputed(D)

@@ -8,7 +8,7 @@ import typer
 from popf.cli import options
 
 if TYPE_CHECKING:
-    from popf.report.contents import Contents
+    from popf.report import Report
     from popf.table_models.model import TableModel
 
 EXAMPLES = """\b
@@ -60,8 +60,7 @@ def report(
     from popf.cli import scoring
     from popf.cli.output import check_output, file_for, plain_warnings, show
     from popf.io import describe
-    from popf.report.assembly import Options, gather
-    from popf.report.page import as_page
+    from popf.report import Options, compute
 
     check_output(output, [model, data], (".html", ".htm"))
     wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
@@ -80,18 +79,20 @@ def report(
             table_model, table, [chosen, *ids], progress, features=True
         )
         labels = table_model.classes[scoring.true_codes(table_model, table, frame, chosen)]
-        contents = gather(
+        contents = compute(
             table_model.model,
             frame,
             labels,
-            {name: frame[name].tolist() for name in ids},
-            {**describe(model), "file": model.name, "data": data.name, "target": chosen},
-            probability,
-            Options(
-                positive=_positive(table_model, positive), **wanted, top=top, title=title, seed=seed
-            ),
+            ids={name: frame[name].tolist() for name in ids},
+            about={**describe(model), "file": model.name, "data": data.name, "target": chosen},
+            probability=probability,
+            positive=_positive(table_model, positive),
+            **wanted,
+            top=top,
+            title=title,
+            seed=seed,
         )
-        page = as_page(contents).encode()
+        page = contents.html().encode()
         with file_for(output) as file:
             file.write(page)
     facts = _facts(contents, output, len(page))
@@ -115,7 +116,7 @@ def _own_threshold(table_model: "TableModel", positive: str | None) -> float | N
     return own if _positive(table_model, positive) == table_model.positive else 1.0 - own
 
 
-def _facts(contents: "Contents", output: Path, n_bytes: int) -> dict[str, Any]:
+def _facts(contents: "Report", output: Path, n_bytes: int) -> dict[str, Any]:
     quality, found = contents.quality, contents.decisions
     alarm, miss = found.costs[contents.pair]
     best = found.recommended[contents.pair]

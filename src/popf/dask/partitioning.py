@@ -17,6 +17,7 @@ from popf.dask.sources import Rows, Source, check_chunk
 from popf.engine.points import scaled_copy
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.devices import to_host
+from popf.forest.metrics import Metric
 from popf.labels import check_labels, encode
 
 # How many rows are looked at, in all, to find cells.
@@ -30,7 +31,6 @@ class Blocks(NamedTuple):
     ----------
     blocks : list
         Futures of `Block`, or `StoredBlock`.
-    sizes : ndarray of shape (n_blocks,)
     lows, highs : ndarray of shape (n_blocks, n_features)
         Their boxes.
     classes : ndarray
@@ -41,7 +41,6 @@ class Blocks(NamedTuple):
     """
 
     blocks: list[Any]
-    sizes: IntArray
     lows: FloatArray
     highs: FloatArray
     classes: NDArray[Any]
@@ -50,7 +49,7 @@ class Blocks(NamedTuple):
 
 
 def make_blocks(
-    tasks: Tasks, source: Source, metric: Any, block_size: int | None, folder: str | None
+    tasks: Tasks, source: Source, metric: Metric, block_size: int | None, folder: str | None
 ) -> Blocks:
     """Check all chunks, and put their rows into blocks.
 
@@ -66,29 +65,21 @@ def make_blocks(
     """
     # A chunk is computed, or read, twice rather than kept: who has memory, persists it.
     chunks = source.chunks
-    starts = np.concatenate([[0], np.cumsum(source.sizes)[:-1]]).tolist()
+    starts = np.cumsum([0, *source.sizes[:-1]]).tolist()
     n_some = max(50, LOOKED_AT // len(chunks))
     looks = [(chunk, start, n_some, metric) for chunk, start in zip(chunks, starts, strict=True)]
     summaries = tasks.gather(tasks.submit_lazy("look-at-rows", summarise, looks))
-    classes = _common_classes(summaries)
+    classes = _common_classes([s.labels for s in summaries if len(s.labels)])
     kept = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
-    if len(kept) == 0:
-        raise ValueError(
-            "sample_weight is zero everywhere, which leaves no samples: give some of them a "
-            "positive weight."
-        )
-    largest = max(s.largest for s in summaries) if metric.euclidean else 0.0
-    exponent = int(np.frexp(largest)[1]) if largest > 0.0 else 0
+    exponent = 0
+    if metric.euclidean:
+        exponent = int(np.frexp(max(s.largest for s in summaries))[1])
     most = block_size or max(source.sizes)
     n_cells = -(-len(kept) // most) if metric.euclidean else 1
     cells = cut_space(np.concatenate([s.some for s in summaries]), n_cells)
     plan = Plan(classes, exponent, cells, n_cells, folder)
-    counts = [len(s.kept) for s in summaries]
-    firsts = np.concatenate([[0], np.cumsum(counts)[:-1]]).tolist()
-    calls = []
-    for number, (chunk, summary) in enumerate(zip(chunks, summaries, strict=True)):
-        all_kept = counts[number] == source.sizes[number]
-        calls.append((chunk, None if all_kept else summary.kept, firsts[number], number, plan))
+    firsts = np.cumsum([0, *(len(s.kept) for s in summaries)]).tolist()
+    calls = [(chunk, firsts[number], number, plan) for number, chunk in enumerate(chunks)]
     sorted_ = tasks.submit_lazy("sort-rows", sort_by_cell, calls)
     told = tasks.gather([tasks.submit("describe-rows", _without_rows, s) for s in sorted_])
     blocks: list[Any] = []
@@ -102,16 +93,13 @@ def make_blocks(
                 tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group
             ]
             blocks.append(tasks.submit("gather-block", _gather_block, *parts))
-    sizes = [sum(int(np.diff(told[c].starts)[cell]) for c, cell in group) for group in groups]
-    lows = np.array([np.min([told[c].lows[cell] for c, cell in group], axis=0) for group in groups])
-    highs = np.array(
-        [np.max([told[c].highs[cell] for c, cell in group], axis=0) for group in groups]
-    )
-    return Blocks(blocks, np.array(sizes), lows, highs, classes, kept, exponent)
+    lows = [np.min([told[c].lows[cell] for c, cell in group], axis=0) for group in groups]
+    highs = [np.max([told[c].highs[cell] for c, cell in group], axis=0) for group in groups]
+    return Blocks(blocks, np.array(lows), np.array(highs), classes, kept, exponent)
 
 
 class Summary(NamedTuple):
-    """What is known of a chunk after a first look.
+    """A first look at a chunk.
 
     Attributes
     ----------
@@ -123,71 +111,64 @@ class Summary(NamedTuple):
         The largest magnitude.
     labels : ndarray
         The distinct labels.
-    kind : str
-        The kind of their type.
     """
 
     kept: IntArray
     some: FloatArray
     largest: float
     labels: NDArray[Any]
-    kind: str
 
 
-def summarise(rows: Rows, start: int, n_some: int, metric: Any) -> Summary:
-    """Check a chunk, and look at some of its rows."""
-    X, y = check_chunk(rows.X), np.asarray(to_host(rows.y))
+def summarise(rows: Rows, start: int, n_some: int, metric: Metric) -> Summary:
+    """Check a chunk whose first row has the number `start`, and look at some of its rows."""
+    X, y, weights = _checked(rows)
     metric.check(X)
-    kept = np.arange(len(X))
+    for row in np.flatnonzero(weights < 0.0):
+        raise ValueError(
+            f"sample_weight[{start + row}] is {weights[row]}, but weights must not be negative. "
+            "Leave a sample out by a weight of 0."
+        )
+    for row in np.flatnonzero(y != y):
+        raise ValueError(f"y[{start + row}] is missing: every sample needs a label.")
+    kept = np.flatnonzero(weights)
+    try:
+        labels = np.unique(y[kept])
+    except TypeError:
+        check_labels(y[kept])  # tells which types are mixed
+        raise
+    some = X[kept[:: max(1, -(-len(kept) // n_some))]]
+    return Summary(kept, some, float(np.abs(X[kept]).max(initial=0.0)), labels)
+
+
+def _checked(rows: Rows) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+    """Turn samples, labels and weights of a chunk into arrays."""
+    X, y, weights = check_chunk(rows.X), np.asarray(to_host(rows.y)), np.ones(len(rows.X))
     if rows.weights is not None:
         column = np.asarray(to_host(rows.weights)).reshape(-1, 1)
         weights = check_chunk(column, "sample_weight")[:, 0]
-        if (weights < 0.0).any():
-            row = int(np.argmax(weights < 0.0))
-            raise ValueError(
-                f"sample_weight[{start + row}] is {weights[row]}, but weights must not be negative. "
-                "Leave a sample out by a weight of 0."
-            )
-        kept = np.flatnonzero(weights > 0.0)
-    if len(y) and (y != y).any():
+    return X, y, weights
+
+
+def _common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
+    """Check the distinct labels of all chunks, and give all that occur."""
+    if not labels:
         raise ValueError(
-            f"y[{start + int(np.argmax(y != y))}] is missing: every sample needs a label."
+            "sample_weight is zero everywhere, which leaves no samples: give some of them a "
+            "positive weight."
         )
-    labels = y[kept]
-    kinds = {_kind(label) for label in labels.tolist()} if y.dtype == object else {y.dtype.kind}
-    if len(kinds) > 1:
-        check_labels(labels)  # tells that types are mixed
-    some = X[kept[:: max(1, -(-len(kept) // n_some))]]
-    largest = float(np.abs(X[kept]).max(initial=0.0))
-    distinct = np.unique(labels) if len(labels) else labels
-    return Summary(kept, some, largest, distinct, kinds.pop() if len(labels) else "")
-
-
-def _kind(label: Any) -> str:
-    return "U" if isinstance(label, str) else np.asarray(label).dtype.kind
-
-
-def _common_classes(summaries: list[Summary]) -> NDArray[Any]:
-    """Check that labels are of one type in all chunks, and give all that occur."""
-    told = [s for s in summaries if len(s.labels)]
-    kinds = {"number" if s.kind in "biuf" else s.kind for s in told}
-    if len(kinds) > 1:
-        words = {"number": "numbers", "U": "strings", "S": "bytes", "M": "dates"}
-        names = sorted(words.get(kind, f"type {kind!r}") for kind in kinds)
+    try:
+        np.unique(np.concatenate([each.astype(object) for each in labels]))
+    except TypeError as error:
         raise TypeError(
-            f"y has labels of several types in different partitions ({', '.join(names)}): give all "
+            "y has labels of several types in different partitions, which have no order: give all "
             "labels one type, for instance by y.astype(str)."
-        )
-    if not told:
-        return np.empty(0)
-    labels = np.concatenate([s.labels for s in told])
-    check_labels(np.repeat(np.unique(labels), 4))  # few kinds, as far as scikit-learn can see
-    classes, _ = encode(labels)
+        ) from error
+    classes, _ = encode(np.concatenate(labels))
+    check_labels(np.repeat(classes, 4))  # few kinds, as far as scikit-learn can see
     if len(classes) < 2:
-        (label,) = classes.tolist()
         raise ValueError(
-            f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
-            "forest needs samples of at least two classes."
+            f"y has one class only, {classes.tolist()[0]!r}: prototypes are found where classes meet, "
+            "so a forest needs samples of at least two classes."
         )
     return classes
 
@@ -277,34 +258,28 @@ class SortedChunk(NamedTuple):
     highs: FloatArray
 
 
-def sort_by_cell(
-    rows: Rows, kept: IntArray | None, first: int, number: int, plan: Plan
-) -> SortedChunk:
+def sort_by_cell(rows: Rows, first: int, number: int, plan: Plan) -> SortedChunk:
     """Sort the rows of a chunk by cell.
 
     Parameters
     ----------
     rows : Rows
-    kept : ndarray or None
-        Rows of positive weight, None for all.
     first : int
-        The number of the first of them among all samples.
+        The number of its first row of positive weight among all samples.
     number : int
         Of the chunk.
     plan : Plan
     """
-    X, y = check_chunk(rows.X), np.asarray(to_host(rows.y))
-    weights = np.ones(len(X))
-    if rows.weights is not None:
-        weights = np.asarray(to_host(rows.weights), dtype=np.float64)
-    if kept is not None:
+    X, y, weights = _checked(rows)
+    kept = weights > 0.0
+    if not kept.all():
         X, y, weights = X[kept], y[kept], weights[kept]
     cell = plan.cells.of(X)
     order = np.argsort(cell, kind="stable")
     starts = np.searchsorted(cell[order], np.arange(plan.n_cells + 1))
     points = scaled_copy(X[order], plan.exponent)
     codes = np.searchsorted(plan.classes, y[order]).astype(np.int64)
-    block = Block(first + order, points, codes, np.ascontiguousarray(weights[order]))
+    block = Block(first + order, points, codes, weights[order])
     boxes = np.full((2, plan.n_cells, X.shape[1]), np.nan)
     for c in np.flatnonzero(np.diff(starts)):
         mine = points[starts[c] : starts[c + 1]]

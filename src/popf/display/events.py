@@ -112,8 +112,8 @@ def predicted(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[FloatArray,
     return probability, pos_label
 
 
-def name_of(estimator: Any) -> str:
-    """Give the name to put beside a curve: of a pipeline, that of its last step."""
+def last_step(estimator: Any) -> Any:
+    """Return the classifier itself, of a pipeline its last step."""
     while isinstance(estimator, Pipeline):
         estimator = estimator[-1]
-    return type(estimator).__name__
+    return estimator

@@ -23,7 +23,7 @@ def render(package: str, template: str, **context: Any) -> str:
         import jinja2
     except ImportError:
         raise ImportError(
-            'reports need Jinja2, which is not installed: pip install "popf[cli]"'
+            'reports need Jinja2, which is not installed: pip install "popf[report]"'
         ) from None
     folder = files(package).joinpath("templates")
     assets = {}

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
-from popf.display.events import event, name_of, predicted, probability_of
+from popf.display.events import event, last_step, predicted, probability_of
 from popf.metrics import expected_calibration_error
 from popf.metrics.calibration import N_BINS, bins_of
 from popf.metrics.checks import as_weights, check_same_length
@@ -78,7 +78,7 @@ def prepare_reliability(
         True labels.
     y_prob : array-like of shape (n_samples,)
         The probability of the positive class.
-    n_bins : int, default=15
+    n_bins : int, default=10
         The number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width or of equal mass, those of `popf.metrics.expected_calibration_error`.
@@ -234,7 +234,7 @@ class ReliabilityDisplay:
         """
         canvas.need_matplotlib()
         probability, pos_label = predicted(estimator, X, pos_label)
-        name = name_of(estimator) if name is None else name
+        name = type(last_step(estimator)).__name__ if name is None else name
         return cls.from_predictions(
             y, probability, pos_label=pos_label, name=name, ax=ax, **options
         )

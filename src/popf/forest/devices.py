@@ -60,16 +60,16 @@ def choose_device(device: str | None, X: Any, metric: "Metric", algorithm: str) 
         serves = metric.euclidean and algorithm in ("auto", "brute")
         return "cuda" if is_on_gpu(X) and serves else "cpu"
     if device not in devices():
-        raise ValueError(f"device must be None, 'cpu' or 'cuda', not {device!r}.")
+        raise ValueError(f"`device` must be None, 'cpu' or 'cuda', not {device!r}.")
     if device != "cpu" and not metric.euclidean:
         raise ValueError(
-            f"device={device!r} serves Euclidean metrics only, not metric={metric.name!r}: use "
-            "device=None."
+            f"`device={device!r}` serves Euclidean metrics only, not metric {metric.name!r}: use "
+            "`device=None`."
         )
     if device != "cpu" and algorithm not in ("auto", "brute"):
         raise ValueError(
-            f"device={device!r} works by matrix products, not with algorithm={algorithm!r}: use "
-            "algorithm='auto', or device=None."
+            f"`device={device!r}` works by matrix products, not with `algorithm={algorithm!r}`: use "
+            "`algorithm='auto'`, or `device=None`."
         )
     return device
 

@@ -1,11 +1,10 @@
-"""From the user's ``metric`` and ``metric_params`` to something the engine can work with.
+"""Metrics by name: from the user's `metric` and `metric_params` to what the engine works with.
 
-`choose_metric` knows five kinds: functions of the Euclidean distance, which have fast algorithms;
-LibOPF's metrics, compiled; the metrics of scikit-learn's `DistanceMetric`; a callable; and
-distances computed beforehand. All have the same face, `Metric`.
+`choose_metric` knows five kinds: functions of the Euclidean distance, which have fast algorithms; LibOPF's
+metrics, compiled; the metrics of scikit-learn's `DistanceMetric`; a callable; and distances that the user has
+computed.
 """
 
-import difflib
 import numbers
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,6 +24,7 @@ from popf.engine.distances import (
     transform_squared,
 )
 from popf.engine.structures import FloatArray, IntArray
+from popf.formatting import near_words
 
 # Other names for the same formula; a name in both `KERNELS` and scikit-learn has one too.
 ALIASES = {
@@ -60,12 +60,12 @@ class Metric:
     source, params : str or callable, dict
         What `choose_metric` makes the same metric of, parameters learned from the data included.
     euclidean : bool
-        Whether the weights of the engine are squared Euclidean distances, so that its fast
-        algorithms apply; `transform` then turns them into the metric.
+        Whether the engine's weights are squared Euclidean distances, so that its fast algorithms apply;
+        `transform` then turns them into the metric.
     precomputed : bool
         Whether samples are given by their distances.
     learns_parameters : bool
-        Whether `fitted` takes parameters from the training data.
+        Whether parameters have to be taken from the training data, by `fitted`.
     """
 
     euclidean = False
@@ -92,70 +92,64 @@ class Metric:
         return weights
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-        """Weights between training samples for `popf.engine.trees.prim.spanning_tree`."""
+        """Make weights between training samples for `popf.engine.trees.prim.spanning_tree`."""
         raise NotImplementedError
 
-    def blocks(self, queries: FloatArray, training: Any) -> Callable[[int, int], FloatArray]:
-        """Weights from new samples to training samples for `popf.engine.conquest.by_scan`."""
+    def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
+        """Make weights from new samples to training samples for `popf.engine.conquest.by_scan`."""
         raise NotImplementedError
 
 
-class CompiledMetric(Metric):
+class _Compiled(Metric):
     """One of `popf.engine.distances.KERNELS`."""
 
-    def __init__(self, name: str, kernel: str) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.kernel = kernel
+        self.kernel = name
 
     def check(self, X: FloatArray) -> None:
-        """Raise ValueError if `X` lies outside the domain of the metric."""
         check_domain(self.kernel, X)
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-        """Weights between training samples."""
         return kernel_rows(self.kernel, X, n_threads)
 
     def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
-        """Weights from new samples to training samples."""
         return kernel_blocks(self.kernel, queries, training)
 
 
-class EuclideanMetric(CompiledMetric):
+class _Euclidean(_Compiled):
     """An increasing function of the Euclidean distance; the weights are squared distances."""
 
     euclidean = True
 
     def __init__(self, name: str, gamma: float = 1.0) -> None:
-        super().__init__(name, "sqeuclidean")
+        super().__init__(name)
+        self.kernel = "sqeuclidean"
         self.gamma = gamma
         if name == "gaussian":
             self.params = {"gamma": gamma}
 
     def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
-        """Turn squared Euclidean distances, or costs made of them, into the user's."""
         if self.name == "euclidean":  # the root first: the square itself may be out of range
             distances: FloatArray = np.ldexp(np.sqrt(weights), exponent)
             return distances
-        with np.errstate(
-            over="ignore", under="ignore"
-        ):  # a square may be out of range: then inf, or 0
+        with np.errstate(over="ignore", under="ignore"):  # then the square is inf, or 0
             return transform_squared(self.name, np.ldexp(weights, 2 * exponent), self.gamma)
 
 
-class SklearnMetric(Metric):
+class _Sklearn(Metric):
     """A metric of `sklearn.metrics.DistanceMetric`."""
 
     def __init__(self, name: str, params: Mapping[str, Any]) -> None:
         super().__init__(name, params)
-        self.learns_parameters = name in ("seuclidean", "mahalanobis") and not self.params
-        self._distance = None if self.learns_parameters else self._get(self.params)
-
-    def _get(self, params: Mapping[str, Any]) -> Any:
+        self.learns_parameters = name in ("seuclidean", "mahalanobis") and not params
+        if self.learns_parameters:
+            return
         try:
-            return DistanceMetric.get_metric(self.name, **params)
+            self._distance = DistanceMetric.get_metric(name, **params)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"metric {self.name!r} does not take metric_params={dict(params)!r}: {error}. See "
+                f"metric {name!r} does not take `metric_params={dict(params)!r}`: {error}. See "
                 "sklearn.metrics.DistanceMetric for the parameters of each metric."
             ) from error
 
@@ -171,7 +165,7 @@ class SklearnMetric(Metric):
                     f"{np.flatnonzero(~(variance > 0.0))[0]} is constant. Drop it, or pass the "
                     "variances as metric_params={'V': ...}."
                 )
-            return SklearnMetric(self.name, {"V": variance})
+            return _Sklearn(self.name, {"V": variance})
         covariance = np.atleast_2d(np.cov(X.T))
         if np.linalg.matrix_rank(covariance, hermitian=True) < len(covariance):
             raise ValueError(
@@ -179,10 +173,9 @@ class SklearnMetric(Metric):
                 f"is singular for these {X.shape[0]} samples of {X.shape[1]} features. Drop "
                 "redundant features, or pass an inverse as metric_params={'VI': ...}."
             )
-        return SklearnMetric(self.name, {"VI": np.linalg.inv(covariance).T})
+        return _Sklearn(self.name, {"VI": np.linalg.inv(covariance).T})
 
     def check(self, X: FloatArray) -> None:
-        """Raise ValueError if `X` lies outside the domain of the metric."""
         if self.name == "haversine" and X.shape[1] != 2:
             raise ValueError(
                 "metric 'haversine' is for latitude and longitude in radians, two features, but X "
@@ -192,45 +185,25 @@ class SklearnMetric(Metric):
             size = np.shape(self.params.get(name, 0.0))
             if size and size[-1] != X.shape[1]:
                 raise ValueError(
-                    f"metric {self.name!r} was given {name} of shape {size} in metric_params, but X "
+                    f"metric {self.name!r} was given {name} of shape {size} in `metric_params`, but X "
                     f"has {X.shape[1]} features: give it one entry a feature."
                 )
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-        """Weights between training samples; scikit-learn holds the GIL, so threads do not help."""
-        distance = self._fitted_distance()
-
+        # scikit-learn holds the GIL, so threads do not help.
         def among(others: IntArray) -> WeightsFrom:
             points = X[others]
-
-            def row(i: int) -> FloatArray:
-                weights: FloatArray = distance.pairwise(X[i : i + 1], points)[0]
-                return weights
-
-            return row
+            return lambda i: np.asarray(self._distance.pairwise(X[i : i + 1], points)[0])
 
         return among
 
-    def blocks(self, queries: FloatArray, training: Any) -> Callable[[int, int], FloatArray]:
-        """Weights from new samples to training samples."""
-        distance = self._fitted_distance()
-
-        def block(start: int, stop: int) -> FloatArray:
-            weights: FloatArray = distance.pairwise(queries[start:stop], training)
-            return weights
-
-        return block
-
-    def _fitted_distance(self) -> Any:
-        if self._distance is None:
-            raise ValueError(
-                f"metric {self.name!r} takes parameters from the training data: "
-                "call fitted(X) first."
-            )
-        return self._distance
+    def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
+        return lambda start, stop: np.asarray(
+            self._distance.pairwise(queries[start:stop], training)
+        )
 
 
-class CallableMetric(Metric):
+class _Callable(Metric):
     """A function ``d(x, y)`` of two samples.
 
     Between training samples it is called with the one of lower index first, so that a function that
@@ -240,6 +213,31 @@ class CallableMetric(Metric):
     def __init__(self, function: Callable[..., Any], params: Mapping[str, Any]) -> None:
         super().__init__(getattr(function, "__name__", type(function).__name__), params)
         self.source = self.function = function
+
+    def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
+        def among(others: IntArray) -> WeightsFrom:
+            def row(i: int) -> FloatArray:
+                weights = np.empty(len(others))
+                for k, j in enumerate(others.tolist()):
+                    lower, higher = min(i, j), max(i, j)
+                    pair = "training samples {} and {}"
+                    weights[k] = self._weight(X[lower], X[higher], pair, lower, higher)
+                return weights
+
+            return row
+
+        return among
+
+    def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
+        def block(start: int, stop: int) -> FloatArray:
+            weights = np.empty((stop - start, len(training)))
+            for q in range(start, stop):
+                for v in range(len(training)):
+                    pair = "training sample {} and new sample {}"
+                    weights[q - start, v] = self._weight(training[v], queries[q], pair, v, q)
+            return weights
+
+        return block
 
     def _weight(self, x: FloatArray, y: FloatArray, pair: str, i: int, j: int) -> float:
         weight = self.function(x, y, **self.params)
@@ -262,61 +260,23 @@ class CallableMetric(Metric):
             f"{pair}; it must return one number, the distance of two samples."
         )
 
-    def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-        """Weights between training samples."""
 
-        def among(others: IntArray) -> WeightsFrom:
-            def row(i: int) -> FloatArray:
-                weights = np.empty(len(others))
-                for k, j in enumerate(others.tolist()):
-                    lower, higher = min(i, j), max(i, j)
-                    pair = "training samples {} and {}"
-                    weights[k] = self._weight(X[lower], X[higher], pair, lower, higher)
-                return weights
-
-            return row
-
-        return among
-
-    def blocks(self, queries: FloatArray, training: Any) -> Callable[[int, int], FloatArray]:
-        """Weights from new samples to training samples."""
-
-        def block(start: int, stop: int) -> FloatArray:
-            weights = np.empty((stop - start, len(training)))
-            for q in range(start, stop):
-                for v in range(len(training)):
-                    pair = "training sample {} and new sample {}"
-                    weights[q - start, v] = self._weight(training[v], queries[q], pair, v, q)
-            return weights
-
-        return block
-
-
-class PrecomputedMetric(Metric):
+class _Precomputed(Metric):
     """Distances that the user has computed; X is the matrix of them."""
 
     precomputed = True
 
-    def __init__(self) -> None:
-        super().__init__("precomputed")
-
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-        """Rows of a matrix that has passed `popf.forest.precomputed.check_precomputed`."""
+        return lambda others: lambda i: X[i].take(others)
 
-        def among(others: IntArray) -> WeightsFrom:
-            return lambda i: X[i].take(others)
-
-        return among
-
-    def blocks(self, queries: FloatArray, training: Any) -> Callable[[int, int], FloatArray]:
-        """Rows of distances from new samples to training samples; `training` is not needed."""
+    def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
         return lambda start, stop: queries[start:stop]
 
 
 def choose_metric(
     metric: str | Callable[..., float], metric_params: Mapping[str, Any] | None = None
 ) -> Metric:
-    """Resolve what the user wrote.
+    """Find the metric that the user means.
 
     Parameters
     ----------
@@ -325,70 +285,49 @@ def choose_metric(
     metric_params : mapping, optional
         ``gamma`` for ``gaussian``; ``p`` and ``w`` for ``minkowski``; ``V`` for ``seuclidean``;
         ``V`` or ``VI`` for ``mahalanobis``, both taken from the training data by default.
-
-    Returns
-    -------
-    Metric
-
-    Examples
-    --------
-    >>> from popf.forest.metrics import choose_metric
-    >>> choose_metric("minkowski", {"p": 2}).name
-    'euclidean'
-    >>> choose_metric("cityblock").euclidean
-    False
     """
     if metric_params is not None and not isinstance(metric_params, Mapping):
         raise TypeError(
-            f"metric_params must be a dict or None, not {metric_params!r}, "
+            f"`metric_params` must be a dict or None, not {metric_params!r}, "
             f"a {type(metric_params).__name__}."
         )
     params = dict(metric_params or {})
     if not isinstance(metric, str):
         if not callable(metric):
             raise TypeError(
-                f"metric must be a name or a function d(x, y) of two samples, not {metric!r}, "
+                f"`metric` must be a name or a function d(x, y) of two samples, not {metric!r}, "
                 f"a {type(metric).__name__}."
             )
-        return CallableMetric(metric, params)
+        return _Callable(metric, params)
     name = ALIASES.get(metric, metric)
     if name not in METRIC_NAMES:
-        _refuse_name(metric)
+        raise ValueError(_unknown_metric(metric))
     if name == "minkowski" and params.get("w") is None and params.get("p", 2) == 2:
         name = "euclidean"
         params = {key: value for key, value in params.items() if key not in ("p", "w")}
-    if name == "gaussian":
-        gamma = params.pop("gamma", 1.0)
-        _refuse_params(metric, params)
-        if not (isinstance(gamma, numbers.Real) and 0.0 < float(gamma) < np.inf):
-            raise ValueError(f"gamma must be a positive number, not {gamma!r}.")
-        return EuclideanMetric(name, float(gamma))
     if name in SKLEARN_METRICS:
-        return SklearnMetric(name, params)
-    _refuse_params(metric, params)
-    if name == "precomputed":
-        return PrecomputedMetric()
-    return EuclideanMetric(name) if name in EUCLIDEAN_TRANSFORMS else CompiledMetric(name, name)
-
-
-def _refuse_name(name: str) -> None:
-    if name == "cosine":
-        hint = (
-            " For the cosine distance scale the samples to unit length "
-            "(sklearn.preprocessing.normalize) and use 'sqeuclidean', which is twice as large."
-        )
-    else:
-        near = difflib.get_close_matches(name.lower().replace("-", "_"), METRIC_NAMES, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(
-        f"unknown metric {name!r}.{hint} Choose one of {', '.join(METRIC_NAMES)}, or pass a "
-        "function d(x, y) of two samples."
-    )
-
-
-def _refuse_params(metric: str, params: Mapping[str, Any]) -> None:
+        return _Sklearn(name, params)
+    gamma = params.pop("gamma", 1.0) if name == "gaussian" else 1.0
     if params:
         raise ValueError(
             f"metric {metric!r} does not take {', '.join(map(repr, params))}: leave it out of "
-            "metric_params."
+            "`metric_params`."
         )
+    if not (isinstance(gamma, numbers.Real) and 0.0 < float(gamma) < np.inf):
+        raise ValueError(f"gamma must be a positive number, not {gamma!r}.")
+    if name in EUCLIDEAN_TRANSFORMS:
+        return _Euclidean(name, float(gamma))
+    return _Precomputed(name) if name == "precomputed" else _Compiled(name)
+
+
+def _unknown_metric(name: str) -> str:
+    hint = near_words(name.replace("-", "_"), METRIC_NAMES)
+    if name == "cosine":
+        hint = (
+            ". For the cosine distance scale the samples to unit length "
+            "(sklearn.preprocessing.normalize) and use 'sqeuclidean', which is twice as large."
+        )
+    return (
+        f"unknown metric {name!r}{hint} Choose one of {', '.join(METRIC_NAMES)}, or pass a "
+        "function d(x, y) of two samples."
+    )

@@ -1,7 +1,6 @@
 """Distances that the user has computed: what must hold for them."""
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from popf.engine.structures import FloatArray
 
@@ -13,7 +12,7 @@ CHECKED_AT_A_TIME = 2**20
 
 def check_square(D: FloatArray) -> None:
     """Raise ValueError if `D` cannot be a matrix of distances between samples."""
-    if D.ndim != 2 or D.shape[0] != D.shape[1]:
+    if D.shape[0] != D.shape[1]:
         raise ValueError(
             "metric 'precomputed' needs a square matrix of the distances between all training "
             f"samples, but X has shape {D.shape}. To compute one: "
@@ -21,35 +20,17 @@ def check_square(D: FloatArray) -> None:
         )
 
 
-def check_precomputed(D: ArrayLike) -> FloatArray:
-    """Check a matrix of distances between the training samples, and make it exactly symmetric.
+def check_precomputed(D: FloatArray) -> FloatArray:
+    """Check a square matrix of distances, and make it exactly symmetric.
 
     Entries ``[i, j]`` and ``[j, i]`` may differ by 1e-10 of the larger; then the one above the
     diagonal counts, in a copy. The diagonal is ignored.
-
-    Parameters
-    ----------
-    D : array-like of shape (n_samples, n_samples)
-
-    Returns
-    -------
-    ndarray of float64, C-contiguous
-        `D` itself where it is exactly symmetric already.
-
-    Examples
-    --------
-    >>> from popf.forest.precomputed import check_precomputed
-    >>> check_precomputed([[0, 1], [1, 0]])
-    array([[0., 1.],
-           [1., 0.]])
     """
-    distances = np.ascontiguousarray(D, dtype=np.float64)
-    check_square(distances)
     symmetric = True
-    step = max(1, CHECKED_AT_A_TIME // max(1, len(distances)))
-    for start in range(0, len(distances), step):
-        rows = distances[start : start + step].copy()
-        columns = distances[:, start : start + step].T.copy()
+    step = max(1, CHECKED_AT_A_TIME // len(D))
+    for start in range(0, len(D), step):
+        rows = D[start : start + step].copy()
+        columns = D[:, start : start + step].T.copy()
         own = np.arange(len(rows))
         rows[own, start + own] = columns[own, start + own] = 0.0
         for i, j in np.argwhere(~((rows >= 0.0) & (rows < np.inf))):
@@ -67,8 +48,9 @@ def check_precomputed(D: ArrayLike) -> FloatArray:
                 f"{rows[i, j]} and X[{j}, {start + i}] is {columns[i, j]}. If the difference does "
                 "not matter, pass (X + X.T) / 2."
             )
-    if not symmetric:
-        distances = distances.copy()
-        for i in range(len(distances)):
-            distances[i, :i] = distances[:i, i]
-    return distances
+    if symmetric:
+        return D
+    upper = D.copy()
+    for i in range(len(D)):
+        upper[i, :i] = upper[:i, i]
+    return upper

@@ -163,11 +163,11 @@ def check_algorithm(algorithm: str, metric: "Metric") -> None:
     """Raise ValueError unless `algorithm` is one, and serves the metric."""
     if algorithm not in ALGORITHMS:
         names = ", ".join(map(repr, ALGORITHMS))
-        raise ValueError(f"algorithm must be one of {names}, not {algorithm!r}.")
+        raise ValueError(f"`algorithm` must be one of {names}, not {algorithm!r}.")
     if algorithm in ("kd_tree", "brute") and not metric.euclidean:
         raise ValueError(
             f"algorithm {algorithm!r} serves Euclidean distances only, not metric "
-            f"{metric.name!r}: use algorithm='auto' or 'prim'."
+            f"{metric.name!r}: use `algorithm='auto'`."
         )
 
 
@@ -180,7 +180,7 @@ def n_threads_of(n_jobs: Any) -> int:
     """Say how many threads `n_jobs` means, as joblib does."""
     if not (n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)):
         raise ValueError(
-            f"n_jobs must be a number of threads, None for 1 or -1 for all cores, not {n_jobs!r}."
+            f"`n_jobs` must be a number of threads, None for 1 or -1 for all cores, not {n_jobs!r}."
         )
     n_threads: int = effective_n_jobs(n_jobs)
     return n_threads
@@ -192,7 +192,7 @@ def n_bytes_of(working_memory: Any) -> int:
         working_memory = get_config()["working_memory"]
     if not (isinstance(working_memory, Real) and 0.0 < float(working_memory) < np.inf):
         raise ValueError(
-            f"working_memory must be a positive number of MiB, not {working_memory!r}."
+            f"`working_memory` must be a positive number of MiB, not {working_memory!r}."
         )
     return int(float(working_memory) * 2**20)
 

@@ -42,12 +42,10 @@ def require(condition: Any, what: str) -> None:
 
 def forest_state(opf: OPFClassifier, encoder: Encoder, where: str) -> dict[str, Any]:
     """Gather what makes a fitted `OPFClassifier`, encoded."""
-    from popf.forest.metrics import CallableMetric
-
     refuse_unknown(opf, _FOREST_STATE, where)
     forest = opf.forest_
     metric: Any = forest.metric
-    if isinstance(metric, CallableMetric):
+    if callable(metric.source):
         raise TypeError(
             f"{where} was fitted with a function as its metric, {metric.name!r}, and a model file holds no "
             "code: use a metric that has a name, or metric='precomputed'."
@@ -61,10 +59,8 @@ def forest_state(opf: OPFClassifier, encoder: Encoder, where: str) -> dict[str, 
         "lower": _small(tree.lower, n),
         "higher": _small(tree.higher, n),
         "sample_indices": None if whole else opf.sample_indices_,
-        "metric_params": getattr(metric, "params", {}),
+        "metric_params": metric.params,
     }
-    if metric.name == "gaussian":
-        kept["metric_params"] = {"gamma": metric.gamma}
     if not metric.euclidean:
         kept["lengths"], kept["weights"] = forest.lengths, tree.weights
     return {

@@ -101,7 +101,7 @@ def evaluate(
     -----
     - Log loss, Brier score (not halved with three classes and more) and area under the ROC curve (with three
       classes and more the mean over each class against the rest) are scikit-learn's.
-    - The calibration error is `expected_calibration_error` with its default of 15 bins: of the positive
+    - The calibration error is `expected_calibration_error` with its default of 10 bins: of the positive
       class, or with three classes and more of the most probable class (``kind="confidence"``).
     - Intervals hold 95 % of the scores over 500 bootstrap samples, drawn by rows (100 to 500 with more than
       20,000 rows). That of the calibration error is corrected for the upward bias of the resampling.

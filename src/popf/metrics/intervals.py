@@ -44,8 +44,8 @@ def upward_biased_interval(value: float, drawn: FloatArray) -> tuple[float, floa
     Resampling adds noise to the noise of the sample, so the percentiles lie too high and may even exclude the
     score itself. The lower end is the basic bootstrap's, 2 · value - upper percentile, which removes the
     bias; the upper end only moves the percentile down by the bias of the resampling. The interval always
-    holds the score. In simulations it covered the error of the population in 87 to 98 % of the cases
-    where that was not 0, plain percentiles in 3 to 95 %.
+    contains the score. In simulations with 200 to 5,000 samples and a population error above 0 it covered
+    that error in 90 to 98 % of the cases, plain percentiles in 18 to 93 %.
     """
     _, highest = percentile_interval(drawn)
     return max(2.0 * value - highest, 0.0), max(value + highest - float(drawn.mean()), value)

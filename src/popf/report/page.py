@@ -1,396 +1,391 @@
-"""The report as one HTML page that needs nothing else, and can ask nobody for anything."""
+"""From a model and samples to the page."""
 
-import base64
-import hashlib
-from collections.abc import Iterator
-from html import escape
-from importlib.resources import files
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
 
-from popf.metrics import Score
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from popf.display.events import check_classifier, last_step
+from popf.display.html import render
+from popf.files import replacing
+from popf.io.columns import align
+from popf.metrics import Evaluation, evaluate
+from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, shown
 from popf.metrics.intervals import CONFIDENCE
-from popf.report import charts
-from popf.report.contents import Contents, as_data, person_name, sentence, verdict
-from popf.report.formatting import as_json, cost_text, count, fixed, percent, safe, threshold_text
+from popf.probability.classifier import POPFClassifier
+from popf.report import formatting, numbers, sentences
+from popf.report.facts import Entries, model_facts
+from popf.report.formatting import plain
+from popf.report.paths import PathView, trace_paths
 
-SECTIONS = (
-    ("quality", "How good are the probabilities?"),
-    ("threshold", "Which threshold should I use?"),
-    ("risk", "Who is at risk?"),
-    ("model", "What is the model?"),
-)
-SCORE_NAMES = {
-    "balanced_accuracy": (
-        "Balanced accuracy",
-        "mean of recall and of the share of the others that are left in peace",
-    ),
-    "precision": ("Precision", "how many of those called are"),
-    "recall": ("Recall", "how many of those that are, are called"),
-}
+FloatArray = NDArray[np.float64]
+MAX_ROWS = 2000
 PRINTED_ROWS = 40
 
 
-def as_page(contents: Contents) -> str:
-    """Write the page.
+@dataclass(frozen=True)
+class Options:
+    """What a report looks at.
+
+    Attributes
+    ----------
+    positive : object, default=None
+        The class in question; None for the second of two, or of more the rarest among the samples.
+    threshold : float, default=None
+        Where the slider starts; None for the threshold of lowest cost if costs are given, else the model's own.
+    cost_fp, cost_fn : float, default=None
+        Cost of a false alarm and of a miss; both or neither.
+    top : int, default=100
+        How many samples are listed.
+    title : str, default=None
+        None for one that names the class.
+    seed : int, default=0
+        Seed of the bootstrap.
+    """
+
+    positive: Any = None
+    threshold: float | None = None
+    cost_fp: float | None = None
+    cost_fn: float | None = None
+    top: int = 100
+    title: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        given: Any = self.threshold
+        if given is not None and not (isinstance(given, Real) and 0.0 < float(given) < 1.0):
+            raise ValueError(f"`threshold={given!r}` must lie between 0 and 1, both excluded.")
+        if (self.cost_fp is None) != (self.cost_fn is None):
+            one = "cost_fp" if self.cost_fp is None else "cost_fn"
+            raise ValueError(f"`{one}` is missing; give both `cost_fp` and `cost_fn`, or neither.")
+        for name in ("cost_fp", "cost_fn"):
+            cost: Any = getattr(self, name)
+            if cost is not None and not (isinstance(cost, Real) and 0.0 < float(cost) < np.inf):
+                raise ValueError(f"`{name}={cost!r}` must be a finite number above 0.")
+        top: Any = self.top
+        whole = isinstance(top, Integral) and not isinstance(top, bool)
+        if not whole or not 1 <= top <= MAX_ROWS:
+            raise ValueError(f"`top={top!r}` must be an integer from 1 to {MAX_ROWS}.")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A sample of a high probability: its number in the data from 1, its ids, class and path."""
+
+    number: int
+    ids: list[str]
+    probability: float
+    truth: str
+    path: PathView
+
+    @property
+    def name(self) -> str:
+        """The first id, or the number."""
+        return (self.ids and self.ids[0]) or f"row {self.number}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a page shows.
+
+    Attributes
+    ----------
+    title, source, event, other : str
+        The title; which model and which samples, if known; the positive class; the other one, or "all others".
+    classes : list of str
+        All that the model knows.
+    quality : Quality
+    decisions : Decisions
+    start, pair : int
+        The threshold and the costs that the page opens with, as positions in `decisions`.
+    overall : Evaluation or None
+        Of all classes together, if there are more than two.
+    id_names : list of str
+    rows : list of Row
+        The highest probabilities first.
+    facts : list of pairs
+        Headings, each with pairs of terms and texts.
+    note : str
+        What to know about the paths; empty for nothing.
+    """
+
+    title: str
+    source: str
+    event: str
+    other: str
+    classes: list[str]
+    quality: numbers.Quality
+    decisions: numbers.Decisions
+    start: int
+    pair: int
+    overall: Evaluation | None
+    id_names: list[str]
+    rows: list[Row]
+    facts: list[tuple[str, Entries]]
+    note: str
+
+    def html(self) -> str:
+        """Write the page: one file that loads nothing."""
+        curve = self.quality.curve
+        columns = (curve.probability, curve.frequency, curve.lower, curve.upper, curve.weights)
+        return render(
+            "popf.report",
+            "report",
+            report=self,
+            bins=list(zip(*columns, strict=True)),
+            data=self.script_data(),
+            text=formatting,
+            words=sentences,
+            confidence=f"{CONFIDENCE:.0%}",
+            printed_rows=PRINTED_ROWS,
+        )
+
+    def script_data(self) -> dict[str, Any]:
+        """Return what the page's script needs, as plain values."""
+        counts = self.decisions.counts
+        return {
+            "event": self.event,
+            "thresholds": counts.thresholds.tolist(),
+            "hits": counts.hits.astype(int).tolist(),
+            "alarms": counts.alarms.astype(int).tolist(),
+            "positive": int(counts.n_positive),
+            "negative": int(counts.n_negative),
+            "ratios": [miss / alarm for alarm, miss in self.decisions.costs],
+            "recommended": self.decisions.recommended,
+            "start": self.start,
+            "pair": self.pair,
+            "paths": [
+                {
+                    "summary": sentences.path_summary(self.event, row.probability, row.path),
+                    "nodes": row.path.nodes,
+                    "steps": row.path.steps,
+                    "features": row.path.features,
+                    "hidden": row.path.n_hidden,
+                }
+                for row in self.rows
+            ],
+        }
+
+
+def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
+    """Write a report of a model on samples it was not fitted to: one page of HTML.
 
     Parameters
     ----------
-    contents : Contents
+    model : POPFClassifier or Pipeline
+        Fitted; a pipeline ends in the classifier.
+    X : frame or array of shape (n_samples, n_features)
+        The columns of a frame are found by name.
+    y : array-like of shape (n_samples,)
+        True labels, of two classes at least.
+    **options
+        Those of `compute`.
 
     Returns
     -------
     str
-        HTML that loads nothing: style and script are in it, and its policy forbids any request.
+        The same for the same input, to the byte. It loads nothing, and holds rows of `X`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from popf import POPFClassifier
+    >>> from popf import report
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = make_pipeline(StandardScaler(), POPFClassifier()).fit(X[::2], y[::2])
+    >>> page = report.build(model, X[1::2], y[1::2], positive=0, cost_fp=1, cost_fn=10)
+    >>> page[:15], "Which threshold should I use?" in page
+    ('<!DOCTYPE html>', True)
     """
-    style, script = _resource("report.css"), _resource("report.js")
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
-    )
-    parts = [
-        "<!DOCTYPE html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<link rel="icon" href="data:,">',
-        f"<title>{safe(contents.title)}</title><style>{style}</style></head><body>",
-        '<a class="skip" href="#quality">Skip to the report</a>',
-        f"<header><h1>{safe(contents.title)}</h1>{_lead(contents)}</header>",
-        _navigation(),
-        "<main>",
-        *_quality(contents),
-        *_threshold(contents),
-        *_risk(contents),
-        *_model(contents),
-        "</main>",
-        f'<footer class="note">{_footer()}</footer>',
-        f'<script type="application/json" id="data">{as_json(as_data(contents))}</script>',
-        f"<script>{script}</script></body></html>",
-        "",
-    ]
-    return "\n".join(parts)
+    return compute(model, X, y, **options).html()
 
 
-def _resource(name: str) -> str:
-    return files("popf.report").joinpath(name).read_text(encoding="utf-8")
+def write(path: str | os.PathLike[str], model: Any, X: Any, y: ArrayLike, **options: Any) -> None:
+    """Write a report to a file, which appears when it is complete.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Such as ``report.html``. If anything fails, what was there before stays.
+    model, X, y, **options
+        As for `build`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from popf import POPFClassifier, report
+    >>> model = POPFClassifier().fit([[0.0], [1.0], [4.0], [6.0]], ["no", "no", "yes", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "report.html")
+    ...     report.write(path, model, [[0.5], [2.0], [5.0]], ["no", "no", "yes"])
+    ...     os.path.getsize(path) > 10_000
+    True
+    """
+    page = build(model, X, y, **options).encode()
+    with replacing(path) as file:
+        file.write(page)
 
 
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+def compute(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    ids: Mapping[str, Sequence[Any]] | None = None,
+    about: Mapping[str, Any] | None = None,
+    probability: FloatArray | None = None,
+    **options: Any,
+) -> Report:
+    """Compute all that a report shows.
 
+    Parameters
+    ----------
+    model, X, y
+        As for `build`.
+    ids : mapping of str to sequence, default=None
+        Columns that identify samples, such as ``{"consumer": [...]}``.
+    about : mapping, default=None
+        What `popf.io.describe` says about the model's file, and names: ``"file"`` and ``"data"`` of the
+        files, ``"target"`` of the column of labels.
+    probability : ndarray of shape (n_samples, n_classes), default=None
+        The result of ``model.predict_proba(X)``, if it is known already.
+    **options
+        Those of `Options`: ``positive``, ``threshold``, ``cost_fp``, ``cost_fn``, ``top``, ``title``, ``seed``.
 
-def _lead(contents: Contents) -> str:
-    found = contents.decisions
-    source = f"{safe(contents.source)}: " if contents.source else ""
-    return (
-        f'<p class="quiet">{source}{count(found.n_samples)} samples, of which '
-        f"{count(int(found.counts.n_positive))} "
-        f"({percent(contents.quality.prior)}) are “{safe(contents.event)}”.</p>"
-    )
+    Returns
+    -------
+    Report
 
-
-def _navigation() -> str:
-    links = "".join(f'<li><a href="#{name}">{text}</a></li>' for name, text in SECTIONS)
-    return f'<nav aria-label="Questions"><ul>{links}</ul></nav>'
-
-
-def _footer() -> str:
-    return (
-        "<p>Made by popf. This page is one file: it works without a network, and its policy forbids every "
-        "request. It holds rows of your data: share it as you would share those.</p>"
-    )
-
-
-def _opening(name: str) -> str:
-    heading = f'<h2 id="{name}-title">{dict(SECTIONS)[name]}</h2>'
-    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}'
-
-
-def _quality(contents: Contents) -> Iterator[str]:
-    found = contents.quality
-    yield _opening("quality")
-    if contents.overall is not None:
-        yield from _overall(contents)
-    yield f'<p class="verdict">{escape(" ".join(verdict(found)))}</p>'
-    yield '<dl class="tiles">'
-    yield _tile(
-        "Log loss", found.scores["log_loss"], 3, f"base rate {fixed(found.prior_log_loss, 3)}"
-    )
-    yield _tile("Brier score", found.scores["brier"], 3, f"base rate {fixed(found.prior_brier, 3)}")
-    chance = f"by chance up to {fixed(found.chance_error, 3)}"
-    yield _tile("Calibration error (ECE)", found.scores["ece"], 3, chance)
-    yield _tile("Area under the ROC curve", found.scores["auc"], 3, "guessing 0.500")
-    yield f'</dl><div class="two"><figure><figcaption>When it says {_quoted(contents)}, how often is it so?'
-    yield "</figcaption>"
-    yield _legend(
-        ('<path class="line one" d="M0 5H27"/>', "happened"),
-        ('<rect class="band" width="27" height="11"/>', f"{CONFIDENCE:.0%} interval"),
-        ('<path class="ideal" d="M0 5H27"/>', "said = happened"),
-    )
-    yield charts.reliability_chart(found, f"“{contents.event}”")
-    yield '<p class="axis">Probability that was said; below, how many samples got it</p></figure><div>'
-    yield (
-        "<h3>How to read this</h3><p>Samples are put together by the probability that the model gave them. "
-        "Where the curve lies on the dashed line, what was said is how often it happened; above it, the model "
-        "says too little, below it, too much. The shaded band is what as many samples can tell.</p>"
-        "<p>The lower log loss and Brier score are, the better; the base rate is the score of answering the "
-        "same share for everyone. The calibration error is the mean distance from the dashed line; it is never "
-        "quite 0 on a sample, so the page says how large it would be if the probabilities were perfect.</p>"
-        f"<p>Brackets hold {CONFIDENCE:.0%} of what comes out when the samples are drawn anew "
-        "(bootstrap).</p>"
-    )
-    yield from _bins(contents)
-    yield "</div></div></section>"
-
-
-def _quoted(contents: Contents) -> str:
-    return f"“{safe(contents.event)}”"
-
-
-def _tile(name: str, score: Score, digits: int, beside: str) -> str:
-    interval = f"[{fixed(score.lower, digits)}, {fixed(score.upper, digits)}]"
-    return (
-        f'<div><dt>{name}</dt><dd class="value">{fixed(score.value, digits)}</dd>'
-        f'<dd class="small">{interval}</dd><dd class="small">{beside}</dd></div>'
-    )
-
-
-def _legend(*entries: tuple[str, str]) -> str:
-    items = "".join(
-        f'<li><svg aria-hidden="true" viewBox="0 0 27 11">{mark}</svg>{text}</li>'
-        for mark, text in entries
-    )
-    return f'<ul class="legend">{items}</ul>'
-
-
-def _bins(contents: Contents) -> Iterator[str]:
-    curve = contents.quality.curve
-    yield '<details><summary>The bins as a table</summary><div class="scroll" tabindex="0" role="region" '
-    yield 'aria-label="Bins of the reliability curve"><table><thead><tr><th scope="col">said</th>'
-    yield f'<th scope="col">happened</th><th scope="col">{CONFIDENCE:.0%} interval</th>'
-    yield '<th scope="col">samples</th></tr></thead><tbody>'
-    for row in zip(
-        curve.probability, curve.frequency, curve.lower, curve.upper, curve.weights, strict=True
-    ):
-        said, was, lower, upper, weight = (float(value) for value in row)
-        yield f"<tr><td>{percent(said)}</td><td>{percent(was)}</td>"
-        yield f"<td>{percent(lower)} – {percent(upper)}</td><td>{count(round(weight))}</td></tr>"
-    yield "</tbody></table></div></details>"
-
-
-def _overall(contents: Contents) -> Iterator[str]:
-    overall = contents.overall
-    assert overall is not None
-
-    def score(name: str) -> float:
-        return overall.scores[name].value
-
-    yield (
-        f"<p>The model knows {len(contents.classes)} classes. All together: log loss "
-        f"{fixed(score('log_loss'), 3)}, Brier score {fixed(score('brier'), 3)}, calibration error "
-        f"{fixed(score('ece'), 3)}, accuracy {percent(score('accuracy'))}, OPF accuracy "
-        f"{percent(score('opf_accuracy'))}. "
-        f"What follows looks at “{safe(contents.event)}” against all others; make a page for each class you "
-        "care about, with the option <code>positive</code>.</p>"
-    )
-    yield '<details><summary>Which classes are taken for which</summary><div class="scroll" tabindex="0" '
-    yield 'role="region" aria-label="Confusion matrix of all classes"><table><thead><tr>'
-    yield '<th scope="col" class="words">is, below; called, to the right</th>'
-    yield "".join(f'<th scope="col">{safe(label)}</th>' for label in contents.classes)
-    yield "</tr></thead><tbody>"
-    for label, row in zip(contents.classes, overall.confusion.tolist(), strict=True):
-        cells = "".join(f"<td>{count(number)}</td>" for number in row)
-        yield f'<tr><th scope="row" class="words">{safe(label)}</th>{cells}</tr>'
-    yield "</tbody></table></div></details>"
-
-
-def _threshold(contents: Contents) -> Iterator[str]:
-    found, at, pair = contents.decisions, contents.start, contents.pair
-    theta = float(found.counts.thresholds[at])
-    yield _opening("threshold")
-    yield (
-        f"<p>A sample is called “{safe(contents.event)}” when its probability is at least the threshold Θ. "
-        "A low Θ misses few and raises many false alarms, a high one the other way round: what is right "
-        "depends on what either costs you.</p>"
-    )
-    yield '<div class="wide"><div><div class="controls">'
-    yield (
-        '<div><label for="cost">What do errors cost?</label>'
-        f'<input type="range" id="cost" min="0" max="{len(found.costs) - 1}" step="1" value="{pair}" '
-        f'autocomplete="off" aria-valuetext="{cost_text(*found.costs[pair])}">'
-        f'<p class="note" id="cost-text">{cost_text(*found.costs[pair])}</p></div>'
-    )
-    yield from _choice(contents)
-    yield (
-        f'<div><label for="theta">Threshold Θ <output for="theta" id="theta-text" aria-live="off">'
-        f"{threshold_text(theta)}</output></label>"
-        f'<input type="range" id="theta" min="0" max="{len(found.counts.thresholds) - 1}" step="1" '
-        f'value="{at}" '
-        f'autocomplete="off" aria-valuetext="{threshold_text(theta)}"></div></div>'
-    )
-    yield from _matrix(contents)
-    yield from _figures(contents)
-    yield '<p class="hidden" role="status" id="spoken"></p></div>'
-    yield "<figure><figcaption>What every threshold brings</figcaption>"
-    yield _legend(
-        ('<rect class="bar one" width="27" height="11"/>', f"“{safe(contents.event)}”"),
-        ('<rect class="bar zero" width="27" height="11"/>', _other(contents)),
-    )
-    yield charts.class_chart(found, theta, (f"“{contents.event}”", contents.other))
-    yield '<div class="between"></div>'
-    yield _legend(
-        *(
-            (f'<path class="line {name}" d="M0 5H27"/>', SCORE_NAMES[name][0].lower())
-            for name in charts.SCORES
+    Examples
+    --------
+    >>> from popf import POPFClassifier, report
+    >>> model = POPFClassifier().fit([[0.0], [1.0], [4.0], [6.0]], ["no", "no", "yes", "yes"])
+    >>> found = report.compute(model, [[0.5], [2.0], [5.0]], ["no", "no", "yes"])
+    >>> found.quality.scores["accuracy"].value
+    1.0
+    """
+    chosen = Options(**options)
+    check_classifier(model)
+    final = last_step(model)
+    if not isinstance(final, POPFClassifier):
+        raise TypeError(
+            f"the model ends in {type(final).__name__}; a report shows paths of a forest: pass a fitted "
+            "POPFClassifier, or a Pipeline that ends in one."
         )
+    X = align(model, X, extra="ignore")
+    classes = np.asarray(model.classes_)
+    labels = _checked_labels(y, classes)
+    columns = _checked_ids(ids, len(labels))
+    table = as_probabilities(model.predict_proba(X) if probability is None else probability)
+    if table.shape != (len(labels), len(classes)):
+        raise ValueError(
+            f"there are {len(labels)} labels, but probabilities of the shape {table.shape}; pass one label "
+            f"for each row, and all {len(classes)} columns of predict_proba."
+        )
+    code = _positive(chosen.positive, labels, classes)
+    happened, chances = labels == classes[code], np.ascontiguousarray(table[:, code])
+    if happened.all() or not happened.any():
+        raise ValueError(
+            f"all {len(labels)} samples are {'' if happened.any() else 'other than '}"
+            f"{classes.tolist()[code]!r}: a report needs samples that are and samples that are not."
+        )
+    ratio = float(chosen.cost_fn or 1.0) / float(chosen.cost_fp or 1.0)
+    own = _own_threshold(final, code)
+    wanted = own if chosen.threshold is None else float(chosen.threshold)
+    found = numbers.decisions(happened, chances, ratio=ratio, also=[own, wanted])
+    pair = int(np.argmin([abs(np.log(miss / alarm / ratio)) for alarm, miss in found.costs]))
+    by_cost = chosen.threshold is None and chosen.cost_fp is not None
+    start = found.recommended[pair] if by_cost else found.nearest(wanted)
+    theta = float(found.counts.thresholds[start])
+    highest = np.lexsort([np.arange(len(chances)), -chances])[: chosen.top]
+    paths, note = trace_paths(model, final, X, highest)
+    names = [plain(label) for label in classes.tolist()]
+    return Report(
+        title=plain(chosen.title or _title(names[code], about)),
+        source=_source(about),
+        event=names[code],
+        other=names[1 - code] if len(names) == 2 else "all others",
+        classes=names,
+        quality=numbers.quality(happened, chances, threshold=theta, seed=chosen.seed),
+        decisions=found,
+        start=start,
+        pair=pair,
+        overall=evaluate(labels, table, labels=classes, seed=chosen.seed) if names[2:] else None,
+        id_names=[plain(name) for name in columns],
+        rows=[
+            Row(
+                number=row + 1,
+                ids=[plain(values[row]) for values in columns.values()],
+                probability=float(chances[row]),
+                truth=plain(labels[row]),
+                path=path,
+            )
+            for row, path in zip(highest.tolist(), paths, strict=True)
+        ],
+        facts=model_facts(model, final, about),
+        note=note,
     )
-    yield charts.score_chart(found, at)
-    yield '<div class="between"></div>'
-    yield _legend(
-        ('<path class="line cost" d="M0 5H27"/>', "cost of 1,000 samples, in false alarms"),
-        ('<circle class="ring" cx="13" cy="5.5" r="5"/>', "lowest"),
-    )
-    yield charts.cost_chart(found, at, pair)
-    yield '<p class="axis">Threshold Θ</p></figure></div></section>'
 
 
-def _other(contents: Contents) -> str:
-    return f"“{safe(contents.other)}”" if len(contents.classes) == 2 else safe(contents.other)
+def _title(label: str, about: Mapping[str, Any] | None) -> str:
+    target = (about or {}).get("target")
+    return f"How likely is {plain(target)} = {label}?" if target else f"How likely is “{label}”?"
 
 
-def _choice(contents: Contents) -> Iterator[str]:
-    found, pair = contents.decisions, contents.pair
-    best = threshold_text(float(found.counts.thresholds[found.recommended[pair]]))
-    alarm, miss = found.costs[pair]
-    exact = fixed(1.0 / (1.0 + miss / alarm), 3)
-    yield (
-        f'<div class="choice"><p>Lowest cost on these samples: <b>Θ = <span id="best">{best}</span></b>. '
-        f'If the probabilities were exact: <b>Θ = <span id="exact">{exact}</span></b>.</p>'
-        '<p><button type="button" class="action" id="use-best">Use the lowest cost</button>'
-        '<button type="button" class="action second" id="use-exact">Use the exact one</button></p>'
-        '<p class="note">The first is fitted to these samples, and will look a little worse on new ones. '
-        "Where both are far apart, there are few samples or the probabilities are off.</p></div>"
-    )
+def _source(about: Mapping[str, Any] | None) -> str:
+    known = about or {}
+    return " on ".join(plain(known[key]) for key in ("file", "data") if known.get(key))
 
 
-def _matrix(contents: Contents) -> Iterator[str]:
-    found, at = contents.decisions, contents.start
-    hits, alarms = int(found.counts.hits[at]), int(found.counts.alarms[at])
-    event = f"“{safe(contents.event)}”"
-    cells = {
-        "hits": (hits, "right", "found"),
-        "misses": (int(found.counts.n_positive) - hits, "wrong", "missed"),
-        "alarms": (alarms, "wrong", "false alarms"),
-        "passes": (int(found.counts.n_negative) - alarms, "right", "left in peace"),
+def _checked_labels(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
+    labels = as_labels(y, "y")
+    check_same_kind(labels, classes, "y", "the model's classes")
+    strange = np.flatnonzero(~np.isin(labels, classes))
+    if len(strange):
+        raise ValueError(
+            f"y holds {labels[strange[0]].item()!r} in row {strange[0] + 1}, a label the model has never "
+            f"seen; it knows {shown(classes)}. Leave out {len(strange)} such row(s)."
+        )
+    return labels
+
+
+def _checked_ids(
+    ids: Mapping[str, Sequence[Any]] | None, n_samples: int
+) -> dict[str, Sequence[Any]]:
+    columns: dict[str, Sequence[Any]] = {
+        str(key): list(cells) for key, cells in (ids or {}).items()
     }
-
-    other = _other(contents) if len(contents.classes) == 2 else "another"
-
-    def cell(name: str) -> str:
-        number, kind, words = cells[name]
-        return f'<td class="{kind}"><b id="{name}">{count(number)}</b><span>{words}</span></td>'
-
-    yield f'<p id="sentence">{escape(sentence(contents))}</p>'
-    yield '<table class="matrix"><caption class="hidden">Confusion matrix at the chosen threshold</caption>'
-    yield f'<thead><tr><td></td><th scope="col">called {event}</th><th scope="col">not called</th></tr></thead>'
-    yield f'<tbody><tr><th scope="row" class="words">is {event}</th>{cell("hits")}{cell("misses")}</tr>'
-    yield f'<tr><th scope="row" class="words">is {other}</th>{cell("alarms")}{cell("passes")}</tr>'
-    yield "</tbody></table>"
+    for name, values in columns.items():
+        if len(values) != n_samples:
+            raise ValueError(
+                f"ids[{name!r}] has {len(values)} values for {n_samples} samples; give one for each."
+            )
+    return columns
 
 
-def _figures(contents: Contents) -> Iterator[str]:
-    found, at = contents.decisions, contents.start
-    scores = found.counts.scores()
-    yield '<table class="figures"><caption class="hidden">Scores at the chosen threshold</caption><tbody>'
-    for name in charts.SCORES:
-        title, words = SCORE_NAMES[name]
-        mark = f'<svg aria-hidden="true" viewBox="0 0 27 11"><path class="line {name}" d="M0 5H27"/></svg>'
-        yield f'<tr><th scope="row" class="words">{mark}{title} <span class="note">{words}</span></th>'
-        yield f'<td id="{name}">{percent(float(scores[name][at]))}</td></tr>'
-    mark = '<svg aria-hidden="true" viewBox="0 0 27 11"><path class="line cost" d="M0 5H27"/></svg>'
-    cost = float(found.mean_cost(contents.pair)[at])
-    words = "of 1,000 samples, in false alarms"
-    yield f'<tr><th scope="row" class="words">{mark}Cost <span class="note">{words}</span></th>'
-    yield f'<td id="mean-cost">{fixed(1000.0 * cost, 1)}</td></tr></tbody></table>'
+def _positive(positive: Any, labels: NDArray[Any], classes: NDArray[Any]) -> int:
+    """Find the class in question."""
+    known = classes.tolist()
+    if positive is not None:
+        if positive not in known:
+            raise ValueError(
+                f"`positive={positive!r}` is not a class of the model; use one of {shown(classes)}."
+            )
+        return int(known.index(positive))
+    if len(known) == 2:
+        return 1
+    counts = (labels[:, None] == classes[None, :]).sum(axis=0)
+    return int(np.where(counts > 0, counts, len(labels) + 1).argmin())
 
 
-def _risk(contents: Contents) -> Iterator[str]:
-    people = contents.people
-    yield _opening("risk")
-    n = count(contents.decisions.n_samples)
-    yield (
-        f"<p>The {count(len(people))} highest probabilities of “{safe(contents.event)}” among {n} samples. "
-        "Choose one to see its path: the chain of training samples, from a prototype on, that reached it "
-        "first.</p>"
-    )
-    if contents.note:
-        yield f'<p class="note">{escape(contents.note)}</p>'
-    if len(people) > PRINTED_ROWS:
-        yield f'<p class="note paper">On paper the first {PRINTED_ROWS}, in the order chosen.</p>'
-    yield '<div class="wide people-and-path"><div class="scroll people" role="region" tabindex="0" '
-    yield 'aria-label="The highest probabilities"><table id="people"><thead><tr>'
-    heads = [(name, "text", "words") for name in contents.id_names]
-    heads += [
-        ("Row", "number", ""),
-        ("Probability", "number", ""),
-        ("Is", "text", "words"),
-        ("At Θ", "none", "words"),
-        ("Path cost", "number", ""),
-        ("Steps", "number", ""),
-    ]
-    for name, kind, words in heads:
-        order = ' aria-sort="descending"' if (name, kind) == ("Probability", "number") else ""
-        klass = f' class="{words}"' if words else ""
-        inside = (
-            safe(name)
-            if kind == "none"
-            else f'<button type="button" data-kind="{kind}">{safe(name)}</button>'
-        )
-        yield f'<th scope="col"{klass}{order}>{inside}</th>'
-    yield "</tr></thead><tbody>"
-    theta = float(contents.decisions.counts.thresholds[contents.start])
-    for number in range(len(people)):
-        yield _person(contents, number, theta)
-    yield '</tbody></table></div><div class="path" id="path" role="region" aria-labelledby="path-title">'
-    yield '<h3 id="path-title">Path</h3><p id="path-summary" role="status"></p>'
-    yield '<ol class="chain" id="chain"></ol>'
-    yield '<div class="scroll" id="features" role="region" aria-label="Features along the path" tabindex="0">'
-    yield "<noscript><p>Paths, sliders and sorting need JavaScript.</p></noscript></div></div></div>"
-    yield "</section>"
-
-
-def _person(contents: Contents, number: int, theta: float) -> str:
-    person = contents.people[number]
-    name = safe(person_name(contents, person))
-    chosen = f'<button type="button" aria-controls="path" data-person="{number}">{name}</button>'
-    cells = [f'<td class="words">{safe(one)}</td>' for one in person.ids]
-    row = f'<td data-key="{person.row}">{person.row}</td>'
-    if cells:
-        cells[0] = f'<td class="words" data-key="{safe(person.ids[0])}">{chosen}</td>'
-    else:
-        row = f'<td data-key="{person.row}">{chosen}</td>'
-    width = fixed(100.0 * person.probability, 1)
-    meter = (
-        '<svg class="meter" aria-hidden="true" viewBox="0 0 100 10" preserveAspectRatio="none">'
-        f'<rect class="all" width="100" height="10"/><rect class="part" width="{width}" height="10"/></svg>'
-    )
-    called = "called" if person.probability >= theta else "not"
-    cost = f"{person.path.cost:.4g}"
-    cells += [
-        row,
-        f'<td data-key="{person.probability!r}">{percent(person.probability)}{meter}</td>',
-        f'<td class="words">{safe(person.truth)}</td>',
-        f'<td class="words called">{called}</td>',
-        f'<td data-key="{person.path.cost!r}">{cost}</td>',
-        f'<td data-key="{person.path.n_steps}">{person.path.n_steps}</td>',
-    ]
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _model(contents: Contents) -> Iterator[str]:
-    yield _opening("model")
-    for heading, entries in contents.facts:
-        yield f'<h3>{safe(heading)}</h3><dl class="facts">'
-        for term, text in entries:
-            yield f"<dt>{safe(term)}</dt><dd>{escape(text)}</dd>"
-        yield "</dl>"
-    yield "</section>"
+def _own_threshold(final: POPFClassifier, code: int) -> float:
+    """Return the threshold of the model itself for a class, 0.5 with more than two classes."""
+    if len(final.classes_) != 2:
+        return 0.5
+    return float(final.threshold if code == 1 else 1.0 - final.threshold)

@@ -1,29 +1,59 @@
 """Paths from prototypes to samples, in the user's own features and units."""
 
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from popf.forest.paths import Path
-from popf.report.contents import Node, PathView, Step
 from popf.report.formatting import figure, plain
 from popf.table_models.explaining import inverse, rounded
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Cells = NDArray[Any]
 
-MOST_FEATURES = 12
-MOST_NODES = 6
-UNKNOWN = "–"
+MAX_FEATURES, MAX_NODES = 12, 6
 NOTE = (
-    "The features of training samples are not shown: the model keeps them only as its own steps have made "
-    "them, and these cannot be undone."
+    "The features of training samples are not shown: the model keeps them only as transformed by its steps, "
+    "which cannot be undone."
 )
 
 
-def views(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[PathView], str]:
+class PathView(NamedTuple):
+    """A path as it is shown.
+
+    Attributes
+    ----------
+    label : str
+        The class whose prototype it starts from.
+    cost : float
+    n_steps : int
+    rivals : list of pairs of str
+        Other classes, and what their cheapest paths cost.
+    nodes : list of tuples
+        From the prototype to the sample: name, class, and "prototype", "between" or "sample".
+    steps : list of tuples
+        One fewer: length, share of the longest, whether it is the longest, number of nodes left out.
+    features : list of list of str
+        A row for each feature: its name, and its value at each node.
+    n_hidden : int
+        The number of features that are not shown.
+    """
+
+    label: str
+    cost: float
+    n_steps: int
+    rivals: list[tuple[str, str]]
+    nodes: list[tuple[str, str, str]]
+    steps: list[tuple[str, float, bool, int]]
+    features: list[list[str]]
+    n_hidden: int
+
+
+def trace_paths(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[PathView], str]:
     """Trace the paths to some samples.
 
     Parameters
@@ -39,41 +69,37 @@ def views(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[PathView
 
     Returns
     -------
-    views : list of PathView
+    paths : list of PathView
     note : str
-        What cannot be shown, empty if all can.
+        What cannot be shown, empty if everything can.
     """
-    opf = final.opf_
-    chosen = _safe_indexing(X, rows)
+    opf, chosen = final.opf_, _safe_indexing(X, rows)
     prepared = _prepared(model, final, chosen)
     paths, offers = opf.explain(prepared), opf.path_costs_by_class(prepared)
-    names = feature_names(model)
-    own = np.asarray(chosen, dtype=object)
+    names, own = _feature_names(model), np.asarray(chosen, dtype=object)
+    training: Cells | None = None
+    note = ""
     nodes = np.unique(np.concatenate([path.nodes for path in paths]))
-    values, note = _values(model, final, nodes, len(names))
-    if final.opf_.forest_.metric.precomputed:  # columns are distances to training samples
-        names, own, note = [], own[:, :0], ""
-    spread = _spread(values)
-    found = []
-    for number, path in enumerate(paths):
-        at = np.searchsorted(nodes, path.nodes)
-        table = [*(values[place] for place in at), own[number]] if values is not None else None
-        along = own[number][None, :] if table is None else np.array(table, dtype=object)
-        picked = _picked(names, along, path.bottleneck, spread)
-        found.append(_view(opf, path, offers[number], names, (along, picked)))
-    return found, note
+    if opf.forest_.metric.precomputed:  # columns are distances to training samples
+        names, own = [], own[:, :0]
+    else:
+        training = _training_cells(model, final, nodes, len(names))
+        note = NOTE if training is None else ""
+    spread = None if training is None else np.array([_deviation(cells) for cells in training.T])
+    views = []
+    for path, costs, sample in zip(paths, offers, own, strict=True):
+        if training is None or spread is None:
+            cells = np.full((len(path.nodes), len(names)), "–", dtype=object)
+            picked = list(range(min(len(names), MAX_FEATURES)))
+        else:
+            cells = training[np.searchsorted(nodes, path.nodes)]
+            picked = _most_different(np.vstack([cells, sample]), path.bottleneck, spread)
+        features = [names[k] for k in picked], np.vstack([cells, sample])[:, picked]
+        views.append(_view(opf, path, costs, features, len(names) - len(picked)))
+    return views, note
 
 
-def feature_names(model: Any) -> list[str]:
-    """Give the names of the columns that a model was fitted on, or numbers.
-
-    Examples
-    --------
-    >>> from popf import OPFClassifier
-    >>> from popf.report.paths import feature_names
-    >>> feature_names(OPFClassifier().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]))
-    ['feature 1', 'feature 2']
-    """
+def _feature_names(model: Any) -> list[str]:
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return [f"feature {number}" for number in range(1, model.n_features_in_ + 1)]
@@ -81,115 +107,88 @@ def feature_names(model: Any) -> list[str]:
 
 
 def _prepared(model: Any, final: Any, chosen: Any) -> FloatArray:
-    """Give samples as the forest sees them."""
+    """Return samples as the forest sees them."""
     for _, step in getattr(model, "steps", [])[:-1]:
         chosen = chosen if step in (None, "passthrough") else step.transform(chosen)
-    numbers = np.ascontiguousarray(chosen, dtype=np.float64)
-    prepared: FloatArray = final.prepare(numbers)
+    prepared: FloatArray = final.prepare(np.ascontiguousarray(chosen, dtype=np.float64))
     return prepared
 
 
-def _values(model: Any, final: Any, nodes: IntArray, n: int) -> tuple[NDArray[Any] | None, str]:
-    """Give training samples in the units of the user, None where that cannot be done."""
-    if final.samples_ is None:
-        return None, ""
+def _training_cells(model: Any, final: Any, nodes: IntArray, n_features: int) -> Cells | None:
+    """Return training samples in the user's units, None if a step cannot be undone."""
     columns: Any = final.samples_[nodes]
     for _, step in reversed(getattr(model, "steps", [])[:-1]):
         columns = None if columns is None else inverse(step, columns)
-    if columns is None or np.shape(columns) != (len(nodes), n):
-        return None, NOTE
-    cells = [[rounded(cell) for cell in row] for row in np.asarray(columns, dtype=object).tolist()]
-    found = np.empty((len(nodes), n), dtype=object)
-    found[:] = cells
-    return found, ""
-
-
-def _spread(values: NDArray[Any] | None) -> FloatArray | None:
-    """Tell how much each feature varies, NaN for one that is no number."""
-    if values is None:
+    if columns is None or np.shape(columns) != (len(nodes), n_features):
         return None
-    return np.array([_deviation(column) for column in values.T])
+    cells = np.empty((len(nodes), n_features), dtype=object)
+    cells[:] = [[rounded(cell) for cell in row] for row in np.asarray(columns, object).tolist()]
+    return cells
 
 
-def _deviation(column: NDArray[Any]) -> float:
+def _deviation(column: Cells) -> float:
+    """Spread of a feature, NaN if it is not a number."""
     try:
         return float(np.nanstd(column.astype(np.float64))) or 1.0
     except (TypeError, ValueError):
         return np.nan
 
 
-def _picked(
-    names: list[str], along: NDArray[Any], bottleneck: int, spread: FloatArray | None
-) -> list[int]:
+def _most_different(cells: Cells, bottleneck: int, spread: FloatArray) -> list[int]:
     """Choose the features to show: all, or those that differ most along the longest step."""
-    if len(names) <= MOST_FEATURES or spread is None:
-        return list(range(min(len(names), MOST_FEATURES)))
-    tail, head = along[bottleneck], along[bottleneck + 1]
-    differences = np.array(
-        [
-            float(tail[k] != head[k])
-            if np.isnan(spread[k])
-            else abs(float(tail[k]) - float(head[k])) / spread[k]
-            for k in range(len(names))
-        ]
-    )
-    order = np.argsort(-np.nan_to_num(differences), kind="stable")[:MOST_FEATURES]
-    return [int(k) for k in order]
+    if len(spread) <= MAX_FEATURES:
+        return list(range(len(spread)))
+    differences = [
+        float(tail != head) if np.isnan(unit) else abs(float(tail) - float(head)) / unit
+        for tail, head, unit in zip(cells[bottleneck], cells[bottleneck + 1], spread, strict=True)
+    ]
+    order = np.argsort(-np.nan_to_num(differences), kind="stable")
+    return [int(k) for k in order[:MAX_FEATURES]]
 
 
 def _view(
-    opf: Any, path: Path, offers: FloatArray, names: list[str], table: tuple[Any, list[int]]
+    opf: Any, path: Path, costs: FloatArray, features: tuple[list[str], Cells], n_hidden: int
 ) -> PathView:
-    classes = [plain(label) for label in opf.classes_.tolist()]
-    own = opf.classes_.tolist().index(np.asarray(path.label).item())
+    names, cells = features
+    label = plain(path.label)
     shown = _shown_nodes(len(path.nodes), path.bottleneck)
-    nodes, steps = [], []
-    longest = path.cost or 1.0
-    for number, place in enumerate(shown):
-        if number:
-            left_out = place - shown[number - 1] - 1
-            weight = float(path.weights[place - 1])
-            is_longest = not left_out and place - 1 == path.bottleneck
-            steps.append(Step(f"{weight:.4g}", weight / longest, is_longest, left_out))
-        if place == len(path.nodes):
-            nodes.append(Node("this sample", "", "sample"))
-            continue
-        node = int(path.nodes[place])
-        name = f"training row {int(opf.sample_indices_[node]) + 1}"
-        kind = "between" if place else "prototype"
-        nodes.append(Node(name, classes[opf.forest_.codes[node]], kind))
-    along, picked = table
-    known = len(along) == len(path.nodes) + 1
-    rows = [
-        [
-            plain(names[k]),
-            *(figure(along[place, k]) if known else UNKNOWN for place in shown[:-1]),
-            figure(along[-1, k]),
-        ]
-        for k in picked
+    nodes = [
+        (
+            f"training row {int(opf.sample_indices_[path.nodes[place]]) + 1}",
+            label,
+            "between" if place else "prototype",
+        )
+        for place in shown[:-1]
     ]
+    steps = []
+    for before, place in pairwise(shown):
+        weight, left_out = float(path.weights[place - 1]), place - before - 1
+        longest = not left_out and place - 1 == path.bottleneck
+        steps.append((f"{weight:.4g}", round(weight / (path.cost or 1.0), 3), longest, left_out))
     rivals = [
-        (label, f"{offer:.4g}")
-        for code, (label, offer) in enumerate(zip(classes, offers.tolist(), strict=True))
-        if code != own
+        (plain(other), cost)
+        for other, cost in zip(opf.classes_.tolist(), costs.tolist(), strict=True)
+        if plain(other) != label
     ]
+    if len(rivals) > 3:
+        rivals = [min(rivals, key=lambda rival: rival[1])]
     return PathView(
-        label=classes[own],
+        label=label,
         cost=path.cost,
         n_steps=len(path.weights),
-        rivals=rivals if len(rivals) <= 3 else sorted(rivals, key=lambda one: float(one[1]))[:1],
-        nodes=nodes,
+        rivals=[(other, f"{cost:.4g}") for other, cost in rivals],
+        nodes=[*nodes, ("this sample", "", "sample")],
         steps=steps,
-        features=rows,
-        n_hidden=len(names) - len(picked),
+        features=[
+            [plain(name), *(figure(cell) for cell in column[shown])]
+            for name, column in zip(names, cells.T, strict=True)
+        ],
+        n_hidden=n_hidden,
     )
 
 
 def _shown_nodes(n: int, bottleneck: int) -> list[int]:
-    """Choose which nodes of a long path to show: the ends, and those of its longest step.
-
-    Node n is the sample itself.
-    """
-    if n + 1 <= MOST_NODES:
+    """Nodes of a path to show: its ends and those of its longest step; node n is the sample itself."""
+    if n + 1 <= MAX_NODES:
         return list(range(n + 1))
     return sorted({0, 1, bottleneck, bottleneck + 1, n - 1, n})

@@ -5,7 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const reduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-  // The same words as Python's, so that what a slider shows is what popf computes.
+  // The same formatting as in Python, so that what a slider shows is what popf computes.
   const count = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
   const percent = (share) => (Number.isFinite(share) ? (100 * share).toFixed(1) + " %" : "–");
   const place = (share) => (100 * share).toFixed(2) + "%";
@@ -35,7 +35,7 @@
 
   let speech = 0;
   const speak = (text) => {
-    // Said once the slider rests: a reader would read every step otherwise.
+    // Announced once the slider rests: a screen reader would read every step otherwise.
     clearTimeout(speech);
     speech = setTimeout(() => show("spoken", text), 350);
   };
@@ -64,8 +64,8 @@
     $("theta").value = String(k);
     $("theta").setAttribute("aria-valuetext", thresholdText(theta));
     const words =
-      `${count(hits + alarms)} of ${count(total)} samples are called “${data.event}”: ` +
-      `${count(hits)} rightly, ${count(alarms)} as false alarms. ${count(data.positive - hits)} of ` +
+      `${count(hits + alarms)} of ${count(total)} samples are flagged as “${data.event}”: ` +
+      `${count(hits)} correctly, ${count(alarms)} as false alarms. ${count(data.positive - hits)} of ` +
       `${count(data.positive)} are missed.`;
     show("sentence", words);
     speak(`Threshold ${thresholdText(theta)}. ${words}`);
@@ -74,14 +74,14 @@
       cursor.setAttribute("x2", 100 * theta + "%");
     }
     for (const row of body.rows) {
-      row.querySelector(".called").textContent = row.probability >= theta ? "called" : "not";
+      row.querySelector(".flagged").textContent = row.probability >= theta ? "flagged" : "not";
     }
   };
 
   const drawCost = () => {
     const ratio = data.ratios[state.pair];
     const costs = data.thresholds.map((_, k) => costAt(k));
-    // No higher than half above the better of calling nobody and everybody.
+    // At most 1.5 times the cost of flagging nobody or everybody, whichever is cheaper.
     const trivial = Math.min(data.negative, data.positive * ratio) / total;
     const top = Math.min(1.5 * trivial, costs.reduce((a, b) => Math.max(a, b))) || 1;
     const points = costs.map(
