@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from popf.experiment.journal import Journal, JournalError, differences
+from popf.experiment.journal import Journal, JournalError
 
 SETTINGS = {
     "seed": 0,
@@ -119,11 +119,6 @@ def test_other_settings_are_refused_and_named(path, changed, words):
     assert words in str(refusal.value)
     assert "never mixed" in str(refusal.value)
     assert path.read_bytes() == before
-
-
-def test_all_differences_are_named():
-    new = {**SETTINGS, "seed": 3, "train_size": 0.5}
-    assert differences(SETTINGS, new) == ["`seed` was 0, now 3", "`train_size` was 0.25, now 0.5"]
 
 
 def test_more_datasets_and_methods_extend_a_journal(path):

@@ -55,8 +55,7 @@ def test_a_split_is_that_of_scikit_learn():
 
 
 def test_runs_and_seeds_give_different_splits():
-    states = {Protocol(seed=s).random_state(r) for s in range(4) for r in range(20)}
-    assert len(states) == 80
+    assert len({Protocol(seed=s).random_state(r) for s in range(4) for r in range(20)}) == 80
 
 
 @pytest.mark.parametrize(
@@ -129,14 +128,10 @@ def test_every_number_of_a_run_can_be_had_by_hand(small_study):
 
 
 def test_the_scaled_form_is_standardised_on_the_training_samples(small_study):
-    X, y = blobs(60, 1)
-    X = X * [1, 1, 100, 1]
-    state = small_study.protocol.random_state(0)
-    X_train, X_test, y_train, y_test = train_test_split(
-        X, y, train_size=0.25, stratify=y, random_state=state
-    )
-    model = make_pipeline(StandardScaler(), OPFClassifier()).fit(X_train, y_train)
-    expected = opf_accuracy_score(y_test, model.predict(X_test))
+    dataset, protocol = small_study.datasets["other"], small_study.protocol
+    train, test = protocol.split(dataset, 0)
+    model = make_pipeline(StandardScaler(), OPFClassifier()).fit(dataset.X[train], dataset.y[train])
+    expected = opf_accuracy_score(dataset.y[test], model.predict(dataset.X[test]))
     assert small_study.values("accuracy", "other", "OPF", "scaled")[0] == expected
 
 
@@ -147,13 +142,6 @@ def test_what_comes_out_does_not_depend_on_jobs_order_or_company(small_study):
             np.testing.assert_array_equal(
                 again.values(measure, "one", name), small_study.values(measure, "one", name)[:3]
             )
-
-
-def test_another_seed_gives_other_numbers(small_study):
-    other = run({"one": blobs()}, ["opf"], runs=7, seed=1)
-    assert (
-        other.values("accuracy", "one", "OPF") != small_study.values("accuracy", "one", "OPF")
-    ).any()
 
 
 class Failing(ClassifierMixin, BaseEstimator):
@@ -273,8 +261,7 @@ def test_a_study_is_gone_on_with_and_extended(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"seed": 1}, "`seed` was 0, now 1"),
-        ({"train_size": 0.5}, "`train_size` was 0.25, now 0.5"),
+        ({"seed": 1, "train_size": 0.5}, "`seed` was 0, now 1; `train_size` was 0.25, now 0.5"),
         ({"datasets": {"one": blobs(seed=9)}}, "dataset one has changed"),
         ({"methods": {"OPF": OPFClassifier(metric="manhattan")}}, "method OPF was"),
     ],
@@ -292,12 +279,6 @@ def test_fresh_puts_the_old_journal_aside(tmp_path):
     old = (tmp_path / "journal.jsonl").read_bytes()
     reproduce(tmp_path, **study, seed=5, fresh=True)
     assert (tmp_path / "journal.jsonl.old").read_bytes() == old
-
-
-def test_a_folder_that_cannot_be_written_to_is_found_before_the_work(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OSError, match="cannot write to the output folder"):
-        reproduce(tmp_path / "file" / "out", datasets={"never": None}, runs=1)
 
 
 # Beside opfython

@@ -16,6 +16,11 @@ Examples:
   popf monitor model.popf months.csv --id consumer --time month -o rising.csv --plot rising.png
   popf monitor model.popf months.csv --id consumer --time month -o rising.csv --truth stolen
 """
+#: The columns of the output, after the ids.
+COLUMNS = (
+    *("first_alarm", "before", "at_alarm", "highest_rise"),
+    *("last_probability", "last_time", "n_periods"),
+)
 
 
 def monitor(
@@ -55,9 +60,11 @@ def monitor(
     compared with their own past. With --truth, limits are set on one half of the consumers and measured on
     the other, none of whom should have been seen in training.
     """
+    import numpy as np
+
     from popf.cli import scoring
-    from popf.cli.output import check_output, file_for, plain_warnings, show
-    from popf.monitoring import make_series, rises
+    from popf.cli.output import check_output, file_for, plain_warnings, say, show
+    from popf.monitoring import alarms, make_series, plot_rising, rises
 
     check_output(output, [model, data], (".csv",))
     check_output(plot, [model, data], (".png", ".svg", ".pdf"), "--plot")
@@ -81,18 +88,36 @@ def monitor(
         times, time_names = _times(frame[time])
         series = make_series(units, times, probability[:, positive])
         risen = rises(series.probability, recent, history)
-        rising = _rising(series, risen, rise, recent, history)
+        if not np.isfinite(risen).any():
+            raise ValueError(
+                f"nobody has {recent + history} periods, which --recent and --history ask for: give longer "
+                "series."
+            )
+        first = alarms(risen, rise)
+        rising = np.flatnonzero(first >= 0)
+        rising = rising[np.argsort(-np.nanmax(risen[rising], axis=1), kind="stable")]
+        listed = _list(frame[id], frame[time], series, risen, (rising, first, recent))
         detection = None
         if truth is not None:
             steals = scoring.true_codes(table_model, table, frame, truth) == positive
             detection = _detection(series, risen, steals, seed)
-        listed = _listed(frame[id], frame[time], series, rising)
         if output is not None:
             with file_for(output) as file:
                 file.write(listed.to_csv(index=False, float_format="%.6g").encode())
-        if plot is not None:
-            who = listed[id].agg(" ".join, axis=1).tolist() if len(listed) else []
-            _draw(plot, series, rising, who, time_names, f"probability of {table_model.positive}")
+        if plot is not None and len(rising):
+            figure = plot_rising(
+                series,
+                rising.tolist(),
+                first_alarm=first[rising].tolist(),
+                names=[" ".join(who) for who in listed[id].to_numpy()],
+                time_label="",
+                time_names=time_names,
+                label=f"probability of {table_model.positive}",
+            )
+            with file_for(plot) as file:
+                figure.savefig(file, format=plot.suffix.lower().lstrip("."), dpi=150)
+        elif plot is not None:
+            say("note: nobody rises by the limit, so there is no picture.")
     facts = {
         "n_rows": len(frame),
         "n_units": len(series.units),
@@ -130,58 +155,29 @@ def _times(column: Any) -> tuple[Any, dict[float, str] | None]:
     return days, dict(zip(days.tolist(), cells.tolist(), strict=True))
 
 
-def _rising(
-    series: "Series", risen: Any, limit: float, recent: int, history: int
-) -> list[dict[str, Any]]:
-    """Describe every unit that rises by the limit, in the order of the highest rise."""
-    import numpy as np
-
-    from popf.monitoring import alarms
-
-    if not np.isfinite(risen).any():
-        raise ValueError(
-            f"nobody has {recent + history} periods, which --recent and --history ask for: give longer "
-            "series."
-        )
-    first = alarms(risen, limit)
-    peak = np.nan_to_num(risen, nan=-np.inf).max(axis=1)
-    chosen = np.flatnonzero(first >= 0)
-    found = []
-    for unit in chosen[np.argsort(-peak[chosen], kind="stable")].tolist():
-        alarm, values = int(first[unit]), series.probability[unit]
-        found.append(
-            {
-                "unit": unit,
-                "alarm": alarm,
-                "last": int(np.isfinite(values).sum()) - 1,
-                "before": float(np.median(values[: alarm - recent + 1])),
-                "at_alarm": float(values[alarm - recent + 1 : alarm + 1].mean()),
-                "highest_rise": float(peak[unit]),
-            }
-        )
-    return found
-
-
-def _listed(ids: Any, times: Any, series: "Series", rising: list[dict[str, Any]]) -> Any:
+def _list(ids: Any, times: Any, series: "Series", risen: Any, found: tuple[Any, Any, int]) -> Any:
     """Make the table of those that rise, with ids and times as the file writes them."""
+    import numpy as np
     import pandas
 
+    rising, first, recent = found
     rows = []
-    for found in rising:
-        unit, last = found["unit"], found["last"]
+    for unit in rising.tolist():
+        alarm, values = int(first[unit]), series.probability[unit]
+        last = int(np.isfinite(values).sum()) - 1
         rows.append(
-            {
-                **ids.iloc[series.units[unit]].astype(str),
-                "first_alarm": str(times[series.rows[unit, found["alarm"]]]),
-                **{name: found[name] for name in ("before", "at_alarm", "highest_rise")},
-                "last_probability": float(series.probability[unit, last]),
-                "last_time": str(times[series.rows[unit, last]]),
-                "n_periods": last + 1,
-            }
+            [
+                *ids.iloc[series.units[unit]].astype(str),
+                str(times[series.rows[unit, alarm]]),
+                float(np.median(values[: alarm - recent + 1])),
+                float(values[alarm - recent + 1 : alarm + 1].mean()),
+                float(np.nanmax(risen[unit])),
+                float(values[last]),
+                str(times[series.rows[unit, last]]),
+                last + 1,
+            ]
         )
-    names = ["first_alarm", "before", "at_alarm", "highest_rise"]
-    names += ["last_probability", "last_time", "n_periods"]
-    return pandas.DataFrame(rows, columns=[*ids.columns, *names])
+    return pandas.DataFrame(rows, columns=[*ids.columns, *COLUMNS])
 
 
 def _detection(series: "Series", risen: Any, steals: Any, seed: int) -> list[dict[str, Any]]:
@@ -198,33 +194,6 @@ def _detection(series: "Series", risen: Any, steals: Any, seed: int) -> list[dic
     calibration = np.random.default_rng(seed).permutation(int(kept.sum())) % 2 == 0
     table = detection_table(risen[kept], onset[kept], calibration=calibration)
     return [row._asdict() for row in table]
-
-
-def _draw(
-    path: Path,
-    series: "Series",
-    rising: list[dict[str, Any]],
-    who: list[str],
-    time_names: dict[float, str] | None,
-    label: str,
-) -> None:
-    from popf.cli.output import file_for, say
-    from popf.monitoring import plot_rising
-
-    if not rising:
-        say("note: nobody rises by the limit, so there is no picture.")
-        return
-    figure = plot_rising(
-        series,
-        [found["unit"] for found in rising],
-        first_alarm=[found["alarm"] for found in rising],
-        names=who,
-        time_label="",
-        time_names=time_names,
-        label=label,
-    )
-    with file_for(path) as file:
-        figure.savefig(file, format=path.suffix.lower().lstrip("."), dpi=150)
 
 
 def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:

@@ -26,25 +26,16 @@ TIMES_A_COIN = 3.0
 
 
 class ImplausibleValue(NamedTuple):
-    """A printed accuracy, what is wrong with it, and ours on the same data.
-
-    Attributes
-    ----------
-    dataset, method : str
-    printed : Printed
-    ours : dict of str to Summary
-        By form; empty for stand-ins, with which the paper's values cannot be compared.
-    coin : float
-        Standard deviation, in points, of tossing a coin for every test sample.
-    signs : tuple of {"worse", "spread", "far"}
-    """
+    """A printed accuracy, what is wrong with it, and ours on the same data."""
 
     dataset: str
     method: str
     printed: paper.Printed
-    ours: dict[str, Summary]
-    coin: float
-    signs: tuple[str, ...]
+    ours: dict[
+        str, Summary
+    ]  # by form; empty for stand-ins, which cannot be compared with the paper
+    coin: float  # standard deviation, in points, of tossing a coin for every test sample
+    signs: tuple[str, ...]  # of "worse", "spread", "far"
 
     def reasons(self) -> list[str]:
         """Say in words what is wrong."""

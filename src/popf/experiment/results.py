@@ -15,24 +15,12 @@ FloatArray = NDArray[np.float64]
 
 
 class Measure(NamedTuple):
-    """Something measured in every run.
-
-    Attributes
-    ----------
-    title : str
-        As in a heading.
-    larger_is_better : bool or None
-        None where nothing is put in bold type.
-    factor : float
-        Values are multiplied by this before they are shown.
-    digits : int
-        Digits after the point.
-    """
+    """Something measured in every run."""
 
     title: str
-    larger_is_better: bool | None
-    factor: float = 1.0
-    digits: int = 3
+    larger_is_better: bool | None  # None where nothing is put in bold type
+    factor: float = 1.0  # by which values are multiplied before they are shown
+    digits: int = 3  # after the point
 
 
 MEASURES = {

@@ -13,35 +13,15 @@ SAME = 1e-12
 
 
 def signed_rank_test(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    r"""Two-sided p-value of Wilcoxon's signed-rank test of paired values.
+    r"""Two-sided p-value of Wilcoxon's signed-rank test of paired values [1]_; 1 if no pair differs.
 
-    Pairs without a difference are left out, as by Wilcoxon. The distribution of the rank sum is counted
-    out over all :math:`2^n` signs, ties included; tables and normal approximations are wrong for
-    the many ties that accuracies on a small test set have. Above 200 differing pairs it is SciPy's
-    approximation.
-
-    Parameters
-    ----------
-    one, other : ndarray of shape (n_runs,)
-
-    Returns
-    -------
-    float
-        1.0 where no pair differs.
+    Pairs without a difference are left out, as by Wilcoxon. The distribution of the rank sum is exact, over all
+    :math:`2^n` signs, ties included: tables and normal approximations are wrong for the many ties of
+    accuracies on a small test set. Above 200 differing pairs it is SciPy's approximation.
 
     References
     ----------
     .. [1] F. Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1, 1945.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.experiment.statistics import signed_rank_test
-    >>> one = np.array([0.91, 0.92, 0.95, 0.90, 0.93, 0.96])
-    >>> signed_rank_test(one, one - 0.01)  # 2 of 64 signs are as extreme
-    0.03125
-    >>> signed_rank_test(one, one)
-    1.0
     """
     difference = np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)
     scale = max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))
@@ -67,25 +47,9 @@ def signed_rank_test(one: NDArray[np.float64], other: NDArray[np.float64]) -> fl
 def best_and_equals(
     values: Mapping[str, NDArray[np.float64]], larger_is_better: bool = True
 ) -> set[str]:
-    """Give the method with the best mean, and those that a test at 0.05 does not call worse.
+    """Find the method with the best mean, and those that a test at 0.05 does not call worse.
 
-    Parameters
-    ----------
-    values : dict of str to ndarray of shape (n_runs,)
-        Scores run by run, on the same splits; NaN where a run is missing.
-    larger_is_better : bool, default=True
-
-    Returns
-    -------
-    set of str
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.experiment.statistics import best_and_equals
-    >>> runs = np.linspace(0.8, 0.9, 20)
-    >>> sorted(best_and_equals({"a": runs, "b": runs - 0.1, "c": runs[::-1]}))
-    ['a', 'c']
+    `values` are scores run by run, on the same splits; NaN where a run is missing.
     """
     present = {name: runs for name, runs in values.items() if np.isfinite(runs).any()}
     if not present:

@@ -26,26 +26,15 @@ RUN_COLUMNS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """A mean and a standard deviation (None for one run), in the units of the table.
-
-    Attributes
-    ----------
-    digits, short_digits : int
-        Digits after the point in a file, and in the narrow columns of a terminal.
-    bold : bool
-        Whether it is the best or not significantly worse; for a value of the paper, as printed there.
-    runs : int
-    differs : bool
-        Whether a value of the paper differs from ours by more than both deviations.
-    """
+    """A mean and a standard deviation (None for one run), in the units of the table."""
 
     mean: float
     deviation: float | None
-    digits: int
-    short_digits: int
-    bold: bool
+    digits: int  # after the point, in a file
+    short_digits: int  # in the narrow columns of a terminal
+    bold: bool  # the best, or not significantly worse; for a value of the paper, as printed there
     runs: int
-    differs: bool = False
+    differs: bool = False  # a value of the paper, from ours, by more than both deviations
 
     @property
     def text(self) -> str:
