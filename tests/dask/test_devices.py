@@ -122,14 +122,14 @@ def test_probabilities_of_blocks_on_a_device_are_the_plain_ones(device, client):
 def test_workers_without_a_gpu_are_named_before_work_starts(client):
     X, y = da.ones((20, 2), chunks=(5, 2)), da.zeros(20, chunks=5)
     with pytest.raises(
-        RuntimeError, match=r"worker .* cannot work with device='cuda': .*device=None"
+        RuntimeError, match=r"worker .* cannot work with `device='cuda'`: .*`device=None`"
     ):
         DaskOPFClassifier(client, device="cuda").fit(X, y)
 
 
 def test_a_device_serves_euclidean_metrics_only(client):
     X, y = da.ones((20, 2), chunks=(5, 2)), da.zeros(20, chunks=5)
-    with pytest.raises(ValueError, match="serves Euclidean metrics only, not metric='manhattan'"):
+    with pytest.raises(ValueError, match="serves Euclidean metrics only, not metric 'manhattan'"):
         DaskOPFClassifier(client, metric="manhattan", device="cuda").fit(X, y)
-    with pytest.raises(ValueError, match="device must be None"):
+    with pytest.raises(ValueError, match="`device` must be None"):
         DaskOPFClassifier(client, device="tpu").fit(X, y)

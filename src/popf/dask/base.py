@@ -79,7 +79,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_threads, n_bytes, _ = resources_of(self)
         size = self.block_size
         if size is not None and not (isinstance(size, int | np.integer) and size >= 1):
-            raise ValueError(f"block_size must be None or a number of rows, not {size!r}.")
+            raise ValueError(f"`block_size` must be None or a number of rows, not {size!r}.")
         source = open_source(X, y, sample_weight, size)
         validate_data(self, source.columns, skip_check_array=True)
         if pays_on_host(device, self.algorithm, self.n_features_in_):
@@ -127,12 +127,12 @@ def _checked_metric(name: Any, params: Any) -> Metric:
     metric = choose_metric(name, params)
     if metric.precomputed:
         raise ValueError(
-            "metric='precomputed' does not serve here: blocks of samples know no distances to others. "
+            "`metric='precomputed'` does not serve here: blocks of samples know no distances to others. "
             "Use popf.OPFClassifier on one machine."
         )
     if metric.learns_parameters:
         raise ValueError(
-            f"metric={name!r} takes its parameters from all samples, which are never in one place "
-            "here: give them by metric_params."
+            f"metric {name!r} takes its parameters from all samples, which are never in one place "
+            "here: give them by `metric_params`."
         )
     return metric

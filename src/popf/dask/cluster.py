@@ -115,7 +115,7 @@ def tasks_on(client: Any) -> Iterator[Tasks]:
         except ValueError:  # there is none
             client, local = _threads_of_this_process(), True
     elif not isinstance(client, distributed.Client):
-        raise TypeError(f"client must be a dask.distributed.Client or None, not {client!r}.")
+        raise TypeError(f"`client` must be a dask.distributed.Client or None, not {client!r}.")
     elif client.status != "running":
         raise ValueError(f"the client is not connected to a scheduler (it is {client.status!r}).")
     tasks = Tasks(client, local)
@@ -184,8 +184,8 @@ def check_device_of_workers(tasks: Tasks, device: str) -> None:
     for address, complaint in tasks.client.run(_why_not, device).items():
         if complaint:
             raise RuntimeError(
-                f"worker {address} cannot work with device={device!r}: {complaint} All workers need "
-                "one, or use device=None."
+                f"worker {address} cannot work with `device={device!r}`: {complaint} All workers need "
+                "one, or use `device=None`."
             )
 
 

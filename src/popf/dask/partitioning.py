@@ -18,6 +18,7 @@ from popf.engine.points import scaled_copy
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.devices import to_host
 from popf.forest.metrics import Metric
+from popf.forest.validation import check_any_weight, check_enough_classes, check_weights
 from popf.labels import check_labels, encode
 
 # How many rows are looked at, in all, to find cells.
@@ -123,11 +124,7 @@ def summarise(rows: Rows, start: int, n_some: int, metric: Metric) -> Summary:
     """Check a chunk whose first row has the number `start`, and look at some of its rows."""
     X, y, weights = _checked(rows)
     metric.check(X)
-    for row in np.flatnonzero(weights < 0.0):
-        raise ValueError(
-            f"sample_weight[{start + row}] is {weights[row]}, but weights must not be negative. "
-            "Leave a sample out by a weight of 0."
-        )
+    check_weights(weights, start)
     for row in np.flatnonzero(y != y):
         raise ValueError(f"y[{start + row}] is missing: every sample needs a label.")
     kept = np.flatnonzero(weights)
@@ -151,11 +148,7 @@ def _checked(rows: Rows) -> tuple[FloatArray, NDArray[Any], FloatArray]:
 
 def _common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
     """Check the distinct labels of all chunks, and give all that occur."""
-    if not labels:
-        raise ValueError(
-            "sample_weight is zero everywhere, which leaves no samples: give some of them a "
-            "positive weight."
-        )
+    check_any_weight(len(labels))
     try:
         np.unique(np.concatenate([each.astype(object) for each in labels]))
     except TypeError as error:
@@ -165,11 +158,7 @@ def _common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
         ) from error
     classes, _ = encode(np.concatenate(labels))
     check_labels(np.repeat(classes, 4))  # few kinds, as far as scikit-learn can see
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has one class only, {classes.tolist()[0]!r}: prototypes are found where classes meet, "
-            "so a forest needs samples of at least two classes."
-        )
+    check_enough_classes(classes)
     return classes
 
 

@@ -195,7 +195,7 @@ def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -
     for name, value in (("y", label), ("sample_weight", weight)):
         if not (isinstance(value, str) or (name == "sample_weight" and value is None)):
             raise TypeError(
-                f"with a Parquet folder {name} must be the name of a column, not {type(value).__name__}."
+                f"with a Parquet folder `{name}` must be the name of a column, not {type(value).__name__}."
             )
     others = [label] if weight is None else [label, weight]
     columns: list[str] = []

@@ -101,12 +101,7 @@ def validate_training(
     device = choose_device(estimator.device, X, metric, estimator.algorithm)
     resources = resources_of(estimator)._replace(backend=backend_for(device))
     data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
-    if len(data.classes) < 2:
-        (label,) = data.classes.tolist()
-        raise ValueError(
-            f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
-            "forest needs samples of at least two classes."
-        )
+    check_enough_classes(data.classes)
     if metric.precomputed:
         data = data._replace(samples=check_precomputed(data.samples))
     if pays_on_host(device, estimator.algorithm, data.samples.shape[1]):
@@ -135,8 +130,10 @@ def validate_samples(
         check_square(samples)
     weights, rows = np.ones(len(samples)), np.arange(len(samples))
     if sample_weight is not None:
-        weights = _check_weights(to_host(sample_weight), samples)
-        rows = np.flatnonzero(weights)
+        weights = _check_sample_weight(to_host(sample_weight), samples, dtype=np.float64)
+        check_weights(weights)
+        weights, rows = np.ascontiguousarray(weights), np.flatnonzero(weights)
+        check_any_weight(len(rows))
     if len(rows) < len(samples):
         samples = samples[np.ix_(rows, rows)] if precomputed else samples[rows]
         labels, weights = labels[rows], weights[rows]
@@ -203,22 +200,35 @@ def set_precomputed_tags(tags: "Tags", metric: Any) -> "Tags":
     return tags
 
 
-def _check_weights(sample_weight: ArrayLike, samples: FloatArray) -> FloatArray:
-    weights = _check_sample_weight(sample_weight, samples, dtype=np.float64)
+def check_weights(weights: FloatArray, start: int = 0) -> None:
+    """Raise ValueError unless weights are 0 or usual positive numbers; the first is that of row `start`."""
     for row in np.flatnonzero(weights < 0.0):
         raise ValueError(
-            f"sample_weight[{row}] is {weights[row]}, but weights must not be negative. Leave a "
+            f"sample_weight[{start + row}] is {weights[row]}, but weights must not be negative. Leave a "
             "sample out by a weight of 0."
         )
     usual = (weights == 0.0) | ((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT))
     for row in np.flatnonzero(~usual):
         raise ValueError(
-            f"sample_weight[{row}] is {weights[row]}, but positive weights must lie between "
+            f"sample_weight[{start + row}] is {weights[row]}, but positive weights must lie between "
             f"{SMALLEST_WEIGHT} and {LARGEST_WEIGHT}. A weight of 1 counts as one sample."
         )
-    if not weights.any():
+
+
+def check_any_weight(total: int) -> None:
+    """Raise ValueError if no sample has a positive weight."""
+    if total == 0:
         raise ValueError(
             "sample_weight is zero everywhere, which leaves no samples: give some of them a "
             "positive weight."
         )
-    return np.ascontiguousarray(weights)
+
+
+def check_enough_classes(classes: NDArray[Any]) -> None:
+    """Raise ValueError unless there are two classes at least."""
+    if len(classes) < 2:
+        (label,) = classes.tolist()
+        raise ValueError(
+            f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
+            "forest needs samples of at least two classes."
+        )
