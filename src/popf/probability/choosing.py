@@ -12,10 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from popf.forest.growing import grow_forest
-from popf.forest.metrics import Metric
-from popf.forest.optimum_path_forest import OptimumPathForest
-from popf.forest.validation import Resources
 from popf.probability.additive import STRENGTHS, fit_additive
 from popf.probability.bandwidths import (
     ForestScaling,
@@ -25,23 +21,17 @@ from popf.probability.bandwidths import (
     prior_exponents,
 )
 from popf.probability.evidence import FOREST, Evidence
-from popf.probability.ordering import (
-    OrderedSamples,
-    deal_folds,
-    order_by_distances,
-    order_samples,
-    take_evenly,
-)
+from popf.probability.ordering import OrderedSamples, deal_folds, take_evenly
 from popf.probability.pooling import Pool, fit_pool, weight_of_evidence
-from popf.probability.preparation import (
-    Candidate,
-    Preparation,
-    candidates_for,
-    fit_preparation,
-)
-from popf.probability.soft_competition import SoftCompetition, competition_of
+from popf.probability.preparation import Candidate, candidates_for
 from popf.probability.softmax import centered, log_loss, log_losses
 from popf.probability.squashing import Scaling, fit_scaling
+from popf.probability.training import (
+    N_FOR_FEATURES,
+    GrownForest,
+    TrainingSamples,
+    masses_of,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -49,8 +39,6 @@ IntArray = NDArray[np.int64]
 N_FOLDS = 5
 #: From how many samples everything is chosen at most; of more, so many are held out for the rest.
 N_TO_CHOOSE = 5000
-#: From how many samples scalings, maps and the additive parts are fitted at most.
-N_FOR_FEATURES = 50_000
 #: By what the grid of bandwidths is moved where the best is at its end, and how often.
 SHIFT, MOST_SHIFTS = 16.0, 2
 #: By how many standard errors labels must beat the most frequent class to be called good.
@@ -78,61 +66,6 @@ class Options(NamedTuple):
     background: bool
     class_bandwidths: bool
     smoothing: float
-
-
-class Problem(NamedTuple):
-    """Training samples and what a forest is grown with.
-
-    Attributes
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-        Or the square matrix of their distances.
-    codes : ndarray of shape (n_samples,)
-    ordered : OrderedSamples
-    n_classes : int
-    metric : Metric
-    algorithm : str
-    resources : Resources
-    """
-
-    samples: FloatArray
-    codes: IntArray
-    ordered: OrderedSamples
-    n_classes: int
-    metric: Metric
-    algorithm: str
-    resources: Resources
-
-    @property
-    def masses(self) -> FloatArray:
-        """The weight of each class."""
-        codes, weights = self.ordered.codes, self.ordered.weights
-        return np.bincount(codes, weights=weights, minlength=self.n_classes).astype(np.float64)
-
-    def on_processor(self) -> "Problem":
-        """Leave the GPU out, as small problems do."""
-        return self._replace(resources=self.resources._replace(backend=None))
-
-
-class FittedForest(NamedTuple):
-    """A forest on prepared samples, with its nodes as competitors.
-
-    Attributes
-    ----------
-    preparation : Preparation
-    forest : OptimumPathForest
-    competition : SoftCompetition
-    unit : float
-        The median winning cost, which bandwidths are measured by.
-    present : ndarray
-        The classes that it knows.
-    """
-
-    preparation: Preparation
-    forest: OptimumPathForest
-    competition: SoftCompetition
-    unit: float
-    present: IntArray
 
 
 class Split(NamedTuple):
@@ -176,40 +109,26 @@ class Choice(NamedTuple):
     accuracy: float
 
 
-def make_problem(
-    samples: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
-    n_classes: int,
-    metric: Metric,
-    algorithm: str,
-    resources: Resources,
-) -> Problem:
-    """Put samples into an order that does not depend on how they were given."""
-    order = order_by_distances if metric.precomputed else order_samples
-    ordered = order(samples, codes, weights)
-    return Problem(samples, codes, ordered, n_classes, metric, algorithm, resources)
-
-
-def fit_evidence(problem: Problem, options: Options) -> tuple[Evidence, OptimumPathForest, Choice]:
+def fit_evidence(
+    training: TrainingSamples, options: Options
+) -> tuple[Evidence, GrownForest, Choice]:
     """Choose everything by held-out samples, then fit it to all."""
-    with threadpool_limits(problem.resources.n_threads):
-        choice = _choose_for(problem, options)
-        return *fit_chosen(problem, choice, bool(options.squash)), choice
+    with threadpool_limits(training.n_threads):
+        choice = _choose_for(training, options)
+        return *fit_chosen(training, choice, bool(options.squash)), choice
 
 
-def _choose_for(problem: Problem, options: Options) -> Choice:
-    candidates = candidates_for(options.squash, options.linear_map, problem.metric)
-    ordered = problem.ordered
-    some = take_evenly(ordered.codes, N_TO_CHOOSE)
-    small = problem.on_processor()._replace(ordered=ordered.take(some))
+def _choose_for(training: TrainingSamples, options: Options) -> Choice:
+    candidates = candidates_for(options.squash, options.linear_map, training.metric)
+    codes = training.ordered.codes
+    some = take_evenly(codes, N_TO_CHOOSE)
+    small = training.take(some)
     choice = choose(small, fold_splits(small.ordered), candidates, options)
-    if len(some) == len(ordered.rows) or not choice.losses:
+    if len(some) == len(codes) or not choice.losses:
         return choice
     # Maps and strengths stay; bandwidths, slopes and weights depend on how many samples there are.
-    rest = np.setdiff1d(np.arange(len(ordered.rows)), some)
-    split = [Split(rest, some)]
-    later = choose(problem, split, [choice.candidate], options, choice.strengths)
+    split = [Split(np.setdiff1d(np.arange(len(codes)), some), some)]
+    later = choose(training, split, [choice.candidate], options, choice.strengths)
     return later._replace(map_losses=choice.map_losses)
 
 
@@ -224,7 +143,7 @@ def fold_splits(ordered: OrderedSamples) -> list[Split]:
 
 
 def choose(
-    problem: Problem,
+    training: TrainingSamples,
     splits: Sequence[Split],
     candidates: Sequence[Candidate],
     options: Options,
@@ -234,7 +153,7 @@ def choose(
 
     Parameters
     ----------
-    problem : Problem
+    training : TrainingSamples
     splits : sequence of Split
     candidates : sequence of Candidate
         What the forest may see.
@@ -242,16 +161,17 @@ def choose(
     strengths : dict, optional
         Of the additive parts, where they are known already.
     """
-    masses, prior = problem.masses, prior_exponents(problem.masses)
+    masses = masses_of(training)
+    prior = prior_exponents(masses)
     scored = np.concatenate([split.scored for split in splits]) if splits else np.empty(0, np.int64)
-    codes, weights = problem.ordered.codes[scored], problem.ordered.weights[scored]
+    codes, weights = training.ordered.codes[scored], training.ordered.weights[scored]
     if len(np.unique(codes)) < 2:
-        return _nothing_to_choose(problem, candidates[0], options, prior)
+        return _nothing_to_choose(training, candidates[0], options, prior)
 
     tried = {}
     for candidate in candidates:
         tried[candidate.name] = _hold_out_forest(
-            problem, splits, candidate, (codes, weights, masses), options
+            training, splits, candidate, (codes, weights, masses), options
         )
     map_losses = {name: scaling.loss for name, (scaling, _, _) in tried.items()}
     best = min(map_losses, key=map_losses.__getitem__)  # of equals the first, which is the simplest
@@ -264,7 +184,7 @@ def choose(
     for name in options.parts:
         if name != FOREST:
             known = STRENGTHS if strengths is None else (strengths[name],)
-            exponents = _hold_out_additive(problem, splits, name, known, bool(options.squash))
+            exponents = _hold_out_additive(training, splits, name, known, bool(options.squash))
             losses = [log_loss(each, codes, weights) for each in exponents]
             parts[name] = exponents[int(np.argmin(losses))]
             found[name] = known[int(np.argmin(losses))]
@@ -288,77 +208,52 @@ def choose(
 
 
 def fit_chosen(
-    problem: Problem, choice: Choice, squash: bool
-) -> tuple[Evidence, OptimumPathForest]:
+    training: TrainingSamples, choice: Choice, squash: bool
+) -> tuple[Evidence, GrownForest]:
     """Fit what was chosen to all samples."""
-    fitted = fit_forest(problem, None, choice.candidate)
-    grid = np.sort(bandwidth_grid(fitted.unit * choice.shift).ravel())[::-1]
-    everyone = np.arange(len(problem.ordered.rows))
+    grown = training.grow(None, choice.candidate)
+    grid = np.sort(bandwidth_grid(grown.unit * choice.shift).ravel())[::-1]
+    ordered = training.ordered
     scaling, additive = None, {}
     if choice.strengths:
-        scaling, samples, some = _for_additive(problem, everyone, squash)
-        codes, weights = problem.ordered.codes[some], problem.ordered.weights[some]
+        everyone = np.arange(len(ordered.rows))
+        scaling, samples, some = _for_additive(training, everyone, squash)
+        codes, weights = ordered.codes[some], ordered.weights[some]
         for name, strength in choice.strengths.items():
             (additive[name],) = fit_additive(
-                samples, codes, weights, problem.n_classes, name, (strength,)
+                samples, codes, weights, training.n_classes, name, (strength,)
             )
     evidence = Evidence(
-        preparation=fitted.preparation,
-        nodes=problem.ordered.rows,
-        node_weights=problem.ordered.weights,
+        preparation=grown.preparation,
+        nodes=ordered.rows,
+        node_weights=ordered.weights,
         bandwidths=grid[choice.scaling.steps],
         forest_scaling=choice.scaling,
         scaling=scaling,
         additive=additive,
         pool=choice.pool,
         trust=choice.trust,
-        prior=prior_exponents(problem.masses),
-        competition=fitted.competition,
+        prior=prior_exponents(masses_of(training)),
+        competition=grown.competition,
     )
-    return evidence, fitted.forest
-
-
-def fit_forest(problem: Problem, places: IntArray | None, candidate: Candidate) -> FittedForest:
-    """Prepare the samples at some places of the order, grow a forest and let its nodes compete.
-
-    With `places` None, the forest is grown on all samples in the order in which they were given.
-    """
-    metric, samples, codes = problem.metric, problem.samples, problem.codes
-    ordered = problem.ordered if places is None else problem.ordered.take(places)
-    preparation, nodes = Preparation(), ordered.rows
-    if not metric.precomputed:
-        some = ordered.take(take_evenly(ordered.codes, N_FOR_FEATURES))
-        preparation = fit_preparation(candidate, samples[some.rows], some.codes, some.weights)
-    if places is not None:
-        samples = samples[np.ix_(nodes, nodes)] if metric.precomputed else samples[nodes]
-        codes, nodes = ordered.codes, np.arange(len(nodes))
-    present, codes = np.unique(codes, return_inverse=True)
-    samples = preparation.apply(samples)
-    forest = grow_forest(samples, codes, metric, problem.resources, problem.algorithm)
-    samples = samples[nodes]
-    competition = competition_of(forest, samples, ordered.weights, nodes)
-    unit = competition.median_cost(samples, problem.resources)
-    return FittedForest(preparation, forest, competition, unit, present)
+    return evidence, grown
 
 
 def _hold_out_forest(
-    problem: Problem,
+    training: TrainingSamples,
     splits: Sequence[Split],
     candidate: Candidate,
     truth: tuple[IntArray, FloatArray, FloatArray],
     options: Options,
 ) -> tuple[ForestScaling, FloatArray, float]:
     """Score held-out samples by forests that have not seen them, on a grid that holds the best bandwidth."""
-    forests = [fit_forest(problem, split.fitted, candidate) for split in splits]
-    queries = [
-        _queries(problem, split, fitted) for split, fitted in zip(splits, forests, strict=True)
-    ]
+    forests = [training.grow(split.fitted, candidate) for split in splits]
     shift = 1.0
     for attempt in range(MOST_SHIFTS + 1):
         scores = np.concatenate(
             [
-                _scores_on_grid(fitted, new, shift, problem)
-                for fitted, new in zip(forests, queries, strict=True)
+                _scores_on_grid(grown, split.scored, shift)
+                for grown, split in zip(forests, splits, strict=True)
             ]
         )
         held = HeldOutScores(scores, *truth)
@@ -370,27 +265,14 @@ def _hold_out_forest(
     return scaling, scores, shift
 
 
-def _queries(problem: Problem, split: Split, fitted: FittedForest) -> FloatArray:
-    rows = problem.ordered.rows[split.scored]
-    if problem.metric.precomputed:
-        return problem.samples[np.ix_(rows, problem.ordered.rows[split.fitted])]
-    return fitted.preparation.apply(problem.samples[rows])
-
-
-def _scores_on_grid(
-    fitted: FittedForest, new: FloatArray, shift: float, problem: Problem
-) -> FloatArray:
-    """Scores at all bandwidths, the widest first; minus infinity for classes that the forest does not know."""
-    taus = bandwidth_grid(fitted.unit * shift)
-    scores = fitted.competition.scores(new, taus, problem.resources)
-    scores = scores[:, :, np.argsort(-taus.ravel())]
-    every = np.full((len(new), problem.n_classes, taus.size), -np.inf)
-    every[:, fitted.present] = scores
-    return every
+def _scores_on_grid(grown: GrownForest, places: IntArray, shift: float) -> FloatArray:
+    """Scores at all bandwidths of the grid, the widest first."""
+    taus = bandwidth_grid(grown.unit * shift)
+    return grown.scores(places, taus)[:, :, np.argsort(-taus.ravel())]
 
 
 def _hold_out_additive(
-    problem: Problem,
+    training: TrainingSamples,
     splits: Sequence[Split],
     name: str,
     strengths: tuple[float, ...],
@@ -399,22 +281,22 @@ def _hold_out_additive(
     """Exponents of held-out samples for each strength: (n_strengths, n_rows, n_classes)."""
     found = []
     for split in splits:
-        scaling, samples, some = _for_additive(problem, split.fitted, squashed)
-        codes, weights = problem.ordered.codes[some], problem.ordered.weights[some]
-        path = fit_additive(samples, codes, weights, problem.n_classes, name, strengths)
-        new = scaling.apply(problem.samples[problem.ordered.rows[split.scored]])
+        scaling, samples, some = _for_additive(training, split.fitted, squashed)
+        codes, weights = training.ordered.codes[some], training.ordered.weights[some]
+        path = fit_additive(samples, codes, weights, training.n_classes, name, strengths)
+        new = scaling.apply(training.features(split.scored))
         columns = path[0].centered_columns(new)
         found.append(np.stack([each.exponents_of_columns(columns) for each in path]))
     return np.concatenate(found, axis=1)
 
 
 def _for_additive(
-    problem: Problem, places: IntArray, squashed: bool
+    training: TrainingSamples, places: IntArray, squashed: bool
 ) -> tuple[Scaling, FloatArray, IntArray]:
     """Scaled samples for the additive parts, no more than are needed, and their places."""
-    some = places[take_evenly(problem.ordered.codes[places], N_FOR_FEATURES)]
-    samples = problem.samples[problem.ordered.rows[some]]
-    scaling = fit_scaling(samples, problem.ordered.weights[some], squashed)
+    some = places[take_evenly(training.ordered.codes[places], N_FOR_FEATURES)]
+    samples = training.features(some)
+    scaling = fit_scaling(samples, training.ordered.weights[some], squashed)
     return scaling, scaling.apply(samples), some
 
 
@@ -439,10 +321,10 @@ def _held_out_pool(
 
 
 def _nothing_to_choose(
-    problem: Problem, candidate: Candidate, options: Options, prior: FloatArray
+    training: TrainingSamples, candidate: Candidate, options: Options, prior: FloatArray
 ) -> Choice:
     """Answer the prior: too few samples to hold any out."""
-    n = problem.n_classes
+    n = training.n_classes
     scaling = ForestScaling(np.zeros(n, np.int64), np.full(n, -np.inf), np.zeros(n), prior, np.inf)
     return Choice(candidate, 1.0, scaling, {}, Pool(np.ones(1), np.zeros(n)), 0.0, {}, {}, 0.0)
 

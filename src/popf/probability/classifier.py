@@ -20,7 +20,7 @@ from popf.forest.validation import (
     validate_training,
 )
 from popf.probability.explanation import ProbabilityExplanation
-from popf.probability.parameters import check_classes, check_parameters
+from popf.probability.parameters import check_classes, check_parameters, options_of
 from popf.probability.restoring import restore
 
 if TYPE_CHECKING:
@@ -253,27 +253,18 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._set_forest(data, forest)
 
     def _fit_evidence(self, data: TrainingData) -> None:
-        from popf.probability.choosing import Options, fit_evidence, make_problem, warn_if_useless
-        from popf.probability.evidence import FOREST, PARTS
+        from popf.probability.choosing import fit_evidence, warn_if_useless
+        from popf.probability.training import masses_of, order_in_memory
 
-        features = isinstance(self.metric, str) and not data.metric.precomputed
-        options = Options(
-            PARTS if self.method == "pooled" and features else (FOREST,),
-            self.squash,
-            None if data.metric.precomputed else self.linear_map,
-            self.background,
-            self.class_bandwidths,
-            0.5 if self.smoothing is None else self.smoothing,
-        )
-        problem = make_problem(
+        training = order_in_memory(
             *(data.samples, data.codes, data.weights, len(data.classes)),
             *(data.metric, self.algorithm, data.resources),
         )
-        self._evidence, forest, choice = fit_evidence(problem, options)
-        warn_if_useless(choice, problem.masses)
+        self._evidence, grown, choice = fit_evidence(training, options_of(self, data.metric))
+        warn_if_useless(choice, masses_of(training))
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
-        forest.classes = data.classes
-        self._set_forest(data, forest)
+        grown.forest.classes = data.classes
+        self._set_forest(data, grown.forest)
 
     def _set_forest(self, data: TrainingData, forest: "OptimumPathForest") -> None:
         """Keep the forest as a classifier; last, see __sklearn_is_fitted__."""

@@ -3,6 +3,7 @@
 Nothing here is random, and nothing depends on the order in which the rows were given.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -43,9 +44,14 @@ class OrderedSamples(NamedTuple):
         )
 
 
-def order_samples(samples: FloatArray, codes: IntArray, weights: FloatArray) -> OrderedSamples:
-    """Sort samples by class, then by the first feature, the second and so on, and merge equal ones."""
-    order, repeats = _sort_by_values(samples, codes)
+def order_samples(
+    columns: Iterable[FloatArray], codes: IntArray, weights: FloatArray
+) -> OrderedSamples:
+    """Sort samples by class, then by the first feature, the second and so on, and merge equal ones.
+
+    `columns` gives one feature after another; those that decide nothing are not asked for.
+    """
+    order, repeats = _sort_by_values(columns, codes)
     first = np.flatnonzero(~repeats)
     rows = np.minimum.reduceat(order, first)
     totals = np.add.reduceat(weights[order], first)
@@ -60,7 +66,7 @@ def order_by_distances(
     Copies of a sample cannot be told from others that merely look alike, so they are not merged, but they stay
     in one group.
     """
-    order, repeats = _sort_by_values(np.sort(distances, axis=1), codes)
+    order, repeats = _sort_by_values(np.sort(distances, axis=1).T, codes)
     return OrderedSamples(order, codes[order], weights[order], np.cumsum(~repeats) - 1)
 
 
@@ -86,17 +92,17 @@ def take_evenly(codes: IntArray, size: int) -> IntArray:
     return np.concatenate(chosen)
 
 
-def _sort_by_values(values: FloatArray, codes: IntArray) -> tuple[IntArray, BoolArray]:
+def _sort_by_values(columns: Iterable[FloatArray], codes: IntArray) -> tuple[IntArray, BoolArray]:
     """Sort rows by class and values; also tell which rows equal the one before them."""
     order = np.argsort(codes, kind="stable")
     repeats = np.append(False, codes[order][1:] == codes[order][:-1])
-    for column in values.T:
-        if not repeats.any():
-            break
+    for column in columns if repeats.any() else ():
         # Only runs of rows that are alike so far need another look.
         run = np.cumsum(~repeats)
         tied = np.flatnonzero(repeats | np.append(repeats[1:], False))
         order[tied] = order[tied][np.lexsort((column[order[tied]], run[tied]))]
         ordered = column[order]
         repeats[1:] &= ordered[1:] == ordered[:-1]
+        if not repeats.any():
+            break
     return order, repeats

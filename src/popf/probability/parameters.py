@@ -9,6 +9,8 @@ from popf import solvers
 from popf.solvers.base import check_box
 
 if TYPE_CHECKING:
+    from popf.forest.metrics import Metric
+    from popf.probability.choosing import Options
     from popf.probability.classifier import POPFClassifier
 
 METHODS = ("pooled", "forest", "paper")
@@ -43,6 +45,22 @@ def check_parameters(model: "POPFClassifier") -> solvers.Solver:
             raise ValueError(f"{name} must be True or False, not {value!r}.")
     _check_map(model.linear_map, model.method, model.metric)
     return check_solver(model.solver)
+
+
+def options_of(model: "POPFClassifier", metric: "Metric") -> "Options":
+    """Say what parameters that were checked ask for."""
+    from popf.probability.choosing import Options
+    from popf.probability.evidence import FOREST, PARTS
+
+    features = isinstance(model.metric, str) and not metric.precomputed
+    return Options(
+        PARTS if model.method == "pooled" and features else (FOREST,),
+        model.squash,
+        None if metric.precomputed else model.linear_map,
+        model.background,
+        model.class_bandwidths,
+        0.5 if model.smoothing is None else model.smoothing,
+    )
 
 
 def check_solver(solver: Any) -> solvers.Solver:
