@@ -66,10 +66,11 @@ def test_one_class_alone_leaves_some_measures_undefined(place, tmp_path, capsys)
 # Explain and info
 
 
-def test_a_path_is_told_in_the_units_of_the_data(place, capsys):
+def test_a_path_is_told_in_the_units_of_the_data(place, tmp_path, capsys):
+    assert fit(place / "train.csv", tmp_path / "m.popf", "--linear-map", "none") == 0
     train = pd.read_csv(place / "train.csv")
     new = pd.read_csv(place / "new.csv")
-    why = facts(capsys, "explain", place / "model.popf", place / "new.csv", "--row", 17)
+    why = facts(capsys, "explain", tmp_path / "m.popf", place / "new.csv", "--row", 17)
     assert why["row"] == 17
     *stations, own = why["path"]
     for station in stations:
@@ -79,8 +80,8 @@ def test_a_path_is_told_in_the_units_of_the_data(place, capsys):
             assert station["values"][name] == pytest.approx(row[name], abs=1e-9)
         assert station["label"] == row["stolen"] == why["path_label"]
     assert own["values"]["demand"] == new["demand"][16]
-    model = popf.load(place / "model.popf")
-    forest, prepared = model[-1].opf_, model[:-1].transform(new[16:17])
+    model = popf.load(tmp_path / "m.popf")
+    forest, prepared = model[-1].opf_, model[-1].prepare(model[:-1].transform(new[16:17]))
     (path,) = forest.explain(prepared)
     assert [s["training_row"] for s in stations] == [node + 1 for node in path.nodes]
     assert [s["length"] for s in why["path"][1:]] == pytest.approx(path.weights.tolist())

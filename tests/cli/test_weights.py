@@ -5,8 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 import popf
-from popf.table_models import FitOptions
-from popf.table_models.preparing import fit_weighted, make_pipeline
 from table_commands import consumers, facts, fit, refused, scores
 
 pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
@@ -95,41 +93,6 @@ def test_rows_of_weight_zero_are_counted_in_words(tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert f"rows {N - n} of {N} (" in said
     assert f"left out {n} rows of weight 0" in said
-
-
-@pytest.mark.filterwarnings("ignore:solver")  # so many rows of one kind leave little doubt
-@pytest.mark.parametrize("total", [1e-9, 1.0, 1e17])
-def test_the_unit_of_the_weights_does_not_touch_the_scaler(total):
-    frame = consumers(N)[["demand"]].assign(constant=0.1)
-    weights = np.random.default_rng(0).random(N)
-    weights *= total / weights.sum()
-    model = make_pipeline(["demand", "constant"], [], FitOptions("stolen"))
-    fit_weighted(model, frame, consumers(N)["stolen"].to_numpy(), weights)
-    scale = model["columns"].named_transformers_["numbers"]["scale"].scale_
-    spread = np.sqrt(np.cov(frame["demand"], aweights=weights, ddof=0))
-    assert_allclose(scale, [spread, 1.0], rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("strategy", "weights", "value"),
-    [
-        ("mean", [1.0, 1.0, 3.0, 1.0, 9.0], 16 / 3),
-        (
-            "median",
-            [1.0, 1.0, 3.0, 1.0, 9.0],
-            6.0,
-        ),  # between 4 and 8, half of the weight on either side
-        ("median", [0.1, 0.1, 0.1, 0.5, 9.0], 2.0),
-        ("most_frequent", [1.0, 2.0, 3.0, 2.5, 9.0], 2.0),
-        ("most_frequent", [1.0, 3.0, 3.0, 1.5, 9.0], 4.0),  # of two the smaller
-    ],
-)
-def test_weighted_values_for_missing_cells(strategy, weights, value):
-    frame = pd.DataFrame({"size": [2.0, 4.0, 8.0, 2.0, np.nan]})
-    model = make_pipeline(["size"], [], FitOptions("stolen", missing=strategy))
-    fit_weighted(model, frame, np.array([0, 0, 1, 1, 1]), np.array(weights))
-    imputer = model["columns"].named_transformers_["numbers"]["impute"]
-    assert imputer.statistics_ == pytest.approx([value])
 
 
 @pytest.mark.parametrize("words", [WEIGHED, ("--one-per", "meter")])

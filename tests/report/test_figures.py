@@ -135,7 +135,7 @@ def test_paths_are_those_of_the_forest_in_the_users_units(theft_case):
     forest = model[-1].opf_
     for listed in found.rows:
         row = X.iloc[[listed.number - 1]]
-        prepared = model[:-1].transform(row)
+        prepared = model[-1].prepare(model[:-1].transform(row))
         (path,) = forest.explain(prepared)
         view = listed.path
         assert (view.label, view.cost, view.n_steps) == (path.label, path.cost, len(path.weights))

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +19,9 @@ WORKING_MEMORY = 128
 
 def model_for(path: Path, n_jobs: int, threshold: float | None = None) -> "TableModel":
     """Open a model file, with another threshold where one is given."""
-    from popf.table_models import TableModel, open_model
+    from popf.table_models import open_model
 
-    table_model = open_model(path, n_jobs)
-    if threshold is None:
-        return table_model
-    if not table_model.binary:
-        n = len(table_model.classes)
-        raise ValueError(f"--threshold is for two classes, and the model has {n}: leave it out.")
-    if not 0.0 < threshold < 1.0:
-        raise ValueError(f"--threshold must lie between 0 and 1, not at {threshold:g}.")
-    layout = replace(table_model.layout, threshold=threshold, threshold_from="given")
-    return TableModel(table_model.model, layout)
+    return open_model(path, n_jobs).with_threshold(threshold)
 
 
 def need_probabilities(table_model: "TableModel", path: Path) -> None:

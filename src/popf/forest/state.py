@@ -105,6 +105,10 @@ class Fields:
             raise self.refuse(name, f"finite numbers from {low:g} to {high:g}")
         return np.ascontiguousarray(array, dtype=np.float64)
 
+    def texts(self, name: str, shape: Shape) -> NDArray[Any]:
+        """Give an array of text."""
+        return self._array(name, shape, "U", "text")
+
     def labels(self, name: str) -> NDArray[Any]:
         """Give the labels of two classes or more."""
         array = self.value(name)

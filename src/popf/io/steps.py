@@ -118,7 +118,7 @@ def decode_estimator(entry: dict[str, Any], decoder: Decoder) -> Any:
     if make.__module__.startswith("sklearn."):
         estimator._validate_params()
     else:
-        estimator._check_parameters()
+        getattr(estimator, "_check_parameters", bool)()
     fitted = {key: decoder.value(value) for key, value in entry["fitted"].items()}
     for key, value in fitted.items():
         require(key in KNOWN[name].attributes | COMMON, f"{name} has no attribute {key[:80]!r}")
@@ -329,6 +329,12 @@ STEPS = {
         _check_map,
     ),
 }
+
+STEPS["TablePreparation"] = _step(
+    "popf.table_models.preparation",
+    "fill_numbers_ mean_ scale_ fill_categories_ known_ n_known_ rows_",
+    lambda preparation: preparation.__setstate__(vars(preparation)),
+)
 
 #: Parts that scikit-learn makes by itself: what `add_indicator` and `"passthrough"` stand for.
 PARTS = {

@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 
 from popf.forest.paths import Path
 from popf.report.formatting import figure, plain
-from popf.table_models.explaining import inverse, rounded
+from popf.table_models.explaining import as_forest_sees, training_rows, training_values
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -74,7 +74,7 @@ def trace_paths(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[Pa
         What cannot be shown, empty if everything can.
     """
     opf, chosen = final.opf_, _safe_indexing(X, rows)
-    prepared = _prepared(model, final, chosen)
+    prepared = as_forest_sees(model, chosen)
     paths, offers = opf.explain(prepared), opf.path_costs_by_class(prepared)
     names, own = _feature_names(model), np.asarray(chosen, dtype=object)
     training: Cells | None = None
@@ -83,10 +83,10 @@ def trace_paths(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[Pa
     if opf.forest_.metric.precomputed:  # columns are distances to training samples
         names, own = [], own[:, :0]
     else:
-        training = _training_cells(model, final, nodes, len(names))
+        training = training_values(model, nodes)
         note = NOTE if training is None else ""
     spread = None if training is None else np.array([_deviation(cells) for cells in training.T])
-    views = []
+    views, origin = [], training_rows(model)
     for path, costs, sample in zip(paths, offers, own, strict=True):
         if training is None or spread is None:
             cells = np.full((len(path.nodes), len(names)), "–", dtype=object)
@@ -95,7 +95,8 @@ def trace_paths(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[Pa
             cells = training[np.searchsorted(nodes, path.nodes)]
             picked = _most_different(np.vstack([cells, sample]), path.bottleneck, spread)
         features = [names[k] for k in picked], np.vstack([cells, sample])[:, picked]
-        views.append(_view(opf, path, costs, features, len(names) - len(picked)))
+        numbers = origin[path.nodes] + 1
+        views.append(_view(opf, path, numbers, costs, features, len(names) - len(picked)))
     return views, note
 
 
@@ -104,26 +105,6 @@ def _feature_names(model: Any) -> list[str]:
     if names is None:
         return [f"feature {number}" for number in range(1, model.n_features_in_ + 1)]
     return [str(name) for name in names]
-
-
-def _prepared(model: Any, final: Any, chosen: Any) -> FloatArray:
-    """Return samples as the forest sees them."""
-    for _, step in getattr(model, "steps", [])[:-1]:
-        chosen = chosen if step in (None, "passthrough") else step.transform(chosen)
-    prepared: FloatArray = final.prepare(np.ascontiguousarray(chosen, dtype=np.float64))
-    return prepared
-
-
-def _training_cells(model: Any, final: Any, nodes: IntArray, n_features: int) -> Cells | None:
-    """Return training samples in the user's units, None if a step cannot be undone."""
-    columns: Any = final.samples_[nodes]
-    for _, step in reversed(getattr(model, "steps", [])[:-1]):
-        columns = None if columns is None else inverse(step, columns)
-    if columns is None or np.shape(columns) != (len(nodes), n_features):
-        return None
-    cells = np.empty((len(nodes), n_features), dtype=object)
-    cells[:] = [[rounded(cell) for cell in row] for row in np.asarray(columns, object).tolist()]
-    return cells
 
 
 def _deviation(column: Cells) -> float:
@@ -147,14 +128,19 @@ def _most_different(cells: Cells, bottleneck: int, spread: FloatArray) -> list[i
 
 
 def _view(
-    opf: Any, path: Path, costs: FloatArray, features: tuple[list[str], Cells], n_hidden: int
+    opf: Any,
+    path: Path,
+    numbers: IntArray,
+    costs: FloatArray,
+    features: tuple[list[str], Cells],
+    n_hidden: int,
 ) -> PathView:
     names, cells = features
     label = plain(path.label)
     shown = _shown_nodes(len(path.nodes), path.bottleneck)
     nodes = [
         (
-            f"training row {int(opf.sample_indices_[path.nodes[place]]) + 1}",
+            f"training row {numbers[place]}",
             label,
             "between" if place else "prototype",
         )

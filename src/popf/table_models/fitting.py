@@ -11,8 +11,8 @@ from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import unknown
 from popf.labels import encode
 from popf.probability.parameters import MAPS, METHODS
-from popf.table_models.model import Layout, TableModel, missing_words
-from popf.table_models.preparing import fit_weighted, make_pipeline
+from popf.table_models.model import Layout, TableModel, check_infinite, check_missing
+from popf.table_models.preparation import MISSING, TablePreparation, fit_pipeline
 from popf.table_models.thresholds import with_least_cost
 from popf.tables import ColumnTypes, Table
 from popf.tables.cells import Kind, find_class, labels_of
@@ -20,7 +20,6 @@ from popf.tables.cells import Kind, find_class, labels_of
 FloatArray = NDArray[np.float64]
 #: A column of text with more different values than this, and than half of its rows, is no category.
 MANY_VALUES = 50
-IMPUTE = ("refuse", "median", "mean", "most_frequent")
 MAP_CHOICES = ("none", *MAPS)
 
 
@@ -144,40 +143,38 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     _check_options(options)
     features, numbers, counters = _choose_columns(table, options)
     categories = [name for name in features if name not in numbers]
-    groups = [] if options.one_per is None else [options.one_per]
-    extra = list(dict.fromkeys([options.target, *options.id, *groups]))
-    weighted = [] if options.sample_weight is None else [options.sample_weight]
-    frame = table.frame(ColumnTypes([*numbers, *weighted], categories, extra))
+    verbatim = [options.target, *options.id, *_given(options.one_per)]
+    types = ColumnTypes([*numbers, *_given(options.sample_weight)], categories, verbatim)
+    frame = table.frame(types)
     n_read = len(frame)
     # From here on the index of the frame holds the rows of the file.
-    frame = _with_weight(frame, options, table)
+    frame = _with_weight(frame, options.sample_weight, table)
     n_weightless = n_read - len(frame)
-    if options.one_per is not None:
+    repeated = {}
+    if options.one_per is None:
+        repeated = _repeated(frame, options.id)
+    else:
         frame = _one_of_each(frame, options.one_per, options.seed)
-    repeated = _repeated(frame, options.id) if options.one_per is None else {}
-    y = _labels(frame, options.target, table)
+    y = labels_of(frame[options.target].tolist(), options.target, str(table.path), frame.index)
     weights = None if options.sample_weight is None else frame[options.sample_weight].to_numpy()
     frame = frame[features]
     _check_cells(frame, numbers, options, table)
-    layout, counts = _layout(numbers, categories, y, options, table)
-    model = make_pipeline(numbers, categories, options)
+    classes, codes = encode(y)
+    layout = _layout(numbers, categories, classes, len(y), options, table)
+    model, data = make_pipeline(numbers, categories, options), (frame, y, weights)
     costs = None
     if options.cost_fp is not None and options.cost_fn is not None:
         prices = (options.cost_fp, options.cost_fn)
-        layout, costs = with_least_cost(layout, model, (frame, y, weights), prices, options.seed)
+        layout, costs = with_least_cost(layout, model, data, prices, options.seed)
     threshold = layout.threshold if layout.positive == 1 else 1.0 - layout.threshold
-    model.set_params(popf__threshold=threshold)
-    fit_weighted(model, frame, y, weights)
-    final = model.steps[-1][1]
-    # Paths name training rows, and people look for them in the file.
-    final.opf_.sample_indices_ = frame.index.to_numpy()[final.opf_.sample_indices_]
-    losses = getattr(final, "held_out_losses_", {})
+    fit_pipeline(model.set_params(popf__threshold=threshold), data)
+    losses = getattr(model["popf"], "held_out_losses_", {})
     return Fitted(
         TableModel(model, layout),
         frame,
-        counts,
+        dict(zip(classes.tolist(), np.bincount(codes).tolist(), strict=True)),
         losses.get("pool"),
-        _prior_loss(y, weights),
+        _prior_loss(codes, weights),
         costs,
         int(frame.isna().to_numpy().sum()),
         n_read,
@@ -185,6 +182,29 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
         repeated,
         counters,
     )
+
+
+def make_pipeline(numbers: list[str], categories: list[str], options: FitOptions) -> Any:
+    """Make the pipeline of a table, not fitted: `TablePreparation`, then `POPFClassifier`."""
+    from sklearn.pipeline import Pipeline
+
+    from popf import POPFClassifier
+
+    preparation = TablePreparation(
+        numbers, categories, missing=options.missing, scale=options.scale
+    )
+    classifier = POPFClassifier(
+        options.method,
+        linear_map=None if options.linear_map == "none" else options.linear_map,
+        metric=options.metric,
+        random_state=options.seed,
+        n_jobs=options.n_jobs,
+    )
+    return Pipeline([("columns", preparation), ("popf", classifier)])
+
+
+def _given(name: str | None) -> list[str]:
+    return [] if name is None else [name]
 
 
 def _one_of_each(frame: Any, column: str, seed: int) -> Any:
@@ -195,14 +215,14 @@ def _one_of_each(frame: Any, column: str, seed: int) -> Any:
 
 
 def _repeated(frame: Any, ids: Sequence[str]) -> dict[str, int]:
-    """Find id columns of which less than half of the values would do for all rows."""
+    """Find id columns with fewer than half as many values as there are rows."""
     counts = {name: int(frame[name].nunique()) for name in ids}
     return {name: n for name, n in counts.items() if 1 < n < 0.5 * len(frame)}
 
 
 def _check_options(options: FitOptions) -> None:
     for name, value, choices in (
-        ("missing", options.missing, IMPUTE),
+        ("missing", options.missing, MISSING),
         ("method", options.method, METHODS),
         ("linear_map", options.linear_map, MAP_CHOICES),
     ):
@@ -230,9 +250,7 @@ def _check_options(options: FitOptions) -> None:
 
 def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[str], list[str]]:
     """Give the features, those of them that are numbers, and those of these that look like identifiers."""
-    names = table.names
-    weight = [] if options.sample_weight is None else [options.sample_weight]
-    groups = [] if options.one_per is None else [options.one_per]
+    weight, groups = _given(options.sample_weight), _given(options.one_per)
     for parameter, wanted in (
         ("target", [options.target]),
         ("id", options.id),
@@ -247,7 +265,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
         raise ValueError(
             f"column {options.target!r} is the target: it cannot be an id, or dropped."
         )
-    features = [name for name in names if name not in aside]
+    features = [name for name in table.names if name not in aside]
     if not features:
         raise ValueError(f"{table.path} has no column left to learn from.")
     text = table.text()
@@ -291,66 +309,59 @@ def _check_category(name: str, kind: Kind, n_rows: int, table: Table) -> None:
         )
 
 
-def _with_weight(frame: Any, options: FitOptions, table: Table) -> Any:
+def _with_weight(frame: Any, column: str | None, table: Table) -> Any:
     """Leave out the rows of weight zero."""
-    if options.sample_weight is None:
+    if column is None:
         return frame
-    weights: FloatArray = frame[options.sample_weight].to_numpy()
+    weights: FloatArray = frame[column].to_numpy()
     odd = np.flatnonzero(~((weights >= 0.0) & np.isfinite(weights)))
     if len(odd):
         raise ValueError(
-            f"{table.path}, row {odd[0] + 1}: the weight in {options.sample_weight!r} must be a number "
+            f"{table.path}, row {odd[0] + 1}: the weight in {column!r} must be a number "
             f"from 0 on, not {weights[odd[0]]:g}."
         )
     if not weights.any():
         raise ValueError(
-            f"{table.path}: every weight in {options.sample_weight!r} is 0, which leaves no row: give "
+            f"{table.path}: every weight in {column!r} is 0, which leaves no row: give "
             "some of them a positive weight."
         )
     return frame[weights > 0.0]
 
 
-def _labels(frame: Any, target: str, table: Table) -> NDArray[Any]:
-    return labels_of(frame[target].tolist(), target, str(table.path), frame.index)
-
-
 def _check_cells(frame: Any, numbers: list[str], options: FitOptions, table: Table) -> None:
-    endless = np.isinf(frame[numbers].to_numpy(dtype=np.float64))
-    if endless.any():
-        row, column = np.argwhere(endless)[0]
-        raise ValueError(
-            f"{table.path}, row {frame.index[row] + 1}: column {numbers[column]!r} holds infinity: mend "
-            "the cell."
-        )
-    absent = frame.isna()
-    empty = [str(name) for name in frame.columns[absent.all()]]
+    where = str(table.path)
+    check_infinite(frame[numbers], frame.index, where)
+    empty = [str(name) for name in frame.columns[frame.isna().all()]]
     if empty:
         raise ValueError(
-            f"{table.path}: column {empty[0]!r} holds nothing in the rows that are left to learn from: "
+            f"{where}: column {empty[0]!r} holds nothing in the rows that are left to learn from: "
             f"leave it out by `drop={empty[:1]}`."
         )
-    if options.missing == "refuse" and absent.to_numpy().any():
+    if options.missing == "refuse":
         remedy = (
             "fill them in, or impute: `missing='median'` (or mean, most_frequent; categories get their "
             "most frequent value)"
         )
-        raise ValueError(missing_words(absent, frame.index, str(table.path), remedy))
+        check_missing(frame, frame.index, where, remedy)
 
 
 def _layout(
-    numbers: list[str], categories: list[str], y: Any, options: FitOptions, table: Table
-) -> tuple[Layout, dict[Any, int]]:
-    classes, codes = encode(y)
-    counts = dict(zip(classes.tolist(), np.bincount(codes).tolist(), strict=True))
+    numbers: list[str],
+    categories: list[str],
+    classes: NDArray[Any],
+    n_rows: int,
+    options: FitOptions,
+    table: Table,
+) -> Layout:
     where = f"column {options.target!r} of {table.path}"
     if len(classes) < 2:
         raise ValueError(
             f"{where} holds one class only, {classes[0]!s}: there is nothing to tell apart. Give rows of "
             "two classes at least."
         )
-    if len(classes) > MANY_VALUES and len(classes) > 0.5 * len(y):
+    if len(classes) > max(MANY_VALUES, 0.5 * n_rows):
         raise ValueError(
-            f"{where} holds {len(classes)} different values in {len(y)} rows: it is no class. Name the "
+            f"{where} holds {len(classes)} different values in {n_rows} rows: it is no class. Name the "
             "column with the labels by `target`."
         )
     about_two = (options.positive, options.threshold, options.cost_fp)
@@ -359,26 +370,21 @@ def _layout(
             f"{where} has {len(classes)} classes; `positive`, `threshold` and costs are for two. Leave "
             "them out: the label is then the class of the largest probability."
         )
-    positive = 1 if options.positive is None else find_class(options.positive, classes)
-    given = options.threshold is not None
-    return (
-        Layout(
-            numbers,
-            categories,
-            list(options.id),
-            options.target,
-            options.threshold if options.threshold is not None else 0.5,
-            positive,
-            options.missing,
-            "given" if given else "the default",
-            table.path.name,
-        ),
-        counts,
+    return Layout(
+        numbers,
+        categories,
+        list(options.id),
+        options.target,
+        0.5 if options.threshold is None else options.threshold,
+        1 if options.positive is None else find_class(options.positive, classes),
+        options.missing,
+        "the default" if options.threshold is None else "given",
+        table.path.name,
     )
 
 
-def _prior_loss(y: Any, weights: FloatArray | None) -> float:
-    """Give the log loss of always answering the shares of the classes."""
-    mass = np.bincount(encode(y)[1], weights)
-    share = mass[mass > 0.0] / mass.sum()
+def _prior_loss(codes: NDArray[np.int64], weights: FloatArray | None) -> float:
+    """Log loss of always predicting the class frequencies."""
+    mass = np.bincount(codes, weights)
+    share = mass / mass.sum()
     return float(-(share * np.log(share)).sum())

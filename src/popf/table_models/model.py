@@ -2,20 +2,21 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from popf.files import check_file
+from popf.formatting import listed
 from popf.io import align, describe, load
+from popf.table_models.preparation import TablePreparation
 from popf.tables import ColumnTypes, Table
 
 FloatArray = NDArray[np.float64]
 #: The key of a model file's facts under which the layout of the table is kept.
 FACTS = "table"
-_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Layout:
     positive : int
         Which of the classes is the positive one, for two classes.
     missing : str
-        What is done about missing values: ``"refuse"``, or how they were imputed.
+        What is done about missing values: ``"refuse"``, or how they are filled in.
     threshold_from : str
         Where the threshold comes from, in words.
     source : str
@@ -58,7 +59,7 @@ class Layout:
 
 
 class Scored(NamedTuple):
-    """What a model says of a piece of a table.
+    """What a model says of some rows of a table.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class Scored(NamedTuple):
     codes : ndarray of shape (n_rows,)
         The labels, as positions in the classes.
     unknown : dict of str to int
-        By column of categories, in how many rows it holds a value never seen in training.
+        In how many rows a categorical column holds a value never seen in training, by column.
     """
 
     start: int
@@ -82,16 +83,18 @@ class Scored(NamedTuple):
 
 
 class TableModel:
-    """A fitted pipeline that knows its columns by name.
+    """A fitted model that knows its columns by name.
 
     Parameters
     ----------
     model : Pipeline or classifier
-        Fitted.
+        Fitted on a DataFrame.
     layout : Layout
 
     Attributes
     ----------
+    final : OPFClassifier or POPFClassifier
+        The classifier, which is the last step of a pipeline.
     classes : ndarray
         The labels.
 
@@ -110,14 +113,20 @@ class TableModel:
     def __init__(self, model: Any, layout: Layout) -> None:
         self.model = model
         self.layout = layout
-        self.final = model.steps[-1][1] if hasattr(model, "steps") else model
+        self.steps: list[Any] = [step for _, step in getattr(model, "steps", [("", model)])]
+        self.final = self.steps.pop()
         self.classes: NDArray[Any] = model.classes_
-        self._known = _known_categories(model)
 
     @property
     def features(self) -> list[str]:
-        """The columns that the model looks at."""
-        return [*self.layout.numbers, *self.layout.categories]
+        """The columns that the model looks at, in its order."""
+        return [str(name) for name in self.model.feature_names_in_]
+
+    @property
+    def preparation(self) -> TablePreparation | None:
+        """The first step of a model of `popf fit`; None for other models."""
+        first = self.steps[0] if self.steps else None
+        return first if isinstance(first, TablePreparation) else None
 
     @property
     def binary(self) -> bool:
@@ -129,28 +138,30 @@ class TableModel:
         """The label of the positive class, for two classes."""
         return self.classes.tolist()[self.layout.positive]
 
+    def with_threshold(self, threshold: float | None) -> "TableModel":
+        """Return the model with another threshold; None for its own."""
+        if threshold is None:
+            return self
+        if not self.binary:
+            n = len(self.classes)
+            raise ValueError(
+                f"`threshold` is for two classes, and the model has {n}: leave it out."
+            )
+        if not 0.0 < threshold < 1.0:
+            raise ValueError(f"`threshold` must lie between 0 and 1, not at {threshold:g}.")
+        return TableModel(
+            self.model, replace(self.layout, threshold=threshold, threshold_from="given")
+        )
+
     def plan(self, table: Table, extra: Sequence[str] = ()) -> ColumnTypes:
-        """Say which columns of a table to read; raise ValueError where some are missing.
+        """Choose the columns of a table to read: the features, and `extra` as text."""
+        import pandas
 
-        Parameters
-        ----------
-        table : Table
-        extra : sequence of str
-            Columns to read as text, besides the features.
-        """
-        have = list(table.names)
-        wanted = [*self.features, *extra]
-        missing = [name for name in wanted if name not in have]
-        if missing:
-            import pandas
-
-            # The words of popf.io.align, which knows what may be meant.
-            named = _Wanted(np.array(wanted, dtype=object))
-            try:
-                align(named, pandas.DataFrame(columns=have), extra="ignore")
-            except ValueError as error:
-                raise ValueError(f"{table.path}: {error}") from None
-        return ColumnTypes(list(self.layout.numbers), list(self.layout.categories), list(extra))
+        try:
+            align(self.model, pandas.DataFrame(columns=table.names), extra="ignore")
+        except ValueError as error:
+            raise ValueError(f"{table.path}: {error}") from None
+        return ColumnTypes(self.layout.numbers, self.layout.categories, list(extra))
 
     def pieces(
         self, table: Table, extra: Sequence[str] = (), n_rows: int | None = None
@@ -171,69 +182,51 @@ class TableModel:
             start += len(frame)
 
     def score(self, frame: Any, start: int = 0, where: str = "the table") -> Scored:
-        """Give probabilities and labels of some rows; raise ValueError where cells cannot be used."""
-        self._check_cells(frame, start, where)
-        unknown = self._unknown(frame)
+        """Compute probabilities and labels of some rows; raise ValueError if a cell cannot be used."""
         features = frame[self.features]
-        order = getattr(self.model, "feature_names_in_", None)
-        features = features.to_numpy() if order is None else features[list(order)]
+        rows = range(start, start + len(frame))
+        check_infinite(features[self.layout.numbers], rows, where)
+        if self.layout.missing == "refuse":
+            remedy = "fill them in, or fit the model with `missing='median'`"
+            check_missing(
+                features[[*self.layout.numbers, *self.layout.categories]], rows, where, remedy
+            )
+        preparation = self.preparation
+        unknown = {} if preparation is None else preparation.count_unknown(features)
         if not hasattr(self.final, "predict_proba"):
-            labels = self.model.predict(features)
-            return Scored(start, frame, None, np.searchsorted(self.classes, labels), unknown)
+            codes = np.searchsorted(self.classes, self.model.predict(features))
+            return Scored(start, frame, None, codes, unknown)
         probability = self.model.predict_proba(features)
         return Scored(start, frame, probability, self.codes(probability), unknown)
 
     def codes(self, probability: FloatArray) -> NDArray[np.int64]:
-        """Call rows by the threshold, or with three classes and more by the largest probability."""
+        """Label rows by the threshold, or with three classes and more by the largest probability."""
         if not self.binary:
-            largest: NDArray[np.int64] = probability.argmax(axis=1)
-            return largest
+            return np.asarray(probability.argmax(axis=1))
         positive = self.layout.positive
-        called = probability[:, positive] >= self.layout.threshold
-        codes: NDArray[np.int64] = np.where(called, positive, 1 - positive)
-        return codes
-
-    def _check_cells(self, frame: Any, start: int, where: str) -> None:
-        numbers = frame[self.layout.numbers]
-        endless = np.isinf(numbers.to_numpy(dtype=np.float64))
-        if endless.any():
-            row, column = np.argwhere(endless)[0]
-            raise ValueError(
-                f"{where}, row {start + row + 1}: column {self.layout.numbers[column]!r} holds "
-                "infinity: mend the cell."
-            )
-        if self.layout.missing != "refuse":
-            return
-        absent = frame[self.features].isna()
-        if absent.to_numpy().any():
-            raise ValueError(missing_words(absent, range(start, start + len(frame)), where))
-
-    def _unknown(self, frame: Any) -> dict[str, int]:
-        counts = {}
-        for name, known in self._known.items():
-            if name in frame:
-                cells = frame[name]
-                n = int((cells.notna() & ~cells.isin(known)).sum())
-                if n:
-                    counts[name] = n
-        return counts
+        return np.where(probability[:, positive] >= self.layout.threshold, positive, 1 - positive)
 
 
-class _Wanted(NamedTuple):
-    """What `popf.io.align` looks at in a model."""
+def check_infinite(numbers: Any, rows: Sequence[int], where: str) -> None:
+    """Raise ValueError if a frame of numbers holds infinity; `rows` count from 0."""
+    endless = np.argwhere(np.isinf(numbers.to_numpy(dtype=np.float64)))
+    if len(endless):
+        row, column = endless[0]
+        raise ValueError(
+            f"{where}, row {rows[row] + 1}: column {numbers.columns[column]!r} holds infinity: mend the "
+            "cell."
+        )
 
-    feature_names_in_: NDArray[Any]
 
-
-def missing_words(absent: Any, rows: Sequence[int], where: str, remedy: str = "") -> str:
-    """Say which columns of a frame of truth values have missing cells; `rows` count from 0."""
-    counts = absent.sum()
-    columns = [(name, int(n)) for name, n in counts.items() if n]
-    first = int(np.flatnonzero(absent.to_numpy().any(axis=1))[0])
-    shown = ", ".join(f"{name!r} ({n})" for name, n in columns[:_SHOWN])
-    more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
-    remedy = remedy or "fill them in, or fit the model with `missing='median'`"
-    return f"{where} has missing values in {shown}{more}; the first in row {rows[first] + 1}: {remedy}."
+def check_missing(frame: Any, rows: Sequence[int], where: str, remedy: str) -> None:
+    """Raise ValueError if cells are missing; `rows` count from 0."""
+    absent = frame.isna()
+    if absent.to_numpy().any():
+        first = int(np.flatnonzero(absent.to_numpy().any(axis=1))[0])
+        columns = listed([f"{name!r} ({n})" for name, n in absent.sum().items() if n])
+        raise ValueError(
+            f"{where} has missing values in {columns}; the first in row {rows[first] + 1}: {remedy}."
+        )
 
 
 def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> TableModel:
@@ -253,43 +246,37 @@ def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> Table
     TableModel
     """
     check_file(path)
-    known = describe(path)
-    model = load(path)
-    layout = _layout(known, path)
-    table_model = TableModel(model, layout)
+    layout = _layout(describe(path), path)
+    table_model = TableModel(load(path), layout)
     if n_jobs is not None:
-        table_model.final.n_jobs = n_jobs
-        for part in ("opf_",):
-            if hasattr(table_model.final, part):
-                getattr(table_model.final, part).n_jobs = n_jobs
+        for forest in (table_model.final, getattr(table_model.final, "opf_", None)):
+            if forest is not None:
+                forest.set_params(n_jobs=n_jobs)
     return table_model
 
 
 def _layout(known: dict[str, Any], path: Any) -> Layout:
-    kept = known["facts"].get(FACTS)
-    features = known["features"]
+    kept, features = known["facts"].get(FACTS), known["features"]
+    names = [feature["name"] for feature in features]
     if kept is None:
-        if any(feature["name"] is None for feature in features):
+        if None in names:
             raise ValueError(
                 f"{path} was fitted on an array, without names of columns: fit it on a frame, or by "
                 "`popf fit`."
             )
-        numeric = [_is_numeric(feature["dtype"]) for feature in features]
-        names = [feature["name"] for feature in features]
-        threshold = known["parameters"].get("threshold", 0.5)
+        numbers = [feature["name"] for feature in features if _is_numeric(feature["dtype"])]
         return Layout(
-            [name for name, number in zip(names, numeric, strict=True) if number],
-            [name for name, number in zip(names, numeric, strict=True) if not number],
-            threshold=float(threshold),
+            numbers,
+            [name for name in names if name not in numbers],
+            threshold=float(known["parameters"].get("threshold", 0.5)),
             missing="passed on",
         )
     # Whoever wrote the file, only what a layout may hold gets through.
-    known_names = {feature["name"] for feature in features}
     try:
         layout = Layout(**{entry.name: kept[entry.name] for entry in fields(Layout)})
         lists = (layout.numbers, layout.categories, layout.ids)
         right = all(isinstance(name, str) for names_ in lists for name in names_)
-        right &= {*layout.numbers, *layout.categories} == known_names
+        right &= {*layout.numbers, *layout.categories} == {*names}
         right &= 0.0 < layout.threshold < 1.0 and layout.positive in (0, 1)
         right &= isinstance(layout.target, str | None) and isinstance(layout.missing, str)
     except (TypeError, KeyError, ValueError):
@@ -303,15 +290,3 @@ def _is_numeric(dtype: str | None) -> bool:
     return dtype is None or any(
         word in dtype.lower() for word in ("int", "float", "double", "bool")
     )
-
-
-def _known_categories(model: Any) -> dict[str, list[Any]]:
-    """Give the categories that one-hot encoders have seen, by column."""
-    found: dict[str, list[Any]] = {}
-    for _, step in getattr(model, "steps", []):
-        for _, part, columns in getattr(step, "transformers_", []):
-            encoder = part[-1] if hasattr(part, "steps") else part
-            if hasattr(encoder, "categories_"):
-                pairs = zip(columns, encoder.categories_, strict=True)
-                found |= {str(name): list(values) for name, values in pairs}
-    return found

@@ -1,7 +1,6 @@
-"""The threshold of the least cost, by probabilities of rows that a model has not seen."""
+"""The threshold on the probability of the positive class that costs least."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,11 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from popf.labels import encode
-from popf.metrics import threshold_curve
+from popf.metrics.thresholds import best_threshold, count_at_thresholds
 from popf.table_models.model import Layout
-from popf.table_models.preparing import fit_weighted
+from popf.table_models.preparation import Data, fit_pipeline
 
 FloatArray = NDArray[np.float64]
-Data = tuple[Any, Any, FloatArray | None]
 FOLDS = 5
 _THRESHOLDS = np.arange(1, 100) / 100
 
@@ -46,45 +44,35 @@ def with_least_cost(
     """
     _, y, weights = data
     classes, codes = encode(y)
-    smallest = int(np.bincount(codes).min())
-    if smallest < 2:
+    counts = np.bincount(codes)
+    if counts.min() < 2:
         raise ValueError(
             f"costs need two rows of every class, to choose a threshold by cross-validation, and "
-            f"{classes[np.bincount(codes).argmin()]!s} has one: give a `threshold`."
+            f"{classes[counts.argmin()]!s} has one: give a `threshold`."
         )
-    folds = min(FOLDS, smallest)
+    folds = min(FOLDS, int(counts.min()))
     probability = _left_out(model, data, folds, seed)[:, layout.positive]
-    is_positive = codes == layout.positive
-    mass = np.ones(len(y)) if weights is None else weights
-    fp, fn = prices
-    cost = partial(_cost_a_row, weights=mass, fp=fp, fn=fn)
+    happened = codes == layout.positive
+
+    def cost(thresholds: Any) -> FloatArray:
+        found = count_at_thresholds(happened, probability, np.asarray(thresholds), weights)
+        return found.mean_cost(*prices)
+
     # What would be best if the probabilities were exact is tried too.
-    tried = np.union1d(_THRESHOLDS, [fp / (fp + fn)])
-    curve = threshold_curve(
-        is_positive, probability, score=lambda true, called: -cost(true, called), thresholds=tried
-    )
-    costs = {
-        "at_threshold": -curve.best_score,
-        "at_half": cost(is_positive, probability >= 0.5),
-        "call_none": cost(is_positive, np.zeros(len(y), dtype=bool)),
-        "call_all": cost(is_positive, np.ones(len(y), dtype=bool)),
-    }
+    tried = np.union1d(_THRESHOLDS, [prices[0] / sum(prices)])
+    best = best_threshold(tried, -cost(tried))
+    names = ("at_threshold", "at_half", "call_none", "call_all")
+    costs = dict(zip(names, cost([tried[best], 0.5, np.inf, 0.0]).tolist(), strict=True))
     words = f"least cost over {folds}-fold cross-validated probabilities"
-    return replace(layout, threshold=curve.best_threshold, threshold_from=words), costs
+    return replace(layout, threshold=float(tried[best]), threshold_from=words), costs
 
 
 def _left_out(model: Any, data: Data, folds: int, seed: int) -> FloatArray:
     """Give every row the probabilities of a model fitted without it."""
     frame, y, weights = data
-    probability = np.empty((len(y), len(encode(y)[0])))
+    probability = np.empty((len(y), len(np.unique(y))))
     for seen, new in StratifiedKFold(folds, shuffle=True, random_state=seed).split(frame, y):
         mass = None if weights is None else weights[seen]
-        one = fit_weighted(clone(model), frame.iloc[seen], y[seen], mass)
+        one = fit_pipeline(clone(model), (frame.iloc[seen], y[seen], mass))
         probability[new] = one.predict_proba(frame.iloc[new])
     return probability
-
-
-def _cost_a_row(true: Any, called: Any, weights: FloatArray, fp: float, fn: float) -> float:
-    true, called = np.asarray(true, dtype=bool), np.asarray(called, dtype=bool)
-    total = fp * weights[~true & called].sum() + fn * weights[true & ~called].sum()
-    return float(total / weights.sum())

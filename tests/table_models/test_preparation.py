@@ -1,0 +1,144 @@
+"""The preparation of a table: as scikit-learn's steps do it, by weights, and back."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from popf.table_models.preparation import TablePreparation
+
+pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+
+NUMBERS, CATEGORIES = ["size", "age", "constant"], ["colour", "zone"]
+
+
+def rows(n=60, seed=0, gaps=True):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "colour": rng.choice(["red", "green", "blue"], n).astype(object),
+            "size": rng.normal(50.0, 10.0, n).round(),
+            "zone": rng.choice(["1", "2"], n).astype(object),
+            "age": rng.exponential(size=n),
+            "constant": 0.1,
+        }
+    )
+    if gaps:
+        for name in ("colour", "size", "age"):
+            frame.loc[rng.random(n) < 0.2, name] = np.nan
+    return frame
+
+
+def prepared(frame, weights=None, **options):
+    return TablePreparation(NUMBERS, CATEGORIES, **options).fit(frame, sample_weight=weights)
+
+
+@pytest.mark.parametrize("missing", ["median", "mean", "most_frequent"])
+def test_it_does_what_scikit_learns_steps_do(missing):
+    numbers = make_pipeline(SimpleImputer(strategy=missing), StandardScaler())
+    words = make_pipeline(
+        SimpleImputer(strategy="most_frequent"),
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    )
+    theirs = ColumnTransformer([("n", numbers, NUMBERS), ("c", words, CATEGORIES)]).fit(rows())
+    new = rows(seed=1)
+    new.loc[3, "colour"] = "violet"
+    ours = prepared(rows(), missing=missing)
+    assert_allclose(ours.transform(new), theirs.transform(new), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("missing", ["median", "mean", "most_frequent"])
+@pytest.mark.parametrize("scale", [True, False])
+def test_a_weight_is_a_number_of_rows(missing, scale):
+    weights = np.random.default_rng(2).integers(1, 5, 60)
+    weighted = prepared(rows(), weights.astype(float), missing=missing, scale=scale)
+    repeated = prepared(
+        rows().iloc[np.repeat(np.arange(60), weights)], missing=missing, scale=scale
+    )
+    for name in ("fill_numbers_", "mean_", "scale_"):
+        assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-12)
+    assert_array_equal(weighted.fill_categories_, repeated.fill_categories_)
+
+
+@pytest.mark.parametrize("total", [1e-9, 1.0, 1e17])
+def test_the_unit_of_the_weights_does_not_matter(total):
+    frame = rows(gaps=False)
+    weights = np.random.default_rng(0).random(60)
+    weights *= total / weights.sum()
+    spread = np.sqrt(np.cov(frame["age"], aweights=weights, ddof=0))
+    assert_allclose(prepared(frame, weights).scale_[1:], [spread, 1.0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("missing", "weights", "value"),
+    [
+        ("mean", [1.0, 1.0, 3.0, 1.0, 9.0], 16 / 3),
+        ("median", [1.0, 1.0, 3.0, 1.0, 9.0], 6.0),  # between 4 and 8, half of the weight each
+        ("median", [0.1, 0.1, 0.1, 0.5, 9.0], 2.0),
+        ("most_frequent", [1.0, 2.0, 3.0, 2.5, 9.0], 2.0),
+        ("most_frequent", [1.0, 3.0, 3.0, 1.5, 9.0], 4.0),  # of two the smaller
+    ],
+)
+def test_weighted_values_for_missing_cells(missing, weights, value):
+    frame = pd.DataFrame({"size": [2.0, 4.0, 8.0, 2.0, np.nan]})
+    preparation = TablePreparation(["size"], missing=missing).fit(
+        frame, sample_weight=np.array(weights)
+    )
+    assert preparation.fill_numbers_ == pytest.approx([value])
+
+
+def test_prepared_rows_are_shown_in_the_units_of_the_table():
+    frame = rows(gaps=False)
+    preparation = prepared(frame)
+    assert preparation.owners() == [*NUMBERS, *["colour"] * 3, *["zone"] * 2]
+    new = rows(seed=1, gaps=False)
+    new.loc[3, "colour"] = "violet"
+    back = preparation.inverse_transform(preparation.transform(new))
+    for at, name in enumerate(frame.columns):
+        if name in NUMBERS:
+            assert_allclose(back[:, at].astype(float), new[name], rtol=1e-12)
+        else:
+            assert back[:, at].tolist() == [v if v != "violet" else None for v in new[name]]
+    assert preparation.count_unknown(new) == {"colour": 1}
+
+
+def test_columns_are_found_by_name_and_gaps_are_left_if_they_are_to_be_refused():
+    preparation, new = prepared(rows(gaps=False)), rows(seed=1)
+    shuffled = new[new.columns[::-1]].assign(more=1)
+    assert_array_equal(preparation.transform(shuffled), preparation.transform(new))
+    assert_array_equal(np.isnan(preparation.transform(new)[:, 0]), new["size"].isna())
+
+
+def test_copies_keep_what_was_learnt():
+    preparation = prepared(rows(), missing="median")
+    copy = pickle.loads(pickle.dumps(preparation))
+    assert_array_equal(copy.transform(rows(seed=1)), preparation.transform(rows(seed=1)))
+    assert clone(preparation).get_params() == preparation.get_params()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("numbers", ["size"], "numbers of TablePreparation must be those of the features"),
+        ("missing", "guess", "missing of TablePreparation must be one of 'refuse'"),
+        ("mean_", np.zeros(2), r"mean_ .*shape \(3\)"),
+        ("scale_", np.array([1.0, 0.0, 1.0]), "scale_"),
+        ("scale_", np.array([1.0, np.nan, 1.0]), "scale_"),
+        ("n_known_", np.array([5, 0]), "n_known_"),
+        ("n_known_", np.array([3, 4]), r"known_ .*shape \(7\)"),
+        ("known_", np.array(["a", "b", "b", "c", "d"]), "known_ .*different"),
+        ("fill_categories_", np.array([1, 2]), "fill_categories_ .*text"),
+        ("rows_", np.zeros((2, 2), dtype=np.int64), "rows_"),
+    ],
+)
+def test_a_state_that_makes_no_sense_is_refused(name, value, words):
+    state = prepared(rows()).__getstate__()
+    TablePreparation().__setstate__(state)
+    with pytest.raises(ValueError, match=words):
+        TablePreparation().__setstate__({**state, name: value})
