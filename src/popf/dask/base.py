@@ -15,7 +15,7 @@ from popf.dask.cluster import Settings, Tasks, check_device_of_workers
 from popf.dask.lazy import Query, run_query
 from popf.dask.model import ForestInBlocks, fit_forest
 from popf.dask.partitioning import make_blocks
-from popf.dask.sources import columns_of, open_source
+from popf.dask.sources import Source, columns_of, open_source
 from popf.dask.untyped import da
 from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
@@ -69,8 +69,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_classes(self, n_classes: int) -> None:
         """Raise ValueError unless the method serves so many classes."""
 
-    def _fit_forest(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
-        """Check everything, and grow the forest."""
+    def _open(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> tuple[Source, Settings]:
+        """Check everything that can be checked before samples are read."""
         metric = _checked_metric(self.metric, self.metric_params)
         check_algorithm(self.algorithm, metric)
         lies_like = da.utils.meta_from_array(X) if isinstance(X, da.Array) else X
@@ -84,16 +84,25 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, source.columns, skip_check_array=True)
         if pays_on_host(device, self.algorithm, self.n_features_in_):
             device = "cpu"
-        folder = self._open_scratch() if tasks.local or source.on_disk else None
-        blocks = make_blocks(tasks, source, metric, size, folder)
+        return source, Settings(metric, self.algorithm, device, n_threads, n_bytes)
+
+    def _fit_forest(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
+        """Check everything, and grow the forest."""
+        source, settings = self._open(tasks, X, y, sample_weight)
+        folder = self._new_folder(tasks, source)
+        blocks = make_blocks(tasks, source, settings.metric, self.block_size, folder)
         self._check_classes(len(blocks.classes))
-        settings = Settings(metric, self.algorithm, device, n_threads, n_bytes)
         model = fit_forest(tasks, blocks, settings, folder)
         self.n_blocks_, self.n_block_pairs_ = len(model.nodes), model.n_pairs
         return model
 
-    def _open_scratch(self) -> str:
-        """Make a folder for blocks; a temporary one lives as long as this estimator."""
+    def _new_folder(self, tasks: Tasks, source: Source) -> str | None:
+        """Make a folder for blocks, None to keep them on the workers.
+
+        A temporary one lives as long as this estimator.
+        """
+        if not (tasks.local or source.on_disk):
+            return None
         if self.scratch is not None:
             Path(self.scratch).mkdir(parents=True, exist_ok=True)
             return tempfile.mkdtemp(prefix="popf-", dir=self.scratch)

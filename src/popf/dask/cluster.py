@@ -83,6 +83,10 @@ class Tasks:
         self._living.update(futures)
         return futures
 
+    def lazy(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Delay a call of `function`, to be a part of other tasks."""
+        return dask.delayed(function)(*arguments)
+
     def _key(self, name: str) -> str:
         self._count += 1
         return f"{name}-{self._token}-{self._count}"

@@ -167,10 +167,10 @@ class DaskOPFClassifier(DaskClassifier):
         return plain
 
 
-def _labels(classes: NDArray[Any], offers: FloatArray) -> NDArray[Any]:
+def _labels(classes: NDArray[Any], offers: FloatArray, X: FloatArray) -> NDArray[Any]:
     labels: NDArray[Any] = classes[offers[:, 2].astype(np.int64)]
     return labels
 
 
-def _margins(metric: Metric, offers: FloatArray) -> FloatArray:
+def _margins(metric: Metric, offers: FloatArray, X: FloatArray) -> FloatArray:
     return class_margins(metric.transform(offers[:, :-1], offers[:, -1:].astype(np.int64)))

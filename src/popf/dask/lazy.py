@@ -27,7 +27,7 @@ class Query(NamedTuple):
     combine : callable
         ``combine(*offers)`` computes what all parts together offer.
     finish : callable
-        ``finish(offers)`` computes the prediction.
+        ``finish(offers, X)`` computes the prediction.
     columns : ndarray or None
         What the columns of the prediction stand for, None if it has no columns.
     dtype : dtype
@@ -35,7 +35,7 @@ class Query(NamedTuple):
 
     offer: Callable[[Part, FloatArray], FloatArray]
     combine: Callable[..., FloatArray]
-    finish: Callable[[FloatArray], NDArray[Any]]
+    finish: Callable[[FloatArray, FloatArray], NDArray[Any]]
     columns: NDArray[Any] | None
     dtype: Any
 
@@ -109,7 +109,7 @@ def _predict(query: Query, X: Any, *offers: FloatArray | None) -> Any:
         shape = (0,) if query.columns is None else (0, len(query.columns))
         values: NDArray[Any] = np.empty(shape, dtype=query.dtype)
     else:
-        values = query.finish(query.combine(*offers))
+        values = query.finish(query.combine(*offers), check_chunk(X))
     if not hasattr(X, "index"):
         return values
     import pandas as pd

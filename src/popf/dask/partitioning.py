@@ -70,7 +70,7 @@ def make_blocks(
     n_some = max(50, LOOKED_AT // len(chunks))
     looks = [(chunk, start, n_some, metric) for chunk, start in zip(chunks, starts, strict=True)]
     summaries = tasks.gather(tasks.submit_lazy("look-at-rows", summarise, looks))
-    classes = _common_classes([s.labels for s in summaries if len(s.labels)])
+    classes = common_classes([s.labels for s in summaries if len(s.labels)])
     kept = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
     exponent = 0
     if metric.euclidean:
@@ -122,7 +122,7 @@ class Summary(NamedTuple):
 
 def summarise(rows: Rows, start: int, n_some: int, metric: Metric) -> Summary:
     """Check a chunk whose first row has the number `start`, and look at some of its rows."""
-    X, y, weights = _checked(rows)
+    X, y, weights = checked_rows(rows)
     metric.check(X)
     check_weights(weights, start)
     for row in np.flatnonzero(y != y):
@@ -137,7 +137,7 @@ def summarise(rows: Rows, start: int, n_some: int, metric: Metric) -> Summary:
     return Summary(kept, some, float(np.abs(X[kept]).max(initial=0.0)), labels)
 
 
-def _checked(rows: Rows) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+def checked_rows(rows: Rows) -> tuple[FloatArray, NDArray[Any], FloatArray]:
     """Turn samples, labels and weights of a chunk into arrays."""
     X, y, weights = check_chunk(rows.X), np.asarray(to_host(rows.y)), np.ones(len(rows.X))
     if rows.weights is not None:
@@ -146,7 +146,7 @@ def _checked(rows: Rows) -> tuple[FloatArray, NDArray[Any], FloatArray]:
     return X, y, weights
 
 
-def _common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
+def common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
     """Check the distinct labels of all chunks, and give all that occur."""
     check_any_weight(len(labels))
     try:
@@ -259,7 +259,7 @@ def sort_by_cell(rows: Rows, first: int, number: int, plan: Plan) -> SortedChunk
         Of the chunk.
     plan : Plan
     """
-    X, y, weights = _checked(rows)
+    X, y, weights = checked_rows(rows)
     kept = weights > 0.0
     if not kept.all():
         X, y, weights = X[kept], y[kept], weights[kept]

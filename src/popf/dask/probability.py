@@ -1,6 +1,7 @@
 """The probabilistic Optimum-Path Forest classifier on a cluster."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from popf.dask.base import DaskClassifier
-from popf.dask.cluster import tasks_on
+from popf.dask.cluster import Tasks, tasks_on
 from popf.dask.lazy import Query
-from popf.dask.model import Part
+from popf.dask.model import ForestInBlocks, Part, first_of
+from popf.dask.training import add_sums, fetch_rows, log_masses, open_samples, sums_of_part
+from popf.probability.choosing import fit_evidence, warn_if_useless
 from popf.probability.classifier import BOX, POPFClassifier
-from popf.probability.parameters import check_classes
+from popf.probability.evidence import Evidence
+from popf.probability.paper import fit_paper
+from popf.probability.parameters import check_classes, check_parameters, options_of
+from popf.probability.softmax import log_softmax
+from popf.probability.training import masses_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -118,13 +125,47 @@ class DaskPOPFClassifier(DaskClassifier):
         self : DaskPOPFClassifier
         """
         self._forget()
+        plain = self._plain_estimator()
+        solver = check_parameters(plain)
         with tasks_on(self.client) as tasks:
-            model = self._fit_forest(tasks, X, y, sample_weight)
-            samples = model.gather_samples(self.client)
-        plain = self._plain_estimator().fit(samples, model.classes[model.codes], model.weights)
-        self._plain, self.classes_, self.opf_ = plain, plain.classes_, plain.opf_
+            if self.method == "paper":
+                model = self._fit_forest(tasks, X, y, sample_weight)
+                self._fit_paper(model, solver)
+            else:
+                model = self._fit_evidence(tasks, X, y, sample_weight)
+        self.classes_ = model.classes
         self._model = model  # last: see __sklearn_is_fitted__
         return self
+
+    def _fit_paper(self, model: ForestInBlocks, solver: "Solver") -> None:
+        self.opf_ = self._plain_forest(model)
+        smoothing = 1.0 if self.smoothing is None else self.smoothing
+        self.solution_ = fit_paper(
+            *(self.opf_.forest_, model.weights, solver), self.box, smoothing, self.random_state
+        )
+        self.A_, self.B_ = self.solution_.theta.tolist()
+        self._evidence: Evidence | None = None
+
+    def _fit_evidence(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
+        source, settings = self._open(tasks, X, y, sample_weight)
+        new_folder = partial(self._new_folder, tasks, source)
+        training = open_samples(tasks, source, settings, self.block_size, new_folder)
+        options = options_of(self._plain_estimator(), settings.metric)
+        self._evidence, grown, choice = fit_evidence(training, options)
+        warn_if_useless(choice, masses_of(training))
+        self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
+        model: ForestInBlocks = grown.forest
+        self.n_blocks_, self.n_block_pairs_ = len(model.nodes), model.n_pairs
+        self.opf_ = self._plain_forest(model)
+        self._samples = source, training.rows
+        return model
+
+    pool_weights_ = POPFClassifier.pool_weights_
+    bandwidths_ = POPFClassifier.bandwidths_
+    slopes_ = POPFClassifier.slopes_
+    biases_ = POPFClassifier.biases_
+    prior_weight_ = POPFClassifier.prior_weight_
+    linear_map_ = POPFClassifier.linear_map_
 
     def predict_proba(self, X: Any) -> Any:
         """Give the probability of every class, lazily if X is lazy.
@@ -137,7 +178,7 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         Dask array or dataframe in the partitions of X; not lazy if X is in memory
         """
-        return self._ask_for("predict_proba", X)
+        return self._ask_for("probability", X)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Give the logarithm of the probability of every class, lazily if X is lazy.
@@ -150,7 +191,7 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         Dask array or dataframe in the partitions of X; not lazy if X is in memory
         """
-        return self._ask_for("predict_log_proba", X)
+        return self._ask_for("log", X)
 
     def predict(self, X: Any) -> Any:
         """Give every sample a label, lazily if X is lazy: of two, ``classes_[1]`` from the threshold on.
@@ -163,7 +204,7 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         Dask array or series in the partitions of X; not lazy if X is in memory
         """
-        return self._ask_for("predict", X)
+        return self._ask_for("label", X)
 
     def decision_function(self, X: Any) -> Any:
         """Give the logit of ``classes_[1]``, or exponents whose softmax are the probabilities.
@@ -176,7 +217,7 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         Dask array, series or dataframe in the partitions of X; not lazy if X is in memory
         """
-        return self._ask_for("decision_function", X)
+        return self._ask_for("exponents", X)
 
     def to_local(self) -> POPFClassifier:
         """Give the plain estimator, with all samples in this process.
@@ -185,8 +226,24 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         POPFClassifier
         """
-        check_is_fitted(self)
-        return self._plain
+        prepared = self._gather_samples()
+        samples = prepared
+        if self._evidence is not None and self._evidence.preparation.changes:
+            source, rows = self._samples
+            with tasks_on(self.client) as tasks:
+                samples = fetch_rows(tasks, source, rows)
+        names = (
+            *("held_out_losses_", "linear_map_losses_", "A_", "B_", "solution_"),
+            *("n_features_in_", "feature_names_in_"),
+        )
+        fitted = {name: getattr(self, name) for name in names if name in self.__dict__}
+        opf = self._plain_forest(self._model, prepared)
+        return POPFClassifier.from_evidence(
+            self._plain_estimator().get_params(deep=False),
+            opf,
+            self._evidence,
+            {**fitted, "samples_": samples},
+        )
 
     def _check_classes(self, n_classes: int) -> None:
         check_classes(n_classes, self.method)
@@ -199,18 +256,68 @@ class DaskPOPFClassifier(DaskClassifier):
 
     def _ask_for(self, what: str, X: Any) -> Any:
         check_is_fitted(self)
-        columns = self.classes_ if "proba" in what or len(self.classes_) > 2 else None
+        evidence, n_classes = self._evidence, len(self.classes_)
+        if evidence is None:
+            offer: Any = Part.conquer
+            combine: Any = first_of
+            exponents: Any = partial(
+                _paper_exponents, self._model.settings.metric, self.A_, self.B_
+            )
+        else:
+            # What every partition needs, without the nodes, which the parts have.
+            light = replace(
+                evidence, nodes=evidence.nodes[:0], node_weights=evidence.node_weights[:0]
+            )
+            offer = partial(_offer_sums, light)
+            combine = add_sums
+            exponents = partial(_evidence_exponents, light, log_masses(self._model))
+        columns = self.classes_ if what in ("probability", "log") or n_classes > 2 else None
         dtype: Any = np.float64
-        if what == "predict":
+        if what == "label":
             columns, dtype = None, self.classes_.dtype
-        offer = partial(_answer_by, self._plain, what)
-        return self._run(Query(offer, _only, _only, columns, dtype), X)
+        finish = partial(_finish, what, exponents, self.classes_, self.threshold)
+        return self._run(Query(offer, combine, finish, columns, dtype), X)
 
 
-def _answer_by(plain: POPFClassifier, what: str, part: Part, X: FloatArray) -> FloatArray:
-    found: FloatArray = getattr(plain, what)(X)
-    return found
+def _offer_sums(evidence: Evidence, part: Part, X: FloatArray) -> FloatArray:
+    if not evidence.asks_forest:
+        return np.zeros((len(X), part.n_classes, 1))
+    return sums_of_part(part, evidence.preparation.apply(X), evidence.distinct_bandwidths)
 
 
-def _only(values: FloatArray) -> FloatArray:
-    return values
+def _evidence_exponents(
+    evidence: Evidence, masses: FloatArray, sums: FloatArray, X: FloatArray
+) -> FloatArray:
+    scores = sums - masses[:, None] if evidence.asks_forest else None
+    return evidence.combine(X, scores)
+
+
+def _paper_exponents(
+    metric: Any, a: float, b: float, offers: FloatArray, X: FloatArray
+) -> FloatArray:
+    costs = metric.transform(offers[:, 0], offers[:, 4].astype(np.int64))
+    half = -(a * np.where(offers[:, 2] == 1.0, costs, -costs) + b) / 2.0
+    return np.column_stack([-half, half])
+
+
+def _finish(
+    what: str,
+    exponents_of: Callable[[FloatArray, FloatArray], FloatArray],
+    classes: NDArray[Any],
+    threshold: float,
+    offers: FloatArray,
+    X: FloatArray,
+) -> NDArray[Any]:
+    """Turn what the parts of the model offer into the prediction that was asked for."""
+    exponents = exponents_of(offers, X)
+    if what == "exponents":
+        return exponents[:, 1] - exponents[:, 0] if len(classes) == 2 else exponents
+    logs = log_softmax(exponents)
+    if what == "log":
+        return logs
+    probability: FloatArray = np.exp(logs)
+    if what == "probability":
+        return probability
+    if len(classes) == 2:
+        return np.asarray(classes[(probability[:, 1] >= threshold).astype(np.int64)])
+    return np.asarray(classes[probability.argmax(axis=1)])

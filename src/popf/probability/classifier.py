@@ -297,6 +297,38 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lambda evidence: evidence.preparation.linear_map, "The fitted map, None for none."
     )
 
+    @classmethod
+    def from_evidence(
+        cls,
+        parameters: Mapping[str, Any],
+        opf: OPFClassifier,
+        evidence: "Evidence | None",
+        fitted: Mapping[str, Any],
+    ) -> "Self":
+        """Make a fitted classifier from what was fitted elsewhere.
+
+        Parameters
+        ----------
+        parameters : mapping
+            Those of the classifier.
+        opf : OPFClassifier
+            The forest, fitted.
+        evidence : Evidence or None
+            None for the paper's method.
+        fitted : mapping
+            The other fitted attributes, by name.
+
+        Returns
+        -------
+        POPFClassifier
+        """
+        model = cls(**parameters)
+        model._evidence, model.opf_ = evidence, opf
+        model.classes_, model.device_ = opf.classes_, opf.device_
+        for name, value in fitted.items():
+            setattr(model, name, value)
+        return model
+
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Predict the probability of every class.
 

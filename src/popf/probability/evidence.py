@@ -71,13 +71,27 @@ class Evidence:
         self, new: FloatArray, forest: "OptimumPathForest", resources: "Resources"
     ) -> FloatArray:
         """Exponents of the classes, whose softmax are the probabilities."""
+        if not self.asks_forest:
+            return self.combine(new, None)
+        competition, prepared = self._competition_of(forest), self.preparation.apply(new)
+        return self.combine(new, competition.scores(prepared, self.distinct_bandwidths, resources))
+
+    @property
+    def asks_forest(self) -> bool:
+        """Whether the forest has a say at all."""
+        return bool(self.forest_scaling.slopes.any())
+
+    @property
+    def distinct_bandwidths(self) -> FloatArray:
+        """The bandwidths at which scores are needed: (n_distinct, 1)."""
+        return np.unique(self.bandwidths)[:, None]
+
+    def combine(self, new: FloatArray, scores: FloatArray | None) -> FloatArray:
+        """Pool scores of the forest, at the distinct bandwidths, with what the features say."""
         scaling = self.forest_scaling
         parts = [np.tile(scaling.biases, (len(new), 1))]
-        if scaling.slopes.any():
-            distinct, which = np.unique(self.bandwidths, return_inverse=True)
-            scores = self._competition_of(forest).scores(
-                self.preparation.apply(new), distinct[:, None], resources
-            )
+        if scores is not None:
+            which = np.searchsorted(np.unique(self.bandwidths), self.bandwidths)
             parts = [scaling.exponents(scores[:, np.arange(len(which)), which])]
         if self.scaling is not None:
             scaled = self.scaling.apply(new)

@@ -62,6 +62,25 @@ def competition_of(
     return SoftCompetition(nodes, forest.metric, forest.exponent, forest.backend)
 
 
+def median_of_costs(costs: FloatArray, weights: FloatArray) -> float:
+    """Take the median of costs or, where that is 0, the mean of those that are positive; 0 if none is."""
+    reached = np.isfinite(costs)
+    costs, weights = costs[reached], weights[reached]
+    positive = costs > 0.0
+    if not positive.any():
+        return 0.0
+    median = float(weighted_quantile(costs[:, None], weights, 0.5)[0])
+    return median or float(np.average(costs[positive], weights=weights[positive]))
+
+
+def mean_positive_distance(metric: Metric, new: FloatArray, samples: FloatArray) -> float:
+    """Take the mean of the distances from a few samples to others that are not 0; 0 if all are."""
+    few = new[:N_FOR_DISTANCE]
+    distances = metric.transform(metric.blocks(few, samples)(0, len(few)))
+    usable = (distances > 0.0) & (distances < np.inf)
+    return float(distances[usable].mean()) if usable.any() else 0.0
+
+
 class SoftCompetition:
     r"""Training nodes that all compete for a sample.
 
@@ -132,6 +151,21 @@ class SoftCompetition:
         scores = self._compete(new, nobody, np.ldexp(taus, -self._exponent), resources).scores
         return -scores.reshape(*scores.shape[:2], -1)
 
+    def cheapest(self, new: FloatArray, own: IntArray, resources: Resources) -> FloatArray:
+        """Find the cheapest path to each sample, itself left out.
+
+        Parameters
+        ----------
+        new : ndarray of shape (n_samples, n_features)
+        own : ndarray of shape (n_samples,)
+            Which node each is itself, -1 for none.
+        resources : Resources
+        """
+        places = np.where(own >= 0, self._place[own], -1)
+        lowest = self._compete(new, places, np.empty((0, 1)), resources).lowest.min(axis=1)
+        costs: FloatArray = np.ldexp(lowest, self._exponent)
+        return costs
+
     def median_cost(self, samples: FloatArray, resources: Resources) -> float:
         """Find the median cost by which the nodes are conquered when they are left out.
 
@@ -144,19 +178,12 @@ class SoftCompetition:
         resources : Resources
         """
         some = np.arange(0, len(self._codes), -(-len(self._codes) // N_FOR_UNIT))
-        new, own = np.ascontiguousarray(samples[some]), self._place[some]
-        lowest = self._compete(new, own, np.empty((0, 1)), resources).lowest.min(axis=1)
-        reached = np.isfinite(lowest)
-        lowest, weights = lowest[reached], self._weights[some[reached]]
-        unit = 0.0
-        if len(lowest):
-            unit = float(weighted_quantile(lowest[:, None], weights, 0.5)[0])
-            positive = lowest > 0.0
-            if unit == 0.0 and positive.any():
-                unit = float(np.average(lowest[positive], weights=weights[positive]))
-        if unit == 0.0:  # all nodes have company where they are
-            return self._mean_positive_distance(new, samples) or 1.0
-        return float(np.ldexp(unit, self._exponent))
+        new = np.ascontiguousarray(samples[some])
+        unit = median_of_costs(self.cheapest(new, some, resources), self._weights[some])
+        if unit > 0.0:
+            return unit
+        # All nodes have company where they are.
+        return mean_positive_distance(self._metric, new, samples) or 1.0
 
     def _compete(
         self, new: FloatArray, own: IntArray, taus: FloatArray, resources: Resources
@@ -188,10 +215,3 @@ class SoftCompetition:
             return metric.blocks(new, training)
         squared = kernel_blocks("sqeuclidean", self._scaled(new), training)
         return lambda start, stop: metric.transform(squared(start, stop), self._sample_exponent)
-
-    def _mean_positive_distance(self, new: FloatArray, samples: FloatArray) -> float:
-        """Take the mean of the distances from a few samples to all nodes that are not 0; 0 if all are."""
-        few = new[:N_FOR_DISTANCE]
-        distances = self._metric.transform(self._metric.blocks(few, samples)(0, len(few)))
-        usable = (distances > 0.0) & (distances < np.inf)
-        return float(distances[usable].mean()) if usable.any() else 0.0

@@ -1,0 +1,265 @@
+"""Training samples in chunks, as the fit of probabilities needs them; see `popf.probability.training`."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from popf.dask.blocks import Nodes
+from popf.dask.cluster import Settings, Tasks
+from popf.dask.model import ForestInBlocks, Part, fit_forest, make_part
+from popf.dask.partitioning import checked_rows, common_classes, make_blocks
+from popf.dask.sources import Rows, Source
+from popf.engine.structures import FloatArray, IntArray
+from popf.forest.metrics import Metric
+from popf.probability.ordering import OrderedSamples, order_samples
+from popf.probability.preparation import Candidate, Preparation
+from popf.probability.soft_competition import (
+    N_FOR_UNIT,
+    SoftCompetition,
+    mean_positive_distance,
+    median_of_costs,
+)
+from popf.probability.soft_competition import Nodes as CompetingNodes
+from popf.probability.training import SamplesInMemory, fit_features
+
+
+class SamplesInChunks(NamedTuple):
+    """`TrainingSamples` in chunks that are never in one place.
+
+    Attributes
+    ----------
+    tasks : Tasks
+    source : Source
+    rows : ndarray of shape (n_samples,)
+        The rows of positive weight.
+    classes : ndarray of shape (n_classes,)
+    ordered : OrderedSamples
+        Counted among `rows`.
+    settings : Settings
+    block_size : int or None
+    new_folder : callable
+        Makes a folder for blocks, or returns None to keep them on the workers.
+    """
+
+    tasks: Tasks
+    source: Source
+    rows: IntArray
+    classes: NDArray[Any]
+    ordered: OrderedSamples
+    settings: Settings
+    block_size: int | None
+    new_folder: Callable[[], str | None]
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads a task may use."""
+        return self.settings.n_threads
+
+    @property
+    def metric(self) -> Metric:
+        """The distance."""
+        return self.settings.metric
+
+    def features(self, places: IntArray) -> FloatArray:
+        """Fetch the samples at some places of the order."""
+        return fetch_rows(self.tasks, self.source, self.rows[self.ordered.rows[places]])
+
+    def take(self, places: IntArray) -> SamplesInMemory:
+        """Fetch the samples at some places into memory."""
+        ordered = self.ordered.take(places)
+        here = ordered._replace(rows=np.arange(len(places)))
+        resources = self.settings.resources._replace(backend=None)
+        return SamplesInMemory(
+            *(self.features(places), ordered.codes, here, self.n_classes),
+            *(self.metric, self.settings.algorithm, resources),
+        )
+
+    def grow(self, places: IntArray | None, candidate: Candidate) -> "ForestOnCluster":
+        """Grow a forest in blocks; on distinct samples, or with `places` None on all samples."""
+        everyone = np.arange(len(self.ordered.rows)) if places is None else places
+        preparation = fit_features(self, everyone, candidate)
+        weights = np.full(sum(self.source.sizes), -1.0)  # as they are
+        if places is not None:
+            chosen = self.ordered.take(places)
+            weights[:] = 0.0
+            weights[self.rows[chosen.rows]] = chosen.weights
+        starts = np.cumsum([0, *self.source.sizes]).tolist()
+        chunks = [
+            self.tasks.lazy(_prepare_rows, chunk, preparation, weights[start:stop])
+            for chunk, start, stop in zip(self.source.chunks, starts[:-1], starts[1:], strict=True)
+        ]
+        folder = self.new_folder()
+        source = self.source._replace(chunks=chunks)
+        blocks = make_blocks(self.tasks, source, self.metric, self.block_size, folder)
+        model = fit_forest(self.tasks, blocks, self.settings, folder)
+        return ForestOnCluster(
+            self, preparation, model, _median_cost(self, everyone, preparation, model)
+        )
+
+
+class ForestOnCluster(NamedTuple):
+    """`GrownForest` whose nodes stay in blocks."""
+
+    training: SamplesInChunks
+    preparation: Preparation
+    forest: ForestInBlocks
+    unit: float
+
+    @property
+    def competition(self) -> None:
+        """None: the nodes are in several places."""
+        return
+
+    def scores(self, places: IntArray, taus: FloatArray) -> FloatArray:
+        """Score samples; minus infinity for classes that have no nodes."""
+        tasks, model = self.training.tasks, self.forest
+        new = self.preparation.apply(self.training.features(places))
+        queries = tasks.client.scatter(new, broadcast=False)
+        settings = (model.settings, model.exponent, len(model.classes))
+        offers = [
+            tasks.submit("sum-paths", _sum_paths, nodes, queries, taus, *settings)
+            for nodes in model.nodes
+        ]
+        scores = np.full((len(new), self.training.n_classes, taus.size), -np.inf)
+        present = np.searchsorted(self.training.classes, model.classes)
+        scores[:, present] = add_sums(*tasks.gather(offers)) - log_masses(model)[:, None]
+        return scores
+
+
+def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
+    """Fetch some rows of the samples."""
+    wanted, back = np.unique(rows, return_inverse=True)
+    ends = np.cumsum([0, *source.sizes])
+    cuts = np.searchsorted(wanted, ends)
+    calls = [
+        (chunk, wanted[first:last] - start)
+        for chunk, start, first, last in zip(
+            source.chunks, ends[:-1], cuts[:-1], cuts[1:], strict=True
+        )
+        if last > first
+    ]
+    found = tasks.gather(tasks.submit_lazy("take-rows", _take_rows, calls))
+    fetched: FloatArray = np.concatenate(found)[back]
+    return fetched
+
+
+def open_samples(
+    tasks: Tasks,
+    source: Source,
+    settings: Settings,
+    block_size: int | None,
+    new_folder: Callable[[], str | None],
+) -> SamplesInChunks:
+    """Order all samples by class and values; features are fetched one at a time, while samples are alike."""
+    told = tasks.gather(
+        tasks.submit_lazy("look-at-labels", _labels_and_weights, [(c,) for c in source.chunks])
+    )
+    labels = [labels for labels, _ in told]
+    weights = np.concatenate([weights for _, weights in told])
+    rows = np.flatnonzero(weights > 0.0)
+    classes = common_classes([np.unique(each[w > 0.0]) for each, w in told if (w > 0.0).any()])
+    codes = np.searchsorted(classes, np.concatenate(labels)[rows]).astype(np.int64)
+
+    def columns() -> Iterator[FloatArray]:
+        for feature in range(source.columns.shape[1]):
+            calls = [(chunk, feature) for chunk in source.chunks]
+            found = tasks.gather(tasks.submit_lazy("take-feature", _take_feature, calls))
+            yield np.concatenate(found)[rows]
+
+    ordered = order_samples(columns(), codes, weights[rows])
+    return SamplesInChunks(tasks, source, rows, classes, ordered, settings, block_size, new_folder)
+
+
+def soft_part(part: Part) -> SoftCompetition:
+    """Let the nodes of a part compete."""
+    costs = part.metric.transform(part.costs, part.exponent)
+    samples = np.ldexp(part.block.points, part.exponent)
+    nodes = CompetingNodes(
+        *(samples, part.codes, costs, part.block.weights, np.arange(len(costs))),
+        len(part.present),
+    )
+    exponent = part.exponent if part.metric.euclidean else 0
+    return SoftCompetition(nodes, part.metric, exponent, part.settings.resources.backend)
+
+
+def sums_of_part(part: Part, X: FloatArray, taus: FloatArray) -> FloatArray:
+    """Sum exponentials of path costs by class, as logarithms: (n_samples, n_classes, n_bandwidths)."""
+    masses = np.bincount(part.codes, weights=part.block.weights)
+    logs = np.full((len(X), part.n_classes, taus.size), -np.inf)
+    scores = soft_part(part).scores(X, taus, part.settings.resources)
+    logs[:, part.present] = scores + np.log(masses)[:, None]
+    return logs
+
+
+def add_sums(*logs: FloatArray) -> FloatArray:
+    """Add up sums of exponentials that are given by their logarithms."""
+    if len(logs) == 1:
+        return logs[0]
+    with np.errstate(divide="ignore"):
+        total: FloatArray = logsumexp(np.stack(logs), axis=0)
+    return total
+
+
+def log_masses(model: ForestInBlocks) -> FloatArray:
+    """Logarithms of the weight of each class."""
+    masses = np.bincount(model.codes, weights=model.weights, minlength=len(model.classes))
+    logs: FloatArray = np.log(masses)
+    return logs
+
+
+def _median_cost(
+    training: SamplesInChunks, places: IntArray, preparation: Preparation, model: ForestInBlocks
+) -> float:
+    """Find the median cost by which nodes are conquered when they are left out."""
+    some = places[:: -(-len(places) // N_FOR_UNIT)]
+    new = preparation.apply(training.features(some))
+    own = np.searchsorted(model.rows, training.rows[training.ordered.rows[some]])
+    tasks, settings = training.tasks, (model.settings, model.exponent, len(model.classes))
+    offers = [
+        tasks.submit("cheapest-paths", _cheapest_of_others, nodes, new, own, *settings)
+        for nodes in model.nodes
+    ]
+    lowest = np.minimum.reduce(tasks.gather(offers))
+    unit = median_of_costs(lowest, training.ordered.weights[some])
+    return unit or mean_positive_distance(training.metric, new, new) or 1.0
+
+
+def _labels_and_weights(rows: Rows) -> tuple[NDArray[Any], FloatArray]:
+    _, y, weights = checked_rows(rows)
+    return y, weights
+
+
+def _take_feature(rows: Rows, feature: int) -> FloatArray:
+    return np.ascontiguousarray(checked_rows(rows)[0][:, feature])
+
+
+def _take_rows(rows: Rows, which: IntArray) -> FloatArray:
+    return checked_rows(rows)[0][which]
+
+
+def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> Rows:
+    """Prepare a chunk; a weight below 0 stands for the one that the sample has."""
+    X, y, own = checked_rows(rows)
+    return Rows(preparation.apply(X), y, np.where(weights < 0.0, own, weights))
+
+
+def _sum_paths(nodes: Nodes, X: FloatArray, taus: FloatArray, *settings: Any) -> FloatArray:
+    return sums_of_part(make_part(*settings, nodes), X, taus)
+
+
+def _cheapest_of_others(
+    nodes: Nodes, X: FloatArray, samples: IntArray, *settings: Any
+) -> FloatArray:
+    """Find the cheapest path that these nodes offer each sample, itself left out."""
+    part = make_part(*settings, nodes)
+    at = np.minimum(np.searchsorted(part.block.samples, samples), len(part.block.samples) - 1)
+    own = np.where(part.block.samples[at] == samples, at, -1)
+    return soft_part(part).cheapest(X, own, part.settings.resources)
