@@ -7,13 +7,16 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import popf
 from popf import OPFClassifier, POPFClassifier
 from popf import files as atomic
 from popf.io import container, describe
-from saved_models import IRIS_X, IRIS_Y, columns_by_kind, consumers
+from saved_models import CANCER_X, CANCER_Y, IRIS_X, IRIS_Y
 
 # Whole or not there
 
@@ -38,7 +41,7 @@ def test_a_full_disk_leaves_the_old_model(model_path, monkeypatch):
     old = OPFClassifier().fit(IRIS_X[::2], IRIS_Y[::2])
     popf.save(old, model_path)
     before, write = model_path.read_bytes(), container.write
-    new = POPFClassifier().fit(IRIS_X, IRIS_Y)
+    new = OPFClassifier("l1").fit(IRIS_X, IRIS_Y)
     size = len(before)
     for room in (0, 10, 1000, size // 2, size):
 
@@ -114,23 +117,27 @@ def test_permissions_and_links_are_kept(model_path, tmp_path):
 # What is in a file
 
 
+def pipeline():
+    frame = pd.DataFrame(CANCER_X[::4], columns=["a", "b", "c", "d", "e"])
+    y = np.array(["benign", "malignant"])[CANCER_Y[::4]]
+    return make_pipeline(StandardScaler(), POPFClassifier("forest")).fit(frame, y), frame
+
+
 def test_describe_tells_the_facts_without_the_arrays(model_path):
-    frame, stolen = consumers()
-    model = columns_by_kind().fit(frame, stolen)
+    model, frame = pipeline()
     popf.save(model, model_path, X=frame, facts={"source": "meters", "fit_seconds": 0.5})
     known = describe(model_path)
     assert known == json.loads(json.dumps(known))
     assert known["estimator"] == "POPFClassifier"
     assert known["steps"] == [
-        ["columntransformer", "ColumnTransformer"],
+        ["standardscaler", "StandardScaler"],
         ["popfclassifier", "POPFClassifier"],
     ]
-    assert known["n_samples"] == 60
-    assert known["classes"] == ["no", "yes"]
-    assert known["class_counts"] == [int((stolen == label).sum()) for label in ("no", "yes")]
-    assert known["features"][0] == {"name": "demand", "dtype": "float64"}
-    assert known["features"][3] == {"name": "phases", "dtype": "int64"}
-    assert known["parameters"]["method"] == "soft"
+    assert known["n_samples"] == len(frame)
+    assert known["classes"] == ["benign", "malignant"]
+    assert sum(known["class_counts"]) == len(frame)
+    assert known["features"][0] == {"name": "a", "dtype": "float64"}
+    assert known["parameters"]["method"] == "forest"
     assert known["facts"] == {"source": "meters", "fit_seconds": 0.5}
     assert known["popf_version"] == popf.__version__
     assert set(known["libraries"]) == {"python", "numpy", "scipy", "scikit-learn", "numba"}
@@ -142,13 +149,12 @@ def test_numpy_reads_the_arrays_too(model_path):
     model = OPFClassifier().fit(IRIS_X, IRIS_Y)
     popf.save(model, model_path)
     with np.load(model_path, allow_pickle=False) as arrays:
-        (samples,) = (arrays[name] for name in arrays if name.endswith("_samples"))
+        (samples,) = (arrays[name] for name in arrays if "samples" in name)
     assert samples.tobytes() == IRIS_X.tobytes()
 
 
 def test_loading_runs_nothing(model_path):
-    frame, stolen = consumers()
-    popf.save(columns_by_kind().fit(frame, stolen), model_path)
+    popf.save(pipeline()[0], model_path)
     code = """
 import sys, popf
 popf.load(sys.argv[1])  # imports what it needs

@@ -2,9 +2,10 @@
 
 The contract, for every estimator of popf:
 
-- ``__getstate__`` returns a dict: every parameter under its own name and, once fitted, the values named by
-  the class attribute ``fitted_values``. These are arrays of numbers or text, numbers, text, None, and lists and
-  dicts of these; or other estimators that keep the contract. What follows from them is left out.
+- ``__getstate__`` returns a dict: every parameter under its own name and, once fitted, values under public
+  names that end in an underscore. These are C-contiguous arrays of numbers or text, numbers, text, None, and
+  lists, tuples and dicts of these; or other estimators that keep the contract. What follows from them is left
+  out.
 - ``__setstate__`` takes such a dict from anybody. It reads every value through `Fields`, which raises
   ValueError naming the value that is missing or wrong, and rebuilds the rest, search structures on first use.
 

@@ -16,7 +16,13 @@ from popf.io import container
 from popf.io.codec import Decoder, Encoder
 from popf.io.columns import column_dtypes
 from popf.io.container import ModelFileError
-from popf.io.steps import FORESTS, TOP, decode_estimator, encode_estimator, final_estimator
+from popf.io.estimators import (
+    CLASSIFIERS,
+    TOP,
+    decode_estimator,
+    encode_estimator,
+    final_estimator,
+)
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
@@ -35,8 +41,8 @@ def save(
     Parameters
     ----------
     model : OPFClassifier, POPFClassifier or Pipeline
-        Fitted. A pipeline ends in one of the two; before it may stand scalers, imputers and encoders of
-        scikit-learn, column transformers of these, and the maps of `popf.probability.linear_maps`.
+        Fitted. A pipeline ends in one of the two; before it may stand scalers of scikit-learn and popf's own
+        transformers.
     path : str or path-like
         Where to; ``model.popf``, say.
     X : frame or array, default=None
@@ -47,7 +53,8 @@ def save(
     Raises
     ------
     TypeError
-        If something in the model cannot be saved so: a metric that is a function, another kind of step.
+        If something in the model cannot be saved so: a metric that is a function, another kind of step. For
+        these there is skops, with `popf.io.trusted_types`.
 
     See Also
     --------
@@ -69,7 +76,7 @@ def save(
         raise TypeError(f"path must be the name of a file, not {path!r}.")
     final = final_estimator(model)
     encoder = Encoder(encode_estimator)
-    if type(final).__name__ not in FORESTS:
+    if type(final).__name__ not in CLASSIFIERS:
         encode_estimator(final, encoder, TOP)  # names what it is, and the remedy
         raise TypeError(f"{TOP} must end in OPFClassifier or POPFClassifier, not in {final!r}.")
     check_is_fitted(final)
@@ -88,8 +95,8 @@ def save(
 def load(path: str | os.PathLike[str]) -> Any:
     """Open a model that `save` has written.
 
-    The model answers exactly as it did when it was saved. No code in the file is run, whoever wrote it:
-    see :doc:`/models`.
+    The model answers exactly as it did when it was saved. No code in the file is run, whoever wrote it: see
+    :doc:`/models`. `n_jobs`, `working_memory` and `device` are not kept: set them after loading.
 
     Parameters
     ----------
@@ -112,9 +119,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         decoder = Decoder(arrays, decode_estimator)
         model = decoder.value(header["model"])
-        decoder.done()
+        decoder.finish()
         final = final_estimator(model)
-        if type(final).__name__ not in FORESTS:
+        if type(final).__name__ not in CLASSIFIERS:
             raise ValueError("it does not end in a forest")
         check_is_fitted(final)
         _warn_of_versions(path, header)
@@ -163,30 +170,9 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
-    """Tell what people want to know of a model.
+    """Tell what people want to know of a fitted model, in plain values; `final` is its last step.
 
-    Parameters
-    ----------
-    model : OPFClassifier, POPFClassifier or Pipeline
-        Fitted.
-    final : OPFClassifier or POPFClassifier
-        Its last step.
-    X : frame, array or None
-        Training samples, for the dtypes of the columns.
-
-    Returns
-    -------
-    dict
-        Plain values, fit for JSON: those of `describe` that are of the model and not of the file.
-
-    Examples
-    --------
-    >>> from popf import OPFClassifier
-    >>> from popf.io.models import facts_of
-    >>> model = OPFClassifier().fit([[0.0], [1.0], [4.0]], ["a", "a", "b"])
-    >>> known = facts_of(model, model, None)
-    >>> known["classes"], known["class_counts"], known["n_features"]
-    (['a', 'b'], [2, 1], 1)
+    The dtypes of the columns are those of `X`, a frame or array, if it is given.
     """
     opf = getattr(final, "opf_", final)
     names = getattr(model, "feature_names_in_", None)
@@ -221,14 +207,7 @@ def _kind(step: Any) -> str:
 
 
 def shown(value: Any) -> Any:
-    """Give what JSON can hold as it is, anything else as Python would write it.
-
-    Examples
-    --------
-    >>> from popf.io.models import shown
-    >>> shown(0.5), shown("soft"), shown(float("inf")), shown([1])
-    (0.5, 'soft', 'inf', '[1]')
-    """
+    """Give what JSON can hold as it is, anything else as Python would write it."""
     plain = value is None or isinstance(value, str | bool | int)
     if plain or (isinstance(value, float) and np.isfinite(value)):
         return value
@@ -249,14 +228,7 @@ def _plain_facts(facts: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Give the versions of the libraries that a model depends on, those that are installed.
-
-    Examples
-    --------
-    >>> from popf.io.models import versions
-    >>> list(versions())
-    ['numpy', 'scipy', 'scikit-learn', 'numba']
-    """
+    """Give the versions of the libraries that a model depends on, those that are installed."""
     found = {}
     for name in LIBRARIES:
         try:

@@ -236,7 +236,9 @@ class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type
         shrinkage = None if self.shrinkage == "auto" else float(self.shrinkage)
         n_features = int((self.scale_ > 0.0).sum())
         found = shrunken_covariance(samples - means[codes], weights, shrinkage, n_features)
-        self.variances_, self.directions_, self.rest_, self.shrinkage_ = found
+        self.variances_, directions, self.rest_, self.shrinkage_ = found
+        # Products round by the order in memory, so it must be the one that a state comes back in.
+        self.directions_ = np.ascontiguousarray(directions)
 
     def _map(self, samples: FloatArray) -> FloatArray:
         spectrum = Spectrum(self.variances_, self.directions_, self.rest_, self.shrinkage_)
@@ -313,7 +315,7 @@ class DiscriminantStretch(WithinClassWhitening):
         means = super()._map(class_means(samples, codes, weights))
         _, roots, directions = np.linalg.svd(np.sqrt(share)[:, None] * means, full_matrices=False)
         rank = len(means) - 1  # the weighted mean of the means is 0
-        self.stretched_ = directions[:rank]
+        self.stretched_ = np.ascontiguousarray(directions[:rank])
         self.stretches_ = np.sqrt(1.0 + self.strength * roots[:rank] ** 2)
 
     def _map(self, samples: FloatArray) -> FloatArray:
