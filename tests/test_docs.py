@@ -40,7 +40,7 @@ PUBLIC = (
         "popf.io",
     ),
     *("popf.datasets", "popf.display", "popf.report", "popf.monitoring", "popf.tables"),
-    *("popf.experiment", "popf.dask"),
+    *("popf.table_models", "popf.experiment", "popf.dask"),
 )
 # What nobody makes by hand is shown by the example of what gives it or takes it.
 SHOWN_BY = {
@@ -61,8 +61,10 @@ SHOWN_BY = {
     "popf.monitoring.Series": "popf.monitoring:make_series",
     "popf.monitoring.Detection": "popf.monitoring:detection_table",
     "popf.tables.Dialect": "popf.tables:open_table",
-    "popf.tables.FitOptions": "popf.tables:fit_table",
-    "popf.tables.open_model": "popf.tables:fit_table",
+    "popf.tables.ColumnTypes": "popf.tables:open_table",
+    "popf.tables.Table": "popf.tables:open_table",
+    "popf.table_models.FitOptions": "popf.table_models:fit_table",
+    "popf.table_models.open_model": "popf.table_models:fit_table",
     "popf.experiment.Results": "popf.experiment:run",
     "popf.experiment.Table": "popf.experiment:table",
     "popf.experiment.write_report": "popf.experiment:reproduce",

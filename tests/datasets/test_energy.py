@@ -154,9 +154,9 @@ def test_consumers_turn_to_theft_and_stay_with_it():
     ("options", "words"),
     [
         ({"profile": "rural"}, "'commercial' or 'industrial', not 'rural'"),
-        ({"n_samples": 0}, "n_samples must be an integer of at least 1, not 0"),
+        ({"n_samples": 0}, "n_samples is 0; it must be an integer of at least 1"),
         ({"n_samples": 2.5}, "n_samples"),
-        ({"theft_rate": 1.5}, "theft_rate must be a share from 0 to 1, not 1.5"),
+        ({"theft_rate": 1.5}, "theft_rate is 1.5; it must be a finite number from 0 to 1"),
         ({"strength": 1.0}, "strength must be a share from 0 to below 1"),
         ({"strength": float("nan")}, "strength"),
     ],
@@ -167,7 +167,7 @@ def test_settings_that_mean_nothing_are_refused(options, words):
 
 
 def test_months_and_consumers_are_counted():
-    with pytest.raises(ValueError, match="n_months must be an integer of at least 2, not 1"):
+    with pytest.raises(ValueError, match="n_months is 1; it must be an integer of at least 2"):
         make_energy_theft_months(n_months=1)
     with pytest.raises(ValueError, match="n_consumers"):
         make_energy_theft_months(n_consumers=0)

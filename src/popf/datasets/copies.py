@@ -7,10 +7,9 @@ for the last printed digit of every value.
 """
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,29 +20,18 @@ _RECORDED = 40
 _RELATIVE, _ABSOLUTE = 2e-6, 5e-7
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Recorded facts of one dataset.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Samples and features.
-    counts : dict of int to int
-        Samples of each label.
-    moments : ndarray of shape (3, n_recorded)
-        Sum, sum of squares and sum over the first class, of each recorded column.
-    totals : ndarray of shape (3,)
-        Over all columns: sum, sum weighted by the column's number, sum over the first class.
-    fractional : list of int
-        Recorded columns in which some value is not whole.
-    """
+class Facts(NamedTuple):
+    """Recorded facts of one dataset."""
 
     shape: tuple[int, int]
-    counts: dict[int, int]
-    moments: NDArray[np.float64]
-    totals: NDArray[np.float64]
-    fractional: list[int]
+    counts: dict[int, int]  # samples of each label
+    moments: NDArray[
+        np.float64
+    ]  # of each recorded column: sum, sum of squares, sum over the first class
+    totals: NDArray[
+        np.float64
+    ]  # sum, sum weighted by the column's number, sum over the first class
+    fractional: list[int]  # recorded columns in which some value is not whole
 
 
 def measure(X: NDArray[np.float64], y: NDArray[Any]) -> Facts:

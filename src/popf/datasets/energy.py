@@ -12,14 +12,14 @@ a low load factor (metering disturbed for hours), or as a low power factor (acti
 reactive not).
 """
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from popf.datasets.registry import ENERGY_FEATURES
+from popf.formatting import check_integer, check_real
 
 HOURS = 730.0  # of a month
 MINIMUM_CONTRACT = 30.0  # kW, the least that a consumer of this kind contracts
@@ -32,36 +32,24 @@ _SCATTER = 60.0  # how closely the thieves' strengths lie about their mean: para
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Profile:
-    """What kind of consumers are drawn.
+class Profile(NamedTuple):
+    """What kind of consumers are drawn."""
 
-    Attributes
-    ----------
-    n_samples : int
-        As many as the paper's set has.
-    theft_rate, strength : float
-        Defaults, chosen so that OPF's accuracy on standardised features is near what the paper prints.
-    median_power, spread : float
-        Of the installed power (kW), log-normal.
-    demand_factor, load_factor, power_factor : tuple of float
-        Mean and concentration of beta laws.
-    season : float
-        Swing of the demand over the year.
-    ways : tuple of float
-        Shares of thieves who bypass the meter, disturb it for hours, or slow its active part.
-    """
-
-    n_samples: int
+    n_samples: int  # as many as the paper's set has
+    # Chosen so that OPF's accuracy on standardised features is near what the paper prints.
     theft_rate: float
     strength: float
+    # Of the installed power (kW), log-normal.
     median_power: float
     spread: float
+    # Mean and concentration of beta laws.
     demand_factor: tuple[float, float]
     load_factor: tuple[float, float]
     power_factor: tuple[float, float]
-    season: float
-    ways: tuple[float, float, float]
+    season: float  # swing of the demand over the year
+    ways: tuple[
+        float, float, float
+    ]  # shares that bypass the meter, disturb it for hours, slow its active part
 
 
 PROFILES = {
@@ -121,8 +109,7 @@ def make_energy_theft(
     >>> month.data.shape, int((month.target == 1).sum())
     ((200, 8), 20)
     """
-    kind = _profile(profile)
-    n, rate, strength = _checked(kind, n_samples, theft_rate, strength)
+    kind, n, rate, strength = _checked(profile, n_samples, theft_rate, strength)
     rng = np.random.default_rng(random_state)
     theft_rng = rng.spawn(1)[0]  # its own, so that the strength changes no consumer
     thief = np.zeros(n, dtype=bool)
@@ -182,9 +169,8 @@ def make_energy_theft_months(
     >>> bool(((years.target == 1) == (years.hidden > 0)).all())
     True
     """
-    kind = _profile(profile)
-    n, rate, strength = _checked(kind, n_consumers, theft_rate, strength, "n_consumers")
-    _check_count("n_months", n_months, 2)
+    kind, n, rate, strength = _checked(profile, n_consumers, theft_rate, strength, "n_consumers")
+    check_integer("n_months", n_months, 2)
     rng = np.random.default_rng(random_state)
     theft_rng = rng.spawn(1)[0]
     onset = np.full(n, -1)
@@ -212,29 +198,21 @@ def make_energy_theft_months(
     )
 
 
-def _profile(profile: str) -> Profile:
+def _checked(
+    profile: str, n: int | None, rate: float | None, strength: float | None, name: str = "n_samples"
+) -> tuple[Profile, int, float, float]:
+    """Find the profile and check the numbers, or take those of the profile."""
     if profile not in PROFILES:
         raise ValueError(f"profile must be 'commercial' or 'industrial', not {profile!r}.")
-    return PROFILES[profile]
-
-
-def _checked(
-    kind: Profile, n: Any, rate: Any, strength: Any, name: str = "n_samples"
-) -> tuple[int, float, float]:
+    kind = PROFILES[profile]
     n = kind.n_samples if n is None else n
     rate = kind.theft_rate if rate is None else rate
     strength = kind.strength if strength is None else strength
-    _check_count(name, n, 1)
-    if not 0.0 <= rate <= 1.0:
-        raise ValueError(f"theft_rate must be a share from 0 to 1, not {rate!r}.")
+    check_integer(name, n, 1)
+    check_real("theft_rate", rate, 0.0, 1.0)
     if not 0.0 <= strength < 1.0:
         raise ValueError(f"strength must be a share from 0 to below 1, not {strength!r}.")
-    return int(n), float(rate), float(strength)
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}.")
+    return kind, n, rate, strength
 
 
 def _beta(law: tuple[float, float], n: int, rng: np.random.Generator) -> Floats:

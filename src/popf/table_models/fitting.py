@@ -75,42 +75,19 @@ class FitOptions:
 
 
 class Fitted(NamedTuple):
-    """A fitted model, and what is to be said of it.
-
-    Attributes
-    ----------
-    table_model : TableModel
-    frame : pandas.DataFrame
-        The features it was fitted on.
-    counts : dict
-        Rows of every class, without those of weight 0.
-    log_loss, prior_log_loss : float or None
-        Over training rows that were left out, of the model and of always answering the class shares.
-    costs : dict or None
-        Cost a row at the chosen threshold and at 0.5, by cross-validation, where costs were given.
-    n_imputed : int
-        Cells that were missing.
-    n_read : int
-        Rows of the file.
-    n_weightless : int
-        Those of weight 0, which are left out.
-    repeated : dict of str to int
-        Id columns whose values repeat, with the number of different ones.
-    counters : list of str
-        Features that count the rows up, as identifiers do.
-    """
+    """A fitted model, and what is to be said of it."""
 
     table_model: TableModel
-    frame: Any
-    counts: dict[Any, int]
-    log_loss: float | None
-    prior_log_loss: float
-    costs: dict[str, float] | None
-    n_imputed: int
-    n_read: int
-    n_weightless: int
-    repeated: dict[str, int]
-    counters: list[str]
+    frame: Any  # the features it was fitted on
+    counts: dict[Any, int]  # rows of every class, without those of weight 0
+    log_loss: float | None  # of training rows that were held out
+    prior_log_loss: float  # of predicting the class frequencies
+    costs: dict[str, float] | None  # per row, by cross-validation, where costs were given
+    n_imputed: int  # cells that were missing
+    n_read: int  # rows of the file
+    n_weightless: int  # those of weight 0, which are left out
+    repeated: dict[str, int]  # id columns whose values repeat, with the number of different ones
+    counters: list[str]  # features that count the rows up, as identifiers do
 
 
 def fit_table(table: Table, options: FitOptions) -> Fitted:

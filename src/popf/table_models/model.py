@@ -21,37 +21,17 @@ FACTS = "table"
 
 @dataclass(frozen=True)
 class Layout:
-    """What the columns of a table are to a model.
+    """What the columns of a table are to a model."""
 
-    Attributes
-    ----------
-    numbers, categories : list of str
-        The features.
-    ids : list of str
-        Carried through, never used as features.
-    target : str or None
-        The column with the labels.
-    threshold : float
-        From which probability on a row is called positive, for two classes.
-    positive : int
-        Which of the classes is the positive one, for two classes.
-    missing : str
-        What is done about missing values: ``"refuse"``, or how they are filled in.
-    threshold_from : str
-        Where the threshold comes from, in words.
-    source : str
-        The file that the model was fitted on.
-    """
-
-    numbers: list[str]
+    numbers: list[str]  # these and the categories are the features
     categories: list[str] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
-    target: str | None = None
-    threshold: float = 0.5
-    positive: int = 1
-    missing: str = "refuse"
-    threshold_from: str = "the default"
-    source: str = ""
+    ids: list[str] = field(default_factory=list)  # carried through, never used as features
+    target: str | None = None  # the column with the labels
+    threshold: float = 0.5  # from this probability on a row is called positive, for two classes
+    positive: int = 1  # which of the two classes is the positive one
+    missing: str = "refuse"  # or how missing values are filled in
+    threshold_from: str = "the default"  # where the threshold comes from, in words
+    source: str = ""  # the file that the model was fitted on
 
     def as_facts(self) -> dict[str, Any]:
         """Give it as plain values, for `popf.save`."""
@@ -59,27 +39,13 @@ class Layout:
 
 
 class Scored(NamedTuple):
-    """What a model says of some rows of a table.
+    """What a model says of some rows of a table."""
 
-    Attributes
-    ----------
-    start : int
-        How many rows came before.
-    frame : pandas.DataFrame
-        The columns that were read.
-    probability : ndarray of shape (n_rows, n_classes) or None
-        None if the model gives labels only.
-    codes : ndarray of shape (n_rows,)
-        The labels, as positions in the classes.
-    unknown : dict of str to int
-        In how many rows a categorical column holds a value never seen in training, by column.
-    """
-
-    start: int
-    frame: Any
-    probability: FloatArray | None
-    codes: NDArray[np.int64]
-    unknown: dict[str, int]
+    start: int  # how many rows came before
+    frame: Any  # the columns that were read
+    probability: FloatArray | None  # a column for each class; None if the model gives labels only
+    codes: NDArray[np.int64]  # the labels, as positions in the classes
+    unknown: dict[str, int]  # by column, how many rows have a category never seen in training
 
 
 class TableModel:

@@ -14,28 +14,14 @@ _SHOWN = 5
 
 
 class Kind(NamedTuple):
-    """What a column of text cells holds.
+    """What a column of text cells holds."""
 
-    Attributes
-    ----------
-    numbers : bool
-        Whether every cell that is not missing is a number.
-    n_present, n_numbers : int
-        How many cells are not missing, and how many are numbers.
-    odd_row : int or None
-        The first row (from 1) with a cell that is no number.
-    odd_cell : str
-        What stands there.
-    n_values : int
-        How many different texts there are, in a column that is not of numbers.
-    """
-
-    numbers: bool
-    n_present: int
+    numbers: bool  # whether every cell that is not missing is a number
+    n_present: int  # cells that are not missing
     n_numbers: int
-    odd_row: int | None
-    odd_cell: str
-    n_values: int
+    odd_row: int | None  # the first row, from 1, with a cell that is no number
+    odd_cell: str  # what stands there
+    n_values: int  # different texts, in a column that is not of numbers
 
 
 def is_missing(word: str, na: Sequence[str] = ()) -> bool:
@@ -60,12 +46,6 @@ def na_spellings(na: Sequence[str] = ()) -> list[str]:
     words = MISSING | {mark.strip().lower() for mark in na}
     spelled = {form(word) for word in words for form in (str.lower, str.upper, str.capitalize)}
     return sorted({*spelled, "NaN", *(word.strip() for word in na)})
-
-
-def missing_cells(column: Any, na: Sequence[str] = ()) -> NDArray[np.bool_]:
-    """Tell which cells of a pandas Series of text are missing."""
-    words, codes = _distinct(column)
-    return np.array([*(is_missing(word, na) for word in words), True])[codes]
 
 
 def text_cells(column: Any, na: Sequence[str] = ()) -> NDArray[Any]:
@@ -143,21 +123,9 @@ def whole(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDArray[np.int64]:
-    """Find the labels of a file among the classes of a model, by their text or their value.
+    """Find labels of a file among the classes of a model, by text or value; return their positions.
 
-    Parameters
-    ----------
-    cells : sequence
-        Labels as written in the file.
-    classes : ndarray
-        Those of the model.
-    where : str
-        What an error calls the column.
-
-    Returns
-    -------
-    ndarray of int
-        Positions in `classes`.
+    `where` is what an error calls the column.
     """
     import pandas
 

@@ -12,25 +12,13 @@ from popf.tables.table import ColumnTypes, Table, check_names
 
 
 class Samples(NamedTuple):
-    """Features, labels, and what they are called.
+    """Features, labels, and what they are called."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        float64; NaN where a value is missing.
-    y : ndarray of shape (n_samples,)
-        Integers, real numbers or text.
-    feature_names : list of str
-    target_name : str
-    ids : ndarray of shape (n_samples,) or None
-        The samples' identifiers, which only LibOPF's files have.
-    """
-
-    X: NDArray[np.float64]
-    y: NDArray[Any]
+    X: NDArray[np.float64]  # NaN where a value is missing
+    y: NDArray[Any]  # integers, real numbers or text
     feature_names: list[str]
     target_name: str = "target"
-    ids: NDArray[np.int64] | None = None
+    ids: NDArray[np.int64] | None = None  # of the samples, which only LibOPF's files have
 
 
 def default_names(n_features: int) -> list[str]:
