@@ -293,7 +293,7 @@ def draw_threshold():
 def draw_plane():
     train, test, y_train, _ = tumours()
     model = make_pipeline(StandardScaler(), OPFClassifier()).fit(train, y_train)
-    return ForestDisplay.from_estimator(model, train, sample=test.iloc[[SAMPLE]], resolution=400)
+    return ForestDisplay.from_estimator(model, sample=test.iloc[[SAMPLE]], resolution=400)
 
 
 def draw_landscape():

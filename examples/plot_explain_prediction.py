@@ -34,5 +34,5 @@ for i, path, costs in zip(wrong, opf.explain(X_test[wrong]), offers, strict=True
 
 # %%
 # With four features the picture is a projection on two principal components: arcs look shorter than they are.
-ForestDisplay.from_estimator(opf, X_train, sample=X_test[wrong[-1:]])
+ForestDisplay.from_estimator(opf, sample=X_test[wrong[-1:]])
 plt.show()

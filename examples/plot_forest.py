@@ -26,5 +26,5 @@ print("best path by class:", opf.path_costs_by_class(sample)[0].round(3))
 # %%
 # Prototypes have a ring, and dashed arcs join two classes. Every other sample hangs on the one before it on
 # its path. The colour of the ground is the label that a new sample would get there.
-ForestDisplay.from_estimator(opf, X, sample=sample)
+ForestDisplay.from_estimator(opf, sample=sample)
 plt.show()

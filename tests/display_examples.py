@@ -30,7 +30,7 @@ DRAWN = {
     ),
     "landscape": lambda ax=None: LandscapeDisplay.from_estimator(PAPER, resolution=21, ax=ax),
     "forest": lambda ax=None: ForestDisplay.from_estimator(
-        FOREST, MOONS, sample=[0.5, 0.4], resolution=30, ax=ax
+        FOREST, sample=[0.5, 0.4], resolution=30, ax=ax
     ),
 }
 

@@ -58,14 +58,6 @@ def test_text_and_legend_take_the_colours_of_the_style_and_all_fits_the_figure(n
         assert look.background == to_rgb(plt.rcParams["axes.facecolor"])
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_legend_can_be_left_out(name):
-    ax = new_axes()
-    display = DRAWN[name](new_axes())
-    display.plot(ax=ax, legend=False)
-    assert ax.get_legend() is None
-
-
 @pytest.mark.parametrize("style", STYLES)
 def test_every_curve_colour_stands_out_from_light_and_dark(style):
     with plt.style.context(style):
@@ -79,10 +71,10 @@ def test_every_curve_colour_stands_out_from_light_and_dark(style):
     ("estimator", "error", "words"),
     [
         (LogisticRegression(), NotFittedError, "not fitted"),
-        (LinearRegression().fit(X, Y), ValueError, "LinearRegression is no classifier"),
+        (LinearRegression().fit(X, Y), ValueError, "LinearRegression is not a classifier"),
         (LinearSVC().fit(X, Y), ValueError, "LinearSVC has no predict_proba"),
         (LogisticRegression, TypeError, "is a class"),
-        ("model", ValueError, "str is no classifier"),
+        ("model", ValueError, "str is not a classifier"),
     ],
 )
 def test_what_gives_no_probabilities_is_refused_plainly(from_, estimator, error, words):

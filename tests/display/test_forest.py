@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from display_examples import BOX, DRAWN, FOREST, MODEL, MOON, MOONS, X, assert_fits, new_axes
+from display_examples import BOX, DRAWN, FOREST, MODEL, MOON, MOONS, assert_fits, new_axes
 from popf import OPFClassifier, POPFClassifier
 from popf.display import ForestDisplay, prepare_forest
 
@@ -39,7 +39,7 @@ def test_the_forest_is_drawn_where_its_samples_lie():
 
 def test_the_path_of_a_sample_is_drawn_with_its_longest_arc():
     sample = [0.9, 0.9]
-    display = ForestDisplay.from_estimator(FOREST, MOONS, sample=sample, ax=new_axes())
+    display = ForestDisplay.from_estimator(FOREST, sample=sample, ax=new_axes())
     (path,) = FOREST.explain([sample])
     stops = np.vstack([MOONS[path.nodes], sample])
     assert np.array_equal(display.path_.get_xydata(), stops)
@@ -50,52 +50,39 @@ def test_the_path_of_a_sample_is_drawn_with_its_longest_arc():
 
 
 def test_regions_are_what_the_forest_predicts():
-    layout = prepare_forest(FOREST, MOONS, resolution=25)
+    layout = prepare_forest(FOREST, resolution=25)
     x, y, codes = layout.regions
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     assert np.array_equal(codes.ravel(), FOREST.predict(grid))
     assert x[0] < MOONS[:, 0].min()
     assert x[-1] > MOONS[:, 0].max()
     display = DRAWN["forest"](new_axes())
-    assert np.array_equal(
-        display.regions_.get_array().ravel(), display.layout.regions.codes.ravel()
-    )
+    assert np.array_equal(display.regions_.get_array().ravel(), display.layout.regions[2].ravel())
 
 
 def test_more_features_are_projected_and_the_picture_says_so():
     data = load_iris()
     forest = OPFClassifier().fit(data.data, data.target_names[data.target])
-    display = ForestDisplay.from_estimator(forest, data.data, ax=new_axes())
+    display = ForestDisplay.from_estimator(forest, ax=new_axes())
     assert display.regions_ is None
-    assert display.ax_.get_title() == ""
     assert display.ax_.get_xlabel() == "principal component 1 (92 % of the variance)"
     assert display.ax_.get_ylabel() == "component 2 (5 %)"
-    marked = ForestDisplay.from_estimator(
-        forest, data.data, regions=True, resolution=20, ax=new_axes()
-    )
-    assert "plane through the mean" in marked.ax_.get_title()
-    x, y, codes = marked.layout.regions
-    centred = data.data - data.data.mean(axis=0)
-    places = marked.layout.coordinates
-    axes = np.linalg.lstsq(places, centred, rcond=None)[0]  # the first two right singular vectors
-    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2) @ axes + data.data.mean(axis=0)
-    assert np.array_equal(forest.classes_[codes.ravel()], forest.predict(grid))
 
 
 def test_one_feature_is_drawn_over_the_path_cost():
     line = np.array([[0.0], [1.0], [2.5], [6.0], [7.0], [7.5]])
     forest = OPFClassifier().fit(line, [0, 0, 0, 1, 1, 1])
-    display = ForestDisplay.from_estimator(forest, line, sample=[2.0], ax=new_axes())
+    display = ForestDisplay.from_estimator(forest, sample=[2.0], ax=new_axes())
     assert np.array_equal(display.layout.coordinates, np.column_stack([line, forest.costs_]))
     assert display.ax_.get_ylabel() == "path cost C"
-    assert display.layout.regions.codes[:, 0].tolist() == [0, 0]
-    assert display.layout.regions.codes[:, -1].tolist() == [1, 1]
+    assert display.layout.regions[2][:, 0].tolist() == [0, 0]
+    assert display.layout.regions[2][:, -1].tolist() == [1, 1]
 
 
 def test_pipelines_and_probabilities_are_drawn_by_their_forest():
     model = make_pipeline(StandardScaler(), POPFClassifier("paper", box=BOX))
     model.fit(MOONS, MOON)
-    layout = prepare_forest(model, MOONS, sample=MOONS[3] + 0.01, resolution=10)
+    layout = prepare_forest(model, sample=MOONS[3] + 0.01, resolution=10)
     scaled = model[0].transform(MOONS)
     assert np.array_equal(layout.coordinates, scaled)
     (path,) = model[-1].opf_.explain(model[0].transform(MOONS[[3]] + 0.01))
@@ -105,7 +92,7 @@ def test_pipelines_and_probabilities_are_drawn_by_their_forest():
 
 def test_a_model_with_a_map_is_drawn_as_its_forest_sees_the_samples():
     model = POPFClassifier(linear_map="weights", random_state=0).fit(MOONS, MOON)
-    layout = prepare_forest(model, MOONS, sample=[0.2, 0.3], resolution=10)
+    layout = prepare_forest(model, sample=[0.2, 0.3], resolution=10)
     assert layout.axis_names == ("mapped feature 0", "mapped feature 1")
     u, v = layout.predecessors[layout.predecessors >= 0], np.flatnonzero(layout.predecessors >= 0)
     lengths = np.linalg.norm(layout.coordinates[u] - layout.coordinates[v], axis=1)
@@ -118,33 +105,35 @@ def test_columns_name_the_axes_and_warn_of_nothing():
     for model in (OPFClassifier(), POPFClassifier("paper", box=BOX)):
         model.fit(table, MOON)
         for sample in (table.iloc[[2]], [0.1, 0.2]):
-            layout = prepare_forest(model, table, sample=sample, resolution=5)
+            layout = prepare_forest(model, sample=sample, resolution=5)
             assert layout.axis_names == ("usage", "tariff")
-        assert prepare_forest(model, MOONS).axis_names == ("usage", "tariff")
+        swapped = prepare_forest(model, sample=table.loc[[2], ["tariff", "usage"]], regions=False)
+        assert np.array_equal(swapped.sample, MOONS[2])
+        assert prepare_forest(model).axis_names == ("usage", "tariff")
         assert list(model.feature_names_in_) == ["usage", "tariff"]
     model = make_pipeline(StandardScaler(), OPFClassifier()).fit(table, MOON)
-    layout = prepare_forest(model, table, sample=table.iloc[[2]], regions=False)
+    layout = prepare_forest(model, sample=table.iloc[[2]], regions=False)
     assert layout.axis_names == ("usage", "tariff")
     unnamed = make_pipeline(FunctionTransformer(np.exp), OPFClassifier()).fit(table, MOON)
-    assert prepare_forest(unnamed, table, regions=False).axis_names == ("usage", "tariff")
+    assert prepare_forest(unnamed, regions=False).axis_names == ("usage", "tariff")
     unnamed = make_pipeline(FunctionTransformer(np.asarray), OPFClassifier()).fit(table, MOON)
-    assert prepare_forest(unnamed, table, regions=False).axis_names == ("feature 0", "feature 1")
+    assert prepare_forest(unnamed, regions=False).axis_names == ("feature 0", "feature 1")
 
 
 def test_samples_of_no_weight_are_not_drawn():
     weights = np.ones(len(MOON))
     weights[[0, 7]] = 0
     forest = OPFClassifier().fit(MOONS, MOON, weights)
-    layout = prepare_forest(forest, MOONS, regions=False)
+    layout = prepare_forest(forest, regions=False)
     assert np.array_equal(layout.coordinates, MOONS[weights > 0])
 
 
 def test_other_metrics_have_regions_within_their_domain_and_slow_ones_none():
     positive = MOONS - MOONS.min(axis=0)
     forest = OPFClassifier("chi_square").fit(positive, MOON)
-    assert prepare_forest(forest, positive, resolution=10).regions.x.min() > 0.0
+    assert prepare_forest(forest, resolution=10).regions[0].min() > 0.0
     slow = OPFClassifier(lambda a, b: np.abs(a - b).sum()).fit(MOONS[:20], MOON[:20])
-    assert prepare_forest(slow, MOONS[:20]).regions is None
+    assert prepare_forest(slow).regions is None
 
 
 @pytest.mark.parametrize("shape", [(1.0, 0.4), (1.0, 1.0), (0.4, 1.0), (9.0, 1.0)])
@@ -153,7 +142,7 @@ def test_forests_of_all_shapes_fit_their_figure(shape, name):
     samples = MOONS * shape
     labels = np.where(MOON == 1, name, "a")
     display = ForestDisplay.from_estimator(
-        OPFClassifier().fit(samples, labels), samples, sample=samples[0] + 0.1, resolution=10
+        OPFClassifier().fit(samples, labels), sample=samples[0] + 0.1, resolution=10
     )
     assert_fits(display.figure_)
 
@@ -161,30 +150,27 @@ def test_forests_of_all_shapes_fit_their_figure(shape, name):
 def test_units_that_differ_much_fill_the_axes():
     stretched = MOONS * [1000.0, 1.0]
     forest = OPFClassifier().fit(stretched, MOON)
-    display = ForestDisplay.from_estimator(forest, stretched, resolution=10, ax=new_axes())
+    display = ForestDisplay.from_estimator(forest, resolution=10, ax=new_axes())
     assert display.ax_.get_aspect() == "auto"
 
 
 @pytest.mark.parametrize(
-    ("model", "samples", "options", "error", "words"),
+    ("model", "options", "error", "words"),
     [
-        (OPFClassifier(), MOONS, {}, NotFittedError, "not fitted"),
-        (MODEL, X, {}, TypeError, "LogisticRegression has no forest"),
-        (FOREST, MOONS[:-1], {}, ValueError, "X has 59 samples"),
-        (FOREST, MOONS[::-1], {}, ValueError, "pass the X given to fit"),
-        (FOREST, X[:60], {}, ValueError, "5 features"),
-        (FOREST, MOONS, {"sample": MOONS[:2]}, ValueError, r"sample has the shape \(2, 2\)"),
-        (FOREST, MOONS, {"sample": [1.0]}, ValueError, "1 features"),
-        (FOREST, MOONS, {"resolution": 0}, ValueError, "resolution is 0"),
+        (OPFClassifier(), {}, NotFittedError, "not fitted"),
+        (MODEL, {}, TypeError, "LogisticRegression has no forest"),
+        (FOREST, {"sample": MOONS[:2]}, ValueError, r"sample has the shape \(2, 2\)"),
+        (FOREST, {"sample": [1.0]}, ValueError, "1 features"),
+        (FOREST, {"resolution": 0}, ValueError, "resolution is 0"),
     ],
 )
-def test_what_has_no_forest_to_draw_is_refused_plainly(model, samples, options, error, words):
+def test_what_has_no_forest_to_draw_is_refused_plainly(model, options, error, words):
     with pytest.raises(error, match=words):
-        prepare_forest(model, samples, **options)
+        prepare_forest(model, **options)
 
 
 def test_distances_alone_have_no_places():
     distances = np.abs(np.subtract.outer(MOONS[:, 0], MOONS[:, 0]))
     forest = OPFClassifier("precomputed").fit(distances, MOON)
     with pytest.raises(ValueError, match="have no places to draw"):
-        prepare_forest(forest, distances)
+        prepare_forest(forest)

@@ -61,7 +61,6 @@ def test_paths_that_take_little_room_are_drawn_again_larger():
     left, right = small.zoom_ax_.get_xlim()
     assert -10 < left < 2 < 3 < right < 10
     assert small.zoom_ax_.get_ylim()[0] < 1 < small.zoom_ax_.get_ylim()[1]
-    assert small.plot(ax=new_axes(), zoom=False).zoom_ax_ is None
     far = {"far": NelderMead().minimize(bowl, start=[-10.0, -10.0])}
     large = LandscapeDisplay.from_objective(bowl, solutions=far, resolution=11, ax=new_axes())
     assert large.zoom_ax_ is None
@@ -112,7 +111,7 @@ def test_what_has_no_landscape_is_refused_plainly(call, error, words):
         call()
 
 
-def test_the_soft_method_has_no_landscape():
+def test_other_methods_have_no_landscape():
     model = POPFClassifier().fit(MOONS, MOON)
-    with pytest.raises(ValueError, match="soft method"):
+    with pytest.raises(ValueError, match="only the paper's method"):
         LandscapeDisplay.from_estimator(model)

@@ -32,16 +32,6 @@ def test_the_reliability_curve_is_the_mean_and_the_frequency_of_each_bin(strateg
                 assert curve.frequency[place] == pytest.approx(happened[inside].mean())
 
 
-def test_the_interval_is_wilsons():
-    # Newcombe's example: 81 of 263, 95 %.
-    curve = prepare_reliability([1] * 81 + [0] * 182, [0.3] * 263)
-    assert curve.lower == pytest.approx([0.2553], abs=5e-5)
-    assert curve.upper == pytest.approx([0.3662], abs=5e-5)
-    none = prepare_reliability([0] * 20, [0.1] * 20)
-    assert none.lower == [0.0]
-    assert none.upper == pytest.approx([0.1611], abs=5e-5)
-
-
 def test_a_weight_counts_as_so_many_samples_and_zero_as_none():
     repeated = prepare_reliability([1, 1, 0, 0], [0.8, 0.8, 0.3, 0.2])
     weighted = prepare_reliability([1, 0, 0, 1], [0.8, 0.3, 0.2, 0.1], sample_weight=[2, 1, 1, 0])
@@ -125,7 +115,6 @@ def test_one_of_many_classes_is_drawn_against_the_others():
         ({"pos_label": "lost"}, "'lost' is not a class; y_true holds 'honest', 'stolen'"),
         ({"n_bins": 0}, "n_bins=0"),
         ({"strategy": "equal"}, "strategy='equal' is unknown"),
-        ({"confidence": 95}, "confidence=95 must lie between 0 and 1"),
         ({"y_prob": P[:-1]}, "y_true has 200 samples and y_prob has 199"),
         ({"y_prob": P * 2}, "probabilities lie between 0 and 1"),
         ({"y_prob": MODEL.predict_proba(TEST)}, "pass its column"),

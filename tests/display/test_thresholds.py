@@ -22,13 +22,13 @@ def test_values_over_the_threshold_are_those_of_the_metrics():
             assert found.values[name][k] == score(Y_TEST, called, pos_label="stolen")
         alarms = np.sum((called == "stolen") & (Y_TEST == "honest"))
         misses = np.sum((called == "honest") & (Y_TEST == "stolen"))
-        assert found.costs["cost"][k] == pytest.approx((2 * alarms + 7 * misses) / len(P))
-    assert found.chosen == found.thresholds[np.argmin(found.costs["cost"])]
+        assert found.cost[k] == pytest.approx((2 * alarms + 7 * misses) / len(P))
+    assert found.chosen == found.thresholds[np.argmin(found.cost)]
 
 
 def test_without_costs_the_best_balanced_accuracy_is_chosen():
     found = prepare_thresholds(Y_TEST, P)
-    assert found.costs == {}
+    assert found.cost is None
     assert found.chosen == threshold_curve(Y_TEST, P).best_threshold
 
 
@@ -42,7 +42,7 @@ def test_precision_is_unknown_where_nothing_is_called_positive():
 def test_the_picture_shows_the_values_the_cost_and_the_chosen_threshold():
     display = DRAWN["threshold"](new_axes())
     found = prepare_thresholds(Y_TEST, P, cost_fp=1, cost_fn=5)
-    for name, values in {**found.values, **found.costs}.items():
+    for name, values in {**found.values, "cost": found.cost}.items():
         line = display.lines_[name]
         assert np.array_equal(line.get_xdata(), found.thresholds)
         assert np.array_equal(line.get_ydata(), values, equal_nan=True)
@@ -90,7 +90,7 @@ def test_one_kind_of_value_names_the_axis():
         ({"values": {"NM": [0.5]}}, r"'NM' has the shape \(1,\); for 2 thresholds"),
         ({"values": {}}, "values is empty"),
         ({"thresholds": [[0.1, 0.2]]}, "thresholds has the shape"),
-        ({"costs": {"c": np.ones((2, 3))}}, r"'c' has the shape \(2, 3\)"),
+        ({"cost": np.ones((2, 3))}, r"'cost' has the shape \(2, 3\)"),
     ],
 )
 def test_wrong_values_for_a_threshold_display_are_named(wrong, words):

@@ -86,7 +86,7 @@ def test_recommended_thresholds_are_those_of_lowest_cost(theft_case):
             y, chance, thresholds=thresholds, cost_fp=1, cost_fn=miss / alarm
         )
         assert thresholds[found.recommended[number]] == values.chosen
-        np.testing.assert_allclose(found.mean_cost(number), values.costs["cost"], rtol=1e-12)
+        np.testing.assert_allclose(found.mean_cost(number), values.cost, rtol=1e-12)
 
 
 def test_costs_of_ones_own_are_on_the_slider(theft_case):

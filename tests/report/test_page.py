@@ -233,7 +233,7 @@ def test_the_model_is_described(theft_case):
     about = {"file": "model.popf", "data": "test.csv", "saved": "2020-01-01", "facts": {"by": "me"}}
     page = report.build(*theft_case, about=about)
     words = " ".join(Elements(page).words)
-    for wanted in ("model.popf on test.csv", "soft competition", "StandardScaler", "2020-01-01"):
+    for wanted in ("model.popf on test.csv", "pooled", "StandardScaler", "2020-01-01"):
         assert wanted in words
     assert "none: all are defaults" in words
     assert popf.__version__ in words

@@ -1,7 +1,7 @@
 """Pictures of models, by scikit-learn's conventions for displays.
 
 ``reliability``   are probabilities frequencies? curve, interval, histogram
-``threshold``     accuracy, precision, recall and cost over the threshold
+``threshold``     balanced accuracy, precision, recall and cost over the threshold
 ``landscape``     the objective of the paper's fit over A × B, and the paths of solvers
 ``forest``        the forest in the plane or in a projection, and the path of one sample
 
@@ -10,9 +10,9 @@ once, or from what its ``prepare_...`` function computes; ``plot(ax=...)`` draws
 it has ``ax_`` and ``figure_``. Colours follow the background of the axes, light or dark.
 
 matplotlib comes with the extra ``popf[plot]``, and is imported when something is drawn; what
-``prepare_...`` computes does not need it. ``canvas`` holds what the
-displays share, ``events`` whose probability is drawn, ``layout`` and ``objectives`` what is computed for the
-forest and the landscape.
+``prepare_...`` computes does not need it. ``canvas`` holds what the displays share, ``positive_class`` the
+choice of the class whose probability is drawn, ``layout`` and ``objectives`` what is computed for the forest
+and the landscape. ``html`` makes pages of one file from templates, for the reports.
 """
 
 from popf.display.forest import ForestDisplay, ForestLayout, prepare_forest

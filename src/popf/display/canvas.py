@@ -7,25 +7,18 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-# The colours of Okabe and Ito, which colour-blind people can tell apart; those first that stand out
-# from the background. Vermillion is kept for what must stand out where classes have colours.
+# The colours of Okabe and Ito, which colour-blind people can tell apart. Vermillion is for what must stand out.
 _BLUE, _SKY, _GREEN, _PURPLE = "#0072B2", "#56B4E9", "#009E73", "#CC79A7"
-_ORANGE, _YELLOW, _VERMILLION = "#E69F00", "#F0E442", "#D55E00"
-ON_LIGHT = (_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY)
-ON_DARK = (_SKY, _ORANGE, _GREEN, _PURPLE, _YELLOW, _VERMILLION)
+_ORANGE, _YELLOW, STRONG = "#E69F00", "#F0E442", "#D55E00"
+ON_LIGHT = (_BLUE, STRONG, _GREEN, _PURPLE, _ORANGE, _SKY)
+ON_DARK = (_SKY, _ORANGE, _GREEN, _PURPLE, _YELLOW, STRONG)
 FILLS_ON_LIGHT = (_BLUE, _ORANGE, _GREEN, _PURPLE, _SKY)
 FILLS_ON_DARK = (_SKY, _YELLOW, _GREEN, _PURPLE, _BLUE)
-STRONG = _VERMILLION
 # Colour is never the only difference.
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# Marks of one size look different in size: these make up for it.
-MARKER_SCALE = {"^": 1.25, "v": 1.25, "D": 0.9, "P": 1.2, "X": 1.2}
-
 LONG_NAMES = {"c": "color", "ls": "linestyle", "lw": "linewidth", "ms": "markersize"}
-
-CURVE = "popf-curve"
-PANEL = "_popf_panel"
+CURVE, PANEL = "popf-curve", "_popf_panel"
 Colour = tuple[float, float, float]
 
 
@@ -38,10 +31,8 @@ class Look(NamedTuple):
         The colours of text and of the axes.
     quiet, faint : tuple of three floats
         Between the two: for what should be seen second, and for what should hardly be seen.
-    colours : tuple of str
-        For lines.
-    fills : tuple of str
-        For marks and areas; none of them is `STRONG`.
+    colours, fills : tuple of str
+        For lines; for marks and areas, without `STRONG`.
     """
 
     ink: Colour
@@ -52,16 +43,16 @@ class Look(NamedTuple):
     fills: tuple[str, ...]
 
     def colour(self, number: int) -> str:
-        """Give the colour of a line."""
+        """Return the colour of a line."""
         return self.colours[number % len(self.colours)]
 
     def fill(self, number: int) -> str:
-        """Give the colour of a class."""
+        """Return the colour of a class."""
         return self.fills[number % len(self.fills)]
 
 
 def need_matplotlib(module: str = "matplotlib") -> Any:
-    """Import matplotlib, or a module of it, or say how to get it."""
+    """Import matplotlib, or a module of it, or say how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -71,7 +62,7 @@ def need_matplotlib(module: str = "matplotlib") -> Any:
 
 
 def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:
-    """Give `ax`, or new axes in a new figure of pyplot where it is None."""
+    """Return `ax`, or new axes in a new figure of pyplot if it is None."""
     need_matplotlib()
     if ax is None:
         _, ax = need_matplotlib("matplotlib.pyplot").subplots(figsize=figsize, layout="constrained")
@@ -79,19 +70,7 @@ def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:
 
 
 def panel_below(ax: Any, share: float) -> Any:
-    """Give the panel below the axes, cutting it from them the first time it is asked for.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    share : float
-        How much of the height the panel takes.
-
-    Returns
-    -------
-    matplotlib Axes
-        With the same horizontal axis.
-    """
+    """Return the panel below the axes, which takes a share of their height the first time."""
     panel = getattr(ax, PANEL, None)
     if panel is not None and panel.figure is not None:
         return panel
@@ -100,7 +79,7 @@ def panel_below(ax: Any, share: float) -> Any:
         rows = place.subgridspec(2, 1, height_ratios=(1.0 - share, share), hspace=0.03)
         ax.set_subplotspec(rows[0])
         panel = figure.add_subplot(rows[1], sharex=ax)
-    else:  # axes that were put somewhere by hand
+    else:  # axes that were placed by hand
         box = ax.get_position()
         low, gap = share * box.height, 0.04 * box.height
         ax.set_position([box.x0, box.y0 + low + gap, box.width, box.height - low - gap])
@@ -119,13 +98,12 @@ def look_of(ax: Any) -> Look:
         background = to_rgba(ax.figure.get_facecolor())
     back: Colour = background[:3]
     ink: Colour = to_rgba(ax.xaxis.label.get_color())[:3]
-    dark = sum(back) < 1.5
-    colours, fills = (ON_DARK, FILLS_ON_DARK) if dark else (ON_LIGHT, FILLS_ON_LIGHT)
-    return Look(ink, back, blend(ink, back, 0.55), blend(ink, back, 0.18), colours, fills)
+    lines, fills = (ON_DARK, FILLS_ON_DARK) if sum(back) < 1.5 else (ON_LIGHT, FILLS_ON_LIGHT)
+    return Look(ink, back, blend(ink, back, 0.55), blend(ink, back, 0.18), lines, fills)
 
 
 def blend(colour: Any, background: Colour, share: float) -> Colour:
-    """Mix a colour into the background: what it looks like where it is partly transparent."""
+    """Mix a colour into the background, as if it were partly transparent."""
     over = need_matplotlib("matplotlib.colors").to_rgb(colour)
     red, green, blue = (share * a + (1 - share) * b for a, b in zip(over, background, strict=True))
     return red, green, blue
@@ -137,7 +115,7 @@ def n_curves(ax: Any) -> int:
 
 
 def curve_style(ax: Any, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Choose how the next curve looks, save what the user has said."""
+    """Choose how the next curve looks, except for what the user wants."""
     number = n_curves(ax)
     style = {
         "gid": f"{CURVE}-{number}",
@@ -151,17 +129,9 @@ def curve_style(ax: Any, wanted: dict[str, Any]) -> dict[str, Any]:
 def refresh_legend(
     ax: Any, last: Sequence[str] = (), *, loc: str = "best", beside: bool = False
 ) -> None:
-    """Make the legend anew: every label once, those in `last` at the end.
+    """Make the legend again: every label once, those in `last` at the end.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    last : sequence of str
-        Labels that come last.
-    loc : str
-        Where it goes within the axes.
-    beside : bool
-        Whether to put it right of the axes, which takes a figure of our own: it must make room.
+    `beside` puts it to the right of the axes, in a figure of our own that makes room for it.
     """
     handles: dict[str, Any] = {}
     for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -174,7 +144,7 @@ def refresh_legend(
         ax.legend(shown, labels, loc=loc, fontsize="small")
 
 
-def halo(look: Look, width: float = 3.0) -> list[Any]:
-    """Make an edge in the colour of the background, so that text and lines stand out."""
+def halo(look: Look, width: float) -> list[Any]:
+    """Make an edge in the colour of the background, so that lines stand out."""
     effects = need_matplotlib("matplotlib.patheffects")
     return [effects.withStroke(linewidth=width, foreground=look.background)]

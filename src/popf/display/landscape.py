@@ -1,4 +1,4 @@
-"""The function that the paper's fit minimises, over A and B, and how solvers walk in it."""
+"""The function that the paper's fit minimises over A and B, and the paths of solvers in it."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,6 @@ DECADES = 4
 LEVELS_PER_DECADE = 3
 # Paths that take less than this share of the picture are drawn again, larger.
 ZOOMED = 0.4
-# The steps of longer paths have no marks, which would hide each other.
-MARKED_STEPS = 25
 
 
 class LandscapeDisplay:
@@ -158,11 +156,10 @@ class LandscapeDisplay:
         cls,
         estimator: "POPFClassifier",
         *,
-        solvers: Iterable[str | Solver] | Mapping[str, Solver] = (),
+        solvers: Iterable[str | Solver] = (),
         sample_weight: ArrayLike | None = None,
         random_state: Any = None,
-        resolution: int = 101,
-        ax: Any = None,
+        **options: Any,
     ) -> "Self":
         """Draw what a fitted ``POPFClassifier(method="paper")`` has minimised, over its box.
 
@@ -170,15 +167,15 @@ class LandscapeDisplay:
         ----------
         estimator : POPFClassifier
             Fitted with ``method="paper"``.
-        solvers : list of str or solvers, or dict, default=()
-            Solvers to run besides, by name (``"nelder-mead"``, ``"pso"`` ...) or as objects of
+        solvers : list of str or solvers, default=()
+            Further solvers to run, by name (``"nelder-mead"``, ``"pso"`` ...) or as objects of
             `popf.solvers`. The path of the fitted model itself is always drawn.
         sample_weight : array-like of shape (n_samples,), default=None
             The weights given to ``fit``, if any.
         random_state : int, RandomState or None, default=None
             Seeds the swarms.
-        resolution, ax
-            As for `from_objective`.
+        **options
+            Those of `from_objective`: ``resolution``, ``ax``.
 
         Returns
         -------
@@ -189,32 +186,19 @@ class LandscapeDisplay:
         own = estimator.solution_
         assert own is not None  # paper_objective has looked
         solutions = {f"{_name_of(estimator.solver)} (fitted)": own}
-        for name, solver in _named(solvers).items():
-            solutions[name] = solver.minimize(objective, estimator.box, random_state)
+        for solver in solvers:
+            found = solver_of(solver).minimize(objective, estimator.box, random_state)
+            solutions[_name_of(solver)] = found
         box = PAPER_BOX if estimator.box is None else estimator.box
-        return cls.from_objective(objective, box, solutions=solutions, resolution=resolution, ax=ax)
+        return cls.from_objective(objective, box, solutions=solutions, **options)
 
-    def plot(
-        self,
-        *,
-        ax: Any = None,
-        cmap: Any = None,
-        zoom: bool | None = None,
-        legend: bool = True,
-        **line: Any,
-    ) -> "Self":
+    def plot(self, *, ax: Any = None, **line: Any) -> "Self":
         """Draw it.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
-        cmap : str or Colormap, default=None
-            The colours of F; None for greys that suit the background, before which the paths stand out.
-        zoom : bool, default=None
-            Whether to draw the part where the paths lie again, larger; None for where it is small.
-        legend : bool, default=True
-            Whether to draw a legend.
         **line
             Options of all paths, such as ``linewidth``.
 
@@ -224,24 +208,11 @@ class LandscapeDisplay:
         """
         ax = canvas.axes_for(ax, FIGURE_SIZE)
         look = canvas.look_of(ax)
-        colors = canvas.need_matplotlib("matplotlib.colors")
-        if cmap is None:
-            # The valley has the colour of the background, in light and in dark.
-            ends = [canvas.blend(look.ink, look.background, share) for share in (0.0, 0.62)]
-            cmap = colors.LinearSegmentedColormap.from_list("popf", ends)
-        above = np.ma.masked_invalid(self.values)
-        above = above - above.min()
-        # A flat function has no contours; any positive height serves to draw it.
-        highest = float(above.max()) or 1.0
-        top = np.ceil(np.log10(highest) * LEVELS_PER_DECADE) / LEVELS_PER_DECADE
-        levels = np.logspace(top - DECADES, top, DECADES * LEVELS_PER_DECADE + 1)
-        # Contours of the lowest points themselves are those below the first level.
-        above = np.ma.maximum(above, levels[0] / 10.0)
-        norm = colors.LogNorm(levels[0], levels[-1])
-        look_of_contours = {"levels": levels, "norm": norm, "cmap": cmap, "extend": "min"}
-        self.contours_ = self._draw_contours(ax, above, look_of_contours)
         self.ax_, self.figure_ = ax, ax.figure
+        above, contours = self._contours(look)
+        self.contours_ = self._draw_contours(ax, above, contours)
         self.colorbar_ = ax.figure.colorbar(self.contours_, ax=ax, pad=0.02)
+        top = np.log10(contours["levels"][-1])
         self.colorbar_.set_ticks(10.0 ** np.arange(np.ceil(top - DECADES), np.floor(top) + 1))
         self.colorbar_.ax.minorticks_off()
         lowest = self.values[np.isfinite(self.values)].min()
@@ -253,20 +224,37 @@ class LandscapeDisplay:
         if not self.paths:
             return self
         x, y, share = self._where_paths_lie()
-        wanted = share < ZOOMED if zoom is None else zoom
-        # Legend and zoomed part lie one above the other, on the side where the paths are not.
+        # Legend and enlarged part lie one above the other, on the side where the paths are not.
         right = x[0] + x[1] < self.A.min() + self.A.max()
-        if wanted:
+        if share < ZOOMED:
             place = (0.53 if right else 0.03, 0.03, 0.44, 0.44)
             inset = self.zoom_ax_ = ax.inset_axes(place, zorder=6)
-            self._draw_contours(inset, above, look_of_contours)
+            self._draw_contours(inset, above, contours)
             inset.set(xlim=x, ylim=y, xticks=[], yticks=[])
             for name in self.paths:
                 self._draw_path(inset, name, line)
             ax.indicate_inset_zoom(inset, edgecolor=look.ink, alpha=0.8)
-        if legend:
-            canvas.refresh_legend(ax, loc="upper right" if right else "upper left")
+        canvas.refresh_legend(ax, loc="upper right" if right else "upper left")
         return self
+
+    def _contours(self, look: canvas.Look) -> tuple[Any, dict[str, Any]]:
+        """Return the heights above the lowest value, and how to draw their contours."""
+        colors = canvas.need_matplotlib("matplotlib.colors")
+        above = np.ma.masked_invalid(self.values)
+        above = above - above.min()
+        # A flat function has no contours; any positive height serves to draw it.
+        highest = float(above.max()) or 1.0
+        top = np.ceil(np.log10(highest) * LEVELS_PER_DECADE) / LEVELS_PER_DECADE
+        levels = np.logspace(top - DECADES, top, DECADES * LEVELS_PER_DECADE + 1)
+        # The valley has the colour of the background, in light and in dark.
+        ends = [canvas.blend(look.ink, look.background, share) for share in (0.0, 0.62)]
+        # The lowest points lie below the first level.
+        return np.ma.maximum(above, levels[0] / 10.0), {
+            "levels": levels,
+            "norm": colors.LogNorm(levels[0], levels[-1]),
+            "cmap": colors.LinearSegmentedColormap.from_list("popf", ends),
+            "extend": "min",
+        }
 
     def _draw_contours(self, ax: Any, above: Any, style: dict[str, Any]) -> Any:
         edge = canvas.look_of(ax).background
@@ -274,7 +262,7 @@ class LandscapeDisplay:
         return ax.contourf(self.A, self.B, above, zorder=0, **style)
 
     def _where_paths_lie(self) -> tuple[FloatArray, FloatArray, float]:
-        """Give the ends of A and of B about all paths, and what share of the grid that is."""
+        """Return the ends of A and of B around all paths, and the share of the grid between them."""
         low = np.array([self.A.min(), self.B.min()])
         width = np.array([self.A.max(), self.B.max()]) - low
         steps = (np.vstack(list(self.paths.values())) - low) / width
@@ -307,11 +295,3 @@ class LandscapeDisplay:
 
 def _name_of(solver: str | Solver) -> str:
     return solver if isinstance(solver, str) else repr(solver)
-
-
-def _named(solvers: Iterable[str | Solver] | Mapping[str, Solver]) -> dict[str, Solver]:
-    """Give solvers their names, and names their solvers."""
-    if isinstance(solvers, str):
-        solvers = [solvers]
-    pairs = solvers.items() if isinstance(solvers, Mapping) else ((_name_of(s), s) for s in solvers)
-    return {name: solver_of(solver) for name, solver in pairs}

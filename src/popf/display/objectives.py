@@ -1,17 +1,15 @@
 """Functions of A and B on a grid, among them the one that the paper's fit minimises."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from popf.formatting import check_integer
+from popf.probability.classifier import POPFClassifier
 from popf.solvers import PlattObjective, platt_targets
 from popf.solvers.base import PAPER_BOX, Evaluations, Objective, check_box
-
-if TYPE_CHECKING:
-    from popf import POPFClassifier
 
 FloatArray = NDArray[np.float64]
 
@@ -45,7 +43,7 @@ def prepare_landscape(
     box : array-like of shape (2, 2), default=((-10, 10), (-10, 10))
         (lowest, highest) of A and of B.
     resolution : int, default=101
-        How many values of each.
+        The number of values of each.
 
     Returns
     -------
@@ -75,50 +73,27 @@ def prepare_landscape(
 
 
 def paper_objective(
-    estimator: "POPFClassifier", sample_weight: ArrayLike | None = None
+    estimator: POPFClassifier, sample_weight: ArrayLike | None = None
 ) -> PlattObjective:
-    """Give the function of A and B that a fitted ``POPFClassifier(method="paper")`` has minimised.
-
-    Parameters
-    ----------
-    estimator : POPFClassifier
-        Fitted with ``method="paper"``.
-    sample_weight : array-like of shape (n_samples,), default=None
-        The weights given to ``fit``, if any.
-
-    Returns
-    -------
-    objective : PlattObjective
-
-    Examples
-    --------
-    >>> from popf import POPFClassifier
-    >>> from popf.display.objectives import paper_objective
-    >>> model = POPFClassifier("paper").fit([[0.0], [1.0], [2.5], [3.0]], [0, 0, 1, 1])
-    >>> bool(paper_objective(model)([model.A_, model.B_]) == model.solution_.value)
-    True
-    """
-    from popf import POPFClassifier
-
-    name = type(estimator).__name__
+    """Return the function of A and B that a fitted ``POPFClassifier(method="paper")`` has minimised."""
     if not isinstance(estimator, POPFClassifier):
         raise TypeError(
-            f"{name} has no landscape over A and B; pass a fitted POPFClassifier(method='paper'), "
-            "or use LandscapeDisplay.from_objective."
-        )
-    check_is_fitted(estimator)
-    if estimator._fitted_method != "paper":
-        raise ValueError(
-            "the soft method fits A and B to scores it does not keep; pass a "
+            f"{type(estimator).__name__} has no landscape over A and B; pass a fitted "
             "POPFClassifier(method='paper'), or use LandscapeDisplay.from_objective."
         )
-    opf = estimator.opf_
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "A_"):
+        raise ValueError(
+            "only the paper's method fits A and B; pass a POPFClassifier(method='paper'), or use "
+            "LandscapeDisplay.from_objective."
+        )
+    opf, fitted = estimator.opf_, estimator.solution_
     weights = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)[opf.sample_indices_]
-    signed = np.where(opf.forest_.codes == 1, opf.costs_, -opf.costs_)
-    objective = PlattObjective(signed, platt_targets(opf.forest_.codes, weights), weights)
-    fitted = estimator.solution_
+    codes = opf.forest_.codes
+    signed = np.where(codes == 1, opf.costs_, -opf.costs_)
+    objective = PlattObjective(signed, platt_targets(codes, weights), weights)
     assert fitted is not None  # the paper's method always has one
     if not np.isclose(float(objective(fitted.theta)), fitted.value, rtol=1e-9, atol=0.0):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Are probabilities frequencies? The reliability curve."""
+"""Reliability curves, which show whether probabilities are frequencies."""
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
-from popf.display.events import event, last_step, predicted, probability_of
+from popf.display.positive_class import event, last_step, predicted, probability_of
 from popf.metrics import expected_calibration_error
 from popf.metrics.calibration import N_BINS, bins_of
 from popf.metrics.checks import as_weights, check_same_length
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 FIGURE_SIZE = (5.4, 5.8)
-HISTOGRAM_BINS = 20
-HISTOGRAM_SHARE = 0.24
+HISTOGRAM_BINS, HISTOGRAM_SHARE = 20, 0.24
 CALIBRATED = "calibrated"
 
 
@@ -31,17 +30,15 @@ class ReliabilityCurve(NamedTuple):
     probability : ndarray of shape (n_filled,)
         The mean probability in each bin that is not empty.
     frequency : ndarray of shape (n_filled,)
-        How often the event happened there.
+        The share of positive samples there.
     lower, upper : ndarray of shape (n_filled,)
-        Wilson's interval about the frequency.
+        Wilson's 95 % interval of the frequency.
     weights : ndarray of shape (n_filled,)
-        How many samples the bin holds, or the sum of their weights.
+        The number of samples in the bin, or the sum of their weights.
     error : float
         The expected calibration error with these bins.
     shares : ndarray of shape (20,)
         The share of the samples whose probability lies in each twentieth of [0, 1].
-    confidence : float
-        The confidence of the interval.
     """
 
     probability: FloatArray
@@ -51,7 +48,6 @@ class ReliabilityCurve(NamedTuple):
     weights: FloatArray
     error: float
     shares: FloatArray
-    confidence: float
 
 
 def prepare_reliability(
@@ -62,15 +58,11 @@ def prepare_reliability(
     strategy: Literal["uniform", "quantile"] = "uniform",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
-    confidence: float = CONFIDENCE,
 ) -> ReliabilityCurve:
     r"""Compute a reliability curve with its interval; nothing is drawn.
 
-    In a bin with frequency h and n samples the interval is Wilson's, with z the normal quantile of the
-    confidence; n is the effective number :math:`(\sum w)^2 / \sum w^2` where samples have weights w:
-
-    .. math:: \frac{h + \frac{z^2}{2n} \pm z \sqrt{\frac{h (1 - h)}{n} + \frac{z^2}{4 n^2}}}
-              {1 + \frac{z^2}{n}}
+    The interval of each bin is Wilson's, 95 %. Where samples have weights w, their number is the effective one,
+    :math:`(\sum w)^2 / \sum w^2`.
 
     Parameters
     ----------
@@ -86,8 +78,6 @@ def prepare_reliability(
         The positive class, drawn against all others; None for the second of two.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights; zero leaves a sample out.
-    confidence : float, default=0.95
-        The confidence of the interval, for each bin by itself.
 
     Returns
     -------
@@ -102,15 +92,12 @@ def prepare_reliability(
     >>> curve.lower.round(2), curve.upper.round(2)
     (array([0.  , 0.34]), array([0.66, 1.  ]))
     """
-    if not (np.isreal(confidence) and 0.0 < confidence < 1.0):
-        raise ValueError(f"confidence={confidence!r} must lie between 0 and 1, as 0.95 does.")
     happened, _ = event(y_true, pos_label)
     probability = probability_of(y_prob)
     check_same_length(happened, probability, "y_prob")
     weights = as_weights(sample_weight, len(happened))
     error = expected_calibration_error(
-        happened,
-        probability,
+        *(happened, probability),
         n_bins=n_bins,
         strategy=strategy,
         kind="binary",
@@ -119,28 +106,30 @@ def prepare_reliability(
     bins = bins_of(probability, weights, n_bins, strategy)
     mass = np.bincount(bins, weights).astype(np.float64, copy=False)
     filled = mass > 0.0
-    mass = mass[filled]
-    frequency = np.bincount(bins, weights * happened)[filled] / mass
-    n = mass**2 / np.bincount(bins, weights**2)[filled]
-    lower, upper = wilson(frequency, n, float(confidence))
+
+    def mean(of: FloatArray) -> FloatArray:
+        means: FloatArray = np.bincount(bins, weights * of)[filled] / mass[filled]
+        return means
+
+    frequency, n = mean(happened.astype(np.float64)), mass[filled] / mean(weights)
+    lower, upper = wilson(frequency, n)
     fine = bins_of(probability, weights, HISTOGRAM_BINS, "uniform")
     return ReliabilityCurve(
-        probability=np.bincount(bins, weights * probability)[filled] / mass,
+        probability=mean(probability),
         frequency=frequency,
         lower=lower,
         upper=upper,
-        weights=mass,
+        weights=mass[filled],
         error=error,
         shares=np.bincount(fine, weights, minlength=HISTOGRAM_BINS) / weights.sum(),
-        confidence=float(confidence),
     )
 
 
 class ReliabilityDisplay:
     """Reliability curve with an interval, and the histogram of the probabilities below it.
 
-    A curve on the diagonal means that probabilities are frequencies: of the samples with 80 %, eight in ten
-    are positive. Below the diagonal a model promises too much, above it too little.
+    On the diagonal probabilities are frequencies: of the samples with 80 %, eight in ten are positive. Below
+    the diagonal they are too high, above it too low.
 
     Parameters
     ----------
@@ -206,7 +195,6 @@ class ReliabilityDisplay:
         *,
         pos_label: Any = None,
         name: str | None = None,
-        ax: Any = None,
         **options: Any,
     ) -> "Self":
         """Draw the curve of a fitted classifier.
@@ -223,10 +211,8 @@ class ReliabilityDisplay:
             The positive class, drawn against all others; None for the second of two.
         name : str, default=None
             The name in the legend; None for that of the class.
-        ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure. To compare, pass the ``ax_`` of another display.
         **options
-            Those of `prepare_reliability`: ``n_bins``, ``strategy``, ``sample_weight``, ``confidence``.
+            Those of `from_predictions`.
 
         Returns
         -------
@@ -235,9 +221,7 @@ class ReliabilityDisplay:
         canvas.need_matplotlib()
         probability, pos_label = predicted(estimator, X, pos_label)
         name = type(last_step(estimator)).__name__ if name is None else name
-        return cls.from_predictions(
-            y, probability, pos_label=pos_label, name=name, ax=ax, **options
-        )
+        return cls.from_predictions(y, probability, pos_label=pos_label, name=name, **options)
 
     @classmethod
     def from_predictions(
@@ -258,8 +242,14 @@ class ReliabilityDisplay:
             True labels.
         y_prob : array-like of shape (n_samples,)
             The probability of the positive class.
-        pos_label, name, ax, **options
-            As for `from_estimator`.
+        pos_label : int, float, bool or str, default=None
+            The positive class, drawn against all others; None for the second of two.
+        name : str, default=None
+            The name in the legend.
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure. To compare, pass the ``ax_`` of another display.
+        **options
+            Those of `prepare_reliability`: ``n_bins``, ``strategy``, ``sample_weight``.
 
         Returns
         -------
@@ -270,15 +260,7 @@ class ReliabilityDisplay:
         _, pos_label = event(y_true, pos_label)
         return cls(curve=curve, name=name, pos_label=pos_label).plot(ax=ax)
 
-    def plot(
-        self,
-        *,
-        ax: Any = None,
-        name: str | None = None,
-        histogram: bool = True,
-        legend: bool = True,
-        **line: Any,
-    ) -> "Self":
+    def plot(self, *, ax: Any = None, histogram: bool = True, **line: Any) -> "Self":
         """Draw it.
 
         Parameters
@@ -286,12 +268,8 @@ class ReliabilityDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure. The histogram takes its place from the bottom of the axes, and
             is shared with other curves there.
-        name : str, default=None
-            The name in the legend, None for that of the display.
         histogram : bool, default=True
             Whether to draw the histogram.
-        legend : bool, default=True
-            Whether to draw a legend.
         **line
             Options of the line, such as ``color``.
 
@@ -299,14 +277,13 @@ class ReliabilityDisplay:
         -------
         self : ReliabilityDisplay
         """
-        ax = canvas.axes_for(ax, FIGURE_SIZE)
-        curve, name = self.curve, self.name if name is None else name
+        ax, curve = canvas.axes_for(ax, FIGURE_SIZE), self.curve
         number, look = canvas.n_curves(ax), canvas.look_of(ax)
         if number == 0:
             ax.plot([0, 1], [0, 1], ":", color=look.quiet, lw=1.2, zorder=1, label=CALIBRATED)
         error = f"ECE {curve.error:.3f}"
         style = {
-            "label": error if name is None else f"{name} ({error})",
+            "label": error if self.name is None else f"{self.name} ({error})",
             "marker": canvas.MARKERS[number % len(canvas.MARKERS)],
             "markersize": 5.0,
             "linewidth": 1.8,
@@ -314,35 +291,25 @@ class ReliabilityDisplay:
         }
         (self.line_,) = ax.plot(curve.probability, curve.frequency, zorder=3, **style)
         colour = self.line_.get_color()
-        interval = f"{100 * curve.confidence:g} % interval (Wilson)"
-        self.band_ = ax.fill_between(
-            curve.probability,
-            curve.lower,
-            curve.upper,
-            color=colour,
-            alpha=0.2,
-            lw=0,
-            zorder=2,
-            label=interval,
-        )
+        interval = f"{100 * CONFIDENCE:g} % interval (Wilson)"
+        ends = (curve.probability, curve.lower, curve.upper)
+        band = {"color": colour, "alpha": 0.2, "lw": 0, "zorder": 2, "label": interval}
+        self.band_ = ax.fill_between(*ends, **band)
         # The band is known at the bins only; it is joined between them for the eye.
-        ax.vlines(curve.probability, curve.lower, curve.upper, color=colour, lw=0.9, alpha=0.5)
+        ax.vlines(*ends, color=colour, lw=0.9, alpha=0.5)
         of = "" if self.pos_label is None else f" of {self.pos_label}"
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel=f"Frequency{of}")
         self.ax_, self.figure_, self.histogram_ax_ = ax, ax.figure, None
         lowest = ax
         if histogram:
             lowest = self.histogram_ax_ = canvas.panel_below(ax, HISTOGRAM_SHARE)
-            edges = np.linspace(0.0, 1.0, HISTOGRAM_BINS + 1)
-            lowest.stairs(curve.shares, edges, fill=True, color=colour, alpha=0.2)
-            lowest.stairs(
-                curve.shares, edges, color=colour, lw=1.3, linestyle=self.line_.get_linestyle()
-            )
-            top = max(0.0 if number == 0 else lowest.get_ylim()[1], 1.1 * float(curve.shares.max()))
-            lowest.set_ylim(0.0, top)
+            bars = (curve.shares, np.linspace(0.0, 1.0, HISTOGRAM_BINS + 1))
+            lowest.stairs(*bars, fill=True, color=colour, alpha=0.2)
+            lowest.stairs(*bars, color=colour, lw=1.3, linestyle=self.line_.get_linestyle())
+            before = 0.0 if number == 0 else lowest.get_ylim()[1]
+            lowest.set_ylim(0.0, max(before, 1.1 * float(curve.shares.max())))
             lowest.set_ylabel("Share")
             ax.set_xlabel("")
         lowest.set_xlabel(f"Probability{of}")
-        if legend:
-            canvas.refresh_legend(ax, last=(interval, CALIBRATED))
+        canvas.refresh_legend(ax, last=(interval, CALIBRATED))
         return self

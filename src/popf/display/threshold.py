@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
-from popf.display.events import event, predicted, probability_of
+from popf.display.positive_class import event, predicted, probability_of
 from popf.metrics import threshold_curve
 from popf.metrics.thresholds import best_threshold, count_at_thresholds
 
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-FIGURE_SIZE = (6.4, 4.4)
-FIGURE_SIZE_WITH_COST = (6.4, 5.6)
+FIGURE_SIZE, FIGURE_SIZE_WITH_COST = (6.4, 4.4), (6.4, 5.6)
 COST_SHARE = 0.3
 
 
 class ThresholdValues(NamedTuple):
-    """What every threshold brings.
+    """What every threshold leads to.
 
     Attributes
     ----------
@@ -31,15 +30,15 @@ class ThresholdValues(NamedTuple):
     values : dict
         ``"balanced accuracy"``, ``"precision"`` (NaN where no sample is predicted positive) and ``"recall"``,
         arrays of shape (n_thresholds,).
-    costs : dict
-        ``"cost"``, the mean cost of a sample, if costs were given.
+    cost : ndarray of shape (n_thresholds,), or None
+        The mean cost of a sample, if costs were given.
     chosen : float
         The threshold of the lowest cost, or else of the best balanced accuracy; of several, the nearest to 0.5.
     """
 
     thresholds: FloatArray
     values: dict[str, FloatArray]
-    costs: dict[str, FloatArray]
+    cost: FloatArray | None
     chosen: float
 
 
@@ -67,7 +66,7 @@ def prepare_thresholds(
     thresholds : array-like of shape (n_thresholds,) or "all", default=None
         The values of Θ, as for `popf.metrics.threshold_curve`: None for 0.01, 0.02, ..., 0.99.
     cost_fp, cost_fn : float, default=None
-        What a false alarm and what a miss costs. None for both: no cost is computed.
+        Cost of a false positive and of a false negative. None for both: no cost is computed.
     pos_label : int, float, bool or str, default=None
         The positive class, against all others; None for the second of two.
 
@@ -83,7 +82,7 @@ def prepare_thresholds(
     ... )
     >>> found.values["recall"]
     array([1. , 0.5, 0.5])
-    >>> found.costs["cost"], found.chosen
+    >>> found.cost, found.chosen
     (array([0.25, 1.25, 1.  ]), 0.3)
     """
     happened, _ = event(y_true, pos_label)
@@ -93,9 +92,9 @@ def prepare_thresholds(
     counts = count_at_thresholds(happened, probability, at)
     values = {name.replace("_", " "): found for name, found in counts.scores().items()}
     if cost_fp is None and cost_fn is None:
-        return ThresholdValues(at, values, {}, curve.best_threshold)
+        return ThresholdValues(at, values, None, curve.best_threshold)
     cost = counts.mean_cost(_check_cost("cost_fp", cost_fp), _check_cost("cost_fn", cost_fn))
-    return ThresholdValues(at, values, {"cost": cost}, float(at[best_threshold(at, -cost)]))
+    return ThresholdValues(at, values, cost, float(at[best_threshold(at, -cost)]))
 
 
 def _check_cost(name: str, cost: Any) -> float:
@@ -107,7 +106,7 @@ def _check_cost(name: str, cost: Any) -> float:
 
 
 class ThresholdDisplay:
-    """Scores over the threshold Θ, with costs in a panel below.
+    """Scores over the threshold Θ, with the cost in a panel below.
 
     Parameters
     ----------
@@ -116,8 +115,8 @@ class ThresholdDisplay:
     values : dict
         For each name an array of shape (n_thresholds,), drawn as a line, or (n_runs, n_thresholds), drawn as
         the mean over runs in a band of one standard deviation on either side. NaN is left out.
-    costs : dict, default=None
-        The same for what should be small; drawn in a panel below, with a scale of its own.
+    cost : array-like, default=None
+        The same for the cost, drawn in a panel below.
     chosen : float, default=None
         A threshold to mark.
 
@@ -126,7 +125,7 @@ class ThresholdDisplay:
     ax_ : matplotlib Axes
         The axes with the values.
     cost_ax_ : matplotlib Axes or None
-        The axes with the costs.
+        The axes with the cost.
     figure_ : matplotlib Figure
         The figure.
     lines_ : dict
@@ -166,7 +165,7 @@ class ThresholdDisplay:
         *,
         thresholds: ArrayLike,
         values: Mapping[str, ArrayLike],
-        costs: Mapping[str, ArrayLike] | None = None,
+        cost: ArrayLike | None = None,
         chosen: float | None = None,
     ) -> None:
         self.thresholds = np.array(thresholds, dtype=np.float64)
@@ -175,23 +174,16 @@ class ThresholdDisplay:
                 f"thresholds has the shape {self.thresholds.shape}; pass a list of numbers."
             )
         self.values = {name: self._checked(name, found) for name, found in values.items()}
-        self.costs = {name: self._checked(name, found) for name, found in (costs or {}).items()}
+        self.cost = None if cost is None else self._checked("cost", cost)
         if not self.values:
             raise ValueError("values is empty; name at least one curve.")
         self.chosen = chosen
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        pos_label: Any = None,
-        ax: Any = None,
-        **options: Any,
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, pos_label: Any = None, **options: Any
     ) -> "Self":
-        """Draw what thresholds bring for a fitted classifier.
+        """Draw scores over the threshold for a fitted classifier.
 
         Parameters
         ----------
@@ -203,11 +195,8 @@ class ThresholdDisplay:
             Their labels.
         pos_label : int, float, bool or str, default=None
             The positive class, drawn against all others; None for the second of two.
-        ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure.
         **options
-            Those of `prepare_thresholds`: ``thresholds``, ``cost_fp``, ``cost_fn``; and ``chosen``, to mark
-            this threshold rather than the best.
+            Those of `from_predictions`.
 
         Returns
         -------
@@ -215,7 +204,7 @@ class ThresholdDisplay:
         """
         canvas.need_matplotlib()
         probability, pos_label = predicted(estimator, X, pos_label)
-        return cls.from_predictions(y, probability, pos_label=pos_label, ax=ax, **options)
+        return cls.from_predictions(y, probability, pos_label=pos_label, **options)
 
     @classmethod
     def from_predictions(
@@ -224,11 +213,11 @@ class ThresholdDisplay:
         y_prob: ArrayLike,
         *,
         pos_label: Any = None,
-        ax: Any = None,
         chosen: float | None = None,
+        ax: Any = None,
         **options: Any,
     ) -> "Self":
-        """Draw what thresholds bring for probabilities.
+        """Draw scores over the threshold for probabilities.
 
         Parameters
         ----------
@@ -236,8 +225,14 @@ class ThresholdDisplay:
             True labels.
         y_prob : array-like of shape (n_samples,)
             The probability of the positive class.
-        pos_label, ax, chosen, **options
-            As for `from_estimator`.
+        pos_label : int, float, bool or str, default=None
+            The positive class, drawn against all others; None for the second of two.
+        chosen : float, default=None
+            The threshold to mark; None for the best.
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure.
+        **options
+            Those of `prepare_thresholds`: ``thresholds``, ``cost_fp``, ``cost_fn``.
 
         Returns
         -------
@@ -245,23 +240,17 @@ class ThresholdDisplay:
         """
         canvas.need_matplotlib()
         found = prepare_thresholds(y_true, y_prob, pos_label=pos_label, **options)
-        return cls(
-            thresholds=found.thresholds,
-            values=found.values,
-            costs=found.costs,
-            chosen=found.chosen if chosen is None else chosen,
-        ).plot(ax=ax)
+        best = found.chosen if chosen is None else chosen
+        return cls(**{**found._asdict(), "chosen": best}).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None, legend: bool = True, **line: Any) -> "Self":
+    def plot(self, *, ax: Any = None, **line: Any) -> "Self":
         """Draw it.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure. The panel of the costs takes its place from the bottom of the
+            Where to draw; None for a new figure. The panel of the cost takes its place from the bottom of the
             axes.
-        legend : bool, default=True
-            Whether to draw a legend.
         **line
             Options of all lines, such as ``linewidth``.
 
@@ -269,57 +258,42 @@ class ThresholdDisplay:
         -------
         self : ThresholdDisplay
         """
-        ax = canvas.axes_for(ax, FIGURE_SIZE_WITH_COST if self.costs else FIGURE_SIZE)
-        look = canvas.look_of(ax)
+        ax = canvas.axes_for(ax, FIGURE_SIZE if self.cost is None else FIGURE_SIZE_WITH_COST)
+        look, panels = canvas.look_of(ax), [ax]
         self.lines_: dict[str, Any] = {}
         self.bands_: dict[str, Any] = {}
         self.ax_, self.figure_, self.cost_ax_ = ax, ax.figure, None
         for name, values in self.values.items():
-            self._draw(ax, name, values, canvas.curve_style(ax, line))
-        lowest = ax
-        if self.costs:
-            lowest = self.cost_ax_ = canvas.panel_below(ax, COST_SHARE)
-            for name, values in self.costs.items():
-                style = canvas.curve_style(lowest, {"color": look.ink, **line})
-                self._draw(lowest, name, values, style)
-            lowest.set_ylabel("Cost per sample" if list(self.costs) == ["cost"] else "Cost")
+            self._draw(ax, name, values, line)
+        if self.cost is not None:
+            self.cost_ax_ = canvas.panel_below(ax, COST_SHARE)
+            panels.append(self.cost_ax_)
+            self._draw(self.cost_ax_, "cost", self.cost, {"color": look.ink, **line})
+            self.cost_ax_.set_ylabel("Cost per sample")
             ax.set_xlabel("")
-        last = [self._band_name(values) for values in (self.values | self.costs).values()]
+        last = [_band_name(values) for values in self.values.values()]
         if self.chosen is not None:
             last.append(f"Θ = {self.chosen:.3g}")
             style = {"color": look.quiet, "lw": 1.2, "ls": (0, (2, 2)), "zorder": 1}
-            ax.axvline(self.chosen, label=last[-1], **style)
-            if lowest is not ax:
-                lowest.axvline(self.chosen, **style)
-        lowest.set_xlabel("Threshold Θ")
+            for panel in panels:
+                panel.axvline(self.chosen, label=last[-1], **style)
+        panels[-1].set_xlabel("Threshold Θ")
         ax.set_ylabel("Score" if len(self.values) > 1 else next(iter(self.values)).capitalize())
-        if legend:
-            canvas.refresh_legend(ax, last=last)
-            if len(self.costs) > 1:
-                canvas.refresh_legend(lowest)
+        canvas.refresh_legend(ax, last=last)
         return self
 
-    def _draw(self, ax: Any, name: str, values: FloatArray, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Any, name: str, values: FloatArray, line: dict[str, Any]) -> None:
         order = np.argsort(self.thresholds, kind="stable")
-        at = self.thresholds[order]
-        mean, deviation = mean_and_deviation(values)
-        (line,) = ax.plot(at, mean[order], zorder=3, **{"label": name, "linewidth": 1.8, **style})
-        self.lines_[name] = line
-        if deviation is not None:
-            low, high = (mean - deviation)[order], (mean + deviation)[order]
-            self.bands_[name] = ax.fill_between(
-                at,
-                low,
-                high,
-                color=line.get_color(),
-                alpha=0.18,
-                lw=0,
-                zorder=2,
-                label=self._band_name(values),
-            )
-
-    def _band_name(self, values: FloatArray) -> str:
-        return f"± 1 deviation, {len(values)} runs" if values.ndim == 2 else ""
+        at, runs = self.thresholds[order], np.ma.masked_invalid(np.atleast_2d(values)[:, order])
+        mean = runs.mean(axis=0).filled(np.nan)
+        style = {"label": name, "linewidth": 1.8, **canvas.curve_style(ax, line)}
+        (self.lines_[name],) = ax.plot(at, mean, zorder=3, **style)
+        if values.ndim == 2:
+            n = runs.count(axis=0)
+            spread = np.sqrt(runs.var(axis=0) * n / np.maximum(n - 1, 1)).filled(np.nan)
+            colour, label = self.lines_[name].get_color(), _band_name(values)
+            band = {"color": colour, "alpha": 0.18, "lw": 0, "zorder": 2, "label": label}
+            self.bands_[name] = ax.fill_between(at, mean - spread, mean + spread, **band)
 
     def _checked(self, name: str, values: ArrayLike) -> FloatArray:
         array = np.asarray(values, dtype=np.float64)
@@ -332,19 +306,5 @@ class ThresholdDisplay:
         return array
 
 
-def mean_and_deviation(values: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-    """Give the mean over runs and the standard deviation, NaN left out; no deviation of one run.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.display.threshold import mean_and_deviation
-    >>> mean_and_deviation(np.array([[0.5, np.nan], [0.7, 0.9]]))
-    (array([0.6, 0.9]), array([0.14142136, 0.        ]))
-    """
-    if values.ndim == 1:
-        return values, None
-    known = np.ma.masked_invalid(values)
-    n = known.count(axis=0)
-    squares = known.var(axis=0) * n / np.maximum(n - 1, 1)
-    return known.mean(axis=0).filled(np.nan), np.sqrt(squares).filled(np.nan)
+def _band_name(values: FloatArray) -> str:
+    return f"± 1 deviation, {len(values)} runs" if values.ndim == 2 else ""

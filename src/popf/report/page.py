@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from popf.display.events import check_classifier, last_step
 from popf.display.html import render
+from popf.display.positive_class import check_classifier, last_step
 from popf.files import replacing
 from popf.io.columns import align
 from popf.metrics import Evaluation, evaluate

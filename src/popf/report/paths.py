@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from popf.display.layout import as_forest_sees
 from popf.forest.paths import Path
 from popf.report.formatting import figure, plain
-from popf.table_models.explaining import as_forest_sees, training_rows, training_values
+from popf.table_models.explaining import training_rows, training_values
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 
+from popf.display.layout import as_forest_sees
 from popf.table_models.model import TableModel
 
 FloatArray = NDArray[np.float64]
@@ -76,15 +77,6 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
         "offers": dict(zip(names, offers, strict=True)),
         "contributions": _contributions(table_model, path, sample),
     }
-
-
-def as_forest_sees(model: Any, X: Any) -> FloatArray:
-    """Pass samples through the steps before the forest, squashed and mapped as its classifier does."""
-    *steps, final = _steps(model)
-    for step in steps:
-        X = X if step in (None, "passthrough") else step.transform(X)
-    prepared = final.prepare(X) if hasattr(final, "prepare") else X
-    return np.ascontiguousarray(prepared, dtype=np.float64)
 
 
 def training_values(model: Any, nodes: NDArray[np.int64]) -> NDArray[Any] | None:

@@ -1,4 +1,4 @@
-"""Whose probability is drawn: the positive class, in labels and in estimators."""
+"""The class whose probability is drawn, in labels and in estimators."""
 
 from typing import Any
 
@@ -19,20 +19,7 @@ _CONVENTIONAL = ({0, 1}, {-1, 1})
 
 
 def event(y_true: ArrayLike, pos_label: Any) -> tuple[BoolArray, Any]:
-    """Tell for each label whether it is the positive class, and which class that is.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        Labels; any number of classes if `pos_label` is given.
-    pos_label : int, float, bool, str or None
-        The positive class; None for the second of two.
-
-    Returns
-    -------
-    happened : ndarray of bool, shape (n_samples,)
-    pos_label : object
-    """
+    """Find which samples are of the positive class, the second of two if None, and which class that is."""
     labels = as_labels(y_true, "y_true")
     classes, _ = encode(labels)
     names: list[Any] = classes.tolist()
@@ -53,7 +40,7 @@ def event(y_true: ArrayLike, pos_label: Any) -> tuple[BoolArray, Any]:
 
 
 def probability_of(y_prob: ArrayLike) -> FloatArray:
-    """Check probabilities of one event."""
+    """Check probabilities of one class."""
     table = as_probabilities(y_prob)
     if table.ndim != 1:
         raise ValueError(
@@ -70,7 +57,7 @@ def check_classifier(estimator: Any) -> None:
         raise TypeError(f"{estimator.__name__} is a class; pass a fitted object of it.")
     if not hasattr(estimator, "fit") or not is_classifier(estimator):
         raise ValueError(
-            f"{name} is no classifier; pass a fitted classifier that has predict_proba, such as "
+            f"{name} is not a classifier; pass a fitted classifier that has predict_proba, such as "
             "POPFClassifier."
         )
     check_is_fitted(estimator)
@@ -82,20 +69,7 @@ def check_classifier(estimator: Any) -> None:
 
 
 def predicted(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[FloatArray, Any]:
-    """Give the probability of the positive class, and which class that is.
-
-    Parameters
-    ----------
-    estimator : fitted classifier
-    X : array-like of shape (n_samples, n_features)
-    pos_label : int, float, bool, str or None
-        None for the second of two classes.
-
-    Returns
-    -------
-    probability : ndarray of shape (n_samples,)
-    pos_label : object
-    """
+    """Predict the probability of the positive class, the second of two if None; return it and the class."""
     check_classifier(estimator)
     classes = np.asarray(estimator.classes_)
     names: list[Any] = classes.tolist()
