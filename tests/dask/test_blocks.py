@@ -4,12 +4,11 @@ import contextlib
 
 import numpy as np
 import pytest
-from popf.dask.scoring import Asked
 
 import naive
 from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
 from popf import OPFClassifier
-from popf.dask import DaskPOPFClassifier, probability
+from popf.dask import DaskOPFClassifier, forest
 from popf.dask.blocks import Block, Nodes
 from popf.dask.growing import grow_forest_of_blocks
 from popf.dask.partitioning import Blocks, make_blocks
@@ -112,7 +111,7 @@ def rows_held(argument):
     """How many samples an argument of a task brings along."""
     if isinstance(argument, Nodes):
         return rows_held(argument.block)
-    return len(argument.samples) if isinstance(argument, Block | Asked) else 0
+    return len(argument.samples) if isinstance(argument, Block) else 0
 
 
 def test_no_task_gets_more_than_two_blocks(monkeypatch):
@@ -120,14 +119,14 @@ def test_no_task_gets_more_than_two_blocks(monkeypatch):
     X, y = two_classes(600, 2, rng)
     X = np.round(X, 1)  # with ties, so that these are settled, too
     tasks = Here()
-    monkeypatch.setattr(probability, "tasks_on", lambda client: contextlib.nullcontext(tasks))
-    model = DaskPOPFClassifier().fit(*as_dask(X, y, 100))
+    monkeypatch.setattr(forest, "tasks_on", lambda client: contextlib.nullcontext(tasks))
+    model = DaskOPFClassifier().fit(*as_dask(X, y, 100))
     blocks = [arguments[0] for name, arguments in tasks.done if name == "tell-classes"]
     largest = max(len(block.samples) for block in blocks)
     assert model.n_blocks_ >= 6
     assert largest <= 150
     names = {name for name, _ in tasks.done}
-    assert {"tree-of-two-blocks", "settle-ties", "gather-block", "left-out-scores"} <= names
+    assert {"tree-of-two-blocks", "settle-ties", "gather-block"} <= names
     for name, arguments in tasks.done:
         assert sum(map(rows_held, arguments)) <= 2 * largest, name
 

@@ -16,12 +16,11 @@ from popf.dask.cluster import Settings, Tasks, backend_here
 from popf.dask.growing import grow_forest_of_blocks
 from popf.dask.partitioning import Blocks
 from popf.dask.untyped import delayed
-from popf.engine.conquest import by_scan
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.points import collapse_duplicates
 from popf.engine.structures import FloatArray, IntArray
 from popf.engine.training import Trained
-from popf.forest.growing import index_points
+from popf.forest.indexing import ScannedNodes, index_points
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
 
@@ -159,51 +158,29 @@ class Part:
 
     def conquer(self, X: FloatArray) -> FloatArray:
         """Offer each sample the best path: columns cost, distance, class, node, exponent."""
-        n_threads = self.settings.n_threads
-        if self.metric.euclidean:
-            (nodes, costs, distances), exponents = self._index.conquer(X, n_threads)
-        else:
-            distances_to = self.metric.blocks(X, self.block.points)
-            nodes, costs, distances = by_scan.conquer(
-                distances_to, len(X), self.costs, self.codes, self._rows_at_once(), n_threads
-            )
-            exponents = np.zeros(len(X), dtype=np.int64)
-        codes, samples = self.block.codes[nodes], self.block.samples[nodes]
-        return np.column_stack([costs, distances, codes, samples, exponents]).astype(np.float64)
+        found, exponents = self._index.conquer(X, self.settings.n_threads)
+        codes, samples = self.block.codes[found.nodes], self.block.samples[found.nodes]
+        offers = [found.costs, found.distances, codes, samples, exponents]
+        return np.column_stack(offers).astype(np.float64)
 
     def costs_by_class(self, X: FloatArray) -> FloatArray:
         """Offer each sample the cheapest path of each class; the last column is the exponent."""
-        n_threads = self.settings.n_threads
         offers = np.full((len(X), self.n_classes + 1), np.inf)
-        offers[:, -1] = 0.0
-        if self.metric.euclidean:
-            costs, exponents = self._index.costs_by_class(X, n_threads)
-            offers[:, -1] = exponents[:, 0]
-        else:
-            costs = by_scan.costs_by_class(
-                self.metric.blocks(X, self.block.points),
-                len(X),
-                self.costs,
-                self.codes,
-                len(self.present),
-                self._rows_at_once(),
-                n_threads,
-            )
-        offers[:, self.present] = costs
+        costs, exponents = self._index.costs_by_class(X, self.settings.n_threads)
+        offers[:, self.present], offers[:, -1:] = costs, exponents
         return offers
 
     @cached_property
-    def _index(self) -> EuclideanConquest:
+    def _index(self) -> EuclideanConquest | ScannedNodes:
+        settings, points = self.settings, self.block.points
+        if not self.metric.euclidean:
+            n_bytes = settings.n_bytes
+            return ScannedNodes(self.metric, points, self.codes, self.costs, n_bytes)
         # All parts are scaled by one power of two, so that their offers can be compared.
-        distinct = collapse_duplicates(self.block.points, self.exponent)
-        settings = self.settings
+        distinct = collapse_duplicates(points, self.exponent)
         return index_points(
             distinct, self.codes, self.costs, settings.algorithm, settings.resources
         )
-
-    def _rows_at_once(self) -> int:
-        share = self.settings.n_bytes // self.settings.n_threads
-        return by_scan.rows_per_block(len(self.costs), min(by_scan.BLOCK_BYTES, share))
 
 
 def first_of(*offers: FloatArray) -> FloatArray:

@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.choice import choose_algorithm
-from popf.engine.conquest.euclidean import EuclideanConquest
-from popf.engine.points import DistinctPoints
 from popf.engine.structures import FloatArray, IntArray
 from popf.engine.tiles import block_size
 from popf.engine.training import train, train_euclidean
@@ -66,21 +63,6 @@ def grow_forest(
         backend=resources.backend,
         classes=classes,
     )
-
-
-def index_points(
-    distinct: DistinctPoints,
-    codes: IntArray,
-    costs: FloatArray,
-    algorithm: str,
-    resources: Resources,
-) -> EuclideanConquest:
-    """Build the index of a forest that was grown before; `costs` are in the engine's unit."""
-    block = _block(distinct.points, resources)
-    index = EuclideanConquest(algorithm, distinct, codes, block, resources.backend)
-    order = np.arange(len(distinct.points))
-    index.lay_out(distinct.points, None, order, costs[distinct.first], resources.n_threads)
-    return index
 
 
 def _block(samples: FloatArray, resources: Resources) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from popf.engine.backends import Backend
     from popf.engine.conquest.euclidean import EuclideanConquest
     from popf.engine.training import Trained
+    from popf.forest.indexing import ScannedNodes
     from popf.forest.metrics import Metric
     from popf.forest.validation import Resources
 
@@ -38,8 +39,8 @@ class OptimumPathForest:
         For Euclidean metrics: the engine's distances are squared, of samples times ``2**-exponent``.
     samples : ndarray of shape (n_samples, n_features), default=None
         Needed to conquer, unless there is an index, or distances are precomputed.
-    index : EuclideanConquest, default=None
-        For Euclidean metrics; made from the samples on first use if there is none.
+    index : EuclideanConquest or ScannedNodes, default=None
+        Made from the samples on first use if there is none.
     backend : Backend, default=None
         The GPU that is to conquer, None for the processor.
     classes : ndarray of shape (n_classes,), default=None
@@ -74,7 +75,7 @@ class OptimumPathForest:
         *,
         exponent: int = 0,
         samples: FloatArray | None = None,
-        index: "EuclideanConquest | None" = None,
+        index: "EuclideanConquest | ScannedNodes | None" = None,
         backend: "Backend | None" = None,
         classes: NDArray[Any] | None = None,
     ) -> None:
@@ -129,36 +130,16 @@ class OptimumPathForest:
 
     def conquer(self, new: FloatArray, resources: "Resources") -> Conquered:
         """Find who conquers new samples: nodes, path costs and distances, in the metric's unit."""
-        from popf.engine.conquest import by_scan
-
         self.metric.check(new)
-        if self.metric.euclidean:
-            found, exponents = self._indexed(resources).conquer(new, resources.n_threads)
-            costs = self.metric.transform(found.costs, exponents)
-            return Conquered(found.nodes, costs, self.metric.transform(found.distances, exponents))
-        blocks, rows = self.metric.blocks(new, self._samples), self._rows_at_once(resources)
-        scanned = by_scan.conquer(
-            blocks, len(new), self.costs, self.codes, rows, resources.n_threads
-        )
-        return Conquered(*scanned)
+        found, exponents = self._indexed(resources).conquer(new, resources.n_threads)
+        costs = self.metric.transform(found.costs, exponents)
+        return Conquered(found.nodes, costs, self.metric.transform(found.distances, exponents))
 
     def costs_by_class(self, new: FloatArray, resources: "Resources") -> FloatArray:
         """Find the cheapest path that each class offers to new samples: (n_samples, n_classes)."""
-        from popf.engine.conquest import by_scan
-
         self.metric.check(new)
-        if self.metric.euclidean:
-            costs, exponents = self._indexed(resources).costs_by_class(new, resources.n_threads)
-            return self.metric.transform(costs, exponents)
-        return by_scan.costs_by_class(
-            self.metric.blocks(new, self._samples),
-            len(new),
-            self.costs,
-            self.codes,
-            len(self.classes),
-            self._rows_at_once(resources),
-            resources.n_threads,
-        )
+        costs, exponents = self._indexed(resources).costs_by_class(new, resources.n_threads)
+        return self.metric.transform(costs, exponents)
 
     def path(self, node: int) -> tuple[IntArray, FloatArray]:
         """Trace the path from the prototype of a training sample to that sample.
@@ -224,27 +205,26 @@ class OptimumPathForest:
             graph.add_edge(int(self.predecessors[node]), node, weight=float(self.lengths[node]))
         return graph
 
-    def _indexed(self, resources: "Resources") -> "EuclideanConquest":
+    def _indexed(self, resources: "Resources") -> "EuclideanConquest | ScannedNodes":
+        """Lay out the nodes for conquest, on first use."""
         if self._index is None:
             from popf.engine.points import distinct_points
-            from popf.forest.growing import index_points
+            from popf.forest.indexing import ScannedNodes, index_points
 
-            if self._samples is None:
+            samples, costs = self._samples, self._trained.forest.costs
+            if samples is None and not self.metric.precomputed:
                 raise ValueError("this forest was made without its samples, so it cannot conquer.")
-            costs = self._trained.forest.costs
-            distinct = distinct_points(self._samples, resources.n_threads)
-            self._index = index_points(
-                *(distinct, self.codes, costs, self.algorithm),
-                resources._replace(backend=self.backend),
-            )
+            if samples is None or not self.metric.euclidean:
+                n_bytes = resources.n_bytes
+                self._index = ScannedNodes(self.metric, samples, self.codes, costs, n_bytes)
+            else:
+                self._index = index_points(
+                    distinct_points(samples, resources.n_threads),
+                    *(self.codes, costs, self.algorithm),
+                    resources._replace(backend=self.backend),
+                )
             self._samples = None  # the index has them
         return self._index
-
-    def _rows_at_once(self, resources: "Resources") -> int:
-        from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
-
-        share = resources.n_bytes // resources.n_threads
-        return rows_per_block(len(self), min(BLOCK_BYTES, share))
 
 
 def _need(package: str) -> Any:

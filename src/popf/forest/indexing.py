@@ -1,0 +1,78 @@
+"""Training nodes, laid out for conquest."""
+
+import numpy as np
+
+from popf.engine.conquest import by_scan
+from popf.engine.conquest.euclidean import EuclideanConquest
+from popf.engine.points import DistinctPoints
+from popf.engine.structures import Conquered, FloatArray, IntArray
+from popf.engine.tiles import block_size
+from popf.forest.metrics import Metric
+from popf.forest.validation import Resources
+
+
+class ScannedNodes:
+    """Training nodes that are all compared, for any metric; they conquer as `EuclideanConquest` does.
+
+    Parameters
+    ----------
+    metric : Metric
+    samples : ndarray of shape (n_samples, n_features) or None
+        None if distances are precomputed.
+    codes, costs : ndarray of shape (n_samples,)
+        The class and the path cost of every sample.
+    n_bytes : int
+        For blocks of distances.
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        samples: FloatArray | None,
+        codes: IntArray,
+        costs: FloatArray,
+        n_bytes: int,
+    ) -> None:
+        self._metric, self._samples, self._n_bytes = metric, samples, n_bytes
+        self._codes, self._costs = codes, costs
+
+    def samples(self) -> FloatArray | None:
+        """Give the training samples back."""
+        return self._samples
+
+    def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
+        """Find who conquers each new sample; exponents are 0."""
+        found = by_scan.conquer(
+            self._metric.blocks(new, self._samples),
+            *(len(new), self._costs, self._codes, self._rows_at_once(n_threads), n_threads),
+        )
+        return Conquered(*found), np.zeros(len(new), dtype=np.int64)
+
+    def costs_by_class(self, new: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
+        """Find the smallest path cost that each class offers to each new sample."""
+        n_classes = int(self._codes.max()) + 1
+        costs = by_scan.costs_by_class(
+            self._metric.blocks(new, self._samples),
+            *(len(new), self._costs, self._codes, n_classes),
+            *(self._rows_at_once(n_threads), n_threads),
+        )
+        return costs, np.zeros((len(new), 1), dtype=np.int64)
+
+    def _rows_at_once(self, n_threads: int) -> int:
+        share = min(by_scan.BLOCK_BYTES, self._n_bytes // n_threads)
+        return by_scan.rows_per_block(len(self._codes), share)
+
+
+def index_points(
+    distinct: DistinctPoints,
+    codes: IntArray,
+    costs: FloatArray,
+    algorithm: str,
+    resources: Resources,
+) -> EuclideanConquest:
+    """Lay out the points of a forest that was grown before; `costs` are in the engine's unit."""
+    block = block_size(distinct.points.shape[1], resources.n_bytes // resources.n_threads)
+    index = EuclideanConquest(algorithm, distinct, codes, block, resources.backend)
+    order = np.arange(len(distinct.points))
+    index.lay_out(distinct.points, None, order, costs[distinct.first], resources.n_threads)
+    return index
