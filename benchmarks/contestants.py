@@ -7,7 +7,8 @@ import logging
 
 import numpy as np
 
-POPF, SOFT, LABELS, GPU = "popf", "popf soft", "popf labels", "popf on a GPU"
+POPF, LABELS, GPU = "popf", "popf labels", "popf on a GPU"
+POOLED, FOREST = "popf probabilities", "popf forest alone"
 FROM_FILE, GPU_PROCESS = "popf from a file", "popf on a process with a GPU"
 SOLVERS = ("Newton", "PSO", "bat", "firefly")
 PROCESSES = (2, 4, 8, 16)
@@ -81,12 +82,12 @@ class Labels(Forest):
         self.model.predict(data.X)
 
 
-class Soft(Estimator):
+class Probabilities(Estimator):
     """popf's probabilities."""
 
     def warm_up(self, data):
         # Enough samples for all kernels.
-        copies = -(-8_000 // len(data.X))
+        copies = -(-4_000 // len(data.X))
         X, y = np.tile(data.X, (copies, 1)), np.tile(data.y, copies)
         X += 0.01 * np.random.default_rng(0).standard_normal(X.shape)
         self.fit(data._replace(X=X, y=y))
@@ -174,10 +175,10 @@ def popf_forest(kind, threads, device=None):
     return kind(lambda: OPFClassifier(n_jobs=threads, device=device))
 
 
-def soft(threads):
+def probabilities(threads, *method, **settings):
     from popf import POPFClassifier
 
-    return Soft(lambda: POPFClassifier(n_jobs=threads))
+    return Probabilities(lambda: POPFClassifier(*method, n_jobs=threads, **settings))
 
 
 def neighbours(k, threads):
@@ -205,7 +206,8 @@ CONTESTANTS = {
     POPF: lambda threads: popf_forest(Forest, threads),
     LABELS: lambda threads: popf_forest(Labels, threads),
     GPU: lambda threads: popf_forest(OnGPU, threads, "cuda"),
-    SOFT: soft,
+    POOLED: probabilities,
+    FOREST: lambda threads: probabilities(threads, "forest", linear_map=None, squash=True),
     FROM_FILE: out_of_core,
     GPU_PROCESS: lambda _: on_processes(1, "cuda"),
     **{f"popf on {k} processes": lambda _, k=k: on_processes(k) for k in PROCESSES},

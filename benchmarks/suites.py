@@ -7,14 +7,15 @@ import os
 from dataclasses import dataclass, replace
 
 from .contestants import (
+    FOREST,
     FROM_FILE,
     GPU,
     GPU_PROCESS,
     IMPORTS,
     LABELS,
+    POOLED,
     POPF,
     PROCESSES,
-    SOFT,
     SOLVERS,
 )
 from .data import SHAPES, DataSpec
@@ -124,7 +125,7 @@ def threads(full):
 
 
 def probability(full):
-    """Compare the soft method with the forest's labels."""
+    """Compare probabilities with the forest's labels."""
     tasks = []
     for n, few, d in (
         (20_000, 3_000, 8),
@@ -133,7 +134,7 @@ def probability(full):
         (1_000_000, 10_000, 2),
     ):
         data = DataSpec(n if full else few, d, 2_000 if full else 500)
-        tasks.append(Task("probability", data.size, data, (SOFT, LABELS), BOTH))
+        tasks.append(Task("probability", data.size, data, (POOLED, FOREST, LABELS), BOTH))
     return tasks
 
 
@@ -159,7 +160,7 @@ def start(full):
 def memory(full):
     """Measure the peak memory of a fit."""
     tasks = []
-    for d, contestants in ((8, (POPF, "1-NN")), (2, (SOFT, LABELS))):
+    for d, contestants in ((8, (POPF, "1-NN")), (2, (POOLED, LABELS))):
         data = DataSpec(1_000_000 if full else 10_000, d, 2_000)
         tasks.append(Task("memory", data.size, data, contestants, kind="alone", repeat=1))
     return tasks

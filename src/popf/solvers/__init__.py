@@ -9,7 +9,7 @@ array of shape (n, 2), one point per row, to n values.
 ``nelder_mead``   the simplex of Nelder and Mead, SciPy's
 ``swarms``        particle swarm, bat and firefly algorithms
 ``platt``         Platt's objective, which P-OPF minimises
-``softmax``       the same for more than two classes
+``by_name``       solvers by their names
 
 Nothing here knows about forests or classifiers.
 """

@@ -151,6 +151,39 @@ class Record:
         )
 
 
+class Problem(NamedTuple):
+    """What is minimised, and from where; the box has been checked."""
+
+    objective: Objective
+    box: Box | None
+    random_state: int | RandomNumbers | None
+    start: ArrayLike | None
+
+    def given_start(self) -> FloatArray | None:
+        """Return the user's start, checked, or None."""
+        if self.start is None:
+            return None
+        theta = np.array(self.start, dtype=np.float64)
+        if theta.shape != (2,) or not np.isfinite(theta).all():
+            raise ValueError(f"start is {self.start!r}; give two finite numbers")
+        if self.box is not None and (self.box.clip(theta) != theta).any():
+            raise ValueError(
+                f"start {theta.tolist()} lies outside the box; give one between "
+                f"{self.box.lower.tolist()} and {self.box.upper.tolist()}"
+            )
+        return theta
+
+    def first_point(self) -> FloatArray:
+        """Return the user's start, or the objective's own, or the middle of the box, or 0."""
+        theta = self.given_start()
+        if theta is not None:
+            return theta
+        own = getattr(self.objective, "start", None)
+        if self.box is None:
+            return np.zeros(2) if own is None else np.array(own, dtype=np.float64)
+        return 0.5 * (self.box.lower + self.box.upper) if own is None else self.box.clip(own)
+
+
 class Solver(ABC):
     """A method of minimisation with its parameters.
 
@@ -193,17 +226,12 @@ class Solver(ABC):
         -------
         solution : Solution
         """
-        return self._minimize(objective, check_box(box), random_state, start)
+        problem = Problem(objective, check_box(box), random_state, start)
+        return self._minimize(problem)
 
     @abstractmethod
-    def _minimize(
-        self,
-        objective: Objective,
-        box: Box | None,
-        random_state: int | RandomNumbers | None,
-        start: ArrayLike | None,
-    ) -> Solution:
-        """Minimise; the box has been checked."""
+    def _minimize(self, problem: Problem) -> Solution:
+        """Minimise."""
 
     def __repr__(self) -> str:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
@@ -229,27 +257,3 @@ def check_box(box: ArrayLike | None) -> Box | None:
                 "or box=None for no bounds"
             )
     return Box(np.array(ends[:, 0]), np.array(ends[:, 1]))
-
-
-def check_start(start: ArrayLike, box: Box | None) -> FloatArray:
-    """Convert the user's start, or raise ValueError."""
-    theta = np.array(start, dtype=np.float64)
-    if theta.shape != (2,) or not np.isfinite(theta).all():
-        raise ValueError(f"start is {start!r}; give two finite numbers")
-    if box is not None and (box.clip(theta) != theta).any():
-        raise ValueError(
-            f"start {theta.tolist()} lies outside the box; give one between "
-            f"{box.lower.tolist()} and {box.upper.tolist()}"
-        )
-    return theta
-
-
-def choose_start(objective: Objective, start: ArrayLike | None, box: Box | None) -> FloatArray:
-    """Return the user's start, or the objective's own, or the middle of the box, or 0."""
-    if start is not None:
-        return check_start(start, box)
-    own = getattr(objective, "start", None)
-    if own is not None:
-        theta = check_start(own, None)
-        return theta if box is None else box.clip(theta)
-    return np.zeros(2) if box is None else 0.5 * box.lower + 0.5 * box.upper

@@ -3,21 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from popf.formatting import check_integer, check_real
-from popf.solvers.base import (
-    Box,
-    Evaluations,
-    FloatArray,
-    Objective,
-    RandomNumbers,
-    Record,
-    Solution,
-    Solver,
-    choose_start,
-)
+from popf.solvers.base import Box, Evaluations, FloatArray, Problem, Record, Solution, Solver
 
 # Sides of the first simplex relative to the box's width; 1 without a box.
 FIRST_SIDE = 0.05
@@ -61,14 +50,9 @@ class NelderMead(Solver):
         check_real("tolerance", self.tolerance, 0.0)
         check_integer("max_iterations", self.max_iterations, 1)
 
-    def _minimize(
-        self,
-        objective: Objective,
-        box: Box | None,
-        random_state: int | RandomNumbers | None,
-        start: ArrayLike | None,
-    ) -> Solution:
-        evaluate, record, clipped = Evaluations(objective), Record(), False
+    def _minimize(self, problem: Problem) -> Solution:
+        box = problem.box
+        evaluate, record, clipped = Evaluations(problem.objective), Record(), False
 
         def value_at(theta: FloatArray) -> float:
             nonlocal clipped
@@ -76,7 +60,7 @@ class NelderMead(Solver):
                 clipped |= bool(((theta <= box.lower) | (theta >= box.upper)).any())
             return float(evaluate(theta[np.newaxis])[0])
 
-        theta = choose_start(objective, start, box)
+        theta = problem.first_point()
         record.add(theta, value_at(theta))
         while True:
             before, clipped = record.history[-1], False

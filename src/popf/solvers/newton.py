@@ -2,21 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from popf.formatting import check_integer, check_real
-from popf.solvers.base import (
-    Box,
-    FloatArray,
-    Objective,
-    RandomNumbers,
-    Record,
-    Solution,
-    Solver,
-    choose_start,
-)
+from popf.solvers.base import Box, FloatArray, Problem, Record, Solution, Solver
 
 Derivatives = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 
@@ -76,24 +67,22 @@ class Newton(Solver):
         check_real("tolerance", self.tolerance, 0.0)
         check_integer("max_iterations", self.max_iterations, 1)
 
-    def _minimize(
-        self,
-        objective: Objective,
-        box: Box | None,
-        random_state: int | RandomNumbers | None,
-        start: ArrayLike | None,
-    ) -> Solution:
+    def _minimize(self, problem: Problem) -> Solution:
+        objective: Any = problem.objective
         derivatives = getattr(objective, "derivatives", None)
         if derivatives is None:
             raise ValueError(
                 f"Newton needs objective.derivatives(theta), and {objective!r} has no such method; "
                 "add it, see PlattObjective, or use NelderMead"
             )
-        thinned = objective.thinned() if hasattr(objective, "thinned") and start is None else None
-        if thinned is not None:
-            start = self._minimize(thinned, box, random_state, None).theta
-        theta = choose_start(objective, start, box)
-        return newton(derivatives, theta, box, self.tolerance, self.max_iterations)
+        if problem.start is None and hasattr(objective, "thinned"):
+            thinned = objective.thinned()
+            if thinned is not None:
+                problem = problem._replace(
+                    start=self._minimize(problem._replace(objective=thinned)).theta
+                )
+        start = problem.first_point()
+        return newton(derivatives, start, problem.box, self.tolerance, self.max_iterations)
 
 
 def newton(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
 from popf.solvers.base import FloatArray
 
@@ -75,9 +76,7 @@ def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
     """
     slope, bias = np.asarray(theta, dtype=np.float64)
     with np.errstate(over="ignore", under="ignore"):
-        q = slope * np.asarray(f, dtype=np.float64) + bias
-        e = np.exp(-np.abs(q))
-        return np.asarray(np.where(q >= 0.0, e, 1.0) / (1.0 + e))
+        return np.asarray(expit(-(slope * np.asarray(f, dtype=np.float64) + bias)))
 
 
 class PlattObjective:

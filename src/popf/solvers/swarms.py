@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from popf.formatting import check_integer, check_real
@@ -14,12 +13,11 @@ from popf.solvers.base import (
     Box,
     Evaluations,
     FloatArray,
-    Objective,
+    Problem,
     RandomNumbers,
     Record,
     Solution,
     Solver,
-    check_start,
 )
 
 
@@ -44,28 +42,22 @@ class Swarm(Solver):
             check_integer("patience", self.patience, 1, ", or None to run all iterations")
         check_real("tolerance", self.tolerance, 0.0)
 
-    def _minimize(
-        self,
-        objective: Objective,
-        box: Box | None,
-        random_state: int | RandomNumbers | None,
-        start: ArrayLike | None,
-    ) -> Solution:
+    def _minimize(self, problem: Problem) -> Solution:
+        box = problem.box
         if box is None:
             raise ValueError(
                 f"box is None, but {type(self).__name__} scatters its agents over a box; give "
                 "((lowest, highest), (lowest, highest)), or use Newton or NelderMead"
             )
-        evaluate, record = Evaluations(objective), Record()
-        # Seeds go to RandomState, whose stream is the same in every version of NumPy.
-        random = (
-            random_state
-            if isinstance(random_state, np.random.Generator)
-            else check_random_state(random_state)
-        )
+        evaluate, record = Evaluations(problem.objective), Record()
+        random = problem.random_state
+        if not isinstance(random, np.random.Generator):
+            # Seeds go to RandomState, whose stream is the same in every version of NumPy.
+            random = check_random_state(random)
         agents = random.uniform(box.lower, box.upper, size=(self.n_agents, 2))
+        start = problem.given_start()
         if start is not None:
-            agents[0] = check_start(start, box)
+            agents[0] = start
         message = f"all {self.n_iterations} iterations done"
         iterations = self._iterations(evaluate, box, random, agents)
         for theta, value in islice(iterations, self.n_iterations + 1):
@@ -117,9 +109,7 @@ class PSO(Swarm):
     Examples
     --------
     >>> from popf.solvers import PSO
-    >>> def sphere(thetas):
-    ...     return ((thetas - [1.0, 2.0]) ** 2).sum(axis=1)
-    >>> solution = PSO(n_iterations=100).minimize(sphere, random_state=0)
+    >>> solution = PSO(n_iterations=100).minimize(lambda x: ((x - [1, 2]) ** 2).sum(axis=1), random_state=0)
     >>> solution.theta.round(6)
     array([1., 2.])
     """
@@ -207,9 +197,7 @@ class Bat(Swarm):
     Examples
     --------
     >>> from popf.solvers import Bat
-    >>> def sphere(thetas):
-    ...     return ((thetas - [1.0, 2.0]) ** 2).sum(axis=1)
-    >>> solution = Bat().minimize(sphere, random_state=0)
+    >>> solution = Bat().minimize(lambda x: ((x - [1, 2]) ** 2).sum(axis=1), random_state=0)
     >>> solution.theta.round(1)
     array([1., 2.])
     """
@@ -303,9 +291,7 @@ class Firefly(Swarm):
     Examples
     --------
     >>> from popf.solvers import Firefly
-    >>> def sphere(thetas):
-    ...     return ((thetas - [1.0, 2.0]) ** 2).sum(axis=1)
-    >>> solution = Firefly().minimize(sphere, random_state=0)
+    >>> solution = Firefly().minimize(lambda x: ((x - [1, 2]) ** 2).sum(axis=1), random_state=0)
     >>> solution.theta.round(1)
     array([1., 2.])
     """
