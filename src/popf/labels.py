@@ -24,25 +24,7 @@ def check_labels(y: NDArray[Any]) -> None:
 
 
 def encode(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Give the sorted labels, and for every sample the number of its label.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-
-    Returns
-    -------
-    classes : ndarray of shape (n_classes,)
-    codes : ndarray of shape (n_samples,)
-        ``classes[codes]`` is `y`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.labels import encode
-    >>> encode(np.array(["no", "yes", "no"]))
-    (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0]))
-    """
+    """Give the sorted labels, and for every sample the number of its label: ``classes[codes]`` is `y`."""
     if y.dtype.kind in "iu" and len(y):
         low, high = int(y.min()), int(y.max())
         if high - low < len(y):  # counting is ten times as fast as sorting

@@ -160,13 +160,3 @@ def test_a_newer_file_asks_for_an_upgrade(model_path, monkeypatch):
     for read in (popf.load, describe):
         with pytest.raises(ModelFileError, match=r"newer popf.*format 2.*upgrade popf"):
             read(model_path)
-
-
-def test_steps_of_another_scikit_learn_come_with_a_warning(model_path, monkeypatch):
-    model = make_pipeline(StandardScaler(), OPFClassifier()).fit(IRIS_X, IRIS_Y)
-    from popf.io import models
-
-    monkeypatch.setattr(models, "versions", lambda: {"scikit-learn": "1.2.3"})
-    popf.save(model, model_path)
-    with pytest.warns(UserWarning, match=r"fitted by scikit-learn 1\.2\.3"):
-        popf.load(model_path)

@@ -356,21 +356,16 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "forest_" in state:
-            from popf.forest.restoring import forest_from_arrays
+            from popf.forest.restoring import forest_from_arrays, read_rows
 
             fields = Fields(state, type(self).__name__)
             features, classes = read_features(fields), fields.labels("classes_")
             n_features = features["n_features_in_"]
             forest = forest_from_arrays(fields.fields("forest_"), classes, n_features)
-            rows = np.arange(len(forest))
-            if fields.value("sample_indices_") is not None:
-                rows = fields.integers("sample_indices_", rows.shape, 0, 2**62)
-            # Columns of precomputed distances are picked by them.
-            outside = forest.metric.precomputed and rows[-1] >= n_features
-            if outside or not (np.diff(rows) > 0).all():
-                raise fields.refuse("sample_indices_", "the rows that were used, in order")
-            fitted = {"classes_": classes, "sample_indices_": rows, "device_": "cpu"}
-            state = {**state, **features, **fitted, "forest_": forest}
+            n_columns = n_features if forest.metric.precomputed else None
+            rows = read_rows(fields, len(forest), n_columns)
+            state = {**state, **features, "classes_": classes, "forest_": forest}
+            state["sample_indices_"], state["device_"] = rows, "cpu"
         super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:

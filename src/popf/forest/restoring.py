@@ -84,6 +84,16 @@ def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -
     )
 
 
+def read_rows(fields: Fields, n_samples: int, n_columns: int | None) -> IntArray:
+    """Read which rows of X were used, None for all; with `n_columns` they pick columns of distances, too."""
+    rows = np.arange(n_samples)
+    if fields.value("sample_indices_") is not None:
+        rows = fields.integers("sample_indices_", (n_samples,), 0, 2**62)
+    if not (np.diff(rows) > 0).all() or (n_columns is not None and rows[-1] >= n_columns):
+        raise fields.refuse("sample_indices_", "the rows that were used, in order")
+    return rows
+
+
 def _squared_distances(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
     """Give the squared distances of pairs, summed feature after feature as the engine does."""
     total = np.zeros(len(first))

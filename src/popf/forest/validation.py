@@ -1,5 +1,6 @@
 """What every estimator of popf checks before it works: parameters, samples, labels and weights."""
 
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,7 +44,8 @@ class Resources(NamedTuple):
     backend: "Backend | None" = None
 
 
-class LabelledSamples(NamedTuple):
+@dataclass(frozen=True)
+class LabelledSamples:
     """Training samples of positive weight.
 
     Attributes
@@ -64,22 +66,10 @@ class LabelledSamples(NamedTuple):
     rows: IntArray
 
 
-class TrainingData(NamedTuple):
-    """All that a forest is grown from: `LabelledSamples` and what works on them.
+@dataclass(frozen=True)
+class TrainingData(LabelledSamples):
+    """Labelled samples, or if the metric is precomputed the distances among them, and what works on them."""
 
-    Attributes
-    ----------
-    metric : Metric
-        If it is precomputed, `samples` is the square matrix of distances.
-    device : {"cpu", "cuda"}
-    resources : Resources
-    """
-
-    samples: FloatArray
-    codes: IntArray
-    classes: NDArray[Any]
-    weights: FloatArray
-    rows: IntArray
     metric: "Metric"
     device: str
     resources: Resources
@@ -103,10 +93,10 @@ def validate_training(
     data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
     check_enough_classes(data.classes)
     if metric.precomputed:
-        data = data._replace(samples=check_precomputed(data.samples))
+        data = replace(data, samples=check_precomputed(data.samples))
     if pays_on_host(device, estimator.algorithm, data.samples.shape[1]):
         device, resources = "cpu", resources._replace(backend=None)
-    return TrainingData(*data, metric, device, resources)
+    return TrainingData(**vars(data), metric=metric, device=device, resources=resources)
 
 
 def validate_samples(

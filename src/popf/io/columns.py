@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from popf.formatting import listed
+
 # How many names a message lists.
 SHOWN = 10
 
@@ -50,7 +52,7 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
     ValueError: the model needs a column that is missing: 'demand'. There are: 'peak'.
     """
     if extra not in ("warn", "ignore", "error"):
-        raise ValueError(f"extra must be 'warn', 'ignore' or 'error', not {extra!r}.")
+        raise ValueError(f"`extra` must be 'warn', 'ignore' or 'error', not {extra!r}.")
     wanted = getattr(model, "feature_names_in_", None)
     have = column_names(frame)
     if wanted is None or have is None:
@@ -70,11 +72,11 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
     twice = [name for name in names if count[name] > 1]
     if twice:
         raise ValueError(
-            f"{_listed(twice)} occurs more than once among the columns: rename or drop the others."
+            f"{_quoted(twice)} occurs more than once among the columns: rename or drop the others."
         )
     unknown = [name for name in have if name not in set(names)]
     if unknown and extra != "ignore":
-        message = f"the model does not know these columns, and ignores them: {_listed(unknown)}."
+        message = f"the model does not know these columns, and ignores them: {_quoted(unknown)}."
         if extra == "error":
             raise ValueError(message.replace(", and ignores them", ""))
         warnings.warn(message, UserWarning, stacklevel=2)
@@ -84,15 +86,7 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
 
 
 def column_names(frame: Any) -> list[Any] | None:
-    """List the names of the columns, None for an array.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from popf.io.columns import column_names
-    >>> column_names(pandas.DataFrame({"a": [1]})), column_names([[1]])
-    (['a'], None)
-    """
+    """List the names of the columns, None for an array."""
     names = getattr(frame, "column_names", None)  # pyarrow; its `columns` are the data
     if names is None:
         names = getattr(frame, "columns", None)
@@ -100,17 +94,7 @@ def column_names(frame: Any) -> list[Any] | None:
 
 
 def column_dtypes(frame: Any) -> list[str] | None:
-    """List the dtypes of the columns as text, None if there is no frame.
-
-    Examples
-    --------
-    >>> import numpy, pandas
-    >>> from popf.io.columns import column_dtypes
-    >>> column_dtypes(pandas.DataFrame({"a": [1], "b": [0.5]}))
-    ['int64', 'float64']
-    >>> column_dtypes(numpy.zeros((5, 2), dtype=numpy.float32))
-    ['float32', 'float32']
-    """
+    """List the dtypes of the columns as text, None if there is no frame."""
     if frame is None:
         return None
     schema: Any = getattr(frame, "schema", None)
@@ -126,17 +110,14 @@ def column_dtypes(frame: Any) -> list[str] | None:
 def _missing(missing: list[str], have: list[Any]) -> str:
     """Say what is missing, and what may be meant by it."""
     many = f"{len(missing)} columns that are" if len(missing) > 1 else "a column that is"
-    message = f"the model needs {many} missing: {_listed(missing)}."
+    message = f"the model needs {many} missing: {_quoted(missing)}."
     texts = [str(name) for name in have]
     for name in missing[:SHOWN]:
         near = difflib.get_close_matches(name, texts, n=1)
         if near:
             return f"{message} Is {near[0]!r} meant for {name!r}?"
-    return (
-        f"{message} There are: {_listed(texts)}." if texts else f"{message} There are no columns."
-    )
+    return f"{message} There are: {_quoted(texts) or 'none'}."
 
 
-def _listed(names: list[Any]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(repr, names[:SHOWN])) + more
+def _quoted(names: list[Any]) -> str:
+    return listed([repr(name) for name in names], SHOWN)

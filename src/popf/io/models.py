@@ -1,11 +1,11 @@
 """Models in files that are safe to share: save, load, describe."""
 
+import json
 import os
 import platform
-import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -124,9 +124,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         if type(final).__name__ not in CLASSIFIERS:
             raise ValueError("it does not end in a forest")
         check_is_fitted(final)
-        _warn_of_versions(path, header)
-    except UserWarning:
-        raise  # warnings that were made errors
     except Exception as error:
         # The checksum was right, so this was written so: by another popf, or by someone with a purpose.
         raise ModelFileError(
@@ -185,7 +182,10 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
         )
     return {
         "estimator": type(final).__name__,
-        "steps": [[label, _kind(step)] for label, step in getattr(model, "steps", [])],
+        "steps": [
+            [label, step if isinstance(step, str) else type(step).__name__]
+            for label, step in getattr(model, "steps", [])
+        ],
         "parameters": {name: shown(value) for name, value in final.get_params(deep=False).items()},
         "n_samples": len(opf.forest_.codes),
         "n_features": n_features,
@@ -202,10 +202,6 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
     }
 
 
-def _kind(step: Any) -> str:
-    return step if isinstance(step, str) else type(step).__name__
-
-
 def shown(value: Any) -> Any:
     """Give what JSON can hold as it is, anything else as Python would write it."""
     plain = value is None or isinstance(value, str | bool | int)
@@ -215,36 +211,15 @@ def shown(value: Any) -> Any:
 
 
 def _plain_facts(facts: Mapping[str, Any] | None) -> dict[str, Any]:
-    import json
-
     try:
-        copy = json.loads(json.dumps(dict(facts or {}), allow_nan=False))
+        plain: dict[str, Any] = json.loads(json.dumps(dict(facts or {}), allow_nan=False))
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"facts must be text, finite numbers, lists and dicts of these: {error}."
         ) from None
-    plain: dict[str, Any] = copy
     return plain
 
 
 def versions() -> dict[str, str]:
-    """Give the versions of the libraries that a model depends on, those that are installed."""
-    found = {}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _warn_of_versions(path: Any, header: dict[str, Any]) -> None:
-    """Warn if scikit-learn's own steps were fitted by another version, as it does itself."""
-    then, now = header["libraries"].get("scikit-learn", ""), version("scikit-learn")
-    if header["steps"] and then.split(".")[:2] != now.split(".")[:2]:
-        warnings.warn(
-            f"The steps of {path} were fitted by scikit-learn {then[:40]}, this is {now}: they should mean "
-            "the same, but check some predictions, or save the model anew.",
-            UserWarning,
-            stacklevel=3,
-        )
+    """Give the versions of the libraries that a model depends on."""
+    return {name: version(name) for name in LIBRARIES}

@@ -7,6 +7,7 @@ import numpy as np
 
 from popf import solvers
 from popf.solvers.base import check_box
+from popf.solvers.by_name import solver_of
 
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
@@ -15,13 +16,6 @@ if TYPE_CHECKING:
 
 METHODS = ("pooled", "forest", "paper")
 MAPS = ("auto", "weights", "whitening", "discriminant")
-SOLVERS = {
-    "newton": solvers.Newton,
-    "nelder-mead": solvers.NelderMead,
-    "pso": solvers.PSO,
-    "bat": solvers.Bat,
-    "firefly": solvers.Firefly,
-}
 
 
 def check_parameters(model: "POPFClassifier") -> solvers.Solver:
@@ -44,7 +38,7 @@ def check_parameters(model: "POPFClassifier") -> solvers.Solver:
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name} must be True or False, not {value!r}.")
     _check_map(model.linear_map, model.method, model.metric)
-    return check_solver(model.solver)
+    return solver_of(model.solver)
 
 
 def options_of(model: "POPFClassifier", metric: "Metric") -> "Options":
@@ -61,21 +55,6 @@ def options_of(model: "POPFClassifier", metric: "Metric") -> "Options":
         model.class_bandwidths,
         0.5 if model.smoothing is None else model.smoothing,
     )
-
-
-def check_solver(solver: Any) -> solvers.Solver:
-    """Make a solver from its name; an object of `popf.solvers` is returned as it is."""
-    names = tuple(SOLVERS)
-    if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {names} or a solver, not {solver!r}.")
-        made: solvers.Solver = SOLVERS[solver]()
-        return made
-    if not isinstance(solver, solvers.Solver):
-        raise TypeError(
-            f"solver must be one of {names} or an object of popf.solvers, not {solver!r}."
-        )
-    return solver
 
 
 def check_classes(n_classes: int, method: str) -> None:

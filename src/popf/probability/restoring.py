@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import numpy as np
-
 from popf.forest.state import Fields, read_features
 
 
 def restore(state: dict[str, Any], owner: str) -> dict[str, Any]:
     """Check a state, and make of it what the classifier holds."""
-    from popf.forest.restoring import forest_from_arrays
+    from popf.forest.restoring import forest_from_arrays, read_rows
     from popf.probability.evidence import Evidence
     from popf.solvers import Solution
 
@@ -18,9 +16,8 @@ def restore(state: dict[str, Any], owner: str) -> dict[str, Any]:
     n_features = features["n_features_in_"]
     arrays = dict(fields.fields("forest_").items())
     n_samples = len(Fields(arrays, "forest_").integers("codes", (None,), 0, len(classes) - 1))
-    rows = fields.integers("sample_indices_", (n_samples,), 0, 2**62)
-    if not (np.diff(rows) > 0).all():
-        raise fields.refuse("sample_indices_", "the rows that were used, in order")
+    precomputed = arrays.get("metric") == "precomputed"
+    rows = read_rows(fields, n_samples, n_features if precomputed else None)
     found: dict[str, Any] = {"_evidence": None}
     raw, width = None, n_features
     if arrays.get("samples") is not None:

@@ -17,11 +17,13 @@ def solver_of(solver: Any) -> Solver:
     """Give the solver that a name means; an object of `popf.solvers` means itself."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {tuple(SOLVERS)} or a solver, not {solver!r}.")
+            raise ValueError(
+                f"`solver` must be one of {tuple(SOLVERS)} or a solver, not {solver!r}."
+            )
         made: Solver = SOLVERS[solver]()
         return made
     if not isinstance(solver, Solver):
         raise TypeError(
-            f"solver must be one of {tuple(SOLVERS)} or an object of popf.solvers, not {solver!r}."
+            f"`solver` must be one of {tuple(SOLVERS)} or an object of popf.solvers, not {solver!r}."
         )
     return solver
