@@ -27,6 +27,10 @@ def tables(runs):
         where = group if size is None else f"{group}, {size:,} training samples"
         means = means_of(some)
         made += [overall(where, means), by_dataset(where, means), calibration(where, some)]
+    for group in dict.fromkeys(group for group, size in parts if size):
+        made.append(
+            by_size(group, {size: parts[g, size] for g, size in parts if g == group and size})
+        )
     return [table for table in made if table.rows]
 
 
@@ -105,6 +109,20 @@ def by_dataset(where, means):
         for dataset, row in sorted(means.items())
     ]
     return Table(f"Mean log loss, {where}", ("", *names), rows)
+
+
+def by_size(group, runs):
+    """Tabulate the ratio of mean log losses to the tuned SVC's, by number of training samples."""
+    means = {size: means_of(some) for size, some in sorted(runs.items())}
+    names = dict.fromkeys(n for by_set in means.values() for row in by_set.values() for n in row)
+    rows = []
+    for name in names:
+        ratios = (
+            against({d: r for d, r in m.items() if name in r}, name, SVM)[0] for m in means.values()
+        )
+        rows.append((name, *("" if ratio is None else f"{ratio:.3f}" for ratio in ratios)))
+    header = ("ratio to SVC", *(f"{size:,} ({len(some)} sets)" for size, some in means.items()))
+    return Table(f"By number of training samples, {group}", header, rows)
 
 
 def calibration(where, runs):
