@@ -1,13 +1,11 @@
 """Forests and probabilities on a cluster are those of one machine."""
 
-from itertools import product
-
 import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from dask_problems import SEED, as_dask, assert_same_forest, samples, two_classes
+from dask_problems import SEED, as_dask, assert_same_forest, samples
 from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
 
@@ -49,47 +47,6 @@ def test_a_large_model_meets_partitions_block_by_block(client, kind):
     np.testing.assert_array_equal(model.decision_function(new), plain.decision_function(new))
 
 
-SOFT = [
-    {},
-    {"n_left_out": 60},
-    {"metric": "manhattan"},
-    {"metric": "log_euclidean"},
-    {"n_left_out": None},
-]
-PAPER = {"method": "paper", "box": ((-100.0, 100.0), (-100.0, 100.0))}
-
-
-@pytest.mark.parametrize(("n_classes", "params"), [*product([2, 3], SOFT), (2, PAPER)], ids=str)
-def test_probabilities_are_those_of_one_machine(client, params, n_classes):
-    rng = np.random.default_rng(SEED)
-    X, y = two_classes(360, 3, rng)
-    if n_classes == 3:
-        y = y + (X[:, 1] > 0.5)
-    new = rng.normal(size=(70, 3))
-    weight = rng.integers(0, 4, size=360).astype(float)
-    plain = POPFClassifier(random_state=3, **params).fit(X, y, weight)
-    model = DaskPOPFClassifier(client, random_state=3, **params)
-    model.fit(*as_dask(X, y, 90), da.from_array(weight, chunks=100))
-    for method in ("decision_function", "predict_proba", "predict_log_proba"):
-        expected = getattr(plain, method)(new)
-        for got in (getattr(model, method)(new), getattr(model.to_local(), method)(new)):
-            np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(model.predict(new), plain.predict(new))
-    for name in ("A_", "B_", "slope_", "bandwidth_", "prior_weight_"):
-        assert hasattr(model, name) == hasattr(plain, name)
-        if hasattr(plain, name):
-            assert getattr(model, name) == pytest.approx(getattr(plain, name), rel=1e-9, abs=1e-12)
-
-
-def test_left_out_samples_with_company_everywhere(client):
-    X = np.repeat([[0.0], [1.0]], 20, axis=0)
-    y = np.arange(40) % 2
-    plain = POPFClassifier().fit(X, y)
-    model = DaskPOPFClassifier(client).fit(*as_dask(X, y, 8))
-    np.testing.assert_allclose(model.bandwidths_, plain.bandwidths_, rtol=1e-12)
-    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
-
-
 def test_parameters_are_those_of_the_plain_estimators(client):
     ours = {"client", "block_size", "scratch"}
     for dask_class, plain_class in (
@@ -97,7 +54,6 @@ def test_parameters_are_those_of_the_plain_estimators(client):
         (DaskPOPFClassifier, POPFClassifier),
     ):
         mine, plain = dask_class().get_params(), plain_class().get_params()
-        plain.pop("linear_map", None)  # maps are fitted to all samples at once
         assert {name: value for name, value in mine.items() if name not in ours} == plain
         copy = clone(dask_class(client, block_size=7, metric="manhattan"))
         assert (copy.client, copy.block_size, copy.metric) == (client, 7, "manhattan")
