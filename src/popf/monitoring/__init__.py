@@ -1,8 +1,8 @@
-"""Probabilities watched over time: whose rises, how early theft is found, and a picture.
+"""Probabilities watched over time: whose rises, how early that finds theft, and a picture.
 
 ``rule``       series of probabilities, and the rule by which one is rising
-``detection``  how surely and how early rises find what began, at a given rate of false alarms
-``picture``    the probabilities of those that rise, drawn over time
+``detection``  how surely and how early alarms find theft, at a given rate of false alarms
+``picture``    the probabilities of those that rise, over time
 """
 
 from popf.monitoring.detection import Detection, detection_table

@@ -1,7 +1,7 @@
-"""How surely and how early rises find what began, at a given rate of false alarms."""
+"""How surely and how early alarms find theft, at a given rate of false alarms."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from popf.metrics.intervals import wilson
 from popf.monitoring.rule import alarms
 
-FloatArray = NDArray[np.float64]
-#: Rates of false alarms for which the table tells.
-RATES = (0.01, 0.05, 0.1)
+#: Rates of false alarms in the table, and the periods within which theft is found soon.
+RATES, SOON = (0.01, 0.05, 0.1), 2
 
 
 class Detection(NamedTuple):
@@ -22,7 +21,7 @@ class Detection(NamedTuple):
     aimed : float
         The share of regular consumers that may be alarmed at some time, by which the limit was set.
     limit : float
-        The rise from which on there is an alarm, set on other consumers.
+        The rise that is an alarm, set on other consumers.
     n_regular, n_turned : int
         Consumers that it was measured on: those who never steal, and those who begin to.
     false_alarm_rate : float
@@ -32,7 +31,7 @@ class Detection(NamedTuple):
     found_lower, found_upper : float
         95 % interval of that share (Wilson's).
     too_early : float
-        Share of them that were alarmed before they began, which is counted as not found.
+        Share of them that were alarmed before they began, which counts as not found.
     median_delay : float or None
         Periods from the first theft to the alarm, of those found: 0 is the first period of theft.
     found_soon : float
@@ -52,17 +51,10 @@ class Detection(NamedTuple):
     found_soon: float
 
 
-SOON = 2
-
-
 def detection_table(
-    rise: ArrayLike,
-    onset: ArrayLike,
-    *,
-    calibration: ArrayLike,
-    rates: Sequence[float] = RATES,
+    rise: ArrayLike, onset: ArrayLike, *, calibration: ArrayLike, rates: Sequence[float] = RATES
 ) -> list[Detection]:
-    """Tell how many are found, and how late, at given rates of false alarms.
+    """Measure how many are found, and how late, at given rates of false alarms.
 
     The limit is set on some consumers, so that no more than the given share of the regular ones would ever be
     alarmed, and everything is measured on the others. None of them should have been seen in training.
@@ -70,11 +62,11 @@ def detection_table(
     Parameters
     ----------
     rise : array-like of shape (n_units, n_periods)
-        Of `rises`.
+        The result of `rises`.
     onset : array-like of shape (n_units,)
         The position in time of the first theft, -1 for never.
     calibration : array-like of bool of shape (n_units,)
-        On whom the limits are set.
+        The consumers on whom the limits are set.
     rates : sequence of float, default=(0.01, 0.05, 0.1)
 
     Returns
@@ -99,46 +91,43 @@ def detection_table(
             "the table needs regular consumers on both sides of the split and some who begin to steal on "
             "the side that is measured: give more consumers."
         )
-    peaks = np.nan_to_num(values, nan=-np.inf).max(axis=1)
-    peaks = np.maximum(peaks, -1.0)  # a series too short to rise
-    ordered = np.sort(peaks[sets & regular])
+    peaks = np.nan_to_num(values[sets & regular], nan=-1.0).max(axis=1)  # -1: too short to rise
     table = []
     for rate in rates:
         if not 0.0 <= rate < 1.0:
             raise ValueError(f"a rate of false alarms lies from 0 to below 1, not at {rate!r}.")
-        limit = _limit(ordered, rate)
-        first = alarms(values, limit)
-        table.append(_measured(rate, limit, first[~sets], began[~sets]))
+        limit = _limit(np.sort(peaks), rate)
+        table.append(_measured(rate, limit, alarms(values, limit)[~sets], began[~sets]))
     return table
 
 
-def _limit(ordered: FloatArray, rate: float) -> float:
-    """Choose the smallest limit that no more than a share of the sorted peaks reaches."""
-    n_allowed = int(rate * len(ordered))
-    highest_kept_out = float(ordered[len(ordered) - n_allowed - 1])
-    if n_allowed == 0 or ordered[len(ordered) - n_allowed] == highest_kept_out:
-        return float(np.nextafter(highest_kept_out, np.inf))
-    return (highest_kept_out + float(ordered[len(ordered) - n_allowed])) / 2.0
+def _limit(peaks: NDArray[np.float64], rate: float) -> float:
+    """Choose the lowest limit that no more than a share of the sorted peaks reaches."""
+    n_allowed = int(rate * len(peaks))
+    below = float(peaks[len(peaks) - n_allowed - 1])
+    if n_allowed == 0 or peaks[len(peaks) - n_allowed] == below:
+        return float(np.nextafter(below, np.inf))
+    return (below + float(peaks[len(peaks) - n_allowed])) / 2.0
 
 
-def _measured(rate: float, limit: float, first: Any, began: Any) -> Detection:
-    regular = began < 0
-    turned = ~regular
+def _measured(
+    rate: float, limit: float, first: NDArray[np.int64], began: NDArray[np.int64]
+) -> Detection:
+    turned = began >= 0
     alarmed = first >= 0
-    found = alarmed & turned & (first >= began)
-    delays = (first - began)[found]
-    n_turned = int(turned.sum())
-    lower, upper = wilson(found.sum() / n_turned, n_turned)
+    delays = (first - began)[alarmed & turned]
+    found, n_turned = float((delays >= 0).sum() / turned.sum()), int(turned.sum())
+    lower, upper = wilson(found, n_turned)
     return Detection(
-        float(rate),
-        limit,
-        int(regular.sum()),
-        n_turned,
-        float(alarmed[regular].mean()),
-        float(found.sum() / n_turned),
-        float(lower),
-        float(upper),
-        float((alarmed & turned & (first < began)).sum() / n_turned),
-        float(np.median(delays)) if len(delays) else None,
-        float((delays <= SOON).sum() / n_turned),
+        aimed=float(rate),
+        limit=limit,
+        n_regular=int((~turned).sum()),
+        n_turned=n_turned,
+        false_alarm_rate=float(alarmed[~turned].mean()),
+        found=found,
+        found_lower=float(lower),
+        found_upper=float(upper),
+        too_early=float((delays < 0).sum() / n_turned),
+        median_delay=float(np.median(delays[delays >= 0])) if found else None,
+        found_soon=float(((delays >= 0) & (delays <= SOON)).sum() / n_turned),
     )

@@ -1,21 +1,21 @@
 """Series of probabilities, and the rule by which one is rising.
 
 At every time the *rise* of a consumer is the mean probability of the last `recent` periods, minus the median
-of all periods before those. It is an alarm when the rise reaches a limit. A consumer is compared with its own
-past only, so one whose probability is always high (odd, or already known) does not come up again and again.
+of all periods before those. A rise that reaches a limit is an alarm. Consumers are compared with their own past
+only, so one whose probability is always high (odd, or known already) does not come up again and again.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from popf.formatting import check_integer
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-RECENT = 2
-HISTORY = 1
-LIMIT = 0.3
+RECENT, HISTORY, LIMIT = 2, 1, 0.3
 
 
 class Series(NamedTuple):
@@ -24,13 +24,13 @@ class Series(NamedTuple):
     Attributes
     ----------
     units : ndarray of shape (n_units,)
-        Who: positions of their first observation in what `make_series` was given.
+        The position of each consumer's first observation in the input of `make_series`.
     times : ndarray of shape (n_units, n_periods)
-        When, ascending; NaN after the last observation of a consumer.
+        Ascending; NaN after the last observation of a consumer.
     probability : ndarray of shape (n_units, n_periods)
-        NaN where there is no observation any more.
+        NaN after the last observation.
     rows : ndarray of shape (n_units, n_periods)
-        Where each observation stood in what `make_series` was given, -1 for none.
+        The position of each observation in the input of `make_series`, -1 for none.
     """
 
     units: IntArray
@@ -53,7 +53,7 @@ def make_series(unit: ArrayLike, time: ArrayLike, probability: ArrayLike) -> Ser
     Returns
     -------
     Series
-        Rows in the order in which consumers first occur. Periods without an observation are passed over.
+        Rows in the order in which consumers first occur. Periods without an observation are skipped.
 
     Raises
     ------
@@ -77,26 +77,21 @@ def make_series(unit: ArrayLike, time: ArrayLike, probability: ArrayLike) -> Ser
             f"{when.shape} and {value.shape}."
         )
     _, first, codes = np.unique(who, return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    codes = place[codes]
+    codes = np.argsort(np.argsort(first))[codes]  # numbered as they first occur
     order = np.lexsort((when, codes))
-    codes, sorted_times = codes[order], when[order]
-    twice = np.flatnonzero((np.diff(codes) == 0) & (np.diff(sorted_times) == 0))
+    codes, when = codes[order], when[order]
+    twice = np.flatnonzero((np.diff(codes) == 0) & (np.diff(when) == 0))
     if len(twice):
-        rows = sorted(order[twice[0] : twice[0] + 2].tolist())
+        one, other = sorted(order[twice[0] : twice[0] + 2].tolist())
         raise ValueError(
-            f"rows {rows[0] + 1} and {rows[1] + 1} tell of the same consumer at the same time: keep one."
+            f"rows {one + 1} and {other + 1} are of the same consumer at the same time: keep one."
         )
     sizes = np.bincount(codes)
-    column = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    shape = (len(sizes), int(sizes.max()))
-    times, values = np.full(shape, np.nan), np.full(shape, np.nan)
-    found = np.full(shape, -1, dtype=np.int64)
-    times[codes, column] = sorted_times
-    values[codes, column] = value[order]
-    found[codes, column] = order
-    return Series(np.sort(first), times, values, found)
+    place = codes, np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    times, values = np.full((2, len(sizes), int(sizes.max())), np.nan)
+    rows = np.full(times.shape, -1, dtype=np.int64)
+    times[place], values[place], rows[place] = when, value[order], order
+    return Series(np.sort(first), times, values, rows)
 
 
 def rises(probability: ArrayLike, recent: int = RECENT, history: int = HISTORY) -> FloatArray:
@@ -109,9 +104,9 @@ def rises(probability: ArrayLike, recent: int = RECENT, history: int = HISTORY) 
     probability : array-like of shape (n_units, n_periods)
         NaN after the end of a series.
     recent : int, default=2
-        k, how many periods count as recent.
+        k, the number of periods that count as recent.
     history : int, default=1
-        How many periods there must be before those.
+        The least number of periods before those.
 
     Returns
     -------
@@ -124,15 +119,13 @@ def rises(probability: ArrayLike, recent: int = RECENT, history: int = HISTORY) 
     >>> rises([[0.1, 0.2, 0.1, 0.7, 0.9]]).round(2)
     array([[ nan,  nan, 0.05, 0.25, 0.7 ]])
     """
-    for name, number in (("recent", recent), ("history", history)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ValueError(f"{name} must be a whole number from 1 on, not {number!r}.")
+    check_integer("recent", recent, 1)
+    check_integer("history", history, 1)
     values = np.asarray(probability, dtype=np.float64)
     found = np.full(values.shape, np.nan)
     for at in range(recent + history - 1, values.shape[1]):
         now = values[:, at - recent + 1 : at + 1].mean(axis=1)
-        before = np.median(values[:, : at - recent + 1], axis=1)
-        found[:, at] = now - before
+        found[:, at] = now - np.median(values[:, : at - recent + 1], axis=1)
     return found
 
 
@@ -142,7 +135,7 @@ def alarms(rise: ArrayLike, limit: float = LIMIT) -> IntArray:
     Parameters
     ----------
     rise : array-like of shape (n_units, n_periods)
-        Of `rises`.
+        The result of `rises`.
     limit : float, default=0.3
 
     Returns
@@ -157,6 +150,4 @@ def alarms(rise: ArrayLike, limit: float = LIMIT) -> IntArray:
     array([ 3, -1])
     """
     reached = np.nan_to_num(np.asarray(rise, dtype=np.float64), nan=-np.inf) >= limit
-    first: Any = np.where(reached.any(axis=1), reached.argmax(axis=1), -1)
-    found: IntArray = first
-    return found
+    return np.where(reached.any(axis=1), reached.argmax(axis=1), -1).astype(np.int64)
