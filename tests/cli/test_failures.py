@@ -120,7 +120,7 @@ def test_without_pandas_a_line_says_how_to_get_it(months, tmp_path, capfd, monke
     monkeypatch.setitem(sys.modules, "pandas", None)
     words = commands(months, months / "good.csv", tmp_path)[way]
     said = refused(capfd, *words, status=1)
-    assert 'pip install "popf[cli]"' in said
+    assert 'pip install "popf[pandas]"' in said
     assert os.listdir(tmp_path) == []
 
 

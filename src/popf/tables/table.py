@@ -110,7 +110,7 @@ def need_pandas() -> Any:
         import pandas
     except ImportError as error:
         raise ImportError(
-            'tables need pandas, which is not installed: pip install "popf[cli]"'
+            'tables need pandas, which is not installed: pip install "popf[pandas]"'
         ) from error
     return pandas
 
