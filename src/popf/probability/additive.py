@@ -14,6 +14,8 @@ STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 N_KNOTS, DEGREE = 5, 3
 #: Up to so many parameters Newton's method is quicker than L-BFGS.
 MOST_FOR_NEWTON = 300
+#: What a constant column is divided by, so that nothing of it is left.
+HUGE = 1e300
 
 
 class Basis(NamedTuple):
@@ -97,54 +99,65 @@ def make_basis(samples: FloatArray, kind: str) -> Basis:
     )
 
 
-def fit_additive(
-    samples: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
-    n_classes: int,
-    kind: str,
-    strengths: tuple[float, ...] = STRENGTHS,
-) -> list[AdditiveEvidence]:
-    """Fit ridge logistic regressions on standardised columns, one for each strength."""
-    from sklearn.linear_model import LogisticRegression
+class RidgeRegressions:
+    """Ridge logistic regressions on the standardised columns of samples, for any strength.
 
-    basis = make_basis(samples, kind)
-    columns = basis.columns(samples)
-    share = weights / weights.sum()
-    center = share @ columns
-    columns = columns - center
-    scale = np.sqrt(share @ columns**2)
-    scale = np.where(scale > 1e-12, scale, np.inf)
-    columns = columns / scale
-    present = np.unique(codes)
-    rotation = None
-    if columns.shape[1] > len(columns):
-        # A ridge does not feel rotations: as many directions as samples hold everything.
-        rotation, triangle = np.linalg.qr(columns.T)
-        columns = triangle.T
-    n_parameters = columns.shape[1] * (1 if len(present) == 2 else len(present))
-    model = LogisticRegression(
-        solver="newton-cholesky" if n_parameters <= MOST_FOR_NEWTON else "lbfgs",
-        max_iter=1000,
-        tol=1e-8,
-        warm_start=True,
-    )
-    found = []
-    for strength in strengths:
-        model.set_params(C=strength)
-        model.fit(columns, codes, sample_weight=weights)
-        slopes, offsets = model.coef_, model.intercept_
-        if len(present) == 2:
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    codes, weights : ndarray of shape (n_samples,)
+    n_classes : int
+        Some of the classes may be missing.
+    kind : {"linear", "spline"}
+    """
+
+    def __init__(
+        self, samples: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int, kind: str
+    ) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        self._basis = make_basis(samples, kind)
+        columns = self._basis.columns(samples)
+        share = weights / weights.sum()
+        self._center = share @ columns
+        columns = columns - self._center
+        scale = np.sqrt(share @ columns**2)
+        self._scale = np.where(scale > 1e-12, scale, HUGE)
+        columns = columns / self._scale
+        self._rotation = None
+        if columns.shape[1] > len(columns):
+            # A ridge does not feel rotations: as many directions as samples hold everything.
+            self._rotation, triangle = np.linalg.qr(columns.T)
+            columns = triangle.T
+        self._data = columns, codes, weights
+        self._present, self._n_classes = np.unique(codes), n_classes
+        n_exponents = 1 if len(self._present) == 2 else len(self._present)
+        newton = columns.shape[1] * n_exponents <= MOST_FOR_NEWTON
+        # From one strength to the next the search goes on where it has ended.
+        self._model = LogisticRegression(
+            solver="newton-cholesky" if newton else "lbfgs", max_iter=1000, warm_start=True
+        )
+
+    def columns(self, samples: FloatArray) -> FloatArray:
+        """Make the columns of new samples, for `AdditiveEvidence.exponents_of_columns`."""
+        columns: FloatArray = self._basis.columns(samples) - self._center
+        return columns
+
+    def fit(self, strength: float) -> AdditiveEvidence:
+        """Fit the regression of one strength."""
+        columns, codes, weights = self._data
+        self._model.set_params(C=strength).fit(columns, codes, sample_weight=weights)
+        slopes, offsets = self._model.coef_, self._model.intercept_
+        if len(self._present) == 2:
             slopes, offsets = np.vstack([-slopes, slopes]) / 2.0, np.append(-offsets, offsets) / 2.0
-        if rotation is not None:
-            slopes = slopes @ rotation.T
-        coefficients = np.zeros((n_classes, len(scale)))
-        coefficients[present] = slopes / scale
+        if self._rotation is not None:
+            slopes = slopes @ self._rotation.T
+        coefficients = np.zeros((self._n_classes, len(self._scale)))
+        coefficients[self._present] = slopes / self._scale
         # A class that is not there is as rare as one half of a sample.
-        intercepts = np.full(n_classes, offsets.max() - np.log(2.0 * weights.sum()))
-        intercepts[present] = offsets
-        found.append(AdditiveEvidence(basis, center, coefficients, intercepts))
-    return found
+        intercepts = np.full(self._n_classes, offsets.max() - np.log(2.0 * weights.sum()))
+        intercepts[self._present] = offsets
+        return AdditiveEvidence(self._basis, self._center, coefficients, intercepts)
 
 
 def _transformer(knots: FloatArray) -> Any:

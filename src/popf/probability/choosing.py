@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from popf.probability.additive import STRENGTHS, fit_additive
+from popf.probability.additive import STRENGTHS, RidgeRegressions
 from popf.probability.bandwidths import (
     ForestScaling,
     HeldOutScores,
@@ -43,6 +43,8 @@ N_TO_CHOOSE = 5000
 SHIFT, MOST_SHIFTS = 16.0, 2
 #: By how many standard errors labels must beat the most frequent class to be called good.
 CLEARLY = 4.0
+#: A ratio of log losses at which no weaker ridge is tried.
+CLEARLY_WORSE = 1.02
 
 
 class Options(NamedTuple):
@@ -184,10 +186,9 @@ def choose(
     for name in options.parts:
         if name != FOREST:
             known = STRENGTHS if strengths is None else (strengths[name],)
-            exponents = _hold_out_additive(training, splits, name, known, bool(options.squash))
-            losses = [log_loss(each, codes, weights) for each in exponents]
-            parts[name] = exponents[int(np.argmin(losses))]
-            found[name] = known[int(np.argmin(losses))]
+            parts[name], found[name] = _hold_out_additive(
+                training, splits, name, known, bool(options.squash)
+            )
     together = centered(np.stack([parts[name] for name in options.parts]))
     pool = fit_pool(together, codes, weights, options.smoothing)
     pooled = _held_out_pool(together, codes, weights, splits, options)
@@ -220,9 +221,8 @@ def fit_chosen(
         scaling, samples, some = _for_additive(training, everyone, squash)
         codes, weights = ordered.codes[some], ordered.weights[some]
         for name, strength in choice.strengths.items():
-            (additive[name],) = fit_additive(
-                samples, codes, weights, training.n_classes, name, (strength,)
-            )
+            ridge = RidgeRegressions(samples, codes, weights, training.n_classes, name)
+            additive[name] = ridge.fit(strength)
     evidence = Evidence(
         preparation=grown.preparation,
         nodes=ordered.rows,
@@ -277,17 +277,31 @@ def _hold_out_additive(
     name: str,
     strengths: tuple[float, ...],
     squashed: bool,
-) -> FloatArray:
-    """Exponents of held-out samples for each strength: (n_strengths, n_rows, n_classes)."""
-    found = []
+) -> tuple[FloatArray, float]:
+    """Exponents of held-out samples at the strength with the least log loss, and that strength.
+
+    Strengths come from the strongest ridge to the weakest. The search ends where the loss clearly rises.
+    """
+    ordered, fits = training.ordered, []
     for split in splits:
         scaling, samples, some = _for_additive(training, split.fitted, squashed)
-        codes, weights = training.ordered.codes[some], training.ordered.weights[some]
-        path = fit_additive(samples, codes, weights, training.n_classes, name, strengths)
-        new = scaling.apply(training.features(split.scored))
-        columns = path[0].centered_columns(new)
-        found.append(np.stack([each.exponents_of_columns(columns) for each in path]))
-    return np.concatenate(found, axis=1)
+        ridge = RidgeRegressions(
+            samples, ordered.codes[some], ordered.weights[some], training.n_classes, name
+        )
+        fits.append((ridge, ridge.columns(scaling.apply(training.features(split.scored)))))
+    scored = np.concatenate([split.scored for split in splits])
+    best, found = np.inf, None
+    for strength in strengths:
+        exponents = np.concatenate(
+            [ridge.fit(strength).exponents_of_columns(columns) for ridge, columns in fits]
+        )
+        loss = log_loss(exponents, ordered.codes[scored], ordered.weights[scored])
+        if loss > CLEARLY_WORSE * best:
+            break
+        if found is None or loss < best:
+            best, found = loss, (exponents, strength)
+    assert found is not None
+    return found
 
 
 def _for_additive(

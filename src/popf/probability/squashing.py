@@ -55,8 +55,8 @@ def fit_scaling(samples: FloatArray, weights: FloatArray, squashed: bool = True)
     deviation = np.sqrt(share @ (small - mean) ** 2)
     center, scale = mean, deviation
     if squashed:
-        quartiles = [weighted_quantile(small, weights, part) for part in (0.25, 0.5, 0.75)]
-        center, scale = quartiles[1], (quartiles[2] - quartiles[0]) / NORMAL_IQR
+        first, center, third = weighted_quantile(small, weights, 0.25, 0.5, 0.75)
+        scale = (third - first) / NORMAL_IQR
         scale = np.where(scale > 0.0, scale, deviation)
     center = np.ldexp(center, exponents)
     scale = np.ldexp(np.where(scale > 0.0, scale, 1.0), exponents)
@@ -69,16 +69,24 @@ def fit_scaling(samples: FloatArray, weights: FloatArray, squashed: bool = True)
     return plain._replace(mean=mean, deviation=np.where(deviation > rounding, deviation, HUGE))
 
 
-def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
-    """Take the quantile of each column, samples repeated by their weights; between two, their mean."""
-    order = np.argsort(values, axis=0, kind="stable")
-    ranked = np.take_along_axis(values, order, axis=0)
-    mass = np.cumsum(weights[order], axis=0)
-    wanted = share * mass[-1]
-    tolerance = 1e-12 * mass[-1]
-    columns = np.arange(values.shape[1])
-    last = len(values) - 1
-    lower = np.minimum((mass < wanted - tolerance).sum(axis=0), last)
-    upper = np.minimum((mass <= wanted + tolerance).sum(axis=0), last)
-    quantile: FloatArray = ranked[lower, columns] / 2.0 + ranked[upper, columns] / 2.0
-    return quantile
+def weighted_quantile(values: FloatArray, weights: FloatArray, *shares: float) -> FloatArray:
+    """Take quantiles of each column, samples repeated by their weights; between two samples, their mean.
+
+    Returns
+    -------
+    ndarray of shape (n_columns,), or (n_shares, n_columns) for several shares
+    """
+    last, columns = len(values) - 1, np.arange(values.shape[1])
+    if (weights == weights[0]).all():  # sorting is much quicker than finding the order
+        ranked = np.sort(values, axis=0)
+        mass = np.cumsum(weights)[:, None]
+    else:
+        order = np.argsort(values, axis=0, kind="stable")
+        ranked, mass = np.take_along_axis(values, order, axis=0), np.cumsum(weights[order], axis=0)
+    found = []
+    for share in shares:
+        wanted, tolerance = share * mass[-1], 1e-12 * mass[-1]
+        lower = np.minimum((mass < wanted - tolerance).sum(axis=0), last)
+        upper = np.minimum((mass <= wanted + tolerance).sum(axis=0), last)
+        found.append(ranked[lower, columns] / 2.0 + ranked[upper, columns] / 2.0)
+    return found[0] if len(found) == 1 else np.array(found)
