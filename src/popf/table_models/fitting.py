@@ -226,7 +226,7 @@ def _check_options(options: FitOptions) -> None:
 
 
 def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[str], list[str]]:
-    """Give the features, those of them that are numbers, and those of these that look like identifiers."""
+    """Return the features, those of them that are numbers, and those of these that look like identifiers."""
     weight, groups = _given(options.sample_weight), _given(options.one_per)
     for parameter, wanted in (
         ("target", [options.target]),
@@ -263,7 +263,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
 
 
 def _counts_up(column: Any) -> bool:
-    """Say whether whole numbers rise from row to row, all the way."""
+    """Tell whether whole numbers rise from row to row, all the way."""
     cells = column.astype(str).str.strip()
     if len(cells) < 20 or not cells.str.fullmatch(r"\d+").all():
         return False
