@@ -70,7 +70,7 @@ def make_blocks(
     n_some = max(50, LOOKED_AT // len(chunks))
     looks = [(chunk, start, n_some, metric) for chunk, start in zip(chunks, starts, strict=True)]
     summaries = tasks.gather(tasks.submit_lazy("look-at-rows", summarise, looks))
-    classes = common_classes([s.labels for s in summaries if len(s.labels)])
+    classes = common_classes([s.labels for s in summaries])
     kept = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
     exponent = 0
     if metric.euclidean:
@@ -122,32 +122,38 @@ class Summary(NamedTuple):
 
 def summarise(rows: Rows, start: int, n_some: int, metric: Metric) -> Summary:
     """Check a chunk whose first row has the number `start`, and look at some of its rows."""
-    X, y, weights = checked_rows(rows)
+    X, y, weights = checked_rows(rows, start)
     metric.check(X)
-    check_weights(weights, start)
-    for row in np.flatnonzero(y != y):
-        raise ValueError(f"y[{start + row}] is missing: every sample needs a label.")
     kept = np.flatnonzero(weights)
-    try:
-        labels = np.unique(y[kept])
-    except TypeError:
-        check_labels(y[kept])  # tells which types are mixed
-        raise
     some = X[kept[:: max(1, -(-len(kept) // n_some))]]
-    return Summary(kept, some, float(np.abs(X[kept]).max(initial=0.0)), labels)
+    largest = float(np.abs(X[kept]).max(initial=0.0))
+    return Summary(kept, some, largest, labels_of_chunk(y[kept]))
 
 
-def checked_rows(rows: Rows) -> tuple[FloatArray, NDArray[Any], FloatArray]:
-    """Turn samples, labels and weights of a chunk into arrays."""
+def checked_rows(rows: Rows, start: int = 0) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+    """Check samples, labels and weights of a chunk whose first row has the number `start`."""
     X, y, weights = check_chunk(rows.X), np.asarray(to_host(rows.y)), np.ones(len(rows.X))
     if rows.weights is not None:
         column = np.asarray(to_host(rows.weights)).reshape(-1, 1)
         weights = check_chunk(column, "sample_weight")[:, 0]
+        check_weights(weights, start)
+    for row in np.flatnonzero(y != y):
+        raise ValueError(f"y[{start + row}] is missing: every sample needs a label.")
     return X, y, weights
+
+
+def labels_of_chunk(y: NDArray[Any]) -> NDArray[Any]:
+    """Give the distinct labels of a chunk."""
+    try:
+        return np.unique(y)
+    except TypeError:
+        check_labels(y)  # tells which types are mixed
+        raise
 
 
 def common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
     """Check the distinct labels of all chunks, and give all that occur."""
+    labels = [each for each in labels if len(each)]
     check_any_weight(len(labels))
     try:
         np.unique(np.concatenate([each.astype(object) for each in labels]))

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from popf.dask.base import DaskClassifier
 from popf.dask.cluster import Tasks, tasks_on
 from popf.dask.lazy import Query
-from popf.dask.model import ForestInBlocks, Part, first_of
-from popf.dask.training import add_sums, fetch_rows, log_masses, open_samples, sums_of_part
+from popf.dask.model import ForestInBlocks, Part, add_sums, first_of
+from popf.dask.training import fetch_rows, log_masses, open_samples
 from popf.probability.choosing import fit_evidence, warn_if_useless
 from popf.probability.classifier import BOX, POPFClassifier
 from popf.probability.evidence import Evidence
@@ -281,8 +281,8 @@ class DaskPOPFClassifier(DaskClassifier):
 
 def _offer_sums(evidence: Evidence, part: Part, X: FloatArray) -> FloatArray:
     if not evidence.asks_forest:
-        return np.zeros((len(X), part.n_classes, 1))
-    return sums_of_part(part, evidence.preparation.apply(X), evidence.distinct_bandwidths)
+        return np.zeros((len(X), part.settings.n_classes, 1))
+    return part.sums(evidence.preparation.apply(X), evidence.distinct_bandwidths)
 
 
 def _evidence_exponents(
