@@ -448,7 +448,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         new = self._validated(X)
         if self._evidence is None:
             raise ValueError("explain_proba is for method='pooled' and 'forest', not 'paper'.")
-        total, features = self._exponents(new), self._evidence.feature_shares(new)
+        total, features = self._exponents(X), self._evidence.feature_shares(new)
         names = getattr(self, "feature_names_in_", None)
         return ProbabilityExplanation.from_exponents(
             self._evidence.prior, features, total, self.classes_, names
