@@ -165,7 +165,7 @@ def make_pipeline(numbers: list[str], categories: list[str], options: FitOptions
     """Make the pipeline of a table, not fitted: `TablePreparation`, then `POPFClassifier`."""
     from sklearn.pipeline import Pipeline
 
-    from popf import POPFClassifier
+    from popf.probability.classifier import POPFClassifier
 
     preparation = TablePreparation(
         numbers, categories, missing=options.missing, scale=options.scale

@@ -1,13 +1,12 @@
 """Who conquers a new sample, for any metric: a scan of blocks of distances."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import map_chunks
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 
 
 class ScanIndex(NamedTuple):
@@ -28,8 +27,6 @@ class ScanIndex(NamedTuple):
     rank: IntArray
     order: IntArray
 
-
-BlockOfDistances = Callable[[int, int], FloatArray]
 
 # Bytes of distances held at a time by each thread: few enough that Ctrl-C is answered soon.
 BLOCK_BYTES = 4 * 2**20
