@@ -69,7 +69,7 @@ class SamplesInChunks(NamedTuple):
         if places is not None:
             chosen = self.ordered.take(places)
             weights[:] = 0.0
-            weights[self.rows[chosen.rows]] = chosen.weights
+            np.add.at(weights, self.rows[chosen.rows], chosen.weights)
         starts = np.cumsum([0, *self.source.sizes]).tolist()
         chunks = [
             delayed(_prepare_rows)(chunk, preparation, weights[start:stop])

@@ -1,5 +1,6 @@
 """Evidence that adds up over features: ridge logistic regressions on the features and on splines of them."""
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +13,14 @@ LINEAR, SPLINE = "linear", "spline"
 #: Inverse strengths of the ridge, as scikit-learn's C.
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 N_KNOTS, DEGREE = 5, 3
+#: What the strength times the mean weight may be; beyond, nothing or everything is free, and solvers fail.
+STRENGTHS_ALLOWED = (1e-8, 1e6)
+#: Knots that are closer than this, as a part of the feature's range, are as good as one.
+SMALLEST_GAP = 1e-9
+#: A column that varies less is constant but for rounding.
+LEAST_DEVIATION = 1e-12
 #: Up to so many parameters Newton's method is quicker than L-BFGS.
 MOST_FOR_NEWTON = 300
-#: What a constant column is divided by, so that nothing of it is left.
-HUGE = 1e300
 
 
 class Basis(NamedTuple):
@@ -26,14 +31,19 @@ class Basis(NamedTuple):
     plain, smooth : ndarray
         Which features are taken as they are, and which have splines.
     knots : ndarray of shape (n_knots, n_smooth)
+    low, high : ndarray of shape (n_features,)
+        Features are cut here, one range beyond the training samples, so that nothing grows without bounds.
     """
 
     plain: IntArray
     smooth: IntArray
     knots: FloatArray
+    low: FloatArray
+    high: FloatArray
 
     def columns(self, samples: FloatArray) -> FloatArray:
         """Make the columns: (n_samples, n_columns)."""
+        samples = np.clip(samples, self.low, self.high)
         if len(self.smooth) == 0:
             return samples[:, self.plain]
         splines = _transformer(self.knots).transform(samples[:, self.smooth])
@@ -86,16 +96,25 @@ class AdditiveEvidence(NamedTuple):
 
 def make_basis(samples: FloatArray, kind: str) -> Basis:
     """Choose the columns: splines for features of more than two values, none for constant features."""
-    distinct = [np.unique(column) for column in samples.T]
-    varies = np.array([len(values) > 1 for values in distinct], dtype=bool)
-    smooth = np.array([kind == SPLINE and len(values) > 2 for values in distinct], dtype=bool)
-    parts = np.linspace(0.0, 1.0, N_KNOTS)
-    # Quantiles of the distinct values, which lie apart however often a value is repeated.
-    knots = [np.quantile(distinct[j], parts) for j in np.flatnonzero(smooth)]
+    plain, smooth, knots = [], [], []
+    for feature, column in enumerate(samples.T):
+        distinct = np.unique(column)
+        if len(distinct) == 1:
+            continue
+        # Quantiles of the distinct values, which lie apart however often a value is repeated.
+        own = np.quantile(distinct, np.linspace(0.0, 1.0, N_KNOTS))
+        apart = np.diff(own).min() > SMALLEST_GAP * (own[-1] - own[0])
+        if kind == SPLINE and len(distinct) > 2 and apart:
+            smooth.append(feature)
+            knots.append(own)
+        else:
+            plain.append(feature)
+    low, high = samples.min(axis=0), samples.max(axis=0)
     return Basis(
-        np.flatnonzero(varies & ~smooth),
-        np.flatnonzero(smooth),
+        np.array(plain, dtype=np.int64),
+        np.array(smooth, dtype=np.int64),
         np.array(knots).reshape(-1, N_KNOTS).T,
+        *(low - (high - low), high + (high - low)),
     )
 
 
@@ -122,20 +141,25 @@ class RidgeRegressions:
         self._center = share @ columns
         columns = columns - self._center
         scale = np.sqrt(share @ columns**2)
-        self._scale = np.where(scale > 1e-12, scale, HUGE)
+        self._scale = np.where(scale > LEAST_DEVIATION, scale, np.inf)
         columns = columns / self._scale
         self._rotation = None
         if columns.shape[1] > len(columns):
             # A ridge does not feel rotations: as many directions as samples hold everything.
             self._rotation, triangle = np.linalg.qr(columns.T)
             columns = triangle.T
-        self._data = columns, codes, weights
-        self._present, self._n_classes = np.unique(codes), n_classes
-        n_exponents = 1 if len(self._present) == 2 else len(self._present)
-        newton = columns.shape[1] * n_exponents <= MOST_FOR_NEWTON
-        # From one strength to the next the search goes on where it has ended.
+        self._present = np.unique(codes)
+        self._n_classes, self._total = n_classes, float(weights.sum())
+        # Only the product of weights and strength counts.
+        self._unit = float(weights.mean())
+        self._columns, self._codes, self._weights = columns, codes, weights / self._unit
+        n_slopes = columns.shape[1] * (1 if len(self._present) == 2 else len(self._present))
+        newton = n_slopes <= MOST_FOR_NEWTON
         self._model = LogisticRegression(
-            solver="newton-cholesky" if newton else "lbfgs", max_iter=1000, warm_start=True
+            solver="newton-cholesky" if newton else "lbfgs",
+            max_iter=1000,
+            tol=1e-8 if newton else 1e-6,
+            warm_start=True,
         )
 
     def columns(self, samples: FloatArray) -> FloatArray:
@@ -144,10 +168,8 @@ class RidgeRegressions:
         return columns
 
     def fit(self, strength: float) -> AdditiveEvidence:
-        """Fit the regression of one strength."""
-        columns, codes, weights = self._data
-        self._model.set_params(C=strength).fit(columns, codes, sample_weight=weights)
-        slopes, offsets = self._model.coef_, self._model.intercept_
+        """Fit with one strength, beginning where the last one ended."""
+        slopes, offsets = self._fit(float(np.clip(strength * self._unit, *STRENGTHS_ALLOWED)))
         if len(self._present) == 2:
             slopes, offsets = np.vstack([-slopes, slopes]) / 2.0, np.append(-offsets, offsets) / 2.0
         if self._rotation is not None:
@@ -155,9 +177,22 @@ class RidgeRegressions:
         coefficients = np.zeros((self._n_classes, len(self._scale)))
         coefficients[self._present] = slopes / self._scale
         # A class that is not there is as rare as one half of a sample.
-        intercepts = np.full(self._n_classes, offsets.max() - np.log(2.0 * weights.sum()))
+        intercepts = np.full(self._n_classes, offsets.max() - np.log(2.0 * max(self._total, 1.0)))
         intercepts[self._present] = offsets
         return AdditiveEvidence(self._basis, self._center, coefficients, intercepts)
+
+    def _fit(self, strength: float) -> tuple[FloatArray, FloatArray]:
+        """Slopes and offsets as scikit-learn has them."""
+        if self._columns.shape[1] == 0:
+            logs = np.log(np.bincount(self._codes, weights=self._weights)[self._present])
+            offsets = logs[1:] - logs[:1] if len(logs) == 2 else logs - logs.mean()
+            return np.empty((len(offsets), 0)), offsets
+        self._model.set_params(C=strength)
+        with warnings.catch_warnings():
+            # What did not quite converge is judged by its held-out loss like everything else.
+            warnings.simplefilter("ignore")
+            self._model.fit(self._columns, self._codes, sample_weight=self._weights)
+        return self._model.coef_, self._model.intercept_
 
 
 def _transformer(knots: FloatArray) -> Any:
