@@ -1,5 +1,7 @@
 """The engine's parts, each against the plain formula it speeds up."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,17 +10,18 @@ from hypothesis import strategies as st
 import naive
 from popf.engine import space_tree as kdtree
 from popf.engine import tiles
-from popf.engine.conquest import by_space_tree as conquest_tree
-from popf.engine.conquest import by_tiles as conquest_products
+from popf.engine.conquest.by_space_tree import CostedTree
+from popf.engine.conquest.by_tiles import CostedBlocks
 from popf.engine.points import distinct_points, scaled_copy
 from popf.engine.runtime import simd as lanes
 from popf.engine.runtime.buffers import Workbench
 from popf.engine.runtime.simd import LANES
-from popf.engine.structures import ARC, Components, NeighbourLists, SpanningTree
+from popf.engine.structures import SpanningTree
 from popf.engine.trees import neighbours
 from popf.engine.trees import tile_neighbours as products
 from popf.engine.trees import tile_outsiders as product_outsiders
 from popf.engine.trees.boruvka import spanning_tree
+from popf.engine.trees.outgoing_arcs import ARC, Components, OutgoingArcSearch
 from strategies import bounded, size
 
 seeds = st.integers(0, 2**32 - 1)
@@ -233,14 +236,11 @@ class TestNearestOutsiders:
         X = random_points(seed, size(90), 2, kind)
         if by_products:
             ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
-            points, index, search = (
-                ordered.points,
-                ordered.order,
-                product_outsiders.nearest_outsiders,
-            )
+            search = partial(product_outsiders.nearest_outsiders, ordered)
         else:
             ordered = kdtree.build(X)
-            points, index, search = ordered.points, ordered.order, neighbours.nearest_outsiders
+            search = partial(neighbours.nearest_outsiders, ordered)
+        points, index = ordered.points, ordered.order
         n = len(points)
         components = Components(lanes.padded_range(n), index, rng.integers(0, 3, n))
         n_components = min(n_components, n)
@@ -248,13 +248,11 @@ class TestNearestOutsiders:
             [np.arange(n_components), rng.integers(0, n_components, n - n_components)]
         )[rng.permutation(n)]
         # Nothing is known yet but what `certain` components know.
-        lists = NeighbourLists(
-            np.full((n, 1), -1, dtype=np.int32), np.full((n, 1), np.inf), np.zeros(n)
-        )
-        certain = rng.random(n_components) < 0.2
+        certain, horizon = rng.random(n_components) < 0.2, np.zeros(n)
         best = np.array([(np.inf, -1, -1, 0)] * n_components, dtype=ARC)
-        prototypes = np.zeros(n, dtype=bool)
-        search(ordered, n_threads, components, lists, best, certain, prototypes)
+        prototypes, bounds = np.zeros(n, dtype=bool), best["squared"].copy()
+        state = OutgoingArcSearch(components, best, certain, horizon, prototypes, bounds)
+        search(n_threads, state)
         D = naive.squared_distances(points, points)
         first, ties = shortest_arcs_out(D, components.of, index)
         ends = set()
@@ -269,7 +267,7 @@ class TestNearestOutsiders:
         assert set(np.flatnonzero(prototypes)) == ends
         # Horizons are still true: nobody outside is nearer.
         D[components.of[:, None] == components.of[None, :]] = np.inf
-        assert (D.min(axis=1) >= lists.horizon).all()
+        assert (D.min(axis=1) >= horizon).all()
 
 
 @given(seed=seeds, kind=kinds, k=st.integers(1, 6))
@@ -279,9 +277,7 @@ def test_the_tree_does_not_depend_on_how_long_the_lists_are(seed, kind, k):
     classes = np.random.default_rng(seed).integers(0, 2, len(tree.points))
     lists = neighbours.nearest_neighbours(tree, k)
 
-    def search(*state):
-        neighbours.nearest_outsiders(tree, 1, *state)
-
+    search = partial(neighbours.nearest_outsiders, tree, 1)
     found, prototypes = spanning_tree(lists, tree.order, classes, search)
     X, y = np.empty_like(tree.points), np.empty_like(classes)
     X[tree.order], y[tree.order] = tree.points, classes
@@ -292,10 +288,21 @@ def test_the_tree_does_not_depend_on_how_long_the_lists_are(seed, kind, k):
     np.testing.assert_array_equal(prototypes, naive.prototypes(D, y)[tree.order])
 
 
+def make_tile(rows, columns, center, real, bench=None):
+    """Lay out two blocks in a precision; None is the one that tells nothing."""
+    bench = bench or Workbench()
+    tile = tiles.empty_tile(bench, len(rows), len(columns), rows.shape[1], real or np.float64)
+    if real is None:
+        tile = tile._replace(shrink=0.0)
+    tiles.set_rows(tile, rows, np.arange(len(rows)), len(rows), center)
+    tiles.set_columns(tile, columns, 0, len(columns), center)
+    return tile
+
+
 def lower_bounds(tile):
     """What a tile tells about squared distances, in its own precision, as `tile_hits` takes it."""
-    total = tile.row_norms[:, np.newaxis] + tile.column_norms
-    return total - (tile.products + tile.products)
+    products = tiles.multiply(tile, 0, len(tile.left), 0, len(tile.right))
+    return tile.row_norms[:, np.newaxis] + tile.column_norms - (products + products)
 
 
 class TestTiles:
@@ -314,16 +321,15 @@ class TestTiles:
         columns = center + rng.choice([spread, 1.0]) * rng.normal(size=(rng.integers(1, 40), d))
         columns[: len(rows)] = rows[: len(columns)]  # some pairs are at no distance
         squared = naive.squared_distances(rows, columns)
-        tile = tiles.make_tile(rows, columns, center, real, Workbench())
-        assert tile.products.shape[1] % LANES == 0
+        tile = make_tile(rows, columns, center, real)
         bounds = lower_bounds(tile)
+        assert bounds.shape[1] % LANES == 0
         assert np.isinf(bounds[:, len(columns) :]).all()
         bounds = bounds[:, : len(columns)]
         assert (bounds <= squared).all()
         # Rounded to the precision of the tile, no bound falls below what it was.
-        tile = tiles.with_bounds(tile, squared.min(axis=1), squared.min(axis=0))
+        tile.row_bounds[:] = squared.min(axis=1) * tile.widen + tile.slack
         assert (tile.row_bounds >= squared.min(axis=1)).all()
-        assert (tile.column_bounds[: len(columns)] >= squared.min(axis=0)).all()
         if real is not None:  # and they are worth having
             loose = 8.0 * (d + 16) * np.finfo(real).eps
             norms = ((rows - center) ** 2).sum(axis=1)[:, None] + ((columns - center) ** 2).sum(1)
@@ -336,10 +342,11 @@ class TestTiles:
         for real in (np.float32, None, np.float64, None, np.float32):
             n_rows, n_columns, d = rng.integers(1, 40, 3)
             rows, columns = rng.normal(size=(n_rows, d)), rng.normal(size=(n_columns, d))
-            used = tiles.make_tile(rows, columns, rows[0], real, bench)
-            fresh = tiles.make_tile(rows, columns, rows[0], real, Workbench())
+            used = make_tile(rows, columns, rows[0], real, bench)
+            fresh = make_tile(rows, columns, rows[0], real)
             np.testing.assert_array_equal(lower_bounds(used), lower_bounds(fresh))
-            used.products.fill(np.nan)  # leave the bench dirty
+            for part in (used.left, used.right, used.memory):  # leave the bench dirty
+                part.fill(np.nan)
 
     @given(seed=seeds, exponent=st.integers(-85, -60))
     @bounded(60)
@@ -347,9 +354,9 @@ class TestTiles:
         rng = np.random.default_rng(seed)
         points = np.ldexp(rng.normal(size=(20, 2)), exponent)
         squared = naive.squared_distances(points, points)
-        tile = tiles.make_tile(points, points, np.zeros(2), np.float32, Workbench())
+        tile = make_tile(points, points, np.zeros(2), np.float32)
         for column in range(20):  # each bound is that of one pair, which must pass
-            tile = tiles.with_bounds(tile, squared[:, column], None)
+            tile.row_bounds[:] = squared[:, column] * tile.widen + tile.slack
             assert (lower_bounds(tile)[:, column] <= tile.row_bounds).all()
 
     @pytest.mark.parametrize("block", [tiles.SMALLEST_BLOCK, 100])
@@ -378,10 +385,10 @@ class TestTiles:
             assert (tiles.gap(ordered, b, np.arange(n_blocks)) <= nearest[b]).all()
 
     def test_precision_is_as_low_as_the_bound_allows(self):
-        assert tiles.precision(10, 1.0, 1.0) is np.float32
-        assert tiles.precision(10, 1.0, 1e-6) is np.float64
-        assert tiles.precision(10, 1e-20, 1.0) is np.float64
-        assert tiles.precision(10, 0.0, 1.0) is None
+        assert tiles.sufficient_bits(10, 1.0, 1.0, 1.0) == 32
+        assert tiles.sufficient_bits(10, 1.0, 1e-6, 1.0) == 64
+        assert tiles.sufficient_bits(10, 1e-20, 1.0, 1.0) == 64
+        assert tiles.sufficient_bits(10, 0.0, 1.0, 1.0) == 0
 
     @pytest.mark.parametrize("n_bytes", [1, 2**16, 2**20, 2**30])
     @pytest.mark.parametrize("d", [1, 100, 5000])
@@ -420,12 +427,11 @@ class TestConquest:
         queries = np.concatenate([points[rng.integers(0, n, 15)], rng.choice(points, 5) + 0.1])
         rank = classes * n + np.arange(n)
         if by_products:
-            index = conquest_products.with_costs(points, costs, rank, tiles.SMALLEST_BLOCK)
-            found = conquest_products.conquer(index, queries, n_threads)
+            index = CostedBlocks.build(points, costs, rank, tiles.SMALLEST_BLOCK)
         else:
             space = kdtree.build(points)
-            index = conquest_tree.with_costs(space, costs[space.order], rank[space.order])
-            found = conquest_tree.conquer(index, queries, n_threads)
+            index = CostedTree.build(space, costs[space.order], rank[space.order])
+        found = index.conquer(queries, n_threads)
         to_queries = naive.squared_distances(queries, points)
         nodes, path_costs = naive.conquer(costs, to_queries, classes)
         np.testing.assert_array_equal(found.nodes, nodes)
@@ -435,6 +441,6 @@ class TestConquest:
     def test_every_node_knows_its_lowest_cost(self):
         points = random_points(0, size(300), 2, "continuous")
         costs = np.random.default_rng(0).random(len(points))
-        index = conquest_tree.with_costs(kdtree.build(points), costs, np.arange(len(points)))
+        index = CostedTree.build(kdtree.build(points), costs, np.arange(len(points)))
         for node, first, last, _ in children(index.space):
             assert index.lowest[node] == index.costs[first * LANES : last * LANES].min()

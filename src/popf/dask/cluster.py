@@ -21,15 +21,23 @@ PATIENCE = 60.0
 
 
 class Settings(NamedTuple):
-    """How tasks compute."""
+    """How tasks compute.
+
+    Attributes
+    ----------
+    metric : Metric
+    algorithm : {"auto", "kd_tree", "brute", "prim"}
+    device : {"cpu", "cuda"}
+        Of the workers.
+    n_threads, n_bytes : int
+        Threads of one task, and the memory for its blocks of distances.
+    """
 
     metric: Metric
     algorithm: str
-    device: str  # of the workers
-    n_threads: int  # of one task
-    n_bytes: int  # for blocks of distances
-    exponent: int = 0  # the power of two that was taken out of all samples
-    n_classes: int = 0
+    device: str
+    n_threads: int
+    n_bytes: int
 
     @property
     def resources(self) -> Resources:
@@ -38,7 +46,14 @@ class Settings(NamedTuple):
 
 
 class Tasks:
-    """Tasks of one fit, under names that the dashboard shows; a `local` client is of this fit only."""
+    """Tasks of one fit, under names that the dashboard shows.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    local : bool
+        Whether the client was made for this fit only.
+    """
 
     def __init__(self, client: Any, local: bool) -> None:
         self.client = client
@@ -67,6 +82,10 @@ class Tasks:
         futures: list[Any] = self.client.compute(lazy)
         self._living.update(futures)
         return futures
+
+    def lazy(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Delay a call of `function`, to be a part of other tasks."""
+        return dask.delayed(function)(*arguments)
 
     def _key(self, name: str) -> str:
         self._count += 1

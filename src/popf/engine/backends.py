@@ -7,19 +7,12 @@ All of them give the forest that the processor gives, to the bit.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from popf.engine.structures import (
-    ArcArray,
-    BoolArray,
-    Components,
-    Conquered,
-    FloatArray,
-    IntArray,
-    NeighbourLists,
-)
+from popf.engine.structures import Conquered, FloatArray, IntArray, NeighbourLists
 
 if TYPE_CHECKING:
     from popf.engine.soft.by_tiles import CompetingPoints
     from popf.engine.soft.scores import Scores
+    from popf.engine.trees.outgoing_arcs import OutgoingArcSearch
 
 
 class Backend(Protocol):
@@ -32,14 +25,7 @@ class Backend(Protocol):
         """List neighbours of all points; with `split`, those on the other side of that position."""
 
     def nearest_outsiders(
-        self,
-        placed: Any,
-        components: Components,
-        lists: NeighbourLists,
-        best: ArcArray,
-        certain: BoolArray,
-        prototypes: BoolArray,
-        split: int | None = None,
+        self, placed: Any, search: "OutgoingArcSearch", split: int | None = None
     ) -> None:
         """Find the shortest arcs out of components, as `trees.neighbours.nearest_outsiders`."""
 

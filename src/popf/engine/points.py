@@ -11,6 +11,8 @@ from popf.engine.structures import FloatArray, IntArray
 
 # Values of a chunk that stays in the cache while several passes go over it.
 CHUNK_VALUES = 1 << 17
+# Powers of two whose inverses are numbers as well.
+LARGEST_EXPONENT = 1000
 
 
 class DistinctPoints(NamedTuple):
@@ -34,22 +36,11 @@ class DistinctPoints(NamedTuple):
     point_of: IntArray
 
 
-# Powers of two whose inverses are numbers as well.
-LARGEST_EXPONENT = 1000
-
-
 def scaled_copy(X: FloatArray, exponent: int | IntArray, team: Team = ALONE) -> FloatArray:
     """Copy `X` times ``2**-exponent``, C-contiguous, without negative zeros.
 
     Multiplying by a power of two rounds nothing, so distances, and ties among them, stay what they
     are, while squares of values near 1e150 or 1e-150 no longer overflow or vanish.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.points import scaled_copy
-    >>> scaled_copy(np.array([[3e200, -0.0, 1e199]]), 667).round(3)
-    array([[0.49 , 0.   , 0.016]])
     """
     copy: FloatArray = np.empty(X.shape)
 
@@ -62,7 +53,7 @@ def scaled_copy(X: FloatArray, exponent: int | IntArray, team: Team = ALONE) -> 
             np.ldexp(X[start:stop], -whole[start:stop], out=here)
         here += 0.0
 
-    team.map_chunks(scale, len(X), max(1, CHUNK_VALUES // max(1, X.shape[1])))
+    team.map_chunks(scale, len(X), _rows_in_cache(X))
     return copy
 
 
@@ -72,9 +63,12 @@ def scale_exponent(X: FloatArray, team: Team = ALONE) -> int:
     def magnitude(start: int, stop: int) -> float:
         return max(abs(float(X[start:stop].max())), abs(float(X[start:stop].min())))
 
-    per_chunk = max(1, CHUNK_VALUES // max(1, X.shape[1]))
-    largest = max(team.map_chunks(magnitude, len(X), per_chunk)) if X.size else 0.0
+    largest = max(team.map_chunks(magnitude, len(X), _rows_in_cache(X)), default=0.0)
     return int(np.frexp(largest)[1]) if largest > 0.0 else 0
+
+
+def _rows_in_cache(X: FloatArray) -> int:
+    return max(1, CHUNK_VALUES // max(1, int(X.shape[1])))
 
 
 def distinct_points(X: FloatArray, n_threads: int = 1) -> DistinctPoints:
@@ -83,15 +77,6 @@ def distinct_points(X: FloatArray, n_threads: int = 1) -> DistinctPoints:
     All arcs between coinciding samples have length zero, so in the order (weight, lower index, higher
     index) the spanning tree joins each of them to the first, and everything else concerns the first
     alone.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    n_threads : int
-
-    Returns
-    -------
-    DistinctPoints
     """
     with Team(n_threads) as team:
         exponent = scale_exponent(X, team)
@@ -101,78 +86,42 @@ def distinct_points(X: FloatArray, n_threads: int = 1) -> DistinctPoints:
 def collapse_duplicates(scaled: FloatArray, exponent: int, team: Team = ALONE) -> DistinctPoints:
     """Collapse samples that coincide; `scaled` comes from `scaled_copy`."""
     bits = scaled.view(np.uint64)
-    with np.errstate(over="ignore"):  # hashes wrap around, of which NumPy warns without JIT
-        keys = _hashes(bits, team)
-        suspects = keys[_suspects(keys, team)]
-    if len(np.unique(suspects)) == len(suspects):
+    keys = _hashes(bits, team)
+    if not _any_equal(keys, team):  # the usual case
         every = np.arange(len(scaled))
         return DistinctPoints(scaled, exponent, every, every)
-    point_of, first = _number(bits, keys)
+    point_of, first = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
+    # At most half of the table will be full.
+    table = np.zeros(1 << max(4, int(2 * len(keys) - 1).bit_length()), dtype=np.int64)
+    first = first[: _number_points(bits, keys, table, point_of, first)].copy()
     return DistinctPoints(scaled[first], exponent, first, point_of)
 
 
 def _hashes(bits: NDArray[np.uint64], team: Team = ALONE) -> NDArray[np.uint64]:
     """Give every row a number that equal rows share, and others hardly ever."""
-    keys = np.empty(len(bits), dtype=np.uint64)
-    team.map_rows(lambda start, stop: _hash_rows(bits, keys, start, stop), len(bits))
+    keys = np.full(len(bits), 14695981039346656037, dtype=np.uint64)
+
+    def hash_rows(start: int, stop: int) -> None:
+        here = keys[start:stop]
+        for column in bits[start:stop].T:
+            here ^= column
+            here *= np.uint64(0x9E3779B97F4A7C15)
+            here ^= here >> np.uint64(32)
+
+    team.map_chunks(hash_rows, len(bits), 1 << 12)  # rows that stay in the first cache
     return keys
 
 
-def _suspects(keys: NDArray[np.uint64], team: Team) -> IntArray:
-    """Gather the rows that share a bit with another, few unless there are duplicates.
+def _any_equal(keys: NDArray[np.uint64], team: Team) -> bool:
+    """Whether two keys are equal; each thread sorts those with some first bytes."""
+    bytes_ = keys >> np.uint64(56)
 
-    A table of bits stays in the cache, where one of rows does not, so that data without duplicates,
-    the usual case, is soon done with. Each thread has a part of the table.
-    """
-    n_words = (1 << max(6, int(16 * len(keys) - 1).bit_length())) // 64
+    def look(low: int, high: int) -> bool:
+        mine = keys if high - low == 256 else keys[(low <= bytes_) & (bytes_ < high)]
+        mine = np.sort(mine)
+        return bool((mine[1:] == mine[:-1]).any())
 
-    def share(low: int, high: int) -> IntArray:
-        seen = np.zeros((high - low, 2), dtype=np.uint64)
-        suspects = np.empty(len(keys), dtype=np.int64)
-        return suspects[: _share_a_bit(keys, n_words, low, seen, suspects)]
-
-    return np.concatenate(team.map_shares(share, n_words))
-
-
-def _number(bits: NDArray[np.uint64], keys: NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
-    """Count the distinct rows; returns each row's number, and each number's first row."""
-    n_rows = len(bits)
-    point_of, first = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64)
-    # At most half of the table will be full.
-    table = np.zeros(1 << max(4, int(2 * n_rows - 1).bit_length()), dtype=np.int64)
-    n_points = _number_points(bits, keys, table, point_of, first)
-    return point_of, first[:n_points].copy()
-
-
-@jit
-def _hash_rows(bits, keys, start, stop):
-    for i in range(start, stop):
-        key = np.uint64(14695981039346656037)
-        for f in range(bits.shape[1]):
-            key = (key ^ bits[i, f]) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(32)
-        keys[i] = key
-
-
-@jit
-def _share_a_bit(keys, n_words, low, seen, suspects):
-    """Gather the rows whose bit, in the words from `low` on, is that of another row; counts them."""
-    mask = np.uint64(64 * n_words - 1)
-    first, n_seen = np.uint64(low), np.uint64(len(seen))
-    for key in keys:
-        word = ((key & mask) >> np.uint64(6)) - first
-        if word < n_seen:  # unsigned: below `first` it wraps around
-            bit = np.uint64(1) << (key & np.uint64(63))
-            seen[word, 1] |= seen[word, 0] & bit
-            seen[word, 0] |= bit
-    count = 0
-    for i in range(len(keys)):
-        word = ((keys[i] & mask) >> np.uint64(6)) - first
-        bit = np.uint64(1) << (keys[i] & np.uint64(63))
-        if word < n_seen and seen[word, 1] & bit != 0:
-            suspects[count] = i
-            count += 1
-    return count
+    return any(team.map_shares(look, 256))
 
 
 @jit

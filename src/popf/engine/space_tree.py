@@ -61,18 +61,7 @@ SMALLEST_SUBTREE = 1 << 12
 
 
 def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
-    """Build the space tree of distinct points.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        Left as it is; the tree holds a reordered copy.
-    n_threads : int
-
-    Returns
-    -------
-    SpaceTree
-    """
+    """Build the space tree of points, which are left as they are: the tree holds a reordered copy."""
     n_points, n_features = points.shape
     n_blocks = -(-n_points // LANES)
     n_nodes = 2 * n_blocks - 1
@@ -133,27 +122,22 @@ def _build(tree: SpaceTree, points: FloatArray, team: Team) -> None:
 
 
 @helper
-def _pivot(points, start, stop, middle, feature, sample):
-    """Guess the value at rank `middle` from an evenly spaced, sorted sample."""
-    n = stop - start
-    size = min(len(sample), max(3, n // 16))
-    for i in range(size):
-        value = points[start + (2 * i + 1) * n // (2 * size), feature]
-        j = i
-        while j > 0 and sample[j - 1] > value:
-            sample[j] = sample[j - 1]
-            j -= 1
-        sample[j] = value
-    return sample[min(size - 1, (middle - start) * size // n)]
-
-
-@helper
 def _select(points, order, start, stop, middle, feature):
-    """Reorder rows so that those before `middle` are no larger in `feature` than those after."""
+    """Reorder rows so that those before `middle` are no larger in `feature` than those after (quickselect)."""
     sample = np.empty(63)
     low, high = start, stop - 1
     while low < high:
-        pivot = _pivot(points, low, high + 1, middle, feature, sample)
+        # The pivot is what an evenly spaced sample, sorted by insertion, has at the rank looked for.
+        n = high + 1 - low
+        size = min(len(sample), max(3, n // 16))
+        for i in range(size):
+            value = points[low + (2 * i + 1) * n // (2 * size), feature]
+            j = i
+            while j > 0 and sample[j - 1] > value:
+                sample[j] = sample[j - 1]
+                j -= 1
+            sample[j] = value
+        pivot = sample[min(size - 1, (middle - low) * size // n)]
         i, j = low, high
         while i <= j:
             while points[i, feature] < pivot:
@@ -176,21 +160,6 @@ def _select(points, order, start, stop, middle, feature):
 
 
 @helper
-def _widest(points, start, stop):
-    """Find the feature with the widest spread, on at most 64 of the points."""
-    step = max(1, (stop - start) // 64)
-    widest, spread = 0, -1.0
-    for f in range(points.shape[1]):
-        low = high = points[start, f]
-        for i in range(start + step, stop, step):
-            low = min(low, points[i, f])
-            high = max(high, points[i, f])
-        if high - low > spread:
-            widest, spread = f, high - low
-    return widest
-
-
-@helper
 def _cut(tree, node, first, last, parent):
     """Record a node and cut it in two; returns the first block of its right half."""
     points = tree.points
@@ -200,7 +169,17 @@ def _cut(tree, node, first, last, parent):
     record["block"], record["parent"] = first, parent
     record["right"], record["feature"], record["value"] = -1, 0, 0.0
     if last - first > 1:
-        widest = _widest(points, start, stop)
+        # Across the widest side, as 64 of the points have it.
+        step = max(1, (stop - start) // 64)
+        # For a literal 0 Numba would compile `_select` once more.
+        widest, spread = first - first, -1.0
+        for f in range(points.shape[1]):
+            low = high = points[start, f]
+            for i in range(start + step, stop, step):
+                low = min(low, points[i, f])
+                high = max(high, points[i, f])
+            if high - low > spread:
+                widest, spread = f, high - low
         _select(points, tree.order, start, stop, middle * LANES, widest)
         record["feature"], record["value"] = widest, points[middle * LANES, widest]
         record["right"] = node + 2 * (middle - first)
@@ -259,3 +238,19 @@ def _join_boxes(tree, node):
     for f in range(lows.shape[1]):
         lows[node, f] = min(lows[left, f], lows[right, f])
         highs[node, f] = max(highs[left, f], highs[right, f])
+
+
+@jit
+def lowest_in_nodes(nodes, values):
+    """Give for every node the smallest value of its points; values are float64."""
+    lowest = np.empty(len(nodes))
+    for node in range(len(nodes) - 1, -1, -1):
+        right = nodes[node]["right"]
+        if right >= 0:
+            lowest[node] = min(lowest[node + 1], lowest[right])
+        else:
+            start = nodes[node]["block"] * LANES
+            lowest[node] = values[start]
+            for i in range(start + 1, min(start + LANES, len(values))):
+                lowest[node] = min(lowest[node], values[i])
+    return lowest

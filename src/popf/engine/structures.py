@@ -1,6 +1,5 @@
 """What the stages hand to each other."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +8,6 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-#: ``block(start, stop)`` gives the distances of some queries to all nodes, one row each.
-BlockOfDistances = Callable[[int, int], FloatArray]
 
 
 class SpanningTree(NamedTuple):
@@ -76,32 +73,6 @@ class NeighbourLists(NamedTuple):
     positions: NDArray[np.int32]
     squared: FloatArray
     horizon: FloatArray
-
-
-#: The shortest arc known to leave a component: its squared length, its ends as positions (-1 while
-#: none is known), and whether another arc as short was seen. One record, so one cache line, a component.
-ARC = np.dtype(
-    [("squared", np.float64), ("inside", np.int32), ("outside", np.int32), ("tied", np.int64)]
-)
-ArcArray = NDArray[np.void]
-
-
-class Components(NamedTuple):
-    """The components of a Borůvka round, and what the points in them are.
-
-    Attributes
-    ----------
-    of : ndarray of shape (n_points,)
-        The component of every point, numbered from 0.
-    indices : ndarray of shape (n_points,)
-        The index of every point, by which ties are broken.
-    classes : ndarray of shape (n_points,)
-        The class of every point.
-    """
-
-    of: NDArray[np.int32]
-    indices: IntArray
-    classes: IntArray
 
 
 class Conquered(NamedTuple):

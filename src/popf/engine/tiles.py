@@ -32,14 +32,7 @@ PANEL = 256
 
 
 def block_size(n_features: int, n_bytes: int) -> int:
-    """How many points make a block, so that a tile and what it is made of take at most `n_bytes`.
-
-    Examples
-    --------
-    >>> from popf.engine.tiles import block_size
-    >>> block_size(100, 2**30), block_size(100, 2**20), block_size(100, 1)
-    (1024, 208, 64)
-    """
+    """How many points make a block, so that a tile and what it is made of take at most `n_bytes`."""
     # A tile in float64, and two blocks of points in float64 and in the tile's precision.
     block = BLOCK
     while block > SMALLEST_BLOCK and 8 * block * (block + 4 * n_features) > n_bytes:
@@ -103,27 +96,9 @@ class Tile(NamedTuple):
     slack: float
     shrink: float
 
-    @property
-    def products(self) -> NDArray[Any]:
-        """All products at once, to look at."""
-        if self.shrink == 0.0:
-            return np.zeros((len(self.left), len(self.right)))
-        whole: NDArray[Any] = np.matmul(self.left, self.right.T)
-        return whole
 
-
-def side_by_side(parts: list["OrderedPoints"], rows: list[IntArray]) -> "OrderedPoints":
-    """Put ordered points beside each other; `rows` says which rows of the input each part was.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.tiles import order_points, side_by_side
-    >>> parts = [order_points(np.array([[1.0], [0.0]]), 1), order_points(np.array([[5.0]]), 1)]
-    >>> both = side_by_side(parts, [np.array([0, 2]), np.array([1])])
-    >>> both.order.tolist(), both.starts.tolist()
-    ([2, 0, 1], [0, 1, 2, 3])
-    """
+def side_by_side(parts: list[OrderedPoints], rows: list[IntArray]) -> OrderedPoints:
+    """Put ordered points beside each other; `rows` says which rows of the input each part was."""
     before = np.cumsum([0] + [len(part.points) for part in parts])
     starts = [part.starts[:-1] + start for part, start in zip(parts, before, strict=False)]
     return OrderedPoints(
@@ -136,16 +111,7 @@ def side_by_side(parts: list["OrderedPoints"], rows: list[IntArray]) -> "Ordered
 
 
 def order_points(points: FloatArray, block: int = BLOCK, n_threads: int = 1) -> OrderedPoints:
-    """Cut the points at the median of their most spread feature until blocks are small.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.tiles import order_points
-    >>> ordered = order_points(np.array([[3.0], [0.0], [2.0], [1.0]]), block=2)
-    >>> ordered.starts.tolist(), ordered.centers.ravel().tolist(), ordered.order.tolist()
-    ([0, 2, 4], [0.5, 2.5], [1, 3, 2, 0])
-    """
+    """Cut the points at the median of their most spread feature until blocks are small."""
 
     def cut(level: list[IntArray], at: int, _: int) -> list[IntArray]:
         piece = level[at]
@@ -174,12 +140,12 @@ def order_points(points: FloatArray, block: int = BLOCK, n_threads: int = 1) -> 
             np.empty((n_blocks, n_features)),
             np.empty(n_blocks),
         )
-        team.map_chunks(lambda start, stop: _lay_out(ordered, points, start, stop), n_blocks, 1)
+        team.map_chunks(lambda start, stop: _fill_blocks(ordered, points, start, stop), n_blocks, 1)
     return ordered
 
 
 @jit
-def _lay_out(ordered, points, start, stop):
+def _fill_blocks(ordered, points, start, stop):
     """Copy the points of some blocks, and find their centres and radii."""
     copies, order, starts = ordered.points, ordered.order, ordered.starts
     centers, n_features = ordered.centers, points.shape[1]
@@ -201,35 +167,14 @@ def _lay_out(ordered, points, start, stop):
         ordered.radii[block] = np.sqrt(largest) * (1.0 + 1e-9)
 
 
-def precision(
-    n_features: int, radius: float, bound: float, extent: float = 1.0
-) -> type[np.floating[Any]] | None:
-    """Choose the precision in which a tile tells enough about distances of about `bound`.
-
-    What it lets pass in vain lies within about ``6 (d + 16) u radius²`` of the bound (squared).
-
-    Parameters
-    ----------
-    n_features : int
-    radius : float
-        Of the block whose centre the tile has.
-    bound : float
-        A typical squared distance that matters.
-    extent : float
-        How far the points may be from the centre; squares must not overflow.
-
-    Returns
-    -------
-    type or None
-        None if even in float64 the squares would vanish.
-    """
-    bits = sufficient_bits(n_features, radius, bound, extent)
-    return {0: None, 32: np.float32, 64: np.float64}[bits]
-
-
 @helper
 def sufficient_bits(n_features, radius, bound, extent):
-    """How many bits numbers need to have, as `precision`: 32, 64 or, where none suffice, 0."""
+    """How many bits a tile's numbers need to tell enough about squared distances of about `bound`.
+
+    What it lets pass in vain lies within about ``6 (d + 16) u radius²`` of the bound, where `radius` is that of
+    the block whose centre the tile has. Points are within `extent` of it, and squares must not overflow.
+    Returns 32, 64 or, where even float64 would let squares vanish, 0.
+    """
     error = 6.0 * (n_features + 16) * 2.0**-23 * radius * radius
     if radius >= 1e-12 and radius + extent <= 1e15 and error <= 0.05 * bound:
         return 32
@@ -279,33 +224,6 @@ def empty_tiles(bench: Workbench, n_rows: int, n_columns: int, n_features: int) 
         empty_tile(bench, n_rows, n_columns, n_features, real) for real in (np.float32, np.float64)
     )
     return {32: single, 64: double, 0: double._replace(shrink=0.0)}
-
-
-def make_tile(
-    rows: FloatArray,
-    columns: FloatArray,
-    center: FloatArray,
-    real: type[np.floating[Any]] | None,
-    bench: Workbench,
-) -> Tile:
-    """Lay out two blocks of points, moved to `center`, for products in the given precision.
-
-    Without a precision (None) nothing is told: every pair passes every bound.
-    """
-    tile = empty_tile(bench, len(rows), len(columns), rows.shape[1], real or np.float64)
-    if real is None:
-        tile = tile._replace(shrink=0.0)
-    set_rows(tile, rows, np.arange(len(rows)), len(rows), center)
-    set_columns(tile, columns, 0, len(columns), center)
-    return tile
-
-
-def with_bounds(tile: Tile, rows: FloatArray, columns: FloatArray | None) -> Tile:
-    """Set the bounds of a tile; without `columns` only the rows want anything."""
-    tile.row_bounds[: len(rows)] = rows * tile.widen + tile.slack
-    if columns is not None:
-        tile.column_bounds[: len(columns)] = columns * tile.widen + tile.slack
-    return tile
 
 
 @helper

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from popf.forest.metrics import Metric
 
 register("cuda", cuda_backend)
-# With so many features a space tree is always the quickest, as in `popf.engine.choice`.
+# With so many features a space tree is always the quickest, as in `popf.engine.training`.
 FEW_FEATURES = 4
 
 

@@ -4,10 +4,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from popf.engine.choice import choose_algorithm
 from popf.engine.structures import FloatArray, IntArray
 from popf.engine.tiles import block_size
-from popf.engine.training import train, train_euclidean
+from popf.engine.training import choose_algorithm, train, train_euclidean
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.validation import Resources

@@ -46,7 +46,7 @@ class ScannedNodes:
             self._metric.blocks(new, self._samples),
             *(len(new), self._costs, self._codes, self._rows_at_once(n_threads), n_threads),
         )
-        return Conquered(*found), np.zeros(len(new), dtype=np.int64)
+        return found, np.zeros(len(new), dtype=np.int64)
 
     def costs_by_class(self, new: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
         """Find the smallest path cost that each class offers to each new sample."""
@@ -70,9 +70,10 @@ def index_points(
     algorithm: str,
     resources: Resources,
 ) -> EuclideanConquest:
-    """Lay out the points of a forest that was grown before; `costs` are in the engine's unit."""
+    """Index the points of a forest that was grown before; `costs` are in the engine's unit."""
     block = block_size(distinct.points.shape[1], resources.n_bytes // resources.n_threads)
-    index = EuclideanConquest(algorithm, distinct, codes, block, resources.backend)
-    order = np.arange(len(distinct.points))
-    index.lay_out(distinct.points, None, order, costs[distinct.first], resources.n_threads)
-    return index
+    return EuclideanConquest(
+        *(distinct, codes, costs[distinct.first], algorithm, block),
+        backend=resources.backend,
+        n_threads=resources.n_threads,
+    )

@@ -1,60 +1,108 @@
 """Who conquers a new sample, for any metric: a scan of blocks of distances."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from popf.engine.distances import kernel_blocks
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import map_chunks
-from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
+from popf.engine.structures import Conquered, FloatArray, IntArray
+
+#: ``blocks(start, stop)`` gives the distances of those queries to all training samples, a C-contiguous float64
+#: array; it must be safe to call from several threads.
+BlockOfDistances = Callable[[int, int], FloatArray]
+
+# Bytes of distances held at a time by each thread: few enough that Ctrl-C is answered soon.
+BLOCK_BYTES = 4 * 2**20
 
 
-class ScanIndex(NamedTuple):
-    """Points with costs, to be scanned.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    costs : ndarray of shape (n_points,)
-    rank : ndarray of shape (n_points,)
-        Breaks ties between points at the same cost and distance: lower conquers.
-    order : ndarray of shape (n_points,)
-        ``points[i]`` was row ``order[i]`` of the input; a scan leaves them as they are.
-    """
+class ScannedPoints(NamedTuple):
+    """Points with squared costs, to be scanned; attributes as those of `by_tiles.CostedBlocks`."""
 
     points: FloatArray
     costs: FloatArray
     rank: IntArray
     order: IntArray
 
-
-# Bytes of distances held at a time by each thread: few enough that Ctrl-C is answered soon.
-BLOCK_BYTES = 4 * 2**20
+    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
+        """Find who conquers each query, scaled as the points are."""
+        blocks = kernel_blocks("sqeuclidean", queries, self.points)
+        return conquer(blocks, len(queries), self.costs, self.rank, None, n_threads)
 
 
 def rows_per_block(n_training: int, block_bytes: int = BLOCK_BYTES) -> int:
-    """How many queries make a block, so that its distances fit in `block_bytes`.
-
-    Examples
-    --------
-    >>> from popf.engine.conquest.by_scan import rows_per_block
-    >>> rows_per_block(1000, block_bytes=80_000)
-    10
-    """
+    """How many queries make a block, so that its distances fit in `block_bytes`."""
     return max(1, block_bytes // (8 * max(1, n_training)))
 
 
-@jit
-def _conquer_block(
-    block: FloatArray,
+def conquer(
+    blocks: BlockOfDistances,
+    n_queries: int,
     costs: FloatArray,
     class_index: IntArray,
-    nodes: IntArray,
-    distances: FloatArray,
-) -> int:
+    block_rows: int | None = None,
+    n_threads: int = 1,
+) -> Conquered:
+    r"""Find the training node that conquers each new sample.
+
+    :math:`\arg\min_v \max(C_v, d(v, t))`; among equal costs the nearer node, then the lower class,
+    then the lower index.
+
+    Parameters
+    ----------
+    blocks : callable
+    n_queries : int
+    costs : ndarray of shape (n_training,)
+        C_v, on the scale of the distances.
+    class_index : ndarray of shape (n_training,)
+        The class of each training sample, 0 to n_classes - 1.
+    block_rows : int, optional
+        Queries in a block; by default as many as 4 MiB of distances hold.
+    n_threads : int
+    """
+    nodes, distances = np.empty(n_queries, dtype=np.int64), np.empty(n_queries)
+
+    def scan(start: int, stop: int) -> None:
+        block = blocks(start, stop)
+        here = slice(start, stop)
+        bad = _conquer_block(block, costs, class_index, nodes[here], distances[here])
+        _refuse_distance(block, start, bad)
+
+    map_chunks(scan, n_queries, block_rows or rows_per_block(len(costs)), n_threads)
+    return Conquered(nodes, np.maximum(costs[nodes], distances), distances)
+
+
+def costs_by_class(
+    blocks: BlockOfDistances,
+    n_queries: int,
+    costs: FloatArray,
+    class_index: IntArray,
+    n_classes: int,
+    block_rows: int | None = None,
+    n_threads: int = 1,
+) -> FloatArray:
+    r"""Find the smallest path cost that each class offers to each new sample.
+
+    :math:`\min_{v \in k} \max(C_v, d(v, t))`, an array of shape (n_queries, n_classes), infinite for a class
+    without samples; parameters as for `conquer`.
+    """
+    offers = np.full((n_queries, n_classes), np.inf)
+
+    def scan(start: int, stop: int) -> None:
+        block = blocks(start, stop)
+        _refuse_distance(block, start, _offer_block(block, costs, class_index, offers[start:stop]))
+
+    map_chunks(scan, n_queries, block_rows or rows_per_block(len(costs)), n_threads)
+    return offers
+
+
+@jit
+def _conquer_block(block, costs, class_index, nodes, distances):
     """Find the smallest by (max(C, d), d, class, index) in each row.
 
-    Returns the flat index of a distance that is none, or -1.
+    Returns the flat index of a negative or non-finite distance, or -1.
     """
     n_queries, n_training = block.shape
     for q in range(n_queries):
@@ -83,13 +131,8 @@ def _conquer_block(
 
 
 @jit
-def _offer_block(
-    block: FloatArray, costs: FloatArray, class_index: IntArray, offers: FloatArray
-) -> int:
-    """Find the smallest max(C, d) of each class in each row.
-
-    Returns the flat index of a distance that is none, or -1.
-    """
+def _offer_block(block, costs, class_index, offers):
+    """Find the smallest max(C, d) of each class in each row; returns as `_conquer_block`."""
     n_queries, n_training = block.shape
     for q in range(n_queries):
         for v in range(n_training):
@@ -102,112 +145,12 @@ def _offer_block(
     return -1
 
 
-def _refuse_weight(block: FloatArray, start: int, bad: int) -> None:
-    """Raise the error for a distance that is none."""
-    query, node = divmod(bad, block.shape[1])
-    raise ValueError(
-        f"the distance between new sample {start + query} and training sample {node} is "
-        f"{block[query, node]}, but distances must be finite and not negative. Check the metric, "
-        "or scale the features to a moderate range."
-    )
-
-
-def conquer(
-    block_of_distances: BlockOfDistances,
-    n_queries: int,
-    costs: FloatArray,
-    class_index: IntArray,
-    block_rows: int | None = None,
-    n_threads: int = 1,
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    r"""Find the training node that conquers each new sample.
-
-    :math:`\arg\min_v \max(C_v, d(v, t))`; among equal costs the nearer node, then the lower class,
-    then the lower index.
-
-    Parameters
-    ----------
-    block_of_distances : callable
-        ``block_of_distances(start, stop)`` gives the distances of those queries to all training
-        samples, a C-contiguous float64 array; called from several threads if `n_threads` > 1.
-    n_queries : int
-    costs : ndarray of shape (n_training,)
-        C_v, on the scale of the distances.
-    class_index : ndarray of shape (n_training,)
-        The class of each training sample, 0 to n_classes - 1.
-    block_rows : int, optional
-        Queries in a block; by default as many as 4 MiB of distances hold.
-    n_threads : int
-
-    Returns
-    -------
-    nodes : ndarray of int64 of shape (n_queries,)
-    path_costs : ndarray of shape (n_queries,)
-        :math:`\max(C_v, d(v, t))` of the conqueror.
-    distances : ndarray of shape (n_queries,)
-        :math:`d(v, t)` of the conqueror.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.conquest.by_scan import conquer
-    >>> D = np.array([[1.0, 2.0], [5.0, 4.0]])
-    >>> costs, class_index = np.array([3.0, 0.0]), np.array([0, 1])
-    >>> nodes, path_costs, _ = conquer(lambda a, b: D[a:b], 2, costs, class_index)
-    >>> nodes, path_costs
-    (array([1, 1]), array([2., 4.]))
-    """
-    nodes = np.empty(n_queries, dtype=np.int64)
-    distances = np.empty(n_queries)
-
-    def scan(start: int, stop: int) -> None:
-        block = block_of_distances(start, stop)
-        bad = _conquer_block(block, costs, class_index, nodes[start:stop], distances[start:stop])
-        if bad >= 0:
-            _refuse_weight(block, start, bad)
-
-    map_chunks(scan, n_queries, block_rows or rows_per_block(len(costs)), n_threads)
-    return nodes, np.maximum(costs[nodes], distances), distances
-
-
-def costs_by_class(
-    block_of_distances: BlockOfDistances,
-    n_queries: int,
-    costs: FloatArray,
-    class_index: IntArray,
-    n_classes: int,
-    block_rows: int | None = None,
-    n_threads: int = 1,
-) -> FloatArray:
-    r"""Find the smallest path cost that each class offers to each new sample.
-
-    Parameters
-    ----------
-    block_of_distances, n_queries, costs, class_index, block_rows, n_threads
-        As in `conquer`.
-    n_classes : int
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_classes)
-        :math:`\min_{v \in k} \max(C_v, d(v, t))`; infinite for a class without samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.conquest.by_scan import costs_by_class
-    >>> D = np.array([[1.0, 2.0], [5.0, 4.0]])
-    >>> costs_by_class(lambda a, b: D[a:b], 2, np.array([3.0, 0.0]), np.array([0, 1]), 2)
-    array([[3., 2.],
-           [5., 4.]])
-    """
-    offers = np.full((n_queries, n_classes), np.inf)
-
-    def scan(start: int, stop: int) -> None:
-        block = block_of_distances(start, stop)
-        bad = _offer_block(block, costs, class_index, offers[start:stop])
-        if bad >= 0:
-            _refuse_weight(block, start, bad)
-
-    map_chunks(scan, n_queries, block_rows or rows_per_block(len(costs)), n_threads)
-    return offers
+def _refuse_distance(block: FloatArray, start: int, bad: int) -> None:
+    """Raise ValueError for a negative or non-finite distance, if there was one."""
+    if bad >= 0:
+        query, node = divmod(bad, block.shape[1])
+        raise ValueError(
+            f"the distance between new sample {start + query} and training sample {node} is "
+            f"{block[query, node]}, but distances must be finite and not negative. Check the metric, "
+            "or scale the features to a moderate range."
+        )

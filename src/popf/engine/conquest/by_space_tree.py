@@ -19,7 +19,7 @@ from popf.engine.runtime.simd import (
     lowest_bit,
 )
 from popf.engine.runtime.threads import chunk_size, map_chunks
-from popf.engine.space_tree import SpaceTree, build
+from popf.engine.space_tree import SpaceTree, build, lowest_in_nodes
 from popf.engine.structures import Conquered, FloatArray, IntArray
 
 # Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
@@ -45,54 +45,34 @@ class CostedTree(NamedTuple):
     rank: IntArray
     lowest: FloatArray
 
+    @classmethod
+    def build(cls, space: SpaceTree, costs: FloatArray, rank: IntArray) -> "CostedTree":
+        """Put costs on the points of a space tree, in its order."""
+        return cls(space, costs, rank, lowest_in_nodes(space.nodes, costs))
 
-def with_costs(space: SpaceTree, costs: FloatArray, rank: IntArray) -> CostedTree:
-    """Put costs on the points of a space tree, in its order."""
-    return CostedTree(space, costs, rank, _lowest_costs(space.nodes, costs))
+    @property
+    def points(self) -> FloatArray:
+        """The points in the order of the tree."""
+        return self.space.points
 
+    @property
+    def order(self) -> IntArray:
+        """``points[i]`` was row ``order[i]`` of the input."""
+        return self.space.order
 
-def conquer(index: CostedTree, queries: FloatArray, n_threads: int = 1) -> Conquered:
-    """Find who conquers each query.
-
-    Parameters
-    ----------
-    index : CostedTree
-    queries : ndarray of shape (n_queries, n_features)
-        Scaled as the points of the tree are.
-    n_threads : int
-
-    Returns
-    -------
-    Conquered
-        Points are numbered as in the input of the space tree.
-    """
-    # The queries get a tree of their own, so that the sixteen of a block lie close together.
-    grouped = build(queries, n_threads)
-    n_queries = len(queries)
-    found = Conquered(np.empty(n_queries, dtype=np.int64), np.empty(n_queries), np.empty(n_queries))
-
-    map_chunks(
-        lambda start, stop: _conquer(index, grouped, start, stop, found),
-        len(grouped.blocks),
-        chunk_size(len(grouped.blocks), CHUNK_BLOCKS, n_threads),
-        n_threads,
-    )
-    return found
-
-
-@jit
-def _lowest_costs(nodes, costs):
-    lowest = np.empty(len(nodes))
-    for node in range(len(nodes) - 1, -1, -1):
-        right = nodes[node]["right"]
-        if right >= 0:
-            lowest[node] = min(lowest[node + 1], lowest[right])
-        else:
-            start = nodes[node]["block"] * LANES
-            lowest[node] = costs[start]
-            for i in range(start + 1, min(start + LANES, len(costs))):
-                lowest[node] = min(lowest[node], costs[i])
-    return lowest
+    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
+        """Find who conquers each query, scaled as the points are; nodes are rows of the tree's input."""
+        # The queries get a tree of their own, so that the sixteen of a block lie close together.
+        grouped = build(queries, n_threads)
+        n = len(queries)
+        found = Conquered(np.empty(n, dtype=np.int64), np.empty(n), np.empty(n))
+        map_chunks(
+            lambda start, stop: _conquer(self, grouped, start, stop, found),
+            len(grouped.blocks),
+            chunk_size(len(grouped.blocks), CHUNK_BLOCKS, n_threads),
+            n_threads,
+        )
+        return found
 
 
 @jit
@@ -118,9 +98,11 @@ def _conquer(index, grouped, start, stop, found):
             winners[lane] = -1
         stack[0] = 0
         top = 1
+        # Invariant: nobody that was seen or passed by beats a lane's winner by (cost, distance, rank).
         while top > 0:
             top -= 1
             here = stack[top]
+            # A node offers no less than its lowest cost, and no less than the distance to its box.
             floor = lowest[here]
             mask = lanes_reaching(cost_bounds, floor)
             if mask == 0:
@@ -128,6 +110,7 @@ def _conquer(index, grouped, start, stop, found):
             mask &= lane_box_hits(query_blocks, block, lows, highs, here, cost_bounds)
             if mask == 0:
                 continue
+            # Where its lowest cost equals the best offer, only who is nearer can still win.
             level = mask & ~lanes_reaching(cost_bounds, np.nextafter(floor, np.inf))
             if level != 0:
                 near = lane_box_hits(query_blocks, block, lows, highs, here, distance_bounds)
@@ -136,6 +119,7 @@ def _conquer(index, grouped, start, stop, found):
                     continue
             right = nodes[here]["right"]
             if right >= 0:
+                # The nearer child is searched first: it lowers the bounds for the other.
                 side = query_points[base, nodes[here]["feature"]] < nodes[here]["value"]
                 stack[top] = right if side else here + 1
                 stack[top + 1] = here + 1 if side else right
@@ -155,7 +139,7 @@ def _conquer(index, grouped, start, stop, found):
                     j = lowest_bit(hits)
                     hits &= hits - 1
                     v = first + j
-                    if v >= n:
+                    if v >= n:  # the last block is filled up with points at infinity
                         break
                     offer = max(costs[v], out[j])
                     if offer > cost:

@@ -12,7 +12,7 @@ from popf.engine.runtime.blas import one_blas_thread
 from popf.engine.runtime.buffers import Workbenches
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
-from popf.engine.runtime.threads import Team
+from popf.engine.runtime.threads import map_chunks
 from popf.engine.structures import Conquered, FloatArray, IntArray
 from popf.engine.tiles import (
     PANEL,
@@ -54,70 +54,49 @@ class CostedBlocks(NamedTuple):
     order: IntArray
     block: int
 
+    @classmethod
+    def build(
+        cls, points: FloatArray, costs: FloatArray, rank: IntArray, block: int, n_threads: int = 1
+    ) -> "CostedBlocks":
+        """Sort points by their squared costs."""
+        order = np.argsort(costs, kind="stable")
+        ordered = np.empty_like(points)
 
-def with_costs(
-    points: FloatArray, costs: FloatArray, rank: IntArray, block: int, n_threads: int = 1
-) -> CostedBlocks:
-    """Sort points by their squared costs."""
-    order = np.argsort(costs, kind="stable")
-    ordered = np.empty_like(points)
+        def copy(start: int, stop: int) -> None:
+            np.take(points, order[start:stop], axis=0, out=ordered[start:stop], mode="clip")
 
-    def copy(start: int, stop: int) -> None:
-        np.take(points, order[start:stop], axis=0, out=ordered[start:stop], mode="clip")
+        map_chunks(copy, len(points), block, n_threads)
+        return cls(ordered, costs[order], rank[order], order, block)
 
-    with Team(n_threads) as team:
-        team.map_chunks(copy, len(points), block)
-    return CostedBlocks(ordered, costs[order], rank[order], order, block)
-
-
-def conquer(index: CostedBlocks, queries: FloatArray, n_threads: int = 1) -> Conquered:
-    """Find who conquers each query.
-
-    Parameters
-    ----------
-    index : CostedBlocks
-    queries : ndarray of shape (n_queries, n_features)
-        Scaled as the points are.
-    n_threads : int
-
-    Returns
-    -------
-    Conquered
-        Points are numbered as in the input of `with_costs`.
-    """
-    n_queries, n_features = queries.shape
-    size = index.block
-    if n_threads > 1:
-        share = -(-n_queries // (SHARES * n_threads * LANES)) * LANES
-        size = min(size, max(FEWEST_QUERIES, share))
-    # Queries that lie close together are scanned together: then the tiles are sharp.
-    ordered = order_points(queries, size, n_threads)
-    offers = Conquered(
-        np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf)
-    )
-    benches = Workbenches()
-
-    def scan(block: int, _: int) -> None:
-        here = slice(ordered.starts[block], ordered.starts[block + 1])
-        group = Group(
-            ordered.points[here],
-            ordered.centers[block],
-            ordered.radii[block],
-            offers.nodes[here],
-            offers.costs[here],
-            offers.distances[here],
+    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
+        """Find who conquers each query, scaled as the points are; nodes are rows of the input."""
+        (n_queries, n_features), size = queries.shape, self.block
+        if n_threads > 1:
+            share = -(-n_queries // (SHARES * n_threads * LANES)) * LANES
+            size = min(size, max(FEWEST_QUERIES, share))
+        # Queries that lie close together are scanned together: then the tiles are sharp.
+        ordered = order_points(queries, size, n_threads)
+        offers = Conquered(
+            np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf)
         )
-        with benches.one() as bench:
-            tiles = empty_tiles(bench, size, index.block, n_features)
-            start, bits = 0, 32
-            while start < len(index.points):
-                start, bits = _scan(tiles[bits], bits, index, group, start)
+        benches = Workbenches()
 
-    with one_blas_thread(), Team(n_threads) as team:
-        team.map_chunks(scan, len(ordered.radii), 1)
-    back = np.empty(n_queries, dtype=np.int64)
-    back[ordered.order] = np.arange(n_queries)
-    return Conquered(index.order[offers.nodes[back]], offers.costs[back], offers.distances[back])
+        def scan(block: int, _: int) -> None:
+            here = slice(ordered.starts[block], ordered.starts[block + 1])
+            mine = Conquered(offers.nodes[here], offers.costs[here], offers.distances[here])
+            group = Group(ordered.points[here], ordered.centers[block], ordered.radii[block], mine)
+            with benches.one() as bench:
+                tiles = empty_tiles(bench, size, self.block, n_features)
+                start, bits = 0, 32
+                while start < len(self.points):
+                    start, bits = _scan(tiles[bits], bits, self, group, start)
+
+        with one_blas_thread():
+            map_chunks(scan, len(ordered.radii), 1, n_threads)
+        found = Conquered(np.empty_like(offers.nodes), np.empty(n_queries), np.empty(n_queries))
+        found.nodes[ordered.order] = self.order[offers.nodes]
+        found.costs[ordered.order], found.distances[ordered.order] = offers.costs, offers.distances
+        return found
 
 
 class Group(NamedTuple):
@@ -128,16 +107,13 @@ class Group(NamedTuple):
     points : ndarray of shape (n_queries, n_features)
     center : ndarray of shape (n_features,)
     radius : float
-    nodes, costs, distances : ndarray of shape (n_queries,)
-        As in `Conquered`.
+    offers : Conquered
     """
 
     points: FloatArray
     center: FloatArray
     radius: float
-    nodes: IntArray
-    costs: FloatArray
-    distances: FloatArray
+    offers: Conquered
 
 
 @jit
@@ -147,7 +123,7 @@ def _scan(tile, bits, index, group, start):
     Returns where to go on, and with how many bits: the call ends where others than the tile's are needed.
     """
     points, point_costs, block = index.points, index.costs, index.block
-    queries, costs, distances = group.points, group.costs, group.distances
+    queries, costs, distances = group.points, group.offers.costs, group.offers.distances
     center, widen, slack, row_bounds = group.center, tile.widen, tile.slack, tile.row_bounds
     bounds, wanted = np.empty(len(costs)), np.empty(len(costs), dtype=np.int64)
     extent = 1.0
@@ -156,6 +132,7 @@ def _scan(tile, bits, index, group, start):
     for first in range(start, start + CALL_BLOCKS * block, block):
         if first >= len(points):
             return first, bits
+        # Points come by rising cost: none from here on offers less than this.
         floor = point_costs[first]
         # What costs no less than the best offer so far is wanted only if it is nearer.
         count = np.int64(0)  # not a literal, for which Numba would compile `set_rows` anew
@@ -164,7 +141,7 @@ def _scan(tile, bits, index, group, start):
                 bounds[count] = costs[q] if floor < costs[q] else distances[q]
                 wanted[count] = q
                 count += 1
-        if count == 0:
+        if count == 0:  # nobody wants anything that is still to come
             return len(points), bits
         bound = typical(bounds[:count])
         needed = sufficient_bits(points.shape[1], group.radius, bound, extent)
@@ -187,7 +164,7 @@ def _scan(tile, bits, index, group, start):
 def _offer_panel(tile, products, index, group, wanted, top, start, left):
     """Compute what a panel lets pass, and keep the best offers."""
     points, point_costs, rank = index.points, index.costs, index.rank
-    queries, nodes, costs, distances = group.points, group.nodes, group.costs, group.distances
+    queries, (nodes, costs, distances) = group.points, group.offers
     row_norms, row_bounds = tile.row_norms, tile.row_bounds
     column_norms, column_bounds = tile.column_norms, tile.column_bounds
     widen, slack = tile.widen, tile.slack
@@ -206,7 +183,7 @@ def _offer_panel(tile, products, index, group, wanted, top, start, left):
                 hits &= hits - 1
                 v = start + hit
                 if column_norms[hit] == np.inf or point_costs[v] > cost:
-                    continue
+                    continue  # past the end, or too dear
                 squared = squared_distance(queries, q, points, v)
                 offered = max(point_costs[v], squared)
                 if offered > cost:

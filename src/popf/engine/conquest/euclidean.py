@@ -4,16 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from popf.engine import space_tree as kdtree
 from popf.engine.backends import Backend
-from popf.engine.conquest import by_scan as conquest_scan
-from popf.engine.conquest import by_space_tree as conquest_tree
-from popf.engine.conquest import by_tiles as conquest_products
-from popf.engine.distances import kernel_blocks
+from popf.engine.conquest.by_scan import ScannedPoints
+from popf.engine.conquest.by_space_tree import CostedTree
+from popf.engine.conquest.by_tiles import CostedBlocks
 from popf.engine.points import DistinctPoints, scale_exponent, scaled_copy
-from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import Team
-from popf.engine.space_tree import SpaceTree
+from popf.engine.space_tree import SpaceTree, build
 from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray
 
 # From 2**FAR times the size of the training data, differences within that no longer matter: they
@@ -22,27 +19,35 @@ FAR = 400
 
 
 class EuclideanConquest:
-    """The training points, laid out for conquest.
+    """The training points, indexed for conquest.
 
     Parameters
     ----------
-    algorithm : {"kd_tree", "brute", "prim"}
     distinct : DistinctPoints
     codes : ndarray of shape (n_samples,)
         The class of every sample.
+    costs : ndarray of shape (n_points,)
+        Squared costs of the points, scaled as they are.
+    algorithm : {"kd_tree", "brute", "prim"}
     block : int
         How many points make a block of a matrix product.
     backend : Backend, optional
         The device that conquers, by products, where the processor need not.
+    space : SpaceTree, optional
+        The space tree of the points, if there is one already.
+    n_threads : int
     """
 
     def __init__(
         self,
-        algorithm: str,
         distinct: DistinctPoints,
         codes: IntArray,
+        costs: FloatArray,
+        algorithm: str,
         block: int,
         backend: Backend | None = None,
+        space: SpaceTree | None = None,
+        n_threads: int = 1,
     ) -> None:
         self.algorithm = algorithm
         self.exponent = distinct.exponent
@@ -52,44 +57,11 @@ class EuclideanConquest:
         self._codes = codes
         self._point_of = distinct.point_of
         self._sample = _conquering_samples(distinct, codes)
-        self._foremost = 0  # the point that conquers where all else is equal
-        self._index: Index
+        # The class goes before the index, so that labels do not depend on the order of the rows.
+        rank = codes[self._sample] * len(codes) + self._sample
+        self._foremost = int(np.argmin(rank))  # the point that conquers where all else is equal
+        self._index = self._new_index(distinct.points, costs, rank, n_threads, space)
         self._by_class: list[Index] | None = None
-
-    def lay_out(
-        self,
-        points: FloatArray,
-        space: SpaceTree | None,
-        order: IntArray,
-        costs: FloatArray,
-        n_threads: int = 1,
-    ) -> None:
-        """Put costs on the points.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n_points, n_features)
-        space : SpaceTree or None
-            The space tree of the points, if there is one already.
-        order : ndarray of shape (n_points,)
-            The point at each position of the algorithm's order.
-        costs : ndarray of shape (n_points,)
-            Squared costs by position, scaled as the points are.
-        n_threads : int
-        """
-        rank = np.empty(len(order), dtype=np.int64)
-        with Team(n_threads) as team:
-            firsts = team.map_rows(
-                lambda start, stop: _rank(order, self._sample, self._codes, rank, start, stop),
-                len(order),
-            )
-        self._foremost = int(order[min(firsts, key=lambda position: int(rank[position]))])
-        if space is not None:
-            self._index = conquest_tree.with_costs(space, costs, rank)
-        else:
-            costs_of, rank_of = np.empty_like(costs), np.empty_like(rank)
-            costs_of[order], rank_of[order] = costs, rank
-            self._index = self._new_index(points, costs_of, rank_of, n_threads)
 
     def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
         """Find who conquers each new sample.
@@ -112,16 +84,14 @@ class EuclideanConquest:
 
     def samples(self) -> FloatArray:
         """Give the training samples back, as they were before they were scaled."""
-        index = self._index
-        laid_out = index.space if isinstance(index, conquest_tree.CostedTree) else index
-        points = np.empty_like(laid_out.points)
-        points[laid_out.order] = laid_out.points
+        points = np.empty_like(self._index.points)
+        points[self._index.order] = self._index.points
         return np.ldexp(points[self._point_of], self.exponent)
 
     def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquered:
         index = self._index
-        if self.backend is None or not isinstance(index, conquest_products.CostedBlocks):
-            return _conquer(index, queries, n_threads)
+        if self.backend is None or not isinstance(index, CostedBlocks):
+            return index.conquer(queries, n_threads)
         if self._placed is None:
             self._placed = self.backend.place(index.points)
         # In the order of the index, and back.
@@ -131,7 +101,7 @@ class EuclideanConquest:
             index.costs,
             index.rank,
             queries,
-            lambda unsure: _conquer(plain, unsure, n_threads),
+            lambda unsure: plain.conquer(unsure, n_threads),
         )
         return found._replace(nodes=index.order[found.nodes])
 
@@ -145,7 +115,7 @@ class EuclideanConquest:
             n_classes = int(self._codes.max()) + 1
             self._by_class = [self._index_of_class(c, n_threads) for c in range(n_classes)]
         queries, exponents, far = self._scaled(X, n_threads)
-        columns = [_conquer(index, queries, n_threads).costs for index in self._by_class]
+        columns = [index.conquer(queries, n_threads).costs for index in self._by_class]
         costs = np.stack(columns, axis=1)
         costs[far] = _squared_norms(queries[far])[:, None]
         return costs, exponents[:, None]
@@ -164,54 +134,29 @@ class EuclideanConquest:
 
     def _index_of_class(self, code: int, n_threads: int) -> "Index":
         members = np.unique(self._point_of[self._codes == code])
-        laid_out = self._index
-        if isinstance(laid_out, conquest_tree.CostedTree):
-            points, order = laid_out.space.points, laid_out.space.order
-        else:
-            points, order = laid_out.points, laid_out.order
-        at = np.empty_like(order)
-        at[order] = np.arange(len(order))
+        index = self._index
+        at = np.empty_like(index.order)
+        at[index.order] = np.arange(len(at))
         at = at[members]
-        return self._new_index(points[at], laid_out.costs[at], members, n_threads)
+        return self._new_index(index.points[at], index.costs[at], members, n_threads)
 
     def _new_index(
-        self, points: FloatArray, costs: FloatArray, rank: IntArray, n_threads: int = 1
+        self,
+        points: FloatArray,
+        costs: FloatArray,
+        rank: IntArray,
+        n_threads: int,
+        space: SpaceTree | None = None,
     ) -> "Index":
         if self.algorithm == "kd_tree":
-            space = kdtree.build(points, n_threads)
-            return conquest_tree.with_costs(space, costs[space.order], rank[space.order])
+            space = build(points, n_threads) if space is None else space
+            return CostedTree.build(space, costs[space.order], rank[space.order])
         if self.algorithm == "brute":
-            return conquest_products.with_costs(points, costs, rank, self.block, n_threads)
-        return conquest_scan.ScanIndex(points, costs, rank, np.arange(len(points)))
+            return CostedBlocks.build(points, costs, rank, self.block, n_threads)
+        return ScannedPoints(points, costs, rank, np.arange(len(points)))
 
 
-Index = conquest_tree.CostedTree | conquest_products.CostedBlocks | conquest_scan.ScanIndex
-
-
-def _conquer(index: Index, queries: FloatArray, n_threads: int) -> Conquered:
-    if isinstance(index, conquest_tree.CostedTree):
-        return conquest_tree.conquer(index, queries, n_threads)
-    if isinstance(index, conquest_products.CostedBlocks):
-        return conquest_products.conquer(index, queries, n_threads)
-    blocks = kernel_blocks("sqeuclidean", queries, index.points)
-    return Conquered(
-        *conquest_scan.conquer(blocks, len(queries), index.costs, index.rank, None, n_threads)
-    )
-
-
-@jit
-def _rank(order, sample_of, codes, rank, start, stop):
-    """Rank points by their class, then by their sample; returns the position of the first.
-
-    The class goes before the index, so that labels do not depend on the order of the rows.
-    """
-    first = start
-    for position in range(start, stop):
-        sample = sample_of[order[position]]
-        rank[position] = codes[sample] * len(codes) + sample
-        if rank[position] < rank[first]:
-            first = position
-    return first
+Index = CostedTree | CostedBlocks | ScannedPoints
 
 
 def _squared_norms(queries: FloatArray) -> FloatArray:

@@ -7,15 +7,8 @@ from popf.engine.gpu import conquest, points, soft, tree
 from popf.engine.gpu.points import DevicePoints
 from popf.engine.soft.by_tiles import CompetingPoints
 from popf.engine.soft.scores import Scores
-from popf.engine.structures import (
-    ArcArray,
-    BoolArray,
-    Components,
-    Conquered,
-    FloatArray,
-    IntArray,
-    NeighbourLists,
-)
+from popf.engine.structures import Conquered, FloatArray, IntArray, NeighbourLists
+from popf.engine.trees.outgoing_arcs import OutgoingArcSearch
 
 
 class GpuBackend:
@@ -33,18 +26,10 @@ class GpuBackend:
         return tree.nearest_neighbours(placed, split=split)
 
     def nearest_outsiders(
-        self,
-        placed: DevicePoints,
-        components: Components,
-        lists: NeighbourLists,
-        best: ArcArray,
-        certain: BoolArray,
-        prototypes: BoolArray,
-        split: int | None = None,
+        self, placed: DevicePoints, search: OutgoingArcSearch, split: int | None = None
     ) -> None:
         """Find the shortest arcs out of components."""
-        round_ = components, lists, best, certain, prototypes
-        tree.nearest_outsiders(placed, points.ROWS, *round_, split)
+        tree.nearest_outsiders(placed, points.ROWS, search, split)
 
     def conquer(
         self,

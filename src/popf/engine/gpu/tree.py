@@ -9,16 +9,8 @@ from numpy.typing import NDArray
 from popf.engine.gpu.candidates import find_candidates, rows_at_once
 from popf.engine.gpu.host import CANDIDATES
 from popf.engine.gpu.points import ROWS, DevicePoints
-from popf.engine.runtime.jit import jit
-from popf.engine.structures import (
-    ArcArray,
-    BoolArray,
-    Components,
-    FloatArray,
-    IntArray,
-    NeighbourLists,
-)
-from popf.engine.trees.boruvka import are_wanted, offer_arcs
+from popf.engine.structures import FloatArray, IntArray, NeighbourLists
+from popf.engine.trees.outgoing_arcs import OutgoingArcSearch, offer_arcs, wanted_points
 
 # How many neighbours of every point are listed, out of the candidates.
 N_NEIGHBOURS = 12
@@ -88,32 +80,15 @@ def _facing(laid: DevicePoints, row: int, split: int | None) -> Iterator[tuple[i
 
 
 def nearest_outsiders(
-    laid: DevicePoints,
-    rows_at_once: int,
-    components: Components,
-    lists: NeighbourLists,
-    best: ArcArray,
-    certain: BoolArray,
-    prototypes: BoolArray,
-    split: int | None = None,
+    laid: DevicePoints, rows_at_once: int, search: OutgoingArcSearch, split: int | None = None
 ) -> None:
-    """Find the shortest arc out of every component whose `best` arc is not `certain`.
+    """Find the shortest arc out of every component that is not certain of it.
 
     First an upper bound on its length, from products alone; then all pairs that may be as short, of which
-    the distances are computed.
-
-    Parameters
-    ----------
-    laid : DevicePoints
-    rows_at_once : int
-        How many points make a block.
-    components, lists, best, certain, prototypes
-        As for `neighbours.nearest_outsiders`.
-    split : int, optional
-        As for `nearest_neighbours`: only arcs between the sides are looked for.
+    the distances are computed. With `split` only arcs between the sides are looked for.
     """
-    of = components.of
-    wanted = np.flatnonzero(are_wanted(of, lists.horizon, best, certain, False))
+    best, of, classes = search.best, search.components.of, search.components.classes
+    wanted = np.flatnonzero(wanted_points(search, False))
     border = len(wanted) if split is None else int(np.searchsorted(wanted, split))
     waiting = [wanted[start:stop] for start, stop in _runs(len(wanted), rows_at_once, border)]
     bounds = best["squared"].copy()
@@ -128,11 +103,14 @@ def nearest_outsiders(
             half = -(-len(rows) // 2)
             waiting += [rows[:half], rows[half:]]
             continue
-        offer_arcs(best, components, *pairs)
+        offer_arcs(best, search.components, *pairs)
         found.append(pairs)
-    for pairs in found:
-        _mark_ties(best, of, *pairs, components.classes, prototypes)
-    lists.horizon[wanted] = np.maximum(lists.horizon[wanted], best["squared"][of[wanted]])
+    for first, second, squared in found:
+        # Ends of arcs between classes that are as short as the shortest of their component.
+        tied = (squared == best["squared"][of[first]]) & (classes[first] != classes[second])
+        search.prototypes[first[tied]] = search.prototypes[second[tied]] = True
+    horizon = search.horizon
+    horizon[wanted] = np.maximum(horizon[wanted], best["squared"][of[wanted]])
 
 
 def _upper_bounds(
@@ -184,13 +162,3 @@ def _pairs_within(
         seconds.append(b[near])
         squares.append(squared[near])
     return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(squares)
-
-
-@jit
-def _mark_ties(best, of, first, second, squared, classes, prototypes):
-    """Mark the ends of arcs between classes that are as short as the shortest of their component."""
-    for i in range(len(first)):
-        u, v = first[i], second[i]
-        if squared[i] == best[of[u]]["squared"] and classes[u] != classes[v]:
-            prototypes[u] = True
-            prototypes[v] = True

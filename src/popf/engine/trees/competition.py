@@ -25,26 +25,11 @@ def compete(
     prototypes : ndarray of shape (n_samples,)
         Whether each sample is one; at least one is.
     index : ndarray of shape (n_samples,)
-        Breaks ties between predecessors, and says (by its 0) where the sweeps are rooted, so that the
-        forest does not depend on how the samples are numbered here.
+        What the samples are called; the forest is told of by these names. They break ties between
+        predecessors, and the one called 0 is the root of the sweeps, so that the forest does not
+        depend on the order of the samples here.
     n_threads : int
         For all but the sweeps.
-
-    Returns
-    -------
-    Forest
-
-    Examples
-    --------
-    Four samples in a row, 1, 3 and 2 apart, the last one a prototype:
-
-    >>> import numpy as np
-    >>> from popf.engine.trees.competition import compete
-    >>> from popf.engine.structures import SpanningTree
-    >>> tree = SpanningTree(np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([1.0, 3.0, 2.0]))
-    >>> forest = compete(tree, np.array([False, False, False, True]), np.arange(4))
-    >>> forest.costs.tolist(), forest.predecessors.tolist(), forest.roots.tolist()
-    ([3.0, 3.0, 2.0, 0.0], [1, 2, 3, -1], [3, 3, 3, 3])
     """
     n = len(prototypes)
     states = np.empty(n, dtype=STATE)
@@ -58,7 +43,7 @@ def compete(
         team.map_shares(lambda low, high: _hang(*edges, prototypes, states, low, high), n)
         lengths = states["weight"].view(np.float64)
         _sweep(states, lengths, order, prototypes, index, np.argmin(index))
-        team.map_rows(lambda start, stop: _tell(states, lengths, forest, start, stop), n)
+        team.map_rows(lambda start, stop: _tell(states, lengths, index, forest, start, stop), n)
     return forest
 
 
@@ -139,16 +124,16 @@ def _sweep(states, lengths, order, prototypes, index, root):
 
 
 @jit
-def _tell(states, lengths, forest, start, stop):
+def _tell(states, lengths, index, forest, start, stop):
     """Write the forest from what is known of some samples."""
+    # Locals, because reading an array out of the tuple costs an atomic reference count each time.
     costs, predecessors, roots = forest.costs, forest.predecessors, forest.roots
     before_lengths = forest.lengths
     for v in range(start, stop):
-        state = states[v]
-        before = state["predecessor"]
-        costs[v], predecessors[v], roots[v] = state["cost"], before, state["root"]
+        state, name, before = states[v], index[v], states[v]["predecessor"]
+        costs[name], roots[name] = state["cost"], index[state["root"]]
         if before < 0:
-            before_lengths[v] = 0.0
+            predecessors[name], before_lengths[name] = -1, 0.0
         else:  # the edge to its parent, or that of its child
             other = v if before == state["parent"] else before
-            before_lengths[v] = lengths[other]
+            predecessors[name], before_lengths[name] = index[before], lengths[other]

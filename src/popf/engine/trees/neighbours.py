@@ -15,30 +15,23 @@ from popf.engine.runtime.simd import (
     lanes_unlike,
     lowest_bit,
 )
-from popf.engine.runtime.threads import CHUNK_ROWS, Team, chunk_size, map_chunks
-from popf.engine.space_tree import SpaceTree
-from popf.engine.structures import ARC, ArcArray, BoolArray, Components, NeighbourLists
-from popf.engine.trees.boruvka import any_tied, begin_hunt, end_hunt, is_wanted, offer
+from popf.engine.runtime.threads import Team, chunk_size, map_chunks
+from popf.engine.space_tree import SpaceTree, lowest_in_nodes
+from popf.engine.structures import NeighbourLists
+from popf.engine.trees.outgoing_arcs import (
+    ARC,
+    ArcArray,
+    OutgoingArcSearch,
+    offer,
+    search_twice,
+)
 
 # Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
 CHUNK_BLOCKS = 512
 
 
 def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -> NeighbourLists:
-    """Find the nearest neighbours of every point of the tree.
-
-    Parameters
-    ----------
-    tree : SpaceTree
-    n_neighbours : int
-        How many to list for each point; fewer where there are fewer points.
-    n_threads : int
-
-    Returns
-    -------
-    NeighbourLists
-        Positions are those of ``tree.points``.
-    """
+    """List `n_neighbours` of every point of the tree, fewer where there are fewer; by position there."""
     n_points = len(tree.points)
     k = min(n_neighbours, n_points - 1)
     squared = np.empty((n_points, k))
@@ -100,16 +93,20 @@ def _nearest(tree, start, stop, squared, positions, horizon):
         node = home
         stack[0] = node
         top = 1
+        # From the leaf up to the root; at each node the subtree beside the path is searched.
+        # Invariant: what was seen or passed by and is not listed is no nearer than the last one listed.
         while True:
             while top > 0:
                 top -= 1
                 here = stack[top]
+                # The computed distance to a box is at most that to any point in it (see `simd`).
                 mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
                 work += 1
                 if mask == 0:
                     continue
                 right = nodes[here]["right"]
                 if right >= 0:
+                    # The nearer child is searched first: it lowers the bounds for the other.
                     side = points[base, nodes[here]["feature"]] < nodes[here]["value"]
                     stack[top] = right if side else here + 1
                     stack[top + 1] = here + 1 if side else right
@@ -125,7 +122,7 @@ def _nearest(tree, start, stop, squared, positions, horizon):
                     work += 1
                     hits = lane_distances(blocks, other, points, row, bound, out)
                     if other == block:
-                        hits &= ~(1 << lane)
+                        hits &= ~(1 << lane)  # the point itself
                     while hits != 0:
                         j = lowest_bit(hits)
                         hits &= hits - 1
@@ -141,6 +138,7 @@ def _nearest(tree, start, stop, squared, positions, horizon):
                             positions[row, slot] = first + j
                             bound = squared[row, k - 1]
                         elif value == bound:
+                            # As near as the last one listed, and not listed itself.
                             horizon[row] = min(horizon[row], value)
                     bounds[lane] = bound
             parent = nodes[node]["parent"]
@@ -162,116 +160,59 @@ def _nearest(tree, start, stop, squared, positions, horizon):
     return work
 
 
-def nearest_outsiders(
-    tree: SpaceTree,
-    n_threads: int,
-    components: Components,
-    lists: NeighbourLists,
-    best: ArcArray,
-    certain: BoolArray,
-    prototypes: BoolArray,
-) -> None:
-    """Find the shortest arc out of every component whose `best` arc is not `certain`.
+def nearest_outsiders(tree: SpaceTree, n_threads: int, search: OutgoingArcSearch) -> None:
+    """Find the shortest arc out of every component that is not certain of it."""
+    of, n_blocks = search.components.of.astype(np.float64), len(tree.blocks)
+    # The component that holds all points of a node, or -1.
+    lowest, highest = lowest_in_nodes(tree.nodes, of), -lowest_in_nodes(tree.nodes, -of)
+    only = np.where(lowest == highest, lowest, -1.0).astype(np.int32)
 
-    Parameters
-    ----------
-    tree : SpaceTree
-    n_threads : int
-    components : Components
-    lists : NeighbourLists
-        Horizons grow to what the search has seen.
-    best : ndarray of ARC records
-        Known arcs, as upper bounds, on entry; the shortest ones on return.
-    certain : ndarray of shape (n_components,)
-        Components for which nothing needs to be done.
-    prototypes : ndarray of shape (n_points,)
-        Ends of arcs between classes that tie with a shortest one are marked here.
-    """
-    hunt = begin_hunt(components, lists, best, certain)
-    only = _common_component(tree.nodes, components.of)
-
-    def search(marking: bool, team: Team) -> ArcArray:
-        parts = team.map_chunks(
-            lambda start, stop: _wanted_blocks(hunt, marking, start, stop),
-            len(tree.blocks),
-            CHUNK_ROWS // LANES,
-        )
-        blocks = np.concatenate(parts)
+    def find(marking: bool, team: Team) -> ArcArray:
         found = team.map_chunks(
-            lambda start, stop: _outsiders(
-                tree, blocks[start:stop], only, hunt, marking, prototypes
-            ),
-            len(blocks),
-            chunk_size(len(blocks), CHUNK_BLOCKS, n_threads),
+            lambda start, stop: _outsiders(tree, start, stop, only, search, marking),
+            n_blocks,
+            chunk_size(n_blocks, CHUNK_BLOCKS, n_threads),
         )
-        return np.concatenate(found) if found else np.empty(0, dtype=ARC)
+        return np.concatenate(found)
 
-    with Team(n_threads) as team:
-        end_hunt(hunt, search(False, team), team)
-        if any_tied(best, certain, False, team):
-            search(True, team)
+    search_twice(search, find, n_threads)
 
 
 @jit
-def _wanted_blocks(hunt, marking, start, stop):
-    """List those of some blocks that hold a point whose shortest arc is wanted."""
-    of, best, certain, horizon = hunt.components.of, hunt.best, hunt.certain, hunt.horizon
-    blocks = np.empty(stop - start, dtype=np.int64)
-    count = 0
-    for block in range(start, stop):
-        for u in range(block * LANES, min(block * LANES + LANES, len(of))):
-            if is_wanted(best[of[u]], certain[of[u]], horizon[u], marking):
-                blocks[count] = block
-                count += 1
-                break
-    return blocks[:count]
-
-
-@jit
-def _common_component(nodes, of):
-    """Give for every node the component that holds all of its points, or -1."""
-    only = np.empty(len(nodes), dtype=np.int32)
-    for node in range(len(nodes) - 1, -1, -1):
-        right = nodes[node]["right"]
-        if right >= 0:
-            only[node] = only[node + 1] if only[right] == only[node + 1] else -1
-        else:
-            start = nodes[node]["block"] * LANES
-            only[node] = of[start]
-            for i in range(start + 1, min(start + LANES, len(of))):
-                if of[i] != of[start]:
-                    only[node] = -1
-                    break
-    return only
-
-
-@jit
-def _outsiders(tree, query_blocks, only, hunt, marking, prototypes):
+def _outsiders(tree, start, stop, only, search, marking):
     """Search for outsiders of the wanted points in some blocks.
 
     Returns the shortest arc from each point, if it is no longer than any that was known. With `marking`,
     bounds stay, and the ends of arcs exactly as long as the bound that join two classes are marked.
     """
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
-    nodes, leaf = tree.nodes, tree.leaf
-    of, index, classes = hunt.components.of, hunt.components.indices, hunt.components.classes
-    best, certain, lengths, horizon = hunt.best, hunt.certain, hunt.bounds, hunt.horizon
+    nodes, leaf, of = tree.nodes, tree.leaf, search.components.of
+    index, classes, prototypes = (
+        search.components.indices,
+        search.components.classes,
+        search.prototypes,
+    )
+    best, certain, lengths, horizon = search.best, search.certain, search.bounds, search.horizon
     n = len(points)
     stack = np.empty(128, dtype=np.int64)
     bounds = np.empty(LANES)
     out = np.empty(LANES)
     arcs = np.empty(LANES, dtype=ARC)
-    found = np.empty(len(query_blocks) * LANES, dtype=ARC)
+    found = np.empty((stop - start) * LANES, dtype=ARC)
     n_found = 0
-    for block in query_blocks:
+    for block in range(start, stop):
         base = block * LANES
-        common = np.int32(-2)  # the component of all wanted points, -1 if there are several
+        # Which of the sixteen points are wanted, how far each has to look, and whether all are in one
+        # component: -2 while there is none, -1 if they are in several. A lane that wants nothing has a
+        # negative bound, which no box and no point meets.
+        common = np.int32(-2)
         for lane in range(LANES):
             bounds[lane] = -1.0
             arcs[lane]["squared"], arcs[lane]["inside"] = np.inf, -1
             u = base + lane
             if u >= n or certain[of[u]] or (marking and best[of[u]]["tied"] == 0):
                 continue
+            # All outsiders nearer than the horizon are known: nothing to find below it.
             if horizon[u] <= lengths[of[u]]:
                 bounds[lane] = lengths[of[u]]
                 common = of[u] if common == -2 or common == of[u] else np.int32(-1)
@@ -281,17 +222,22 @@ def _outsiders(tree, query_blocks, only, hunt, marking, prototypes):
         node = home
         stack[0] = node
         top = 1
+        # From the leaf up to the root; at each node the subtree beside the path is searched.
+        # Invariant: what was seen or passed by holds no outsider below the bounds.
         while True:
             while top > 0:
                 top -= 1
                 here = stack[top]
+                # Nobody in a node of one component is an outsider of that component.
                 if only[here] >= 0 and only[here] == common:
                     continue
+                # The computed distance to a box is at most that to any point in it (see `simd`).
                 mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
                 if mask == 0:
                     continue
                 right = nodes[here]["right"]
                 if right >= 0:
+                    # The nearer child is searched first: it lowers the bounds for the other.
                     side = points[base, nodes[here]["feature"]] < nodes[here]["value"]
                     stack[top] = right if side else here + 1
                     stack[top + 1] = here + 1 if side else right
@@ -306,6 +252,7 @@ def _outsiders(tree, query_blocks, only, hunt, marking, prototypes):
                     component = of[row]
                     if only[here] == component:
                         continue
+                    # Other threads may have found a shorter arc out of the component meanwhile.
                     bound = min(bounds[lane], lengths[component])
                     hits = lane_distances(blocks, other, points, row, bound, out)
                     hits &= lanes_unlike(of, first, component)
@@ -314,6 +261,7 @@ def _outsiders(tree, query_blocks, only, hunt, marking, prototypes):
                         hits &= hits - 1
                         v = first + j
                         if marking:
+                            # An arc as short as the shortest lies in some minimum tree (cut property).
                             if out[j] == bound and classes[row] != classes[v]:
                                 prototypes[row] = True
                                 prototypes[v] = True
@@ -323,6 +271,7 @@ def _outsiders(tree, query_blocks, only, hunt, marking, prototypes):
                             arc["squared"], arc["tied"] = bound, 0
                             arc["inside"], arc["outside"] = row, v
                         elif out[j] == bound and v < n:
+                            # A tie: the first in the order of arcs is kept, and that there was one.
                             offer(arcs, lane, bound, row, v, index)
                     bounds[lane] = bound
             parent = nodes[node]["parent"]
@@ -330,6 +279,7 @@ def _outsiders(tree, query_blocks, only, hunt, marking, prototypes):
                 break
             sibling = nodes[parent]["right"] if node == parent + 1 else parent + 1
             node = parent
+            # Most siblings are too far along the one feature that parted them: look at that first.
             f = nodes[parent]["feature"]
             gap = max(lows[sibling, f] - highs[home, f], lows[home, f] - highs[sibling, f])
             if gap <= 0.0 or lanes_reaching(bounds, gap * gap) != 0:
@@ -341,6 +291,7 @@ def _outsiders(tree, query_blocks, only, hunt, marking, prototypes):
                 # anywhere, so the horizon stops short of them.
                 horizon[base + lane] = max(horizon[base + lane], bounds[lane])
                 arc = arcs[lane]
+                # Another point of the component may have found a shorter one since.
                 if arc["inside"] >= 0 and arc["squared"] <= lengths[of[base + lane]]:
                     found[n_found] = arc
                     n_found += 1

@@ -11,15 +11,7 @@ from popf.engine.runtime.buffers import Workbenches
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
 from popf.engine.runtime.threads import Team
-from popf.engine.structures import (
-    ARC,
-    ArcArray,
-    BoolArray,
-    Components,
-    FloatArray,
-    IntArray,
-    NeighbourLists,
-)
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.engine.tiles import (
     PANEL,
     OrderedPoints,
@@ -32,7 +24,14 @@ from popf.engine.tiles import (
     squared_distance,
     sufficient_bits,
 )
-from popf.engine.trees.boruvka import Hunt, any_tied, are_wanted, begin_hunt, end_hunt, offer
+from popf.engine.trees.outgoing_arcs import (
+    ARC,
+    ArcArray,
+    OutgoingArcSearch,
+    offer,
+    search_twice,
+    wanted_points,
+)
 
 # Blocks that one is compared with in one call: short enough for Ctrl-C, long enough to forget the call.
 CALL_BLOCKS = 16
@@ -43,50 +42,37 @@ SHARES = 4
 def nearest_outsiders(
     ordered: OrderedPoints,
     n_threads: int,
-    components: Components,
-    lists: NeighbourLists,
-    best: ArcArray,
-    certain: BoolArray,
-    prototypes: BoolArray,
+    search: OutgoingArcSearch,
     sides: BoolArray | None = None,
 ) -> None:
-    """Find the shortest arc out of every component whose `best` arc is not `certain`.
+    """Find the shortest arc out of every component that is not certain of it.
 
-    Parameters
-    ----------
-    ordered : OrderedPoints
-    n_threads, components, lists, best, certain, prototypes
-        As for `neighbours.nearest_outsiders`.
-    sides : ndarray of shape (n_blocks,), optional
-        As for `products.nearest_neighbours`: only arcs between the sides are looked for.
+    With `sides`, as for `tile_neighbours.nearest_neighbours`, only arcs between the sides are looked for.
     """
-    hunt = begin_hunt(components, lists, best, certain)
-    only = _common_component(ordered.starts, components.of)
+    only = _common_component(ordered.starts, search.components.of)
     size, n_features = int(np.diff(ordered.starts).max()), ordered.points.shape[1]
     benches = Workbenches()
 
-    def search(marking: bool, team: Team) -> ArcArray:
-        rows = np.flatnonzero(are_wanted(components.of, lists.horizon, best, certain, marking))
+    def find(marking: bool, team: Team) -> ArcArray:
+        rows = np.flatnonzero(wanted_points(search, marking))
         if len(rows) == 0:
             return np.empty(0, dtype=ARC)
-        searches = _searches(ordered, hunt, rows, only, sides, n_threads)
+        parts = _block_searches(ordered, search, rows, only, sides, n_threads)
 
         def go_on(task: int, _: int) -> None:
-            turn, number = divmod(task, len(searches))
+            turn, number = divmod(task, len(parts))
             with benches.one() as bench:
                 tiles = empty_tiles(bench, size, size, n_features)
-                searches[number].go_on(turn, tiles, ordered, hunt, marking, prototypes)
+                parts[number].go_on(turn, tiles, ordered, search, marking)
 
         # The nearest blocks of all come first, so that most others need not be compared any more.
-        n_turns = max((one.n_turns for one in searches), default=0)
-        team.map_chunks(go_on, n_turns * len(searches), 1)
-        _move_horizons(searches, lists.horizon)
-        return np.concatenate([one.wanted.found for one in searches])
+        n_turns = max((part.n_turns for part in parts), default=0)
+        team.map_chunks(go_on, n_turns * len(parts), 1)
+        _move_horizons(parts, search.horizon)
+        return np.concatenate([part.wanted.found for part in parts])
 
-    with one_blas_thread(), Team(n_threads) as team:
-        end_hunt(hunt, search(False, team), team)
-        if any_tied(best, certain, False, team):
-            search(True, team)
+    with one_blas_thread():
+        search_twice(search, find, n_threads)
 
 
 class Wanted(NamedTuple):
@@ -143,9 +129,9 @@ class BlockSearch:
                     return
 
 
-def _searches(
+def _block_searches(
     ordered: OrderedPoints,
-    hunt: Hunt,
+    search: OutgoingArcSearch,
     rows: IntArray,
     only: NDArray[np.int32],
     sides: BoolArray | None,
@@ -157,7 +143,7 @@ def _searches(
     n_shares = 1 if n_threads == 1 else -(-SHARES * n_threads // max(1, len(blocks)))
     searches = []
     for block, part in zip(blocks.tolist(), np.split(rows, firsts[1:]), strict=True):
-        others, gaps = _others(ordered, block, part, only, hunt.components.of)
+        others, gaps = _others(ordered, block, part, only, search.components.of)
         if sides is not None:
             across = sides[others] != sides[block]
             others, gaps = others[across], gaps[across]
@@ -195,12 +181,12 @@ def _others(
 
 
 @jit
-def _search_block(tile, bits, ordered, here, others, gaps, hunt, marking, prototypes):
+def _search_block(tile, bits, ordered, here, others, gaps, search, marking):
     """Search for outsiders of some points of one block in others.
 
     Returns how many bits that takes: if others than the tile's, nothing was done; -1 if it is over.
     """
-    of, lengths, horizon = hunt.components.of, hunt.bounds, hunt.horizon
+    of, lengths, horizon = search.components.of, search.bounds, search.horizon
     points, starts, block = ordered.points, ordered.starts, here.block
     rows, limits = here.rows, here.limits
     active, wanted = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
@@ -238,16 +224,17 @@ def _search_block(tile, bits, ordered, here, others, gaps, hunt, marking, protot
                 n_columns = min(PANEL, width - left)
                 products = multiply(tile, top, n_rows, left, n_columns)
                 place = points, start, top, left
-                _offer_panel(tile, products, place, here, active, hunt, marking, prototypes)
+                _offer_panel(tile, products, place, here, active, search, marking)
     return bits
 
 
 @helper
-def _offer_panel(tile, products, place, here, active, hunt, marking, prototypes):
+def _offer_panel(tile, products, place, here, active, search, marking):
     """Offer the arcs of a panel that leave their components; mark those that tie, if wanted."""
     points, start, top, left = place
-    of, index, classes = hunt.components.of, hunt.components.indices, hunt.components.classes
-    lengths, rows, limits, found = hunt.bounds, here.rows, here.limits, here.found
+    of, index, classes = search.components.of, search.components.indices, search.components.classes
+    lengths, prototypes = search.bounds, search.prototypes
+    rows, limits, found = here.rows, here.limits, here.found
     norms, column_norms, column_bounds = tile.row_norms, tile.column_norms, tile.column_bounds
     widen, slack = tile.widen, tile.slack
     for i in range(products.shape[0]):
