@@ -30,6 +30,7 @@ lint: $(STAMP)-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 
 bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -3,7 +3,7 @@
 A table of a page stands between two comments, the first of which names the file and the suite, or the group of
 datasets, and perhaps which tables of it (by words of their titles)::
 
-    <!-- results 2026-11-15-scaling.json scaling: Seconds -->
+    <!-- results 2026-11-15-scaling.json scaling: Seconds, 8 -->
     <!-- end -->
 """
 
@@ -15,7 +15,9 @@ from .probability.tables import tables as probability_tables
 from .results import FOLDER, ROOT
 from .tables import tables
 
-PAGES = [ROOT / "docs" / name for name in ("performance.md", "benchmarks_probability.md")]
+PAGES = [
+    ROOT / name for name in ("README.md", "docs/performance.md", "docs/benchmarks_probability.md")
+]
 BLOCK = re.compile(r"(<!-- results (\S+) ([\w-]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -276,7 +276,7 @@ def tumours():
 def draw_reliability():
     train, test, y_train, y_test = tumours()
     ax = None
-    for method in ("soft", "paper"):
+    for method in ("pooled", "paper"):
         model = make_pipeline(StandardScaler(), POPFClassifier(method, box=WIDE_BOX))
         model.fit(train, y_train)
         shown = ReliabilityDisplay.from_estimator(model, test, y_test, name=method, ax=ax)

@@ -2,8 +2,8 @@
 Does 80 % mean eight times in ten?
 ==================================
 
-``POPFClassifier`` makes probabilities in two ways: ``"soft"``, the default, and ``"paper"``, the method of the
-paper it is named after. A reliability curve shows which of them are frequencies.
+``POPFClassifier`` makes probabilities by ``"pooled"`` evidence, the default, or as in the ``"paper"`` it is
+named after. A reliability curve shows which of them are frequencies.
 """
 
 import matplotlib.pyplot as plt
@@ -21,16 +21,16 @@ BOX = ((-100, 10), (-10, 10))  # the paper's own is too small for distances as s
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=0.25, random_state=0)
 
 # %%
-# The same forest serves both. The paper's method is fitted to costs that the forest has already seen, and it
-# never errs on those; the soft one to what each sample gets when it is left out.
+# The paper's method is fitted to costs that the forest has already seen, and it never errs on those; the
+# default is fitted to samples that were held out.
 ax = None
-for method in ("soft", "paper"):
+for method in ("pooled", "paper"):
     model = make_pipeline(StandardScaler(), POPFClassifier(method, box=BOX)).fit(X_train, y_train)
     loss = log_loss(y_test, model.predict_proba(X_test))
-    print(f"{method:5}  log loss {loss:.3f}")
+    print(f"{method:6}  log loss {loss:.3f}")
     ax = ReliabilityDisplay.from_estimator(model, X_test, y_test, name=method, ax=ax).ax_
 plt.show()
 
 # %%
-# On the diagonal a probability is a frequency. The paper's curve is flatter, so it is too sure: what it calls
-# nearly impossible or nearly certain is neither.
+# On the diagonal a probability is a frequency. The paper's curve is flatter, so it is overconfident: what it
+# predicts as nearly impossible or nearly certain is neither.

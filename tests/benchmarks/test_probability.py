@@ -97,15 +97,17 @@ def test_means_ranks_and_tests_are_paired_over_datasets():
         run_of("b", {OURS: 0.3, SVM: 0.2, PRIOR: 0.7}),
         run_of("liver-disorders", {OURS: 0.8, SVM: 0.2, PRIOR: 0.7}),
     ]
-    overall = tables(runs)[0]
+    overall, summary, best = tables(runs)[:3]
     rows = {row[0]: dict(zip(overall.header, row, strict=True)) for row in overall.rows}
     assert [row[0] for row in overall.rows] == [SVM, OURS, PRIOR]
     assert rows[OURS]["ratio to SVC"] == "2.000"
     assert rows[OURS]["log loss"] == "0.4000"
     assert rows[OURS]["without liver-disorders"] == "0.2000"
     assert rows[OURS]["rank"] == "2.00"
-    assert rows[OURS]["wins : losses against SVC"] == "1 : 2"
-    assert rows[OURS]["worst excess over the prior"] == "+0.100"
+    assert rows[OURS]["wins : losses"] == "1 : 2"
+    assert rows[OURS]["worst excess"] == "+0.100"
+    assert summary.rows[0] == (SVM, "0.200", "0.50", "1 of 3")
+    assert best.rows[0] == ("a", "0.100", "0.200", SVM)
 
 
 def test_a_mean_needs_every_seed():

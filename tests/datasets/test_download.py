@@ -1,16 +1,15 @@
 """Downloads and their cache, with pages and answers in the place of a network."""
 
 import bz2
-import hashlib
+import inspect
 import io
-import json
 import socket
-import sys
 import urllib.error
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.datasets
 from sklearn.utils import Bunch
 
 from dataset_copies import EMBEDDED, PUBLIC, false_copies
@@ -166,6 +165,7 @@ def test_openml_is_asked_first_and_decoded(monkeypatch, tmp_path, liver):
 
     def fetch_openml(**arguments):
         asked.append(arguments)
+        inspect.signature(sklearn.datasets.fetch_openml).bind(**arguments)  # it takes them
         assert socket.getdefaulttimeout() is not None
         return openml_liver(liver)
 
@@ -191,70 +191,6 @@ def test_strange_labels_on_openml_lead_on_to_the_libsvm_page(monkeypatch, tmp_pa
     (tmp_path / "cache" / "liver-disorders").unlink()
     with pytest.raises(FileNotFoundError, match="labels maybe, not 1, 2"):
         load("liver")
-
-
-def openml_pages(bunch):
-    """Answers of OpenML's server for liver-disorders, in the form that scikit-learn reads."""
-    names = [*bunch.feature_names, "selector"]
-    volumes = ",".join(sorted({f"{value:g}" for value in bunch.data[:, 0]}, reverse=True))
-    kinds = [f"{{{volumes}}}", *["numeric"] * 5, "numeric"]
-    head = "".join(f"@attribute {n} {k}\n" for n, k in zip(names, kinds, strict=True))
-    rows = "".join(
-        ",".join(f"{value:g}" for value in [*row, label]) + "\n"
-        for row, label in zip(bunch.data, bunch.target, strict=True)
-    )
-    arff = f"@relation liver\n{head}@data\n{rows}".encode()
-    features = [
-        {
-            "index": str(index),
-            "name": name,
-            "data_type": "nominal" if index == 0 else "numeric",
-            "is_target": "true" if name == "drinks" else "false",
-            "is_ignore": "true" if name == "selector" else "false",
-            "is_row_identifier": "false",
-            "number_of_missing_values": "0",
-        }
-        for index, name in enumerate(names)
-    ]
-    description = {
-        "id": "8", "name": "liver-disorders", "version": "1", "status": "active", "format": "ARFF",
-        "description": "", "file_id": "8", "md5_checksum": hashlib.md5(arff).hexdigest(),
-        "url": "https://www.openml.org/data/v1/download/8/liver.arff",
-    }  # fmt: skip
-    quality = [{"name": "NumberOfInstances", "value": str(len(bunch.target))}]
-    return {
-        "data/8": json.dumps({"data_set_description": description}).encode(),
-        "data/features/8": json.dumps({"data_features": {"feature": features}}).encode(),
-        "data/qualities/8": json.dumps({"data_qualities": {"quality": quality}}).encode(),
-        "8/liver.arff": arff,
-    }
-
-
-class Answer(io.BytesIO):
-    """What urlopen gives, as far as scikit-learn looks."""
-
-    def info(self):
-        return {}
-
-
-def test_scikit_learns_own_function_takes_our_arguments(monkeypatch, tmp_path, liver):
-    """The real fetch_openml, with the answers of a server in the place of the network."""
-    import sklearn.datasets._openml as real
-
-    pages = openml_pages(liver)
-
-    def urlopen(request, *arguments, **options):
-        (content,) = [page for end, page in pages.items() if request.full_url.endswith(end)]
-        return Answer(content)
-
-    without_package_data(monkeypatch, tmp_path)
-    monkeypatch.setattr(real, "urlopen", urlopen)
-    monkeypatch.setattr(download, "fetch_openml", real.fetch_openml)
-    monkeypatch.setitem(sys.modules, "pandas", None)  # it must not be needed
-    found = load("liver")
-    assert found.source == "OpenML 8"
-    np.testing.assert_array_equal(found.data, liver.data)
-    np.testing.assert_array_equal(found.target, liver.target)
 
 
 @pytest.mark.parametrize(

@@ -159,15 +159,11 @@ def test_consumers_turn_to_theft_and_stay_with_it():
         ({"theft_rate": 1.5}, "theft_rate is 1.5; it must be a finite number from 0 to 1"),
         ({"strength": 1.0}, "strength must be a share from 0 to below 1"),
         ({"strength": float("nan")}, "strength"),
+        ({"n_months": 1}, "n_months is 1; it must be an integer of at least 2"),
+        ({"n_consumers": 0}, "n_consumers"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(options, words):
+    months = {"n_months", "n_consumers"} & set(options)
     with pytest.raises(ValueError, match=words):
-        make_energy_theft(**options)
-
-
-def test_months_and_consumers_are_counted():
-    with pytest.raises(ValueError, match="n_months is 1; it must be an integer of at least 2"):
-        make_energy_theft_months(n_months=1)
-    with pytest.raises(ValueError, match="n_consumers"):
-        make_energy_theft_months(n_consumers=0)
+        (make_energy_theft_months if months else make_energy_theft)(**options)

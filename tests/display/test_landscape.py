@@ -89,7 +89,7 @@ def test_flat_and_partly_undefined_functions_are_drawn():
         (
             lambda: LandscapeDisplay.from_estimator(PAPER, solvers=["sgd"]),
             ValueError,
-            "solver must be one of",
+            "`solver` must be one of",
         ),
         (lambda: prepare_landscape(np.sum, None), ValueError, "needs bounds"),
         (lambda: prepare_landscape(np.sum, resolution=1), ValueError, "resolution is 1"),

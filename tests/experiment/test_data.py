@@ -15,7 +15,7 @@ PUBLIC = (
 @cache
 def results(dataset, form):
     """Run the protocol on one data set, once for all tests of a process."""
-    found = run([dataset], ["opf", "nm", "soft"], runs=4, scale=form == "scaled", n_jobs=1)
+    found = run([dataset], ["opf", "nm", "pooled"], runs=4, scale=form == "scaled", n_jobs=1)
     assert found.failures() == []
     return found
 
@@ -43,9 +43,9 @@ def test_breast_cancer_scaled():
 
 
 @pytest.mark.parametrize("dataset", PUBLIC)
-def test_the_papers_accuracy_is_its_forests_and_soft_probabilities_are_better(dataset):
+def test_the_papers_accuracy_is_its_forests_and_pooled_probabilities_are_better(dataset):
     forest = mean("accuracy", dataset, "OPF", "scaled")
     assert mean("accuracy", dataset, "P-OPF-NM", "scaled") == pytest.approx(forest, abs=0.01)
     for form in ("raw", "scaled"):
-        soft = mean("log_loss", dataset, "P-OPF-soft", form)
-        assert soft < mean("log_loss", dataset, "P-OPF-NM", form), form
+        pooled = mean("log_loss", dataset, "P-OPF-pooled", form)
+        assert pooled < mean("log_loss", dataset, "P-OPF-NM", form), form

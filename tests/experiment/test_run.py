@@ -198,7 +198,7 @@ def test_the_paper_methods_have_the_papers_parameters():
     made = methods()
     assert list(made)[:5] == list(paper.METHODS)
     assert repr(made["P-OPF-BA"].solver) == "Bat()"
-    assert made["P-OPF-soft"].method == "soft"
+    assert made["P-OPF-pooled"].method == "pooled"
     assert list(choose_methods(["Bat", "P-OPF-ffa", "nelder-mead"])) == [
         "P-OPF-BA", "P-OPF-FFA", "P-OPF-NM",
     ]  # fmt: skip

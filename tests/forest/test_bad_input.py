@@ -117,6 +117,8 @@ WEIGHTS = {
     "negative": (changed(np.ones(30), 4, -1.5), ["sample_weight[4] is -1.5", "weight of 0"]),
     "nan": (changed(np.ones(30), 4, np.nan), ["sample_weight contains NaN"]),
     "infinity": (changed(np.ones(30), 4, np.inf), ["sample_weight contains infinity"]),
+    "too large": (changed(np.ones(30), 4, 1e308), ["sample_weight[4] is 1e+308", "1e+100"]),
+    "too small": (changed(np.ones(30), 4, 1e-308), ["sample_weight[4] is 1e-308", "1e-100"]),
     "too few": (np.ones(5), ["sample_weight.shape == (5,)", "expected (30,)"]),
     "two columns": (np.ones((30, 2)), ["must be 1D array", "2D array"]),
     "words": (["heavy"] * 30, ["could not convert", "heavy"]),

@@ -1,10 +1,5 @@
 """OPFClassifier as users meet it: their labels, their frames, and scikit-learn's tools around it."""
 
-import pickle
-import subprocess
-import sys
-
-import joblib
 import numpy as np
 import pandas
 import polars
@@ -240,52 +235,6 @@ def test_a_second_fit_forgets_the_first():
     assert_array_equal(forest.decision_function(MOONS), once.decision_function(MOONS))
     forest.set_params(metric="manhattan").fit(X_TRAIN, Y_TRAIN)
     assert_same_forest(forest, OPFClassifier("manhattan").fit(X_TRAIN, Y_TRAIN))
-
-
-# Keeping a forest --------------------------------------------------------------------------------
-
-SETTINGS = [{"algorithm": name} for name in ALGORITHMS] + [
-    {"metric": "manhattan"},
-    {"metric": "mahalanobis"},
-    {"metric": furthest_feature},
-    {"metric": "gaussian", "metric_params": {"gamma": 0.5}},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS, ids=setting)
-def test_pickled_forests_predict_the_same(settings, tmp_path):
-    forest = OPFClassifier(**settings).fit(X_TRAIN, Y_TRAIN)
-    joblib.dump(forest, tmp_path / "forest.joblib")
-    copies = [
-        pickle.loads(pickle.dumps(forest)),
-        joblib.load(tmp_path / "forest.joblib"),
-        joblib.load(tmp_path / "forest.joblib", mmap_mode="r"),  # read-only arrays
-    ]
-    for copy in copies:
-        assert_same_forest(copy, forest)
-        assert_array_equal(copy.predict(X_NEW), forest.predict(X_NEW))
-        assert_array_equal(copy.conquer(X_NEW).costs, forest.conquer(X_NEW).costs)
-        assert_array_equal(copy.decision_function(X_NEW), forest.decision_function(X_NEW))
-
-
-def test_a_forest_predicts_the_same_in_another_process(tmp_path):
-    forests = [
-        OPFClassifier(algorithm=name).fit(X_TRAIN, np.array(["a", "b", "c"])[Y_TRAIN])
-        for name in ALGORITHMS
-    ]
-    answers = [(one.predict(X_NEW), one.decision_function(X_NEW)) for one in forests]
-    (tmp_path / "forests").write_bytes(pickle.dumps((forests, X_NEW, answers)))
-    code = (
-        "import pickle, sys\n"
-        "forests, X, answers = pickle.load(open(sys.argv[1], 'rb'))\n"
-        "for forest, (labels, decisions) in zip(forests, answers):\n"
-        "    assert (forest.predict(X) == labels).all()\n"
-        "    assert (forest.decision_function(X) == decisions).all()\n"
-        "print('same')\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "forests")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.stdout == "same\n", done.stderr
 
 
 # Weights -----------------------------------------------------------------------------------------

@@ -6,20 +6,9 @@ import networkx
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.datasets import load_iris, make_moons
 
+from estimator_problems import ALGORITHMS, MOON, MOONS, X_NEW, X_TRAIN, Y_TRAIN, furthest_feature
 from popf import OPFClassifier
-
-ALGORITHMS = ["kd_tree", "brute", "prim"]
-X, Y = load_iris(return_X_y=True)
-X_TRAIN, Y_TRAIN, X_NEW = X[::2], Y[::2], X[1::2]
-MOONS, MOON = make_moons(160, noise=0.2, random_state=0)
-
-
-def furthest_feature(x, y):
-    """Chebyshev's distance, as a user would write it."""
-    return np.abs(x - y).max()
-
 
 # Decisions and costs -----------------------------------------------------------------------------
 

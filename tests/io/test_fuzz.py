@@ -30,6 +30,7 @@ from sklearn.preprocessing import StandardScaler
 import popf
 from popf import OPFClassifier, POPFClassifier
 from popf.io import ModelFileError, container, describe
+from popf.table_models.preparation import TablePreparation
 
 # Of each sort, to each kind.
 N_MUTATIONS = -(-int(os.environ.get("POPF_FUZZ", "600")) // 12)
@@ -48,12 +49,14 @@ def metric_forest():
 def probabilities():
     y = np.arange(24) % 3
     X = FRAME.to_numpy() + y[:, None]
-    return POPFClassifier("forest", linear_map="discriminant").fit(X, y), X
+    return POPFClassifier(linear_map="discriminant").fit(X, y), X
 
 
 def pipeline():
+    prepare = TablePreparation(["a", "b"], ["c"], missing="median")
     paper = POPFClassifier("paper", solver="nelder-mead", box=None)
-    return make_pipeline(StandardScaler(), paper).fit(FRAME, LABELS), FRAME
+    frame = FRAME.assign(c=np.array(["x", "y", "z"], dtype=object)[np.arange(24) % 3])
+    return make_pipeline(prepare, StandardScaler(), paper).fit(frame, LABELS), frame
 
 
 MODELS = {make.__name__: make for make in (forest, metric_forest, probabilities, pipeline)}
@@ -453,7 +456,7 @@ def test_absurd_numbers_are_refused(model_path, value):
     popf.save(pipeline()[0], model_path)
 
     def change(header):
-        header["model"]["steps"][1][1]["fitted"]["A_"] = value
+        header["model"]["steps"][-1][1]["fitted"]["A_"] = value
 
     changed = rewrite(model_path.read_bytes(), with_header(change))
     refuse(model_path, changed, "A_ of POPFClassifier must be a number", [popf.load])

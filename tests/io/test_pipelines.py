@@ -102,7 +102,7 @@ def test_extra_missing_and_repeated_columns():
     assert model.predict(align(model, new, extra="ignore")).tolist() == [0, 1]
     with pytest.raises(ValueError, match="does not know these columns: 'id'"):
         align(model, new, extra="error")
-    with pytest.raises(ValueError, match="extra must be"):
+    with pytest.raises(ValueError, match="`extra` must be"):
         align(model, new, extra="maybe")
     with pytest.raises(
         ValueError, match=r"2 columns that are missing: 'demand', 'peak'.*'Demand' meant"

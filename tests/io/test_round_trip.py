@@ -194,6 +194,8 @@ def test_pickle_joblib_and_copies_keep_models(estimator, model_path):
     assert_same_model(model, copy.deepcopy(model), CANCER_X[1::4])
     joblib.dump(model, model_path)
     assert_same_model(model, joblib.load(model_path), CANCER_X[1::4])
+    read_only = joblib.load(model_path, mmap_mode="r")
+    assert_same_value(model.decision_function(CANCER_X), read_only.decision_function(CANCER_X))
     assert b"popf.engine" not in pickle.dumps(model)
 
 

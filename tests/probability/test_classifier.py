@@ -214,3 +214,10 @@ def expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore:.*box.*:UserWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_frames_are_explained_without_a_warning_about_names():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = POPFClassifier("forest").fit(X[y > 0], y[y > 0])
+    assert model.explain_proba(X[-2:]).feature_names == list(X)
+    assert len(model.explain(X[-2:])) == 2

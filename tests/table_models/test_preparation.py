@@ -8,9 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+import popf
+import popf.io
 from popf.table_models.preparation import TablePreparation
 
 pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
@@ -142,3 +144,23 @@ def test_a_state_that_makes_no_sense_is_refused(name, value, words):
     TablePreparation().__setstate__(state)
     with pytest.raises(ValueError, match=words):
         TablePreparation().__setstate__({**state, name: value})
+
+
+def test_a_model_of_a_table_is_kept_by_popf_and_by_skops(tmp_path):
+    skops = pytest.importorskip("skops.io")
+    frame, y = rows(), np.arange(60) % 2
+    model = Pipeline(
+        [
+            ("columns", TablePreparation(NUMBERS, CATEGORIES, missing="median")),
+            ("popf", popf.POPFClassifier("forest")),
+        ]
+    ).fit(frame, y)
+    popf.save(model, tmp_path / "m.popf", X=frame)
+    skops.dump(model, tmp_path / "m.skops")
+    kept = [
+        popf.load(tmp_path / "m.popf"),
+        skops.load(tmp_path / "m.skops", trusted=popf.io.trusted_types),
+    ]
+    for copy in kept:
+        assert_array_equal(copy.predict_proba(rows(seed=1)), model.predict_proba(rows(seed=1)))
+        assert_array_equal(copy["columns"].rows_, np.arange(60))

@@ -47,8 +47,8 @@ def _explanation() -> list[str]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from popf import OPFClassifier
     from popf.datasets import load
+    from popf.forest.classifier import OPFClassifier
 
     data = load("breast_cancer", download=False)
     names = dict(zip(sorted(set(data.target.tolist())), data.target_names, strict=True))

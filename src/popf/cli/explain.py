@@ -69,7 +69,7 @@ def _find(
     extra = [column] if column else []
     table.need(extra, "where")
     start = 0
-    for frame in table.pieces(table_model.plan(table, extra)):
+    for frame in table.pieces(table_model.column_types(table, extra)):
         if row is None:
             found = np.flatnonzero(frame[column].astype(str).str.strip() == value.strip())
         else:

@@ -1,15 +1,20 @@
 """Forests on a Dask cluster, and on data bigger than memory: the same forest, to the bit.
 
-``forest``       `DaskOPFClassifier`
-``probability``  `DaskPOPFClassifier`
-``base``         what both share
-``cluster``      the client, the check of its workers, tasks with readable names
-``sources``      Dask collections, memory maps and Parquet folders as chunks of rows
-``dealing``      which rows make a block: those that lie together
-``growing``      the tree from pairs of blocks, and the forest on it
-``model``        training nodes, some at a time, as competitors for new samples
-``scoring``      left-out scores from all blocks, and what is fitted to them
-``answers``      lazy predictions
+``forest``        `DaskOPFClassifier`
+``probability``   `DaskPOPFClassifier`
+``base``          what both share
+``cluster``       the client, the check of its workers, tasks with readable names
+``sources``       Dask collections, memory maps and Parquet folders as lazy chunks of rows
+``partitioning``  which rows make a block: those that lie together
+``blocks``        blocks of samples, in memory or on disk
+``growing``       the tree of all samples from pairs of blocks, and the forest on it
+``spanning``      the tree of one block or two
+``nearby``        which samples of two blocks are near enough to be joined
+``kruskal``       the whole tree from candidate arcs
+``tie_search``    prototypes that only ties make
+``model``         the forest in blocks, and its parts as competitors for new samples
+``training``      samples in chunks, as the fit of probabilities needs them
+``lazy``          lazy predictions
 
 Needs ``pip install "popf[dask]"``; ``import popf`` does not import any of this.
 """

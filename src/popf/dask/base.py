@@ -112,7 +112,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _run(self, query: Query, X: Any) -> Any:
         validate_data(self, columns_of(X), reset=False, skip_check_array=True)
-        return run_query(query, self._model.parts(self.n_features_in_), X, self.client)
+        return run_query(query, self._model.parts(), X, self.client)
 
     def _plain_forest(
         self, model: ForestInBlocks, samples: FloatArray | None = None
@@ -122,7 +122,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return OPFClassifier.from_forest(
             model.to_forest(samples),
             {name: getattr(self, name) for name in names},
-            self.n_features_in_,
+            model.n_features,
             model.rows,
             model.settings.device,
         )

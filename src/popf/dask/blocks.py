@@ -10,22 +10,11 @@ from popf.engine.structures import FloatArray, IntArray
 
 
 class Block(NamedTuple):
-    """Some of the samples.
+    """Some of the samples."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n,)
-        Their numbers among all samples, ascending.
-    points : ndarray of shape (n, n_features)
-        Scaled by the power of two that is common to all samples.
-    codes : ndarray of shape (n,)
-        Their classes.
-    weights : ndarray of shape (n,)
-    """
-
-    samples: IntArray
-    points: FloatArray
-    codes: IntArray
+    samples: IntArray  # their numbers among all samples, ascending
+    points: FloatArray  # scaled by the power of two that is common to all samples
+    codes: IntArray  # their classes
     weights: FloatArray
 
     def take(self, which: Any) -> "Block":

@@ -21,23 +21,15 @@ PATIENCE = 60.0
 
 
 class Settings(NamedTuple):
-    """How tasks compute.
-
-    Attributes
-    ----------
-    metric : Metric
-    algorithm : {"auto", "kd_tree", "brute", "prim"}
-    device : {"cpu", "cuda"}
-        Of the workers.
-    n_threads, n_bytes : int
-        Threads of one task, and the memory for its blocks of distances.
-    """
+    """How tasks compute."""
 
     metric: Metric
     algorithm: str
-    device: str
-    n_threads: int
-    n_bytes: int
+    device: str  # of the workers
+    n_threads: int  # of one task
+    n_bytes: int  # for blocks of distances
+    exponent: int = 0  # the power of two that was taken out of all samples
+    n_classes: int = 0
 
     @property
     def resources(self) -> Resources:
@@ -46,14 +38,7 @@ class Settings(NamedTuple):
 
 
 class Tasks:
-    """Tasks of one fit, under names that the dashboard shows.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    local : bool
-        Whether the client was made for this fit only.
-    """
+    """Tasks of one fit, under names that the dashboard shows; a `local` client is of this fit only."""
 
     def __init__(self, client: Any, local: bool) -> None:
         self.client = client
@@ -82,10 +67,6 @@ class Tasks:
         futures: list[Any] = self.client.compute(lazy)
         self._living.update(futures)
         return futures
-
-    def lazy(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Delay a call of `function`, to be a part of other tasks."""
-        return dask.delayed(function)(*arguments)
 
     def _key(self, name: str) -> str:
         self._count += 1

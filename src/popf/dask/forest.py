@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 class DaskOPFClassifier(DaskClassifier):
     """Optimum-Path Forest classifier of Dask collections, memory maps and Parquet folders.
 
-    Gives the forest that `popf.OPFClassifier` gives, to the bit, whatever the partitions. No task
+    Grows the forest that `popf.OPFClassifier` grows, to the bit, whatever the partitions. No task
     holds more than two blocks of samples.
 
     Parameters
@@ -34,12 +34,18 @@ class DaskOPFClassifier(DaskClassifier):
         The cluster. None takes the default client, or threads of this process if there is none; then
         blocks are kept in a temporary folder, not in memory.
     metric : str or callable, default="euclidean"
-        As for `popf.OPFClassifier`, all but ``"precomputed"``.
-    metric_params, algorithm, n_jobs, working_memory
-        As for `popf.OPFClassifier`; `n_jobs` is the number of threads of one task.
+        The distance between samples, as in `popf.OPFClassifier`, all but ``"precomputed"``.
+    metric_params : dict, default=None
+        Parameters of the metric. None can be taken from the samples, which are never in one place.
+    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
+        How trees are computed; it is the same forest with all of them.
+    n_jobs : int, default=None
+        How many threads one task uses, as in joblib: None is 1, -1 is all cores.
+    working_memory : float, default=None
+        How many mebibytes a task's blocks of distances may take, None for that of `sklearn.get_config`.
     device : {None, "cpu", "cuda"}, default=None
-        With "cuda" every worker uses its GPU, for the fit and for predictions; also with None if X is a
-        Dask array of CuPy's. Answers are NumPy's.
+        With "cuda" every worker uses its GPU, for the fit and for predictions; also with None if X is a Dask
+        array of CuPy's. Predictions are NumPy's.
     block_size : int, default=None
         How many rows make a block. None: as many as the largest partition; for files, as many as two
         need 1 GiB for.
@@ -49,11 +55,26 @@ class DaskOPFClassifier(DaskClassifier):
 
     Attributes
     ----------
-    classes_, prototypes_, costs_, predecessors_, roots_, spanning_tree_, forest_ : see OPFClassifier
-        In memory here, as they are small beside the samples.
-    algorithm_, sample_indices_, n_features_in_, feature_names_in_ : see OPFClassifier
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    prototypes_ : ndarray of shape (n_prototypes,)
+        The training samples that are prototypes.
+    costs_, predecessors_, roots_ : ndarray of shape (n_samples,)
+        The path cost of every training sample, the sample before it on its path, and its prototype.
+    spanning_tree_ : SpanningTree
+        The minimum spanning tree: arrays ``lower``, ``higher`` and ``weights``.
+    forest_ : OptimumPathForest
+        The forest, to look at. It has no samples; that of `to_local` has.
+    algorithm_ : str
+        The algorithm that was used.
+    sample_indices_ : ndarray of shape (n_samples,)
+        The rows of X that were used, those of positive weight.
     n_blocks_, n_block_pairs_ : int
-        How many blocks there were, and how many pairs of them had to be looked at.
+        How many blocks there were, and how many pairs of them had to be compared.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if X had names that are all strings.
 
     Examples
     --------

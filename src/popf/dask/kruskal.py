@@ -17,21 +17,12 @@ IN_TREE, TIED = 1, 2
 
 
 class Arcs(NamedTuple):
-    """Candidates for the spanning tree.
-
-    Attributes
-    ----------
-    lower, higher : ndarray of int64
-        The samples that they join.
-    weights : ndarray of float64
-    cross : ndarray of bool
-        Whether they join two classes.
-    """
+    """Candidates for the spanning tree."""
 
     lower: IntArray
     higher: IntArray
     weights: FloatArray
-    cross: BoolArray
+    cross: BoolArray  # whether they join two classes
 
     def take(self, which: Any) -> "Arcs":
         """Choose some of them."""
@@ -42,35 +33,19 @@ NO_ARCS = Arcs(*(np.empty(0, dtype=dtype) for dtype in (np.int64, np.int64, floa
 
 
 class Links(NamedTuple):
-    """A spanning tree as the history of its union-find: shallow, the larger set stays on top.
+    """A spanning tree as the history of its union-find: shallow, the larger set stays on top."""
 
-    Attributes
-    ----------
-    parent : ndarray of shape (n_samples,)
-        The sample that each was joined to, itself at the top.
-    weight : ndarray of shape (n_samples,)
-        The edge that joined the two, infinite at the top.
-    rank : ndarray of shape (n_samples,)
-        The position of that edge in the order of edges.
-    size : ndarray of shape (n_samples,)
-        How many samples were joined below it, itself included.
-    """
-
-    parent: IntArray
-    weight: FloatArray
-    rank: IntArray
-    size: IntArray
+    parent: IntArray  # the sample that each was joined to, itself at the top
+    weight: FloatArray  # the edge that joined the two, infinite at the top
+    rank: IntArray  # the position of that edge in the order of edges
+    size: IntArray  # how many samples were joined below it, itself included
 
 
 def reduce_arcs(candidates: list[Arcs], n_samples: int) -> tuple[Arcs, Arcs]:
     """Keep the candidates that may belong to a minimum spanning tree of all samples.
 
-    Returns
-    -------
-    tree : Arcs
-        Their minimum spanning forest, in the order (weight, lower index, higher index).
-    ties : Arcs
-        The others between classes that lie in some minimum spanning forest.
+    Gives their minimum spanning forest, in the order (weight, lower index, higher index), and the other arcs
+    between classes that lie in some minimum spanning forest.
     """
     arcs = Arcs(*map(np.concatenate, zip(*candidates, strict=True)))
     arcs = arcs.take(_order_of_arcs(arcs))

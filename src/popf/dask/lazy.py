@@ -18,44 +18,21 @@ CHUNK_ROWS = 65_536
 
 
 class Query(NamedTuple):
-    """What is asked of a model, in three steps.
+    """What is asked of a model, in three steps."""
 
-    Attributes
-    ----------
-    offer : callable
-        ``offer(part, X)`` computes what one part of the model offers.
-    combine : callable
-        ``combine(*offers)`` computes what all parts together offer.
-    finish : callable
-        ``finish(offers, X)`` computes the prediction.
-    columns : ndarray or None
-        What the columns of the prediction stand for, None if it has no columns.
-    dtype : dtype
-    """
-
-    offer: Callable[[Part, FloatArray], FloatArray]
-    combine: Callable[..., FloatArray]
-    finish: Callable[[FloatArray, FloatArray], NDArray[Any]]
-    columns: NDArray[Any] | None
+    offer: Callable[[Part, FloatArray], FloatArray]  # of one part of the model, for samples
+    combine: Callable[..., FloatArray]  # the offers of all parts
+    finish: Callable[
+        [FloatArray, FloatArray], NDArray[Any]
+    ]  # from offers and samples to predictions
+    columns: NDArray[Any] | None  # what the columns of predictions stand for
     dtype: Any
 
 
 def run_query(query: Query, parts: list[Any], X: Any, client: Any) -> Any:
-    """Predict for samples.
+    """Predict for samples, in partitions as X is, by the delayed parts of a model.
 
-    Parameters
-    ----------
-    query : Query
-    parts : list
-        Delayed parts of the model.
-    X : Dask array or dataframe, or array or dataframe in memory
-    client : distributed.Client or None
-        Where predictions for samples in memory are computed at once.
-
-    Returns
-    -------
-    Dask array, dataframe or series; of the kind of X if that is in memory
-        In partitions as X is.
+    For X in memory predictions are computed at once, and are of the same kind.
     """
     if hasattr(X, "to_dask_array"):
         return _run_on_frame(query, parts, X)

@@ -26,43 +26,22 @@ LOOKED_AT = 100_000
 
 
 class Blocks(NamedTuple):
-    """All samples, in blocks.
+    """All samples, in blocks."""
 
-    Attributes
-    ----------
-    blocks : list
-        Futures of `Block`, or `StoredBlock`.
-    lows, highs : ndarray of shape (n_blocks, n_features)
-        Their boxes.
-    classes : ndarray
-    kept : ndarray
-        The rows that were used, those of positive weight.
-    exponent : int
-        The power of two that was taken out of all samples.
-    """
-
-    blocks: list[Any]
-    lows: FloatArray
+    blocks: list[Any]  # futures of Block, or StoredBlock
+    lows: FloatArray  # their boxes: (n_blocks, n_features)
     highs: FloatArray
     classes: NDArray[Any]
-    kept: IntArray
-    exponent: int
+    kept: IntArray  # the rows that were used, those of positive weight
+    exponent: int  # the power of two that was taken out of all samples
 
 
 def make_blocks(
     tasks: Tasks, source: Source, metric: Metric, block_size: int | None, folder: str | None
 ) -> Blocks:
-    """Check all chunks, and put their rows into blocks.
+    """Check all chunks, and put their rows into blocks, in a folder or else on the workers.
 
-    Parameters
-    ----------
-    tasks : Tasks
-    source : Source
-    metric : Metric
-    block_size : int or None
-        How many rows a block may have, None for as many as the largest chunk.
-    folder : str or None
-        Where blocks are written, None to keep them on the workers.
+    A block may have `block_size` rows, None for as many as the largest chunk.
     """
     # A chunk is computed, or read, twice rather than kept: who has memory, persists it.
     chunks = source.chunks
@@ -70,7 +49,7 @@ def make_blocks(
     n_some = max(50, LOOKED_AT // len(chunks))
     looks = [(chunk, start, n_some, metric) for chunk, start in zip(chunks, starts, strict=True)]
     summaries = tasks.gather(tasks.submit_lazy("look-at-rows", summarise, looks))
-    classes = common_classes([s.labels for s in summaries if len(s.labels)])
+    classes = common_classes([s.labels for s in summaries])
     kept = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
     exponent = 0
     if metric.euclidean:
@@ -100,54 +79,48 @@ def make_blocks(
 
 
 class Summary(NamedTuple):
-    """A first look at a chunk.
+    """A first look at a chunk."""
 
-    Attributes
-    ----------
-    kept : ndarray of int64
-        Rows of positive weight.
-    some : ndarray of shape (n_some, n_features)
-        A few of them.
-    largest : float
-        The largest magnitude.
-    labels : ndarray
-        The distinct labels.
-    """
-
-    kept: IntArray
-    some: FloatArray
-    largest: float
-    labels: NDArray[Any]
+    kept: IntArray  # rows of positive weight
+    some: FloatArray  # a few of them
+    largest: float  # magnitude
+    labels: NDArray[Any]  # the distinct ones
 
 
 def summarise(rows: Rows, start: int, n_some: int, metric: Metric) -> Summary:
     """Check a chunk whose first row has the number `start`, and look at some of its rows."""
-    X, y, weights = checked_rows(rows)
+    X, y, weights = checked_rows(rows, start)
     metric.check(X)
-    check_weights(weights, start)
-    for row in np.flatnonzero(y != y):
-        raise ValueError(f"y[{start + row}] is missing: every sample needs a label.")
     kept = np.flatnonzero(weights)
-    try:
-        labels = np.unique(y[kept])
-    except TypeError:
-        check_labels(y[kept])  # tells which types are mixed
-        raise
     some = X[kept[:: max(1, -(-len(kept) // n_some))]]
-    return Summary(kept, some, float(np.abs(X[kept]).max(initial=0.0)), labels)
+    largest = float(np.abs(X[kept]).max(initial=0.0))
+    return Summary(kept, some, largest, labels_of_chunk(y[kept]))
 
 
-def checked_rows(rows: Rows) -> tuple[FloatArray, NDArray[Any], FloatArray]:
-    """Turn samples, labels and weights of a chunk into arrays."""
+def checked_rows(rows: Rows, start: int = 0) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+    """Check samples, labels and weights of a chunk whose first row has the number `start`."""
     X, y, weights = check_chunk(rows.X), np.asarray(to_host(rows.y)), np.ones(len(rows.X))
     if rows.weights is not None:
         column = np.asarray(to_host(rows.weights)).reshape(-1, 1)
         weights = check_chunk(column, "sample_weight")[:, 0]
+        check_weights(weights, start)
+    for row in np.flatnonzero(y != y):
+        raise ValueError(f"y[{start + row}] is missing: every sample needs a label.")
     return X, y, weights
+
+
+def labels_of_chunk(y: NDArray[Any]) -> NDArray[Any]:
+    """Give the distinct labels of a chunk."""
+    try:
+        return np.unique(y)
+    except TypeError:
+        check_labels(y)  # tells which types are mixed
+        raise
 
 
 def common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
     """Check the distinct labels of all chunks, and give all that occur."""
+    labels = [each for each in labels if len(each)]
     check_any_weight(len(labels))
     try:
         np.unique(np.concatenate([each.astype(object) for each in labels]))
@@ -163,19 +136,11 @@ def common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 class Cells(NamedTuple):
-    """Space, cut into cells by a tree of cuts.
-
-    Attributes
-    ----------
-    feature, value : ndarray of shape (n_cuts,)
-        Where space is cut.
-    below, above : ndarray of shape (n_cuts,)
-        What lies on either side: a cut, or ``-1 - cell``.
-    """
+    """Space, cut into cells by a tree of cuts."""
 
     feature: IntArray
     value: FloatArray
-    below: IntArray
+    below: IntArray  # what lies on either side: a cut, or -1 - cell
     above: IntArray
 
     def of(self, X: FloatArray) -> IntArray:
@@ -229,36 +194,16 @@ class Plan(NamedTuple):
 
 
 class SortedChunk(NamedTuple):
-    """The rows of a chunk, cell after cell.
+    """The rows of a chunk, cell after cell."""
 
-    Attributes
-    ----------
-    rows : Block or str
-        The rows, or the path they were saved to.
-    starts : ndarray of shape (n_cells + 1,)
-        Cell c is ``range(starts[c], starts[c + 1])``.
-    lows, highs : ndarray of shape (n_cells, n_features)
-        The box of every cell's rows.
-    """
-
-    rows: Any
-    starts: IntArray
-    lows: FloatArray
+    rows: Any  # Block, or the path it was saved to
+    starts: IntArray  # cell c is range(starts[c], starts[c + 1])
+    lows: FloatArray  # the box of every cell's rows
     highs: FloatArray
 
 
 def sort_by_cell(rows: Rows, first: int, number: int, plan: Plan) -> SortedChunk:
-    """Sort the rows of a chunk by cell.
-
-    Parameters
-    ----------
-    rows : Rows
-    first : int
-        The number of its first row of positive weight among all samples.
-    number : int
-        Of the chunk.
-    plan : Plan
-    """
+    """Sort the rows of a chunk by cell; `first` is the number of its first sample among all."""
     X, y, weights = checked_rows(rows)
     kept = weights > 0.0
     if not kept.all():

@@ -26,37 +26,16 @@ class Rows(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where the samples come from.
+    """Where the samples come from."""
 
-    Attributes
-    ----------
-    chunks : list
-        Delayed `Rows`.
-    sizes : list of int
-        How many rows each has.
-    columns : ndarray or DataFrame
-        Without rows; see `columns_of`.
-    on_disk : bool
-        Whether the samples are in files, so that they need not stay in memory.
-    """
-
-    chunks: list[Any]
-    sizes: list[int]
-    columns: Any
-    on_disk: bool
+    chunks: list[Any]  # delayed Rows
+    sizes: list[int]  # how many rows each has
+    columns: Any  # see columns_of
+    on_disk: bool  # samples in files need not stay in memory
 
 
 def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> Source:
-    """Make chunks of rows from whatever was passed to `fit`.
-
-    Parameters
-    ----------
-    X : Dask array or dataframe, memory map, array, or path of a ``.npy`` file or Parquet folder
-    y : as X, or the name of a column of the Parquet folder
-    sample_weight : as y, or None
-    block_size : int or None
-        Rows in a chunk of a file.
-    """
+    """Make chunks of rows from whatever was passed to `fit`, of `block_size` rows from files."""
     if isinstance(X, str | Path):
         path = Path(X)
         if not path.exists():

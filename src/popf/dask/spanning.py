@@ -28,24 +28,12 @@ from popf.engine.trees.boruvka import GrowingTree
 
 
 class BlockTree(NamedTuple):
-    """The tree of one block, or the arcs between two in the tree of both.
+    """The tree of one block, or the arcs between two in the tree of both."""
 
-    Attributes
-    ----------
-    arcs : Arcs
-        Those that may belong to the tree of all samples.
-    sure : ndarray of int64
-        Samples that coincide with one of another class: prototypes whatever else there is.
-    tied : ndarray of int64
-        Samples with an arc between classes that is as short as an edge of this tree, but not in it.
-    reach : ndarray of float64
-        An upper bound on the length of such an arc, for each of `tied`.
-    """
-
-    arcs: Arcs
-    sure: IntArray
-    tied: IntArray
-    reach: FloatArray
+    arcs: Arcs  # those that may belong to the tree of all samples
+    sure: IntArray  # samples that coincide with one of another class: prototypes in any case
+    tied: IntArray  # samples with an arc between classes that ties with an edge, but is not in the tree
+    reach: FloatArray  # an upper bound on the length of such an arc, for each of them
 
 
 def settle_algorithm(block: Block, settings: Settings) -> Settings:
@@ -74,15 +62,9 @@ def tree_of_two(
 ) -> BlockTree:
     """Find the arcs between two blocks that lie in the minimum spanning tree of both.
 
-    Parameters
-    ----------
-    first, second : Block
-    settings : Settings
-    trees : pair of BlockTree
-        Those of the two blocks. They hold all arcs within a block that can matter, so where distances come
-        from products, only those between the blocks are computed: all pairs cost what one machine would pay.
-    links : Links, optional
-        Some spanning tree of all samples: leaves out samples too far from the other block.
+    The trees of the two blocks hold all arcs within them that can matter, so where distances come from
+    products, only those between the blocks are computed: all pairs together cost what one machine would pay.
+    `links`, some spanning tree of all samples, leaves out samples too far from the other block.
     """
     if links is not None:
         # Measured from a sample in either block, because bounds are tight near that sample only.

@@ -19,17 +19,8 @@ def confirm_ties(
 ) -> IntArray:
     """Find the samples with an arc between classes that lies in some minimum spanning tree.
 
-    Parameters
-    ----------
-    block : Block
-        The samples of two blocks that had ties there.
-    reach : ndarray of shape (n,)
-        An upper bound on the length of these ties.
-    asked : ndarray of shape (n,)
-        Which samples are not known to be prototypes yet.
-    links : Links
-        The minimum spanning tree of all samples.
-    settings : Settings
+    The block holds the samples of two blocks that had ties there, no longer than `reach`. Those `asked` for are
+    not known to be prototypes yet. `links` is the minimum spanning tree of all samples.
     """
     if not settings.metric.euclidean:
         return _confirm_by_rows(block, asked, links, settings)

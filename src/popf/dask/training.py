@@ -5,53 +5,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from popf.dask.blocks import Nodes
 from popf.dask.cluster import Settings, Tasks
-from popf.dask.model import ForestInBlocks, Part, fit_forest, make_part
-from popf.dask.partitioning import checked_rows, common_classes, make_blocks
+from popf.dask.model import ForestInBlocks, add_sums, fit_forest, make_part
+from popf.dask.partitioning import checked_rows, common_classes, labels_of_chunk, make_blocks
 from popf.dask.sources import Rows, Source
+from popf.dask.untyped import delayed
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.probability.ordering import OrderedSamples, order_samples
 from popf.probability.preparation import Candidate, Preparation
-from popf.probability.soft_competition import (
-    N_FOR_UNIT,
-    SoftCompetition,
-    mean_positive_distance,
-    median_of_costs,
-)
-from popf.probability.soft_competition import Nodes as CompetingNodes
+from popf.probability.soft_competition import N_FOR_UNIT, mean_positive_distance, median_of_costs
 from popf.probability.training import SamplesInMemory, fit_features
 
 
 class SamplesInChunks(NamedTuple):
-    """`TrainingSamples` in chunks that are never in one place.
-
-    Attributes
-    ----------
-    tasks : Tasks
-    source : Source
-    rows : ndarray of shape (n_samples,)
-        The rows of positive weight.
-    classes : ndarray of shape (n_classes,)
-    ordered : OrderedSamples
-        Counted among `rows`.
-    settings : Settings
-    block_size : int or None
-    new_folder : callable
-        Makes a folder for blocks, or returns None to keep them on the workers.
-    """
+    """`TrainingSamples` in chunks that are never in one place."""
 
     tasks: Tasks
     source: Source
-    rows: IntArray
+    rows: IntArray  # those of positive weight
     classes: NDArray[Any]
-    ordered: OrderedSamples
+    ordered: OrderedSamples  # counted among `rows`
     settings: Settings
     block_size: int | None
-    new_folder: Callable[[], str | None]
+    new_folder: Callable[[], str | None]  # makes a folder for blocks, None to keep them on workers
 
     @property
     def n_classes(self) -> int:
@@ -90,10 +69,10 @@ class SamplesInChunks(NamedTuple):
         if places is not None:
             chosen = self.ordered.take(places)
             weights[:] = 0.0
-            weights[self.rows[chosen.rows]] = chosen.weights
+            np.add.at(weights, self.rows[chosen.rows], chosen.weights)
         starts = np.cumsum([0, *self.source.sizes]).tolist()
         chunks = [
-            self.tasks.lazy(_prepare_rows, chunk, preparation, weights[start:stop])
+            delayed(_prepare_rows)(chunk, preparation, weights[start:stop])
             for chunk, start, stop in zip(self.source.chunks, starts[:-1], starts[1:], strict=True)
         ]
         folder = self.new_folder()
@@ -123,9 +102,8 @@ class ForestOnCluster(NamedTuple):
         tasks, model = self.training.tasks, self.forest
         new = self.preparation.apply(self.training.features(places))
         queries = tasks.client.scatter(new, broadcast=False)
-        settings = (model.settings, model.exponent, len(model.classes))
         offers = [
-            tasks.submit("sum-paths", _sum_paths, nodes, queries, taus, *settings)
+            tasks.submit("sum-paths", _sums, nodes, model.settings, queries, taus)
             for nodes in model.nodes
         ]
         scores = np.full((len(new), self.training.n_classes, taus.size), -np.inf)
@@ -159,14 +137,13 @@ def open_samples(
     new_folder: Callable[[], str | None],
 ) -> SamplesInChunks:
     """Order all samples by class and values; features are fetched one at a time, while samples are alike."""
-    told = tasks.gather(
-        tasks.submit_lazy("look-at-labels", _labels_and_weights, [(c,) for c in source.chunks])
-    )
-    labels = [labels for labels, _ in told]
+    starts = np.cumsum([0, *source.sizes]).tolist()
+    calls = list(zip(source.chunks, starts, strict=False))
+    told = tasks.gather(tasks.submit_lazy("look-at-labels", _labels_and_weights, calls))
     weights = np.concatenate([weights for _, weights in told])
-    rows = np.flatnonzero(weights > 0.0)
-    classes = common_classes([np.unique(each[w > 0.0]) for each, w in told if (w > 0.0).any()])
-    codes = np.searchsorted(classes, np.concatenate(labels)[rows]).astype(np.int64)
+    rows = np.flatnonzero(weights)
+    classes = common_classes([labels_of_chunk(y[w > 0.0]) for y, w in told])
+    codes = np.searchsorted(classes, np.concatenate([y for y, _ in told])[rows])
 
     def columns() -> Iterator[FloatArray]:
         for feature in range(source.columns.shape[1]):
@@ -174,38 +151,8 @@ def open_samples(
             found = tasks.gather(tasks.submit_lazy("take-feature", _take_feature, calls))
             yield np.concatenate(found)[rows]
 
-    ordered = order_samples(columns(), codes, weights[rows])
+    ordered = order_samples(columns(), codes.astype(np.int64), weights[rows])
     return SamplesInChunks(tasks, source, rows, classes, ordered, settings, block_size, new_folder)
-
-
-def soft_part(part: Part) -> SoftCompetition:
-    """Let the nodes of a part compete."""
-    costs = part.metric.transform(part.costs, part.exponent)
-    samples = np.ldexp(part.block.points, part.exponent)
-    nodes = CompetingNodes(
-        *(samples, part.codes, costs, part.block.weights, np.arange(len(costs))),
-        len(part.present),
-    )
-    exponent = part.exponent if part.metric.euclidean else 0
-    return SoftCompetition(nodes, part.metric, exponent, part.settings.resources.backend)
-
-
-def sums_of_part(part: Part, X: FloatArray, taus: FloatArray) -> FloatArray:
-    """Sum exponentials of path costs by class, as logarithms: (n_samples, n_classes, n_bandwidths)."""
-    masses = np.bincount(part.codes, weights=part.block.weights)
-    logs = np.full((len(X), part.n_classes, taus.size), -np.inf)
-    scores = soft_part(part).scores(X, taus, part.settings.resources)
-    logs[:, part.present] = scores + np.log(masses)[:, None]
-    return logs
-
-
-def add_sums(*logs: FloatArray) -> FloatArray:
-    """Add up sums of exponentials that are given by their logarithms."""
-    if len(logs) == 1:
-        return logs[0]
-    with np.errstate(divide="ignore"):
-        total: FloatArray = logsumexp(np.stack(logs), axis=0)
-    return total
 
 
 def log_masses(model: ForestInBlocks) -> FloatArray:
@@ -222,18 +169,19 @@ def _median_cost(
     some = places[:: -(-len(places) // N_FOR_UNIT)]
     new = preparation.apply(training.features(some))
     own = np.searchsorted(model.rows, training.rows[training.ordered.rows[some]])
-    tasks, settings = training.tasks, (model.settings, model.exponent, len(model.classes))
     offers = [
-        tasks.submit("cheapest-paths", _cheapest_of_others, nodes, new, own, *settings)
+        training.tasks.submit(
+            "cheapest-paths", _cheapest_of_others, nodes, model.settings, new, own
+        )
         for nodes in model.nodes
     ]
-    lowest = np.minimum.reduce(tasks.gather(offers))
+    lowest = np.minimum.reduce(training.tasks.gather(offers))
     unit = median_of_costs(lowest, training.ordered.weights[some])
     return unit or mean_positive_distance(training.metric, new, new) or 1.0
 
 
-def _labels_and_weights(rows: Rows) -> tuple[NDArray[Any], FloatArray]:
-    _, y, weights = checked_rows(rows)
+def _labels_and_weights(rows: Rows, start: int) -> tuple[NDArray[Any], FloatArray]:
+    _, y, weights = checked_rows(rows, start)
     return y, weights
 
 
@@ -251,15 +199,11 @@ def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> 
     return Rows(preparation.apply(X), y, np.where(weights < 0.0, own, weights))
 
 
-def _sum_paths(nodes: Nodes, X: FloatArray, taus: FloatArray, *settings: Any) -> FloatArray:
-    return sums_of_part(make_part(*settings, nodes), X, taus)
+def _sums(nodes: Nodes, settings: Settings, X: FloatArray, taus: FloatArray) -> FloatArray:
+    return make_part(settings, nodes).sums(X, taus)
 
 
 def _cheapest_of_others(
-    nodes: Nodes, X: FloatArray, samples: IntArray, *settings: Any
+    nodes: Nodes, settings: Settings, X: FloatArray, samples: IntArray
 ) -> FloatArray:
-    """Find the cheapest path that these nodes offer each sample, itself left out."""
-    part = make_part(*settings, nodes)
-    at = np.minimum(np.searchsorted(part.block.samples, samples), len(part.block.samples) - 1)
-    own = np.where(part.block.samples[at] == samples, at, -1)
-    return soft_part(part).cheapest(X, own, part.settings.resources)
+    return make_part(settings, nodes).cheapest_of_others(X, samples)

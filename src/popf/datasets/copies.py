@@ -52,7 +52,7 @@ def measure(X: NDArray[np.float64], y: NDArray[Any]) -> Facts:
 
 @cache
 def recorded() -> dict[str, Facts]:
-    """Give the recorded facts by the name of the file, ``breast-w`` being breast-cancer without the id."""
+    """Return the recorded facts by the name of the file, ``breast-w`` being breast-cancer without the id."""
     text = files("popf.datasets").joinpath("facts.json").read_text(encoding="utf-8")
     return {
         name: Facts(

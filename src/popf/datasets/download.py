@@ -35,7 +35,7 @@ def fetch_openml(**arguments: Any) -> Any:
 
 
 def libsvm_url(file: str) -> str:
-    """Give the address of a file of the LIBSVM page."""
+    """Return the address of a file of the LIBSVM page."""
     return LIBSVM_URL + file + (".bz2" if file in _PACKED else "")
 
 

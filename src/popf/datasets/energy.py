@@ -254,7 +254,7 @@ def _metered(
     hidden: Floats,
     rng: np.random.Generator,
 ) -> Floats:
-    """Give the eight features that the meter and the contract tell, one row a month."""
+    """Return the eight features that the meter and the contract tell, one row a month."""
     n = len(month)
     season = 1.0 + kind.season * np.cos(2.0 * np.pi * month / 12.0)
     demand = consumers.demand * season * np.exp(0.05 * rng.standard_normal(n))

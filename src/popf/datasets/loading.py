@@ -155,7 +155,7 @@ def list_datasets(*, data_home: str | os.PathLike[str] | None = None) -> Catalog
 
 
 def user_folder(data_home: str | os.PathLike[str] | None) -> Path | None:
-    """Give the folder that the user names, by argument or by ``POPF_DATA``; None if there is none."""
+    """Return the folder that the user names, by argument or by ``POPF_DATA``; None if there is none."""
     named = data_home if data_home is not None else os.environ.get("POPF_DATA") or None
     if named is None:
         return None
@@ -167,7 +167,7 @@ def user_folder(data_home: str | os.PathLike[str] | None) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Give the folder for downloads: ``POPF_CACHE``, else the system's own place for caches."""
+    """Return the folder for downloads: ``POPF_CACHE``, else the system's own place for caches."""
     named = os.environ.get("POPF_CACHE")
     if named:
         return Path(named).expanduser()

@@ -15,7 +15,7 @@ from popf.solvers.by_name import solver_of
 if TYPE_CHECKING:
     from typing import Self
 
-    from popf import POPFClassifier
+    from popf.probability.classifier import POPFClassifier
 
 __all__ = ["Landscape", "LandscapeDisplay", "prepare_landscape"]
 

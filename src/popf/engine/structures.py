@@ -1,5 +1,6 @@
 """What the stages hand to each other."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+#: ``block(start, stop)`` gives the distances of some queries to all nodes, one row each.
+BlockOfDistances = Callable[[int, int], FloatArray]
 
 
 class SpanningTree(NamedTuple):

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.preprocessing import StandardScaler
 
-from popf import OPFClassifier, POPFClassifier
 from popf.experiment.data import Dataset
 from popf.experiment.protocol import Protocol, Task
+from popf.forest.classifier import OPFClassifier
 from popf.formatting import unknown
 from popf.metrics import evaluate, opf_accuracy_score, threshold_curve
+from popf.probability.classifier import POPFClassifier
 from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
 
 Methods = Mapping[str, BaseEstimator]

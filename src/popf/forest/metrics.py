@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import DistanceMetric
 
-from popf.engine.conquest.by_scan import BlockOfDistances
 from popf.engine.distances import (
     EUCLIDEAN_TRANSFORMS,
     KERNELS,
@@ -23,7 +22,7 @@ from popf.engine.distances import (
     kernel_rows,
     transform_squared,
 )
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 from popf.formatting import near_words
 
 # Other names for the same formula; a name in both `KERNELS` and scikit-learn has one too.

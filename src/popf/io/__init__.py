@@ -14,7 +14,7 @@ Nothing here uses pickle, and nothing in a file is run.
 
 from popf.io.columns import align
 from popf.io.container import ModelFileError
-from popf.io.estimators import trusted_types
+from popf.io.estimators import trusted_types as trusted_types
 from popf.io.models import describe, load, save
 
-__all__ = ["ModelFileError", "align", "describe", "load", "save", "trusted_types"]
+__all__ = ["ModelFileError", "align", "describe", "load", "save"]

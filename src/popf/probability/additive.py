@@ -1,5 +1,6 @@
 """Evidence that adds up over features: ridge logistic regressions on the features and on splines of them."""
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,12 @@ LINEAR, SPLINE = "linear", "spline"
 #: Inverse strengths of the ridge, as scikit-learn's C.
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 N_KNOTS, DEGREE = 5, 3
+#: What the strength times the mean weight may be; beyond, nothing or everything is free, and solvers fail.
+STRENGTHS_ALLOWED = (1e-8, 1e6)
+#: Knots that are closer than this, as a part of the feature's range, are as good as one.
+SMALLEST_GAP = 1e-9
+#: A column that varies less is constant but for rounding.
+LEAST_DEVIATION = 1e-12
 #: Up to so many parameters Newton's method is quicker than L-BFGS.
 MOST_FOR_NEWTON = 300
 
@@ -24,14 +31,19 @@ class Basis(NamedTuple):
     plain, smooth : ndarray
         Which features are taken as they are, and which have splines.
     knots : ndarray of shape (n_knots, n_smooth)
+    low, high : ndarray of shape (n_features,)
+        Features are cut here, one range beyond the training samples, so that nothing grows without bounds.
     """
 
     plain: IntArray
     smooth: IntArray
     knots: FloatArray
+    low: FloatArray
+    high: FloatArray
 
     def columns(self, samples: FloatArray) -> FloatArray:
         """Make the columns: (n_samples, n_columns)."""
+        samples = np.clip(samples, self.low, self.high)
         if len(self.smooth) == 0:
             return samples[:, self.plain]
         splines = _transformer(self.knots).transform(samples[:, self.smooth])
@@ -84,67 +96,103 @@ class AdditiveEvidence(NamedTuple):
 
 def make_basis(samples: FloatArray, kind: str) -> Basis:
     """Choose the columns: splines for features of more than two values, none for constant features."""
-    distinct = [np.unique(column) for column in samples.T]
-    varies = np.array([len(values) > 1 for values in distinct], dtype=bool)
-    smooth = np.array([kind == SPLINE and len(values) > 2 for values in distinct], dtype=bool)
-    parts = np.linspace(0.0, 1.0, N_KNOTS)
-    # Quantiles of the distinct values, which lie apart however often a value is repeated.
-    knots = [np.quantile(distinct[j], parts) for j in np.flatnonzero(smooth)]
+    plain, smooth, knots = [], [], []
+    for feature, column in enumerate(samples.T):
+        distinct = np.unique(column)
+        if len(distinct) == 1:
+            continue
+        # Quantiles of the distinct values, which lie apart however often a value is repeated.
+        own = np.quantile(distinct, np.linspace(0.0, 1.0, N_KNOTS))
+        apart = np.diff(own).min() > SMALLEST_GAP * (own[-1] - own[0])
+        if kind == SPLINE and len(distinct) > 2 and apart:
+            smooth.append(feature)
+            knots.append(own)
+        else:
+            plain.append(feature)
+    low, high = samples.min(axis=0), samples.max(axis=0)
     return Basis(
-        np.flatnonzero(varies & ~smooth),
-        np.flatnonzero(smooth),
+        np.array(plain, dtype=np.int64),
+        np.array(smooth, dtype=np.int64),
         np.array(knots).reshape(-1, N_KNOTS).T,
+        *(low - (high - low), high + (high - low)),
     )
 
 
-def fit_additive(
-    samples: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
-    n_classes: int,
-    kind: str,
-    strengths: tuple[float, ...] = STRENGTHS,
-) -> list[AdditiveEvidence]:
-    """Fit ridge logistic regressions on standardised columns, one for each strength."""
-    from sklearn.linear_model import LogisticRegression
+class RidgeRegressions:
+    """Ridge logistic regressions on the standardised columns of samples, for any strength.
 
-    basis = make_basis(samples, kind)
-    columns = basis.columns(samples)
-    share = weights / weights.sum()
-    center = share @ columns
-    columns = columns - center
-    scale = np.sqrt(share @ columns**2)
-    scale = np.where(scale > 1e-12, scale, np.inf)
-    columns = columns / scale
-    present = np.unique(codes)
-    rotation = None
-    if columns.shape[1] > len(columns):
-        # A ridge does not feel rotations: as many directions as samples hold everything.
-        rotation, triangle = np.linalg.qr(columns.T)
-        columns = triangle.T
-    n_parameters = columns.shape[1] * (1 if len(present) == 2 else len(present))
-    model = LogisticRegression(
-        solver="newton-cholesky" if n_parameters <= MOST_FOR_NEWTON else "lbfgs",
-        max_iter=1000,
-        tol=1e-8,
-        warm_start=True,
-    )
-    found = []
-    for strength in strengths:
-        model.set_params(C=strength)
-        model.fit(columns, codes, sample_weight=weights)
-        slopes, offsets = model.coef_, model.intercept_
-        if len(present) == 2:
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    codes, weights : ndarray of shape (n_samples,)
+    n_classes : int
+        Some of the classes may be missing.
+    kind : {"linear", "spline"}
+    """
+
+    def __init__(
+        self, samples: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int, kind: str
+    ) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        self._basis = make_basis(samples, kind)
+        columns = self._basis.columns(samples)
+        share = weights / weights.sum()
+        self._center = share @ columns
+        columns = columns - self._center
+        scale = np.sqrt(share @ columns**2)
+        self._scale = np.where(scale > LEAST_DEVIATION, scale, np.inf)
+        columns = columns / self._scale
+        self._rotation = None
+        if columns.shape[1] > len(columns):
+            # A ridge does not feel rotations: as many directions as samples hold everything.
+            self._rotation, triangle = np.linalg.qr(columns.T)
+            columns = triangle.T
+        self._present = np.unique(codes)
+        self._n_classes, self._total = n_classes, float(weights.sum())
+        # Only the product of weights and strength counts.
+        self._unit = float(weights.mean())
+        self._columns, self._codes, self._weights = columns, codes, weights / self._unit
+        n_slopes = columns.shape[1] * (1 if len(self._present) == 2 else len(self._present))
+        newton = n_slopes <= MOST_FOR_NEWTON
+        self._model = LogisticRegression(
+            solver="newton-cholesky" if newton else "lbfgs",
+            max_iter=1000,
+            tol=1e-8 if newton else 1e-6,
+            warm_start=True,
+        )
+
+    def columns(self, samples: FloatArray) -> FloatArray:
+        """Make the columns of new samples, for `AdditiveEvidence.exponents_of_columns`."""
+        columns: FloatArray = self._basis.columns(samples) - self._center
+        return columns
+
+    def fit(self, strength: float) -> AdditiveEvidence:
+        """Fit with one strength, beginning where the last one ended."""
+        slopes, offsets = self._fit(float(np.clip(strength * self._unit, *STRENGTHS_ALLOWED)))
+        if len(self._present) == 2:
             slopes, offsets = np.vstack([-slopes, slopes]) / 2.0, np.append(-offsets, offsets) / 2.0
-        if rotation is not None:
-            slopes = slopes @ rotation.T
-        coefficients = np.zeros((n_classes, len(scale)))
-        coefficients[present] = slopes / scale
+        if self._rotation is not None:
+            slopes = slopes @ self._rotation.T
+        coefficients = np.zeros((self._n_classes, len(self._scale)))
+        coefficients[self._present] = slopes / self._scale
         # A class that is not there is as rare as one half of a sample.
-        intercepts = np.full(n_classes, offsets.max() - np.log(2.0 * weights.sum()))
-        intercepts[present] = offsets
-        found.append(AdditiveEvidence(basis, center, coefficients, intercepts))
-    return found
+        intercepts = np.full(self._n_classes, offsets.max() - np.log(2.0 * max(self._total, 1.0)))
+        intercepts[self._present] = offsets
+        return AdditiveEvidence(self._basis, self._center, coefficients, intercepts)
+
+    def _fit(self, strength: float) -> tuple[FloatArray, FloatArray]:
+        """Slopes and offsets as scikit-learn has them."""
+        if self._columns.shape[1] == 0:
+            logs = np.log(np.bincount(self._codes, weights=self._weights)[self._present])
+            offsets = logs[1:] - logs[:1] if len(logs) == 2 else logs - logs.mean()
+            return np.empty((len(offsets), 0)), offsets
+        self._model.set_params(C=strength)
+        with warnings.catch_warnings():
+            # What did not quite converge is judged by its held-out loss like everything else.
+            warnings.simplefilter("ignore")
+            self._model.fit(self._columns, self._codes, sample_weight=self._weights)
+        return self._model.coef_, self._model.intercept_
 
 
 def _transformer(knots: FloatArray) -> Any:

@@ -12,7 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.probability.softmax import exponents_of, fit_softmax, log_losses, softmax_targets
+from popf.probability.softmax import (
+    Designs,
+    fit_softmax,
+    log_losses,
+    log_softmax,
+    softmax_targets,
+)
 from popf.probability.squashing import weighted_quantile
 
 FloatArray = NDArray[np.float64]
@@ -20,6 +26,8 @@ IntArray = NDArray[np.int64]
 
 #: Bandwidths in units of the median winning cost: 8 ... 0.022, each the last over the root of two.
 WIDEST, N_CHAINS, N_HALVINGS = 8.0, 2, 9
+#: Scores are not lower than this, so that their squares stay finite.
+LOWEST = -1e100
 #: The floor lies so far below this quantile of the largest score of a held-out sample.
 FLOOR_QUANTILE, FLOOR_DEPTH = 0.02, 3.0
 #: A wider bandwidth is preferred where it costs less than this part of a standard error.
@@ -27,7 +35,9 @@ INDIFFERENCE = 0.1
 #: What a bandwidth and a slope for each class must gain, in log likelihood, beside what their ratio costs.
 PRICE_OF_CLASSES = 1.0
 #: How far a class's bandwidth may move at a time where there are more than two classes, in steps of the grid.
-MOVES = (-4, -2, -1, 0, 1, 2, 4)
+MOVES = (-4, -2, -1, 1, 2, 4)
+#: How often all classes are gone through, while it pays.
+MOST_ROUNDS = 2
 
 
 class HeldOutScores(NamedTuple):
@@ -68,8 +78,8 @@ class ForestScaling(NamedTuple):
 
     def exponents(self, scores: FloatArray) -> FloatArray:
         """Exponents from scores at the bandwidths of the classes: (n_rows, n_classes) both."""
-        raised: FloatArray = self.slopes * np.logaddexp(scores, self.floors) + self.biases
-        return raised
+        exponents: FloatArray = self.slopes * _raise(scores, self.floors) + self.biases
+        return exponents
 
     def exponents_on_grid(self, scores: FloatArray) -> FloatArray:
         """Exponents from scores at all bandwidths of the grid."""
@@ -98,42 +108,50 @@ def fit_forest_scaling(
     each class gets its own bandwidth and slope if the likelihood gains enough by it.
     """
     n_classes, n_steps = held.scores.shape[1:]
-    floors = np.full(n_steps, -np.inf)
+    floors = np.full(n_steps, LOWEST)
     if background:
         top = held.scores.max(axis=1)
-        floors = weighted_quantile(top, held.weights, FLOOR_QUANTILE) - FLOOR_DEPTH
-    raised = np.logaddexp(held.scores, floors)
-    targets = softmax_targets(held.codes, _masses_of(held), smoothing)
+        floors = np.maximum(
+            weighted_quantile(np.maximum(top, LOWEST), held.weights, FLOOR_QUANTILE) - FLOOR_DEPTH,
+            LOWEST,
+        )
+    raised = np.moveaxis(_raise(held.scores, floors), 2, 0)
+    counts = np.bincount(held.codes, weights=held.weights, minlength=n_classes).astype(np.float64)
+    targets = softmax_targets(held.codes, counts, smoothing)
     prior = prior_exponents(held.masses)
-    prior_losses = log_losses(np.tile(prior, (len(held.codes), 1)), held.codes)
 
     # One bandwidth and one slope for all classes, at every bandwidth of the grid.
-    relative = np.moveaxis(raised[:, 1:] - raised[:, :1], 2, 0)
+    relative = raised - raised[:, :, :1]
     square = np.einsum("i,tik->t", held.weights, relative**2) / held.weights.sum()
     unit = np.sqrt(np.where(square > 1e-200, square, 1.0))  # scores that are all alike stay so
-    design = np.zeros((*relative.shape, n_classes))
-    design[..., 0] = relative / unit[:, None, None]
-    design[:, :, np.arange(n_classes - 1), np.arange(1, n_classes)] = 1.0
-    theta = fit_softmax(design, targets, held.weights)
-    losses = log_losses(exponents_of(design, theta), held.codes)
+    designs = Designs((relative / unit[:, None, None])[:, None])
+    theta = fit_softmax(designs, targets, held.weights)
+    losses = log_losses(designs.exponents(theta), held.codes)
     wrong = theta[:, 0] <= 0.0  # scores that speak for the other class say nothing
-    losses[wrong] = prior_losses
+    losses[wrong] = -prior[held.codes]
     means = losses @ held.weights / held.weights.sum()
     best = _widest_of_the_best(losses, means, held.weights)
-    steps = np.full(n_classes, best)
+    steps, loss = np.full(n_classes, best), float(means[best])
     if wrong[best]:
-        return ForestScaling(steps, floors[steps], np.zeros(n_classes), prior, float(means[best]))
-    slopes = np.full(n_classes, theta[best, 0] / unit[best])
-    biases = np.append(0.0, theta[best, 1:])
-    shared = ForestScaling(steps, floors[steps], slopes, biases, float(means[best]))
+        return ForestScaling(steps, floors[steps], np.zeros(n_classes), prior, loss)
+    slopes, biases = (
+        np.full(n_classes, theta[best, 0] / unit[best]),
+        np.append(0.0, theta[best, 1:]),
+    )
+    shared = ForestScaling(steps, floors[steps], slopes, biases, loss)
     if not by_class:
         return shared
-    return _fit_by_class(shared, raised, floors, targets, held)
+    search = _Search(raised, targets, held.codes, held.weights)
+    found = search.two_classes(shared) if n_classes == 2 else search.more_classes(shared)
+    if found.price >= shared.loss * held.weights.sum():
+        return shared
+    loss = found.loss / float(held.weights.sum())
+    return ForestScaling(found.steps, floors[found.steps], found.slopes, found.biases, loss)
 
 
-def _masses_of(held: HeldOutScores) -> FloatArray:
-    counts = np.bincount(held.codes, weights=held.weights, minlength=len(held.masses))
-    return counts.astype(np.float64)
+def _raise(scores: FloatArray, floors: FloatArray) -> FloatArray:
+    """Add background mass to scores."""
+    return np.logaddexp(np.maximum(scores, LOWEST), floors)
 
 
 def _widest_of_the_best(losses: FloatArray, means: FloatArray, weights: FloatArray) -> int:
@@ -145,63 +163,112 @@ def _widest_of_the_best(losses: FloatArray, means: FloatArray, weights: FloatArr
     return int(np.flatnonzero(means <= means[best] + INDIFFERENCE * error)[0])
 
 
-def _fit_by_class(
-    shared: ForestScaling,
-    raised: FloatArray,
-    floors: FloatArray,
-    targets: FloatArray,
-    held: HeldOutScores,
-) -> ForestScaling:
-    """Move the bandwidth of one class at a time, all slopes and biases fitted anew, while that pays.
+class _ByClass(NamedTuple):
+    """A bandwidth, a slope and a bias for each class, with the loss of all samples together."""
 
-    A move must gain one unit of log likelihood, and as much again as the logarithm of the ratio between the
-    widest and the narrowest bandwidth. All slopes must stay positive.
+    steps: IntArray
+    slopes: FloatArray
+    biases: FloatArray
+    loss: float
+
+    @property
+    def price(self) -> float:
+        """The loss, one unit, and the logarithm of the ratio between the widest and the narrowest bandwidth."""
+        if not (self.slopes > 0.0).all():
+            return np.inf
+        ratio = float(np.ptp(self.steps)) * np.log(2.0) / N_CHAINS
+        return self.loss + PRICE_OF_CLASSES + float(ratio)
+
+
+class _Search(NamedTuple):
+    """The search for bandwidths of the classes: one class moves at a time, while the price falls.
+
+    Attributes
+    ----------
+    raised : ndarray of shape (n_bandwidths, n_rows, n_classes)
+        Scores above the floor.
+    targets : ndarray of shape (n_rows, n_classes)
+    codes, weights : ndarray of shape (n_rows,)
     """
-    n_classes, n_steps = raised.shape[1:]
-    total = float(held.weights.sum())
-    best, found = shared.loss * total, shared
-    start = np.concatenate([shared.slopes, shared.biases[1:] - shared.biases[0]])
-    tried: set[tuple[int, ...]] = set()
-    for _ in range(2):
-        before = best
-        for k in range(n_classes):
-            reach = range(n_steps) if n_classes == 2 else (found.steps[k] + np.array(MOVES))
-            moves = [
-                (*found.steps[:k].tolist(), int(step), *found.steps[k + 1 :].tolist())
-                for step in reach
-                if 0 <= step < n_steps
-            ]
-            moves = [move for move in moves if move not in tried]
-            tried.update(moves)
-            if not moves:
-                continue
-            candidates = np.array(moves)
-            design = _design_by_class(raised, candidates)
-            theta = fit_softmax(design, targets, held.weights, start=start)
-            losses = log_losses(exponents_of(design, theta), held.codes) @ held.weights
-            # Neighbours in the grid differ by the root of two.
-            ratio = np.ptp(candidates, axis=1) * np.log(2.0) / N_CHAINS
-            price = losses + PRICE_OF_CLASSES + ratio
-            price[(theta[:, :n_classes] <= 0.0).any(axis=1)] = np.inf
-            j = int(np.argmin(price))
-            if price[j] < best:
-                best, start = float(price[j]), theta[j]
-                biases = np.append(0.0, start[n_classes:])
-                steps, loss = candidates[j], float(losses[j] / total)
-                found = ForestScaling(steps, floors[steps], start[:n_classes], biases, loss)
-        if best == before:
-            break
-    return found
 
+    raised: FloatArray
+    targets: FloatArray
+    codes: IntArray
+    weights: FloatArray
 
-def _design_by_class(raised: FloatArray, candidates: IntArray) -> FloatArray:
-    """Make designs for a slope and a bias of each class; the first class has exponent 0 and no bias."""
-    n_rows, n_classes, _ = raised.shape
-    design = np.zeros((len(candidates), n_rows, n_classes - 1, 2 * n_classes - 1))
-    others = np.arange(n_classes - 1)
-    for j, steps in enumerate(candidates):
-        scores = raised[:, np.arange(n_classes), steps]
-        design[j, :, :, 0] = -scores[:, :1]
-        design[j, :, others, others + 1] = scores[:, 1:].T
-        design[j, :, others, others + n_classes] = 1.0
-    return design
+    def two_classes(self, shared: ForestScaling) -> _ByClass:
+        """Try all bandwidths of one class after the other, both slopes fitted anew."""
+        every, best = np.arange(len(self.raised)), self._fit_all(shared, shared.steps[None])[0]
+        for _ in range(MOST_ROUNDS):
+            before = best
+            for k in range(2):
+                steps = np.tile(best.steps, (len(every), 1))
+                steps[:, k] = every
+                best = min([best, *self._fit_all(best, steps)], key=lambda each: each.price)
+            if best is before:
+                break
+        return best
+
+    def more_classes(self, shared: ForestScaling) -> _ByClass:
+        """Move one class after the other, the rest as it is; after each round fit all slopes anew."""
+        (best,) = self._fit_all(shared, shared.steps[None])
+        for _ in range(MOST_ROUNDS):
+            before = best
+            for k in range(len(best.steps)):
+                best = min([best, *self._moves(best, k)], key=lambda each: each.price)
+            if best is before:
+                break
+            best = min([best, *self._fit_all(best, best.steps[None])], key=lambda each: each.price)
+        return best
+
+    def _fit_all(self, start: "ForestScaling | _ByClass", steps: IntArray) -> list[_ByClass]:
+        """Fit all slopes and biases for several choices of bandwidths: (n_choices, n_classes)."""
+        n_classes = self.raised.shape[2]
+        classes = np.arange(n_classes)
+        own = np.stack([self.raised[each, :, classes].T for each in steps])
+        designs = Designs(np.empty((len(steps), 0, *own.shape[1:])), own)
+        begin = np.concatenate([start.slopes, start.biases[1:] - start.biases[0]])
+        theta = fit_softmax(designs, self.targets, self.weights, start=begin)
+        losses = log_losses(designs.exponents(theta), self.codes) @ self.weights
+        return [
+            _ByClass(each, one[:n_classes], np.append(0.0, one[n_classes:]), float(loss))
+            for each, one, loss in zip(steps, theta, losses, strict=True)
+        ]
+
+    def _moves(self, now: _ByClass, k: int) -> list[_ByClass]:
+        """Move the bandwidth of class k, only its own slope and bias fitted anew."""
+        steps = now.steps[k] + np.array(MOVES)
+        steps = steps[(steps >= 0) & (steps < len(self.raised))]
+        scores = self.raised[now.steps, :, np.arange(len(now.steps))]
+        others = np.delete(now.slopes[:, None] * scores + now.biases[:, None], k, axis=0)
+        # Against all other classes together: their relative probabilities do not change.
+        offset = np.zeros((len(self.codes), 2))
+        offset[:, 0] = np.logaddexp.reduce(others, axis=0)
+        shared = np.zeros((len(steps), 1, len(self.codes), 2))
+        shared[:, 0, :, 1] = self.raised[steps, :, k]
+        own = self.targets[:, k]
+        start = np.array([now.slopes[k], now.biases[k]])
+        theta = fit_softmax(
+            Designs(shared, None, offset),
+            np.column_stack([1.0 - own, own]),
+            self.weights,
+            start=start,
+        )
+        found = []
+        for step, (slope, bias) in zip(steps, theta, strict=True):
+            moved, slopes, biases = now.steps.copy(), now.slopes.copy(), now.biases.copy()
+            moved[k], slopes[k], biases[k] = step, slope, bias
+            logs = log_softmax(
+                np.column_stack([offset[:, 0], slope * self.raised[step, :, k] + bias])
+            )
+            right = self.codes == k
+            rest = np.where(right, 0.0, self._among_others(others, offset[:, 0], k))
+            losses = -np.where(right, logs[:, 1], logs[:, 0] + rest)
+            found.append(_ByClass(moved, slopes, biases - biases[0], float(losses @ self.weights)))
+        return found
+
+    def _among_others(self, others: FloatArray, total: FloatArray, k: int) -> FloatArray:
+        """Logarithm of each sample's own class among all classes but k; anything for samples of k."""
+        place = np.where(self.codes > k, self.codes - 1, np.minimum(self.codes, len(others) - 1))
+        logs: FloatArray = others[place, np.arange(len(place))] - total
+        return logs

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from popf.probability.additive import STRENGTHS, fit_additive
+from popf.probability.additive import STRENGTHS, RidgeRegressions
 from popf.probability.bandwidths import (
+    LOWEST,
+    WIDEST,
     ForestScaling,
     HeldOutScores,
     bandwidth_grid,
@@ -21,7 +23,7 @@ from popf.probability.bandwidths import (
     prior_exponents,
 )
 from popf.probability.evidence import FOREST, Evidence
-from popf.probability.ordering import OrderedSamples, deal_folds, take_evenly
+from popf.probability.ordering import N_FOLDS, OrderedSamples, deal_folds, take_evenly
 from popf.probability.pooling import Pool, fit_pool, weight_of_evidence
 from popf.probability.preparation import Candidate, candidates_for
 from popf.probability.softmax import centered, log_loss, log_losses
@@ -36,11 +38,14 @@ from popf.probability.training import (
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-N_FOLDS = 5
-#: From how many samples everything is chosen at most; of more, so many are held out for the rest.
+#: From how many samples everything is chosen at most.
 N_TO_CHOOSE = 5000
+#: From so many samples on a single split, with as many samples held out, stands for the folds.
+N_FOR_ONE_SPLIT = 10_000
+#: A ratio of log losses at which no weaker ridge is tried.
+CLEARLY_WORSE = 1.02
 #: By what the grid of bandwidths is moved where the best is at its end, and how often.
-SHIFT, MOST_SHIFTS = 16.0, 2
+SHIFT, MOST_SHIFTS = 16.0, 1
 #: By how many standard errors labels must beat the most frequent class to be called good.
 CLEARLY = 4.0
 
@@ -84,6 +89,8 @@ class Choice(NamedTuple):
         The features of the forest.
     shift : float
         What the grid of bandwidths is multiplied by.
+    widest : float
+        The widest bandwidth of a class, in the unit of the forest's metric.
     scaling : ForestScaling
     strengths : dict
         The strength of each additive part.
@@ -96,10 +103,13 @@ class Choice(NamedTuple):
         That of the forest with each map, one bandwidth for all classes.
     accuracy : float
         The share of held-out samples whose narrowest scores are highest for their own class.
+    n_held_out : float
+        How many samples of equal weight would tell as much as those held out.
     """
 
     candidate: Candidate
     shift: float
+    widest: float
     scaling: ForestScaling
     strengths: dict[str, float]
     pool: Pool
@@ -107,6 +117,7 @@ class Choice(NamedTuple):
     losses: dict[str, float]
     map_losses: dict[str, float]
     accuracy: float
+    n_held_out: float
 
 
 def fit_evidence(
@@ -127,14 +138,17 @@ def _choose_for(training: TrainingSamples, options: Options) -> Choice:
     if len(some) == len(codes) or not choice.losses:
         return choice
     # Maps and strengths stay; bandwidths, slopes and weights depend on how many samples there are.
-    split = [Split(np.setdiff1d(np.arange(len(codes)), some), some)]
-    later = choose(training, split, [choice.candidate], options, choice.strengths)
+    splits = fold_splits(training.ordered)
+    if len(codes) >= N_FOR_ONE_SPLIT:
+        scored = take_evenly(codes, N_TO_CHOOSE, largest_part=0.5)
+        splits = [Split(np.setdiff1d(np.arange(len(codes)), scored), scored)]
+    later = choose(training, splits, [choice.candidate], options, choice)
     return later._replace(map_losses=choice.map_losses)
 
 
 def fold_splits(ordered: OrderedSamples) -> list[Split]:
     """Deal samples to folds, each of which is scored by what was fitted to the others."""
-    folds = deal_folds(ordered, N_FOLDS)
+    folds = deal_folds(ordered)
     splits = [
         Split(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
         for fold in range(N_FOLDS)
@@ -147,7 +161,7 @@ def choose(
     splits: Sequence[Split],
     candidates: Sequence[Candidate],
     options: Options,
-    strengths: dict[str, float] | None = None,
+    before: Choice | None = None,
 ) -> Choice:
     """Compare candidates by samples that they have not seen.
 
@@ -158,52 +172,54 @@ def choose(
     candidates : sequence of Candidate
         What the forest may see.
     options : Options
-    strengths : dict, optional
-        Of the additive parts, where they are known already.
+    before : Choice, optional
+        What fewer samples decided: the strengths of additive parts, and about where bandwidths are.
     """
     masses = masses_of(training)
     prior = prior_exponents(masses)
-    scored = np.concatenate([split.scored for split in splits]) if splits else np.empty(0, np.int64)
-    codes, weights = training.ordered.codes[scored], training.ordered.weights[scored]
-    if len(np.unique(codes)) < 2:
-        return _nothing_to_choose(training, candidates[0], options, prior)
+    truth = _held_out_labels(training, splits, masses)
+    if len(np.unique(truth.codes)) < 2:
+        return _nothing_to_choose(training, candidates[0], prior)
 
-    tried = {}
-    for candidate in candidates:
-        tried[candidate.name] = _hold_out_forest(
-            training, splits, candidate, (codes, weights, masses), options
-        )
-    map_losses = {name: scaling.loss for name, (scaling, _, _) in tried.items()}
+    widest = None if before is None else before.widest
+    tried = {
+        candidate.name: _hold_out_forest(training, splits, candidate, truth, options, widest)
+        for candidate in candidates
+    }
+    map_losses = {name: found.scaling.loss for name, found in tried.items()}
     best = min(map_losses, key=map_losses.__getitem__)  # of equals the first, which is the simplest
-    scaling, scores, shift = tried[best]
-    held = HeldOutScores(scores, codes, weights, masses)
+    found = tried[best]
+    scaling = found.scaling
     if options.class_bandwidths:
+        held = HeldOutScores(found.scores, *truth)
         scaling = fit_forest_scaling(held, options.smoothing, options.background, by_class=True)
-    parts = {FOREST: scaling.exponents_on_grid(scores)}
-    found = {}
-    for name in options.parts:
-        if name != FOREST:
-            known = STRENGTHS if strengths is None else (strengths[name],)
-            exponents = _hold_out_additive(training, splits, name, known, bool(options.squash))
-            losses = [log_loss(each, codes, weights) for each in exponents]
-            parts[name] = exponents[int(np.argmin(losses))]
-            found[name] = known[int(np.argmin(losses))]
+    parts, strengths = {FOREST: scaling.exponents_on_grid(found.scores)}, {}
+    if len(options.parts) > 1:
+        fitted = [_scaled(training, split.fitted, bool(options.squash)) for split in splits]
+        scored = [training.features(split.scored) for split in splits]
+        for name in options.parts[1:]:
+            known = STRENGTHS if before is None else (before.strengths[name],)
+            parts[name], strengths[name] = _hold_out_additive(fitted, scored, name, known, truth)
+    codes, weights = truth.codes, truth.weights
     together = centered(np.stack([parts[name] for name in options.parts]))
     pool = fit_pool(together, codes, weights, options.smoothing)
     pooled = _held_out_pool(together, codes, weights, splits, options)
     losses_of = {name: log_loss(parts[name], codes, weights) for name in options.parts}
     losses_of["pool"] = float(np.average(pooled, weights=weights))
     losses_of["prior"] = float(np.average(-prior[codes], weights=weights))
+    taus = _grid(found.unit * found.shift)[scaling.steps]
     return Choice(
-        next(candidate for candidate in candidates if candidate.name == best),
-        shift,
-        scaling,
-        found,
-        pool,
-        weight_of_evidence(losses_of["pool"], codes, weights, masses),
-        losses_of,
-        map_losses,
-        float(np.average(scores[:, :, -1].argmax(axis=1) == codes, weights=weights)),
+        candidate=next(candidate for candidate in candidates if candidate.name == best),
+        shift=found.shift,
+        widest=float(taus.max()),
+        scaling=scaling,
+        strengths=strengths,
+        pool=pool,
+        trust=weight_of_evidence(losses_of["pool"], codes, weights, masses),
+        losses=losses_of,
+        map_losses=map_losses,
+        accuracy=float(np.average(found.scores[:, :, -1].argmax(axis=1) == codes, weights=weights)),
+        n_held_out=float(weights.sum() * (weights.sum() / (weights @ weights))),
     )
 
 
@@ -212,17 +228,16 @@ def fit_chosen(
 ) -> tuple[Evidence, GrownForest]:
     """Fit what was chosen to all samples."""
     grown = training.grow(None, choice.candidate)
-    grid = np.sort(bandwidth_grid(grown.unit * choice.shift).ravel())[::-1]
+    grid = _grid(grown.unit * choice.shift)
     ordered = training.ordered
     scaling, additive = None, {}
     if choice.strengths:
         everyone = np.arange(len(ordered.rows))
-        scaling, samples, some = _for_additive(training, everyone, squash)
-        codes, weights = ordered.codes[some], ordered.weights[some]
+        scaled = _scaled(training, everyone, squash)
+        scaling = scaled.scaling
         for name, strength in choice.strengths.items():
-            (additive[name],) = fit_additive(
-                samples, codes, weights, training.n_classes, name, (strength,)
-            )
+            ridge = RidgeRegressions(*scaled[1:], training.n_classes, name)
+            additive[name] = ridge.fit(strength)
     evidence = Evidence(
         preparation=grown.preparation,
         nodes=ordered.rows,
@@ -239,16 +254,52 @@ def fit_chosen(
     return evidence, grown
 
 
+class _Truth(NamedTuple):
+    """Labels and weights of held-out samples, and the weight of each class among all samples."""
+
+    codes: IntArray
+    weights: FloatArray
+    masses: FloatArray
+
+
+def _held_out_labels(
+    training: TrainingSamples, splits: Sequence[Split], masses: FloatArray
+) -> _Truth:
+    scored = np.concatenate([split.scored for split in splits]) if splits else np.empty(0, np.int64)
+    codes, weights = training.ordered.codes[scored], training.ordered.weights[scored]
+    if len(splits) == 1:
+        # Of rare classes more were held out: all classes shall weigh what they do among all samples.
+        own = np.bincount(codes, weights=weights, minlength=len(masses))
+        balanced = weights * np.divide(masses, own, where=own > 0.0, out=np.ones_like(own))[codes]
+        weights = balanced * (weights.sum() / balanced.sum())
+    return _Truth(codes, weights, masses)
+
+
+class _HeldOutForest(NamedTuple):
+    """Scores of held-out samples, at all bandwidths of a grid, and what was made of them."""
+
+    scaling: ForestScaling
+    scores: FloatArray
+    shift: float
+    unit: float
+
+
 def _hold_out_forest(
     training: TrainingSamples,
     splits: Sequence[Split],
     candidate: Candidate,
-    truth: tuple[IntArray, FloatArray, FloatArray],
+    truth: _Truth,
     options: Options,
-) -> tuple[ForestScaling, FloatArray, float]:
-    """Score held-out samples by forests that have not seen them, on a grid that holds the best bandwidth."""
+    widest: float | None,
+) -> _HeldOutForest:
+    """Score held-out samples by forests that have not seen them, on a grid that holds the best bandwidth.
+
+    With more samples bandwidths get narrower: where `widest` is known from fewer, the grid begins a little
+    above it, which spares sums over most of the nodes.
+    """
     forests = [training.grow(split.fitted, candidate) for split in splits]
-    shift = 1.0
+    unit = float(np.mean([grown.unit for grown in forests]))
+    shift = 1.0 if widest is None else 2.0 * widest / (WIDEST * unit)
     for attempt in range(MOST_SHIFTS + 1):
         scores = np.concatenate(
             [
@@ -262,7 +313,12 @@ def _hold_out_forest(
         if attempt == MOST_SHIFTS or 0 < step < last or scaling.slopes[0] == 0.0:
             break
         shift *= SHIFT if step == 0 else 1.0 / SHIFT
-    return scaling, scores, shift
+    return _HeldOutForest(scaling, scores, shift, unit)
+
+
+def _grid(unit: float) -> FloatArray:
+    """All bandwidths, the widest first."""
+    return np.sort(bandwidth_grid(unit).ravel())[::-1]
 
 
 def _scores_on_grid(grown: GrownForest, places: IntArray, shift: float) -> FloatArray:
@@ -271,33 +327,54 @@ def _scores_on_grid(grown: GrownForest, places: IntArray, shift: float) -> Float
     return grown.scores(places, taus)[:, :, np.argsort(-taus.ravel())]
 
 
+class _ScaledSamples(NamedTuple):
+    """Samples for the additive parts, no more than are needed."""
+
+    scaling: Scaling
+    samples: FloatArray
+    codes: IntArray
+    weights: FloatArray
+
+
+def _scaled(training: TrainingSamples, places: IntArray, squashed: bool) -> _ScaledSamples:
+    codes, weights = training.ordered.codes, training.ordered.weights
+    some = places[take_evenly(codes[places], N_FOR_FEATURES)]
+    samples = training.features(some)
+    scaling = fit_scaling(samples, weights[some], squashed)
+    return _ScaledSamples(scaling, scaling.apply(samples), codes[some], weights[some])
+
+
 def _hold_out_additive(
-    training: TrainingSamples,
-    splits: Sequence[Split],
+    fitted: Sequence[_ScaledSamples],
+    scored: Sequence[FloatArray],
     name: str,
     strengths: tuple[float, ...],
-    squashed: bool,
-) -> FloatArray:
-    """Exponents of held-out samples for each strength: (n_strengths, n_rows, n_classes)."""
-    found = []
-    for split in splits:
-        scaling, samples, some = _for_additive(training, split.fitted, squashed)
-        codes, weights = training.ordered.codes[some], training.ordered.weights[some]
-        path = fit_additive(samples, codes, weights, training.n_classes, name, strengths)
-        new = scaling.apply(training.features(split.scored))
-        columns = path[0].centered_columns(new)
-        found.append(np.stack([each.exponents_of_columns(columns) for each in path]))
-    return np.concatenate(found, axis=1)
+    truth: _Truth,
+) -> tuple[FloatArray, float]:
+    """Exponents of held-out samples at the strength with the least log loss, and that strength.
 
-
-def _for_additive(
-    training: TrainingSamples, places: IntArray, squashed: bool
-) -> tuple[Scaling, FloatArray, IntArray]:
-    """Scaled samples for the additive parts, no more than are needed, and their places."""
-    some = places[take_evenly(training.ordered.codes[places], N_FOR_FEATURES)]
-    samples = training.features(some)
-    scaling = fit_scaling(samples, training.ordered.weights[some], squashed)
-    return scaling, scaling.apply(samples), some
+    Strengths come from the strongest ridge to the weakest. The search ends where the loss clearly rises.
+    """
+    ridges = [RidgeRegressions(*each[1:], len(truth.masses), name) for each in fitted]
+    columns = [
+        ridge.columns(each.scaling.apply(new))
+        for ridge, each, new in zip(ridges, fitted, scored, strict=True)
+    ]
+    least, best = np.inf, None
+    for strength in strengths:
+        exponents = np.concatenate(
+            [
+                ridge.fit(strength).exponents_of_columns(new)
+                for ridge, new in zip(ridges, columns, strict=True)
+            ]
+        )
+        loss = log_loss(exponents, truth.codes, truth.weights)
+        if loss > CLEARLY_WORSE * least:
+            break
+        if best is None or loss < least:
+            least, best = loss, (exponents, strength)
+    assert best is not None
+    return best
 
 
 def _held_out_pool(
@@ -321,19 +398,20 @@ def _held_out_pool(
 
 
 def _nothing_to_choose(
-    training: TrainingSamples, candidate: Candidate, options: Options, prior: FloatArray
+    training: TrainingSamples, candidate: Candidate, prior: FloatArray
 ) -> Choice:
     """Answer the prior: too few samples to hold any out."""
     n = training.n_classes
-    scaling = ForestScaling(np.zeros(n, np.int64), np.full(n, -np.inf), np.zeros(n), prior, np.inf)
-    return Choice(candidate, 1.0, scaling, {}, Pool(np.ones(1), np.zeros(n)), 0.0, {}, {}, 0.0)
+    nothing = np.zeros(n)
+    scaling = ForestScaling(np.zeros(n, np.int64), nothing + LOWEST, nothing, prior, np.inf)
+    pool = Pool(np.ones(1), nothing)
+    return Choice(candidate, 1.0, np.inf, scaling, {}, pool, 0.0, {}, {}, 0.0, 0.0)
 
 
 def warn_if_useless(choice: Choice, masses: FloatArray) -> None:
     """Warn where the forest clearly tells the classes apart, but the probabilities are those of the prior."""
-    total = float(masses.sum())
-    frequent = float(masses.max()) / total
-    error = np.sqrt(frequent * (1.0 - frequent) / max(total, 1.0))
+    frequent = float(masses.max() / masses.sum())
+    error = np.sqrt(frequent * (1.0 - frequent) / max(choice.n_held_out, 1.0))
     if choice.trust < 0.5 and choice.accuracy > frequent + CLEARLY * error:
         warnings.warn(
             f"The forest labels {choice.accuracy:.0%} of held-out samples correctly, the most frequent class "

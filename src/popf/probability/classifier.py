@@ -229,7 +229,8 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self : POPFClassifier
         """
         solver = check_parameters(self)
-        self.__dict__.pop("opf_", None)  # a fit that fails leaves nothing half fitted
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # a fit that fails leaves nothing half fitted
         data = validate_training(self, X, y, sample_weight)
         check_classes(len(data.classes), self.method)
         if self.method == "paper":
@@ -256,11 +257,14 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from popf.probability.choosing import fit_evidence, warn_if_useless
         from popf.probability.training import masses_of, order_in_memory
 
+        options, metric = options_of(self, data.metric), data.metric
+        if options.linear_map in (None, "auto"):
+            metric = metric.fitted(data.samples)  # once for all folds: it needs no labels
         training = order_in_memory(
             *(data.samples, data.codes, data.weights, len(data.classes)),
-            *(data.metric, self.algorithm, data.resources),
+            *(metric, self.algorithm, data.resources),
         )
-        self._evidence, grown, choice = fit_evidence(training, options_of(self, data.metric))
+        self._evidence, grown, choice = fit_evidence(training, options)
         warn_if_useless(choice, masses_of(training))
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
         grown.forest.classes = data.classes
@@ -448,7 +452,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         new = self._validated(X)
         if self._evidence is None:
             raise ValueError("explain_proba is for method='pooled' and 'forest', not 'paper'.")
-        total, features = self._exponents(new), self._evidence.feature_shares(new)
+        total, features = self._exponents(X), self._evidence.feature_shares(new)
         names = getattr(self, "feature_names_in_", None)
         return ProbabilityExplanation.from_exponents(
             self._evidence.prior, features, total, self.classes_, names

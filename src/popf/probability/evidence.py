@@ -26,8 +26,6 @@ FOREST = "forest"
 PARTS = (FOREST, "linear", "spline")
 #: Slopes, biases and weights beyond this are no result of a fit.
 LARGEST_SLOPE = 1e12
-#: Stands for no floor at all, where infinity cannot be kept.
-LOWEST_FLOOR = -1e300
 
 
 @dataclass
@@ -79,7 +77,7 @@ class Evidence:
     @property
     def asks_forest(self) -> bool:
         """Whether the forest has a say at all."""
-        return bool(self.forest_scaling.slopes.any())
+        return bool(self.forest_scaling.slopes.any() and self.pool.weights[0] > 0.0)
 
     @property
     def distinct_bandwidths(self) -> FloatArray:
@@ -130,7 +128,7 @@ class Evidence:
             "nodes": self.nodes,
             "node_weights": self.node_weights,
             "bandwidths": self.bandwidths,
-            "floors": np.maximum(scaling.floors, LOWEST_FLOOR),
+            "floors": scaling.floors,
             "slopes": scaling.slopes,
             "biases": scaling.biases,
             "scaling": None if self.scaling is None else self.scaling._asdict(),
@@ -191,9 +189,9 @@ def _scaling_from(fields: Fields, name: str, n_features: int) -> Scaling | None:
         raise inside.refuse("squashed", "True or False")
     return Scaling(
         inside.floats("center", shape),
-        inside.floats("scale", shape, 1e-320),
+        inside.floats("scale", shape, 1e-310),
         inside.floats("mean", shape),
-        inside.floats("deviation", shape, 1e-320),
+        inside.floats("factor", shape, 0.0),
         bool(inside.value("squashed")),
     )
 
@@ -205,7 +203,11 @@ def _additive_from(fields: Fields, n_features: int, n_classes: int) -> AdditiveE
     knots = inside.floats("knots", (N_KNOTS, len(smooth)))
     if not (np.diff(knots, axis=0) > 0.0).all():
         raise inside.refuse("knots", "increasing numbers")
-    basis = Basis(inside.integers("plain", (None,), 0, last), smooth, knots)
+    low = inside.floats("low", (n_features,))
+    high = inside.floats("high", (n_features,))
+    if not (low <= high).all():
+        raise inside.refuse("high", "not below low")
+    basis = Basis(inside.integers("plain", (None,), 0, last), smooth, knots, low, high)
     n_columns = len(basis.features())
     return AdditiveEvidence(
         basis,

@@ -12,13 +12,12 @@ from popf.solvers.by_name import solver_of
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
     from popf.probability.choosing import Options
-    from popf.probability.classifier import POPFClassifier
 
 METHODS = ("pooled", "forest", "paper")
 MAPS = ("auto", "weights", "whitening", "discriminant")
 
 
-def check_parameters(model: "POPFClassifier") -> solvers.Solver:
+def check_parameters(model: Any) -> solvers.Solver:
     """Raise an error unless all parameters make sense; return the solver."""
     check_box(model.box)
     if model.method not in METHODS:
@@ -41,7 +40,7 @@ def check_parameters(model: "POPFClassifier") -> solvers.Solver:
     return solver_of(model.solver)
 
 
-def options_of(model: "POPFClassifier", metric: "Metric") -> "Options":
+def options_of(model: Any, metric: "Metric") -> "Options":
     """Say what parameters that were checked ask for."""
     from popf.probability.choosing import Options
     from popf.probability.evidence import FOREST, PARTS

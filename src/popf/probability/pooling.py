@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from popf.probability.bandwidths import prior_exponents
-from popf.probability.softmax import Penalty, fit_softmax, log_loss, softmax_targets
+from popf.probability.softmax import Designs, Penalty, fit_softmax, log_loss, softmax_targets
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -41,23 +41,20 @@ def fit_pool(parts: FloatArray, codes: IntArray, weights: FloatArray, smoothing:
     smoothing : float
         Of the targets.
     """
-    n_parts, n_rows, n_classes = parts.shape
+    n_parts, _, n_classes = parts.shape
     masses = np.bincount(codes, weights=weights, minlength=n_classes).astype(np.float64)
     targets = softmax_targets(codes, masses, smoothing)
     losses = np.array([log_loss(part, codes, weights) for part in parts])
     shares = np.exp(-(losses - losses.min()) * weights.sum() / TEMPERATURE)
     shares /= shares.sum()
-    others = np.arange(n_classes - 1)
     free = np.arange(n_parts)
     while True:
         n_free = len(free)
-        design = np.zeros((1, n_rows, n_classes - 1, n_free + n_classes - 1))
-        relative = parts[free][:, :, 1:] - parts[free][:, :, :1]
-        design[0, :, :, :n_free] = np.moveaxis(relative, 0, 2)
-        design[0][:, others, n_free + others] = 1.0
         strength = np.append(np.full(n_free, RIDGE), np.zeros(n_classes - 1))
         center = np.append(shares[free], np.zeros(n_classes - 1))
-        theta = fit_softmax(design, targets, weights, Penalty(strength, center))[0]
+        theta = fit_softmax(
+            Designs(parts[None, free]), targets, weights, Penalty(strength, center)
+        )[0]
         if (theta[:n_free] >= 0.0).all():
             break
         free = free[theta[:n_free] >= 0.0]  # a weight below 0 is 0

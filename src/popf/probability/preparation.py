@@ -20,6 +20,9 @@ from popf.probability.squashing import Scaling, fit_scaling
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+#: So many copies of samples a map without weights is fitted to, at most.
+MOST_COPIES = 10_000_000
+
 MAPS: dict[str, Callable[[], Any]] = {
     "weights": EffectSizeWeights,
     "whitening": WithinClassWhitening,
@@ -87,11 +90,12 @@ def fit_preparation(
     if candidate.linear_map is None:
         return Preparation(scaling)
     linear_map = clone(candidate.linear_map)
-    if (weights == 1.0).all():
-        return Preparation(scaling, linear_map.fit(samples, codes))
-    if not has_fit_parameter(linear_map, "sample_weight"):
+    if has_fit_parameter(linear_map, "sample_weight"):
+        return Preparation(scaling, linear_map.fit(samples, codes, sample_weight=weights))
+    if weights.sum() > MOST_COPIES or (weights % 1.0 != 0.0).any():
         raise ValueError(
-            f"linear_map {linear_map!r} takes no sample_weight, but some samples have weights or are repeated: "
-            "use a map that takes them, such as those of popf.probability."
+            f"linear_map {linear_map!r} takes no sample_weight, but sample_weight is not a small whole number "
+            "everywhere: use a map that takes weights, such as those of popf.probability."
         )
-    return Preparation(scaling, linear_map.fit(samples, codes, sample_weight=weights))
+    copies = np.repeat(np.arange(len(samples)), weights.astype(np.int64))
+    return Preparation(scaling, linear_map.fit(samples[copies], codes[copies]))

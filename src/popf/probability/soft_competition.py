@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.conquest.by_scan import BLOCK_BYTES, BlockOfDistances, rows_per_block
+from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
 from popf.engine.conquest.euclidean import FAR
 from popf.engine.distances import kernel_blocks
 from popf.engine.points import scaled_copy
 from popf.engine.soft import by_space_tree, by_tiles
 from popf.engine.soft import scores as soft
+from popf.engine.structures import BlockOfDistances
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.validation import Resources

@@ -13,6 +13,96 @@ MAX_HALVINGS = 30
 TOLERANCE = 1e-12
 
 
+class Designs(NamedTuple):
+    r"""Exponents of classes that are linear in their parameters, for several regressions.
+
+    .. math:: z_k = o_k + \sum_j s_j x_{jk} + a_k u_k + b_k, \quad b_0 = 0
+
+    Parameters come in the order s, a (if there is u), b without the first.
+
+    Attributes
+    ----------
+    shared : ndarray of shape (n_designs, n_shared, n_rows, n_classes)
+        x, whose slopes all classes share.
+    own : ndarray of shape (n_designs, n_rows, n_classes), default=None
+        u, with a slope for each class.
+    offset : ndarray of shape (n_rows, n_classes), default=None
+        o.
+    """
+
+    shared: FloatArray
+    own: FloatArray | None = None
+    offset: FloatArray | None = None
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of parameters."""
+        _, n_shared, _, n_classes = self.shared.shape
+        n_own = 0 if self.own is None else n_classes
+        return int(n_shared + n_own + n_classes - 1)
+
+    def take(self, which: IntArray) -> "Designs":
+        """Keep some of the designs."""
+        if len(which) == len(self.shared):
+            return self
+        own = None if self.own is None else self.own[which]
+        return Designs(self.shared[which], own, self.offset)
+
+    def exponents(self, theta: FloatArray) -> FloatArray:
+        """Exponents of all classes: (n_designs, n_rows, n_classes)."""
+        n_designs, n_shared, n_rows, n_classes = self.shared.shape
+        flat = self.shared.reshape(n_designs, n_shared, n_rows * n_classes)
+        found: FloatArray = np.matmul(theta[:, None, :n_shared], flat)
+        found = found.reshape(n_designs, n_rows, n_classes)
+        if self.own is not None:
+            found += theta[:, None, n_shared : n_shared + n_classes] * self.own
+        found[:, :, 1:] += theta[:, None, 1 - n_classes :]
+        return found if self.offset is None else found + self.offset
+
+    def gradient(self, residual: FloatArray) -> FloatArray:
+        """Sum the derivatives by the parameters, each exponent's times its residual."""
+        n_designs, n_shared, n_rows, n_classes = self.shared.shape
+        flat = self.shared.reshape(n_designs, n_shared, n_rows * n_classes)
+        parts = [np.matmul(flat, residual.reshape(n_designs, -1, 1))[..., 0]]
+        if self.own is not None:
+            parts.append((self.own * residual).sum(axis=1))
+        parts.append(residual[:, :, 1:].sum(axis=1))
+        return np.concatenate(parts, axis=1)
+
+    def hessian(self, probability: FloatArray, weights: FloatArray) -> FloatArray:
+        """Second derivatives of the cross entropy: (n_designs, n_parameters, n_parameters)."""
+        _, n_shared, _, n_classes = self.shared.shape
+        weighted = weights[:, None] * probability
+        # The mean over the classes of every derivative, and of products of two; classes apart have none.
+        means = [np.einsum("tik,tjik->tij", probability, self.shared)]
+        if self.own is not None:
+            means.append(probability * self.own)
+        means.append(probability[:, :, 1:])
+        mean = np.concatenate(means, axis=2)
+        found: FloatArray = -np.matmul(np.swapaxes(mean, 1, 2), weights[:, None] * mean)
+        shared, biases = np.arange(n_shared), np.arange(1 - n_classes, 0) + self.n_parameters
+        product = weighted[:, None] * self.shared
+        for j in shared:
+            found[:, : j + 1, j] += np.einsum(
+                "tik,tjik->tj", product[:, j], self.shared[:, : j + 1]
+            )
+            found[:, j, :j] = found[:, :j, j]
+        with_biases = product.sum(axis=2)[:, :, 1:]
+        found[:, shared[:, None], biases] += with_biases
+        found[:, biases, shared[:, None]] += with_biases
+        found[:, biases, biases] += weighted[:, :, 1:].sum(axis=1)
+        if self.own is not None:
+            own = n_shared + np.arange(n_classes)
+            with_shared = np.einsum("tik,tjik->tjk", weighted * self.own, self.shared)
+            found[:, shared[:, None], own] += with_shared
+            found[:, own, shared[:, None]] += with_shared
+            found[:, own, own] += (weighted * self.own**2).sum(axis=1)
+            with_biases = (weighted * self.own).sum(axis=1)[:, 1:]
+            found[:, own[1:], biases] += with_biases
+            found[:, biases, own[1:]] += with_biases
+        return found
+
+
 class Penalty(NamedTuple):
     """A ridge around a point: half of `strength` times the squared distance, by parameter."""
 
@@ -21,7 +111,7 @@ class Penalty(NamedTuple):
 
 
 def fit_softmax(
-    design: FloatArray,
+    designs: Designs,
     targets: FloatArray,
     weights: FloatArray,
     penalty: Penalty | None = None,
@@ -31,8 +121,7 @@ def fit_softmax(
 
     Parameters
     ----------
-    design : ndarray of shape (n_designs, n_rows, n_classes - 1, n_parameters)
-        What multiplies the parameters in the exponent of each class but the first, whose exponent is 0.
+    designs : Designs
     targets : ndarray of shape (n_rows, n_classes)
     weights : ndarray of shape (n_rows,)
     penalty : Penalty, optional
@@ -42,80 +131,57 @@ def fit_softmax(
     -------
     ndarray of shape (n_designs, n_parameters)
     """
-    n_designs, _, _, n_parameters = design.shape
+    n_designs, n_parameters = len(designs.shared), designs.n_parameters
     if penalty is None:
         penalty = Penalty(np.zeros(n_parameters), np.zeros(n_parameters))
     theta = np.zeros((n_designs, n_parameters)) if start is None else np.tile(start, (n_designs, 1))
+    wanted = weights[:, None] * targets
 
-    def objective(theta: FloatArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+    def objective(theta: FloatArray, here: Designs) -> tuple[FloatArray, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long
-            logs = log_softmax(exponents_of(design[which], theta))
-            values = -np.einsum("i,ik,tik->t", weights, targets, logs)
+            logs = log_softmax(here.exponents(theta))
+            values = -(logs.reshape(len(theta), -1) @ wanted.ravel())
             return values + (theta - penalty.center) ** 2 @ penalty.strength / 2.0, logs
 
-    active = np.arange(n_designs)
-    values, logs = objective(theta, active)
+    active, here = np.arange(n_designs), designs
+    values, logs = objective(theta, here)
     for _ in range(MAX_ITERATIONS):
-        step, promised = _newton_step(
-            design[active], logs, targets, weights, penalty, theta[active]
-        )
+        probability = np.exp(logs)
+        gradient = here.gradient(weights[:, None] * (probability - targets))
+        gradient += penalty.strength * (theta[active] - penalty.center)
+        hessian = here.hessian(probability, weights) + np.diag(penalty.strength)
+        # A little more on the diagonal, so that a column of zeros does no harm.
+        trace = np.maximum(np.einsum("tpp->t", hessian), 1e-200)
+        hessian += 1e-12 * trace[:, None, None] * np.eye(n_parameters)
+        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
+        promised = np.einsum("tp,tp->t", gradient, step)
+
         before, length = values[active], np.ones(len(active))
+        last = promised <= TOLERANCE * np.abs(before)
         moved = theta[active] - step
-        new_values, new_logs = objective(moved, active)
+        new_values, logs = objective(moved, here)
         for _ in range(MAX_HALVINGS):
-            worse = np.flatnonzero(~(new_values <= before - 1e-4 * length * promised))
+            worse = np.flatnonzero(~((new_values <= before - 1e-4 * length * promised) | last))
             if len(worse) == 0:
                 break
             length[worse] /= 2.0
             moved[worse] = theta[active[worse]] - length[worse, None] * step[worse]
-            new_values[worse], new_logs[worse] = objective(moved[worse], active[worse])
+            new_values[worse], logs[worse] = objective(moved[worse], here.take(worse))
         better = new_values < before
         theta[active[better]], values[active[better]] = moved[better], new_values[better]
-        going = better & (promised > TOLERANCE * np.abs(before))
-        if not going.any():
+        going = np.flatnonzero(better & ~last)
+        if len(going) == 0:
             break
-        active, logs = active[going], new_logs[going]
+        active, here, logs = active[going], here.take(going), logs[going]
     return theta
-
-
-def _newton_step(
-    design: FloatArray,
-    logs: FloatArray,
-    targets: FloatArray,
-    weights: FloatArray,
-    penalty: Penalty,
-    theta: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Newton's step for every design, and twice the decrease that it promises."""
-    probability = np.exp(logs[:, :, 1:])
-    residual = weights[:, None] * (probability - targets[:, 1:])
-    gradient = np.einsum("tikp,tik->tp", design, residual)
-    gradient += penalty.strength * (theta - penalty.center)
-    if design.shape[2] == 1:  # two classes, by far the most frequent case
-        rows = design[:, :, 0]
-        curvature = weights[:, None] * probability * (1.0 - probability)
-        hessian = np.matmul(np.swapaxes(rows, 1, 2), curvature * rows)
-    else:
-        weighted = (weights[:, None] * probability)[..., None] * design
-        mean = np.einsum("tik,tikp->tip", probability, design)
-        hessian = np.einsum("tikp,tikq->tpq", weighted, design)
-        hessian -= np.einsum("tip,tiq->tpq", weights[:, None] * mean, mean)
-    hessian += np.diag(penalty.strength)
-    # A little more on the diagonal, so that a column of zeros does no harm.
-    trace = np.maximum(np.einsum("tpp->t", hessian), 1e-300)
-    hessian += 1e-12 * trace[:, None, None] * np.eye(design.shape[3])
-    step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
-    return step, np.einsum("tp,tp->t", gradient, step)
-
-
-def exponents_of(design: FloatArray, theta: FloatArray) -> FloatArray:
-    """Exponents of all classes, 0 for the first: (n_designs, n_rows, n_classes)."""
-    others = np.matmul(design, theta[:, None, :, None])[..., 0]
-    return np.concatenate([np.zeros((*others.shape[:2], 1)), others], axis=2)
 
 
 def log_softmax(exponents: FloatArray) -> FloatArray:
     """Logarithms of probabilities, by the last axis."""
+    if exponents.shape[-1] == 2:  # by far the most frequent case
+        odds = exponents[..., 1] - exponents[..., 0]
+        rest = np.log1p(np.exp(-np.abs(odds)))
+        return np.stack([-(np.maximum(odds, 0.0) + rest), np.minimum(odds, 0.0) - rest], axis=-1)
     shifted = exponents - exponents.max(axis=-1, keepdims=True)
     logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return logs

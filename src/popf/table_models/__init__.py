@@ -1,4 +1,11 @@
-"""Models on tables with named columns: what the command line does, as functions."""
+"""Models on tables with named columns: what the commands do, as functions.
+
+``fitting``      a model from a table: which rows and columns, the fit, and what is to be said of it
+``preparation``  from the columns of a table to the numbers that a forest sees, and back
+``thresholds``   the threshold that costs least
+``model``        a model that knows its columns, scores tables and is opened from a file
+``explaining``   paths through the forest in the user's own features and units
+"""
 
 from popf.table_models.explaining import explain_row
 from popf.table_models.fitting import FitOptions, fit_table

@@ -80,7 +80,7 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
 
 
 def training_values(model: Any, nodes: NDArray[np.int64]) -> NDArray[Any] | None:
-    """Give training samples in the user's units, an array of objects; None if a step cannot be undone.
+    """Return training samples in the user's units, an array of objects; None if a step cannot be undone.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def training_values(model: Any, nodes: NDArray[np.int64]) -> NDArray[Any] | None
 
 
 def training_rows(model: Any) -> NDArray[np.int64]:
-    """Give the row of the training data that each node of the forest comes from, counted from 0."""
+    """Return the row of the training data that each node of the forest comes from, counted from 0."""
     steps = _steps(model)
     first, used = steps[0], getattr(steps[-1], "opf_", steps[-1]).sample_indices_
     rows: NDArray[np.int64] = first.rows_[used] if hasattr(first, "rows_") else used

@@ -165,7 +165,7 @@ def make_pipeline(numbers: list[str], categories: list[str], options: FitOptions
     """Make the pipeline of a table, not fitted: `TablePreparation`, then `POPFClassifier`."""
     from sklearn.pipeline import Pipeline
 
-    from popf import POPFClassifier
+    from popf.probability.classifier import POPFClassifier
 
     preparation = TablePreparation(
         numbers, categories, missing=options.missing, scale=options.scale
@@ -226,7 +226,7 @@ def _check_options(options: FitOptions) -> None:
 
 
 def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[str], list[str]]:
-    """Give the features, those of them that are numbers, and those of these that look like identifiers."""
+    """Return the features, those of them that are numbers, and those of these that look like identifiers."""
     weight, groups = _given(options.sample_weight), _given(options.one_per)
     for parameter, wanted in (
         ("target", [options.target]),
@@ -263,7 +263,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[
 
 
 def _counts_up(column: Any) -> bool:
-    """Say whether whole numbers rise from row to row, all the way."""
+    """Tell whether whole numbers rise from row to row, all the way."""
     cells = column.astype(str).str.strip()
     if len(cells) < 20 or not cells.str.fullmatch(r"\d+").all():
         return False

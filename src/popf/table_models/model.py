@@ -34,7 +34,7 @@ class Layout:
     source: str = ""  # the file that the model was fitted on
 
     def as_facts(self) -> dict[str, Any]:
-        """Give it as plain values, for `popf.save`."""
+        """Return it as plain values, for `popf.save`."""
         return {FACTS: asdict(self)}
 
 
@@ -119,7 +119,7 @@ class TableModel:
             self.model, replace(self.layout, threshold=threshold, threshold_from="given")
         )
 
-    def plan(self, table: Table, extra: Sequence[str] = ()) -> ColumnTypes:
+    def column_types(self, table: Table, extra: Sequence[str] = ()) -> ColumnTypes:
         """Choose the columns of a table to read: the features, and `extra` as text."""
         import pandas
 
@@ -143,7 +143,7 @@ class TableModel:
             How many rows a piece has; None for as many as make some megabytes.
         """
         start = 0
-        for frame in table.pieces(self.plan(table, extra), n_rows):
+        for frame in table.pieces(self.column_types(table, extra), n_rows):
             yield self.score(frame, start, str(table.path))
             start += len(frame)
 

@@ -120,7 +120,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.hstack(blocks)
 
     def inverse_transform(self, Z: FloatArray) -> NDArray[Any]:
-        """Give prepared rows in the units of the table, columns as in `feature_names_in_`.
+        """Return prepared rows in the units of the table, columns as in `feature_names_in_`.
 
         What was filled in is shown as filled in; None stands for a category never seen in training.
         """
@@ -165,7 +165,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.where(np.isnan(cells), self.fill_numbers_, cells)
 
     def _codes(self, X: Any) -> list[NDArray[np.int64]]:
-        """Give the position of each category among those of its column, -1 for one never seen."""
+        """Return the position of each category among those of its column, -1 for one never seen."""
         import pandas
 
         found = []

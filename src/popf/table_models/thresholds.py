@@ -68,7 +68,7 @@ def with_least_cost(
 
 
 def _left_out(model: Any, data: Data, folds: int, seed: int) -> FloatArray:
-    """Give every row the probabilities of a model fitted without it."""
+    """Return every row the probabilities of a model fitted without it."""
     frame, y, weights = data
     probability = np.empty((len(y), len(np.unique(y))))
     for seen, new in StratifiedKFold(folds, shuffle=True, random_state=seed).split(frame, y):

@@ -71,7 +71,7 @@ def kind_of(column: Any, na: Sequence[str] = (), decimal: str = ".") -> Kind:
 
 
 def _distinct(column: Any) -> tuple[list[str], NDArray[np.int64]]:
-    """Give the different texts of a column, stripped, and which of them each row holds; -1 for a null."""
+    """Return the different texts of a column, stripped, and which of them each row holds; -1 for a null."""
     import pandas
 
     codes, values = pandas.factorize(column)

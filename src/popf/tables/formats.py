@@ -1,4 +1,4 @@
-"""Read and write data files, in the format that the file's name tells."""
+"""Read and write data files, in the format given by the suffix of the file."""
 
 import io
 import os
@@ -227,7 +227,7 @@ def write(
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Give the suffix that tells the format, before that of packing, in lower case."""
+    """Return the suffix that tells the format, before that of packing, in lower case."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] in PACKED:
         suffixes.pop()

@@ -1,6 +1,5 @@
 """Who conquers a new sample, for any metric: a scan of blocks of distances."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -8,11 +7,7 @@ import numpy as np
 from popf.engine.distances import kernel_blocks
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import map_chunks
-from popf.engine.structures import Conquered, FloatArray, IntArray
-
-#: ``blocks(start, stop)`` gives the distances of those queries to all training samples, a C-contiguous float64
-#: array; it must be safe to call from several threads.
-BlockOfDistances = Callable[[int, int], FloatArray]
+from popf.engine.structures import BlockOfDistances, Conquered, FloatArray, IntArray
 
 # Bytes of distances held at a time by each thread: few enough that Ctrl-C is answered soon.
 BLOCK_BYTES = 4 * 2**20

@@ -34,7 +34,7 @@ def helper(function: Function) -> Function:
     compiled: Any = numba.njit(nogil=True, **options)(function)
     if compiled is not function:  # as it is with NUMBA_DISABLE_JIT
         # Numba asks values for their type. It would crash if the compiled one were called from Python.
-        function.__dict__.update(compiled=compiled, _numba_type_=compiled._numba_type_)
+        function.__dict__.update(compiled=compiled, _numba_type_=numba.typeof(compiled))
     return function
 
 

@@ -30,6 +30,8 @@ from popf.engine.structures import FloatArray, IntArray
 
 # Queries and nodes of a tile: enough for BLAS, few enough to stay in the cache.
 TILE_QUERIES, TILE_NODES = 256, 1024
+# By so many points all are centred.
+CENTRED_BY = 1000
 
 
 class CompetingPoints(NamedTuple):
@@ -84,7 +86,8 @@ def line_up(
     places = np.arange(len(codes)) + (starts - firsts)[codes[order]]
     place = np.empty(len(codes), dtype=np.int64)
     place[order] = places
-    center = samples.mean(axis=0)
+    # A mean would follow a single far sample, and products would cancel for all others.
+    center = np.median(samples[:: max(1, len(samples) // CENTRED_BY)], axis=0)
     points = np.zeros((starts[-1], samples.shape[1]))
     points[places] = samples[order] - center
     norms = np.full(starts[-1], np.inf)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from popf.engine.conquest.by_scan import BlockOfDistances
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import chunks, map_chunks
 from popf.engine.soft.simd import (
@@ -26,7 +25,7 @@ from popf.engine.soft.simd import (
     costs_from_squares,
     smallest,
 )
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 
 # Nodes met at a time: enough to forget the call, few enough to stay in the first cache.
 CHUNK = 256
