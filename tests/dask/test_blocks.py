@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import naive
+import strategies
 from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, forest
@@ -15,6 +16,7 @@ from popf.dask.partitioning import Blocks, make_blocks
 from popf.dask.sources import Rows, Source
 from popf.engine.points import scale_exponent, scaled_copy
 from popf.forest.metrics import choose_metric
+from popf.forest.optimum_path_forest import OptimumPathForest
 
 KINDS = ["normal", "grid", "coarse", "one-hot", "clusters", "one place"]
 
@@ -31,18 +33,12 @@ def in_blocks(X, y, members):
     return Blocks(blocks, lows, highs, np.unique(y), np.arange(len(X)), exponent)
 
 
-def assert_same_tree(trained, plain, exponent):
-    tree, expected = trained.tree.in_order(), plain.spanning_tree_
-    np.testing.assert_array_equal(tree.lower, expected.lower)
-    np.testing.assert_array_equal(tree.higher, expected.higher)
-    np.testing.assert_array_equal(
-        plain.forest_.metric.transform(tree.weights, exponent), expected.weights
+def assert_same_forest(grown, plain, exponent):
+    found = OptimumPathForest(
+        *(plain.forest_.metric, plain.forest_.codes, grown.trained, grown.algorithm),
+        exponent=exponent,
     )
-    np.testing.assert_array_equal(np.flatnonzero(trained.prototypes), plain.prototypes_)
-    costs = plain.forest_.metric.transform(trained.forest.costs, exponent)
-    np.testing.assert_array_equal(costs, plain.costs_)
-    np.testing.assert_array_equal(trained.forest.predecessors, plain.predecessors_)
-    np.testing.assert_array_equal(trained.forest.roots, plain.roots_)
+    strategies.assert_same_forest(OPFClassifier.from_forest(found, {}, 2), plain)
 
 
 @pytest.mark.parametrize("algorithm", ["kd_tree", "brute", "prim"])
@@ -55,7 +51,7 @@ def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, algorithm):
         rows = np.argsort(X[:, 0], kind="stable") if by_place else rng.permutation(len(X))
         blocks = in_blocks(X, y, np.array_split(rows, n_blocks))
         found = grow_forest_of_blocks(Here(), blocks, settings(algorithm))
-        assert_same_tree(found.trained, OPFClassifier().fit(X, y), blocks.exponent)
+        assert_same_forest(found, OPFClassifier().fit(X, y), blocks.exponent)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,7 +75,7 @@ def test_blocks_serve_metrics_that_know_no_boxes(metric):
         exponent=0, blocks=[b._replace(points=X[b.samples]) for b in blocks.blocks]
     )
     found = grow_forest_of_blocks(Here(), blocks, settings(metric=metric))
-    assert_same_tree(found.trained, plain, 0)
+    assert_same_forest(found, plain, 0)
 
 
 def test_ties_cost_nothing_where_there_are_none():
@@ -104,7 +100,7 @@ def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():
     tasks = Here()
     found = grow_forest_of_blocks(tasks, in_blocks(X, y, members), settings())
     assert found.n_pairs == 9  # each with the next
-    assert_same_tree(found.trained, OPFClassifier().fit(X, y), scale_exponent(X))
+    assert_same_forest(found, OPFClassifier().fit(X, y), scale_exponent(X))
 
 
 def rows_held(argument):

@@ -152,6 +152,11 @@ def test_bad_input_gives_one_clear_error(client, few_samples):
         (lambda: fit(lazy[0][:, 0], y), ValueError, "rows and columns"),
         (lambda: fit(*lazy, -np.ones(60)), ValueError, r"sample_weight\[\d+\] is -1.0"),
         (lambda: fit(*lazy, np.zeros(60)), ValueError, "zero everywhere"),
+        (
+            lambda: DaskPOPFClassifier(client).fit(*lazy, -np.ones(60)),
+            ValueError,
+            r"sample_weight\[\d+\] is -1.0",
+        ),
         (lambda: fit(dd.from_pandas(words, npartitions=2), y), ValueError, "column 'b'"),
         (lambda: fit("nowhere", y), FileNotFoundError, "nowhere"),
         (lambda: DaskOPFClassifier("here").fit(*lazy), TypeError, "Client or None"),

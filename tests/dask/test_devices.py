@@ -12,7 +12,6 @@ from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
 from popf.dask.blocks import Block
 from popf.dask.kruskal import link, longest_edges_to, reduce_arcs
 from popf.dask.spanning import tree_of_block, tree_of_two
-from popf.engine.trees import tile_neighbours as products
 
 SEED = 20261115
 
@@ -66,27 +65,6 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
                     assert min(told[u], told[v]) >= every[u, v]
 
 
-def test_only_distances_between_blocks_are_listed(monkeypatch):
-    rng = np.random.default_rng(SEED)
-    _, _, first, second = halves(300, 30, "normal", rng)
-    method = settings("brute")
-    trees = tree_of_block(first, method), tree_of_block(second, method)
-    listed = []
-    plain = products.nearest_neighbours
-
-    def look(ordered, n_threads, sides):
-        lists = plain(ordered, n_threads, sides)
-        listed.append((ordered.order, lists.positions))
-        return lists
-
-    monkeypatch.setattr(products, "nearest_neighbours", look)
-    tree_of_two(first, second, method, trees)
-    ((order, positions),) = listed
-    both = np.sort(np.concatenate([first.samples, second.samples]))
-    side = np.isin(both, second.samples)[order]
-    assert (side[positions] != side[:, None]).all()
-
-
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_forest_of_blocks_on_a_device_is_the_plain_one(device, client):
     rng = np.random.default_rng(SEED)
@@ -125,11 +103,3 @@ def test_workers_without_a_gpu_are_named_before_work_starts(client):
         RuntimeError, match=r"worker .* cannot work with `device='cuda'`: .*`device=None`"
     ):
         DaskOPFClassifier(client, device="cuda").fit(X, y)
-
-
-def test_a_device_serves_euclidean_metrics_only(client):
-    X, y = da.ones((20, 2), chunks=(5, 2)), da.zeros(20, chunks=5)
-    with pytest.raises(ValueError, match="serves Euclidean metrics only, not metric 'manhattan'"):
-        DaskOPFClassifier(client, metric="manhattan", device="cuda").fit(X, y)
-    with pytest.raises(ValueError, match="`device` must be None"):
-        DaskOPFClassifier(client, device="tpu").fit(X, y)

@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 
-import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -50,27 +49,11 @@ def test_an_interrupt_cancels_what_is_under_way(client, few_samples, monkeypatch
     assert not model.__sklearn_is_fitted__()
 
 
-def test_tasks_have_names_that_people_can_read(client, few_samples):
-    seen = []
-    plain = client.submit
-
-    def submit(*arguments, key, **rest):
-        seen.append(dask.utils.key_split(key))
-        return plain(*arguments, key=key, **rest)
-
-    client.submit = submit
-    try:
-        DaskOPFClassifier(client).fit(*as_dask(*few_samples, 20))
-    finally:
-        del client.submit
-    assert {"tree-of-block", "tree-of-two-blocks", "merge-trees", "grow-forest"} <= set(seen)
-
-
-def quiet_cluster(n_workers):
+def quiet_cluster(n_workers, processes):
     return LocalCluster(
         n_workers=n_workers,
         threads_per_worker=1,
-        processes=True,
+        processes=processes,
         dashboard_address=":0",
         silence_logs=50,
         memory_limit=0,
@@ -98,7 +81,10 @@ def test_killed_workers_cost_time_but_change_nothing(monkeypatch):
         return self.client.gather(futures)
 
     monkeypatch.setattr(cluster.Tasks, "gather", gather)
-    with quiet_cluster(3) as processes, Client(processes, set_as_default=False) as workers:
+    with (
+        quiet_cluster(3, processes=True) as processes,
+        Client(processes, set_as_default=False) as workers,
+    ):
         model = DaskOPFClassifier(workers).fit(*as_dask(X, y, 200))
         assert len(set(killed)) == 2
         assert_same_forest(model, plain)
@@ -107,13 +93,7 @@ def test_killed_workers_cost_time_but_change_nothing(monkeypatch):
 
 
 def test_a_lost_scheduler_gives_an_error_and_no_model(few_samples, monkeypatch):
-    lost = LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        dashboard_address=":0",
-        silence_logs=50,
-    )
+    lost = quiet_cluster(1, processes=False)
     asked = []
 
     def gather(self, futures):
