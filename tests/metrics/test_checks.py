@@ -24,12 +24,13 @@ BAD = {
     "lists": (lambda: opf_accuracy_score([[1], [1, 2]], [1, 2]), ["list", "integers"]),
     "dates": (lambda: opf_accuracy_score(np.array(["2020"], "M8"), [1]), ["date", "strings"]),
     "many labels a sample": (lambda: opf_accuracy_score(T3 > 0, Y), ["(3, 3)", "(n_samples,)"]),
-    "labels of another type": (
-        lambda: expected_calibration_error(Y, P, labels=["a", "b"]),
-        ["'a'", "one type"],
+    "labels that do not occur": (
+        lambda: opf_accuracy_score(Y, Y, labels=[7, 8]),
+        ["[7, 8]", "0, 1", "name a class that occurs"],
     ),
-    "labels twice": (lambda: expected_calibration_error(Y, P, labels=[1, 1]), ["[1, 1]", "once"]),
-    "no labels": (lambda: expected_calibration_error(Y, P, labels=[]), ["labels is empty"]),
+    "labels of another type": (lambda: opf_accuracy_score(Y, Y, labels=["a"]), ["'a'", "one type"]),
+    "labels twice": (lambda: opf_accuracy_score(Y, Y, labels=[1, 1]), ["[1, 1]", "once"]),
+    "no labels": (lambda: opf_accuracy_score(Y, Y, labels=[]), ["labels is empty"]),
     "negative weight": (
         lambda: opf_accuracy_score(Y, Y, sample_weight=[1, -2, 1]),
         ["-2.0 at row 1", "use 0"],
