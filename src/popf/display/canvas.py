@@ -23,24 +23,14 @@ Colour = tuple[float, float, float]
 
 
 class Look(NamedTuple):
-    """Colours that suit the axes they were taken from.
+    """Colours that suit the axes they were taken from."""
 
-    Attributes
-    ----------
-    ink, background : tuple of three floats
-        The colours of text and of the axes.
-    quiet, faint : tuple of three floats
-        Between the two: for what should be seen second, and for what should hardly be seen.
-    colours, fills : tuple of str
-        For lines; for marks and areas, without `STRONG`.
-    """
-
-    ink: Colour
+    ink: Colour  # of text
     background: Colour
-    quiet: Colour
-    faint: Colour
-    colours: tuple[str, ...]
-    fills: tuple[str, ...]
+    quiet: Colour  # for what should be seen second
+    faint: Colour  # for what should hardly be seen
+    colours: tuple[str, ...]  # of lines
+    fills: tuple[str, ...]  # of marks and areas, without `STRONG`
 
     def colour(self, number: int) -> str:
         """Return the colour of a line."""

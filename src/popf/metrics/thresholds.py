@@ -27,20 +27,11 @@ TIE_TOLERANCE = 1e-12
 
 
 class ThresholdCounts(NamedTuple):
-    """True and false positives at every threshold, and the scores that follow from them.
-
-    Attributes
-    ----------
-    thresholds : ndarray of shape (n_thresholds,)
-    hits, alarms : ndarray of shape (n_thresholds,)
-        Number, or total weight, of the positive and of the negative samples with P ≥ Θ.
-    n_positive, n_negative : float
-        All positive and all negative samples.
-    """
+    """True and false positives at every threshold, and the scores that follow from them."""
 
     thresholds: FloatArray
-    hits: FloatArray
-    alarms: FloatArray
+    hits: FloatArray  # number, or total weight, of the positive samples with P ≥ Θ
+    alarms: FloatArray  # of the negative ones
     n_positive: float
     n_negative: float
 

@@ -25,52 +25,25 @@ COSTS: tuple[tuple[float, float], ...] = (
 
 
 class Quality(NamedTuple):
-    """How good the probabilities of the positive class are.
+    """How good the probabilities of the positive class are."""
 
-    Attributes
-    ----------
-    scores : dict of str to Score
-        What `popf.metrics.evaluate` finds at the threshold the page opens with.
-    prior : float
-        The share of positive samples.
-    prior_log_loss, prior_brier : float
-        The scores of predicting `prior` for everyone.
-    chance_error : float
-        The calibration error that exact probabilities would stay below on as many samples, with 95 %
-        confidence.
-    curve : ReliabilityCurve
-    n_samples : int
-    """
-
-    scores: dict[str, Score]
-    prior: float
-    prior_log_loss: float
+    scores: dict[str, Score]  # of `popf.metrics.evaluate`, at the threshold the page opens with
+    prior: float  # the share of positive samples
+    prior_log_loss: float  # of predicting `prior` for everyone
     prior_brier: float
-    chance_error: float
+    chance_error: float  # the calibration error that exact probabilities would stay below, 95 %
     curve: ReliabilityCurve
     n_samples: int
 
 
 class Decisions(NamedTuple):
-    """What every threshold leads to, and which is best at what cost.
+    """What every threshold leads to, and which is best at what cost."""
 
-    Attributes
-    ----------
-    counts : ThresholdCounts
-        At every thousandth, ascending.
-    costs : list of pairs
-        Cost of a false alarm and of a miss, ascending by the relative cost of a miss.
-    recommended : list of int
-        For each pair, the threshold of the lowest cost; of several, the nearest to 0.5, then the lower.
-    positive_shares, negative_shares : ndarray of shape (40,)
-        The share of the positive samples, and of the others, in each fortieth of [0, 1].
-    """
-
-    counts: ThresholdCounts
-    costs: list[tuple[float, float]]
-    recommended: list[int]
-    positive_shares: FloatArray
-    negative_shares: FloatArray
+    counts: ThresholdCounts  # at every thousandth, ascending
+    costs: list[tuple[float, float]]  # of a false alarm and of a miss, ascending by their ratio
+    recommended: list[int]  # for each pair of costs, the threshold of the lowest cost
+    positive_shares: FloatArray  # of the positive samples in each fortieth of [0, 1]
+    negative_shares: FloatArray  # of the others
 
     @property
     def n_samples(self) -> int:

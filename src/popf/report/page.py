@@ -74,12 +74,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Row:
-    """A sample of a high probability: its number in the data from 1, its ids, class and path."""
+    """A sample of a high probability."""
 
-    number: int
+    number: int  # in the data, from 1
     ids: list[str]
     probability: float
-    truth: str
+    truth: str  # its class
     path: PathView
 
     @property
@@ -316,7 +316,7 @@ def compute(
         decisions=found,
         start=start,
         pair=pair,
-        overall=evaluate(labels, table, labels=classes, seed=chosen.seed) if names[2:] else None,
+        overall=evaluate(labels, table, labels=classes, intervals=False) if names[2:] else None,
         id_names=[plain(name) for name in columns],
         rows=[
             Row(

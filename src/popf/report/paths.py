@@ -24,34 +24,16 @@ NOTE = (
 
 
 class PathView(NamedTuple):
-    """A path as it is shown.
+    """A path as it is shown."""
 
-    Attributes
-    ----------
-    label : str
-        The class whose prototype it starts from.
-    cost : float
-    n_steps : int
-    rivals : list of pairs of str
-        Other classes, and what their cheapest paths cost.
-    nodes : list of tuples
-        From the prototype to the sample: name, class, and "prototype", "between" or "sample".
-    steps : list of tuples
-        One fewer: length, share of the longest, whether it is the longest, number of nodes left out.
-    features : list of list of str
-        A row for each feature: its name, and its value at each node.
-    n_hidden : int
-        The number of features that are not shown.
-    """
-
-    label: str
+    label: str  # the class whose prototype it starts from
     cost: float
     n_steps: int
-    rivals: list[tuple[str, str]]
-    nodes: list[tuple[str, str, str]]
-    steps: list[tuple[str, float, bool, int]]
-    features: list[list[str]]
-    n_hidden: int
+    rivals: list[tuple[str, str]]  # other classes, and the costs of their cheapest paths
+    nodes: list[tuple[str, str, str]]  # name, class, and "prototype", "between" or "sample"
+    steps: list[tuple[str, float, bool, int]]  # length, share of the longest, longest, left out
+    features: list[list[str]]  # a row a feature: its name, and its value at each node
+    n_hidden: int  # features that are not shown
 
 
 def trace_paths(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[PathView], str]:
