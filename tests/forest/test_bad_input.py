@@ -26,12 +26,9 @@ def changed(array, where, value):
 
 SAMPLES = {
     "nan": (changed(X, (3, 1), np.nan), ["NaN", "imputer"]),
-    "infinity": (changed(X, (3, 1), np.inf), ["infinity or a value too large"]),
     "one dimension": (X[:, 0], ["Expected 2D array, got 1D array", "reshape(-1, 1)"]),
-    "three dimensions": (X[:, :, np.newaxis], ["dim 3", "dim <= 2 is required"]),
     "no samples": (X[:0], ["0 sample(s)", "a minimum of"]),
     "words": (np.array([["a", "b", "c"]] * 30), ["could not convert", "'a'"]),
-    "complex": (X * 1j, ["Complex data not supported"]),
 }
 
 
@@ -54,15 +51,10 @@ def test_another_number_of_features():
     refused(lambda: forest.predict(X[:, :2]), "2 features", "expecting 3 features")
 
 
-@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "csc_array", "coo_array"])
-@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
-def test_sparse_samples(kind, metric):
-    samples = X if metric == "euclidean" else D
-    sparse = getattr(scipy.sparse, kind)(samples)
-    said = "Sparse data was passed", "Use '.toarray()'"
-    refused(lambda: OPFClassifier(metric).fit(sparse, Y), *said, kind=TypeError)
-    forest = OPFClassifier(metric).fit(samples, Y)
-    refused(lambda: forest.predict(sparse), *said, kind=TypeError)
+def test_sparse_samples():
+    sparse, said = scipy.sparse.csr_array(X), ("Sparse data was passed", "Use '.toarray()'")
+    refused(lambda: OPFClassifier().fit(sparse, Y), *said, kind=TypeError)
+    refused(lambda: OPFClassifier().fit(X, Y).predict(sparse), *said, kind=TypeError)
 
 
 # Labels ------------------------------------------------------------------------------------------
@@ -87,7 +79,6 @@ def test_one_class_left_by_the_weights():
 LABELS = {
     "too few": (Y[:5], ValueError, ["inconsistent numbers of samples: [30, 5]"]),
     "continuous": (X[:, 0], ValueError, ["continuous", "expects discrete classes"]),
-    "not a number": (np.where(Y, np.nan, 1.0), ValueError, ["y contains NaN"]),
     "two columns": (np.c_[Y, Y], ValueError, ["y should be a 1d array", "(30, 2)"]),
     "missing": (None, ValueError, ["requires y to be passed"]),
     "bytes": ([b"a", b"b"] * 15, TypeError, ["bytes", "Convert the labels"]),
@@ -120,8 +111,6 @@ WEIGHTS = {
     "too large": (changed(np.ones(30), 4, 1e308), ["sample_weight[4] is 1e+308", "1e+100"]),
     "too small": (changed(np.ones(30), 4, 1e-308), ["sample_weight[4] is 1e-308", "1e-100"]),
     "too few": (np.ones(5), ["sample_weight.shape == (5,)", "expected (30,)"]),
-    "two columns": (np.ones((30, 2)), ["must be 1D array", "2D array"]),
-    "words": (["heavy"] * 30, ["could not convert", "heavy"]),
 }
 
 
@@ -295,12 +284,9 @@ def test_a_matrix_off_by_rounding_is_taken():
 
 NONSENSE = {
     "nan": (np.nan, ValueError, ["returned nan", "must be finite and not negative"]),
-    "infinity": (np.inf, ValueError, ["returned inf", "must be finite and not negative"]),
     "negative": (-1.5, ValueError, ["returned -1.5", "must be finite and not negative"]),
     "none": (None, TypeError, ["returned None", "must return one number"]),
     "array": (np.ones(3), TypeError, ["returned array", "shape (3,)", "must return one number"]),
-    "one in an array": (np.ones(1), TypeError, ["shape (1,)", "must return one number"]),
-    "a word": ("far", TypeError, ["returned 'far'", "must return one number"]),
     "complex": (1j, TypeError, ["returned 1j", "must return one number"]),
 }
 

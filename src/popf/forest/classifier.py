@@ -319,23 +319,9 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_indices: IntArray | None = None,
         device: str = "cpu",
     ) -> "Self":
-        """Make a fitted classifier from a forest that was grown already.
+        """Make a fitted classifier with some parameters from a forest that was grown already, on `device`.
 
-        Parameters
-        ----------
-        forest : OptimumPathForest
-        parameters : mapping
-            Those of the classifier.
-        n_features : int
-            The number of columns that new samples have.
-        sample_indices : ndarray of shape (n_samples,), default=None
-            The rows of X that were used, None for all.
-        device : str, default="cpu"
-            Where the forest was grown.
-
-        Returns
-        -------
-        OPFClassifier
+        New samples have `n_features` columns. `sample_indices` are the rows of X that were used, None for all.
         """
         model = cls(**parameters)
         model.classes_, model.device_, model.n_features_in_ = forest.classes, device, n_features

@@ -27,14 +27,11 @@ def grow_forest(
     samples : ndarray of shape (n_samples, n_features)
         Finite, C-contiguous; the distances among samples if the metric is precomputed.
     codes : ndarray of shape (n_samples,)
-        The class of every sample, numbered from 0; every class occurs, and there are two at least.
-    metric : Metric
-    resources : Resources
-        With a backend the forest is grown there.
-    algorithm : {"auto", "kd_tree", "brute", "prim"}
-        One that serves the metric.
+        The class of every sample; classes are numbered from 0, and all occur.
+    metric, resources, algorithm
+        What to work with; the algorithm must serve the metric.
     classes : ndarray of shape (n_classes,), optional
-        The labels, to be shown with the forest.
+        The labels.
     """
     metric = metric.fitted(samples)
     metric.check(samples)
@@ -47,13 +44,9 @@ def grow_forest(
         algorithm = "brute"
     elif algorithm == "auto":
         algorithm = choose_algorithm(samples)
+    block = block_size(samples.shape[1], resources.n_bytes // resources.n_threads)
     trained, index = train_euclidean(
-        samples,
-        codes,
-        algorithm,
-        resources.n_threads,
-        _block(samples, resources),
-        resources.backend,
+        samples, codes, algorithm, resources.n_threads, block, resources.backend
     )
     return OptimumPathForest(
         *(metric, codes, trained, algorithm),
@@ -62,7 +55,3 @@ def grow_forest(
         backend=resources.backend,
         classes=classes,
     )
-
-
-def _block(samples: FloatArray, resources: Resources) -> int:
-    return block_size(samples.shape[1], resources.n_bytes // resources.n_threads)

@@ -12,23 +12,12 @@ from popf.forest.validation import Resources
 
 
 class ScannedNodes:
-    """Training nodes that are all compared, for any metric; they conquer as `EuclideanConquest` does.
-
-    Parameters
-    ----------
-    metric : Metric
-    samples : ndarray of shape (n_samples, n_features) or None
-        None if distances are precomputed.
-    codes, costs : ndarray of shape (n_samples,)
-        The class and the path cost of every sample.
-    n_bytes : int
-        For blocks of distances.
-    """
+    """Training nodes that are all compared, for any metric; they conquer as `EuclideanConquest` does."""
 
     def __init__(
         self,
         metric: Metric,
-        samples: FloatArray | None,
+        samples: FloatArray | None,  # None if distances are precomputed
         codes: IntArray,
         costs: FloatArray,
         n_bytes: int,

@@ -50,29 +50,17 @@ METRIC_NAMES = tuple(
 
 
 class Metric:
-    """How far apart samples are.
+    """How far apart samples are."""
 
-    Attributes
-    ----------
-    name : str
-        As the user would write it, an alias resolved.
-    source, params : str or callable, dict
-        What `choose_metric` makes the same metric of, parameters learned from the data included.
-    euclidean : bool
-        Whether the engine's weights are squared Euclidean distances, so that its fast algorithms apply;
-        `transform` then turns them into the metric.
-    precomputed : bool
-        Whether samples are given by their distances.
-    learns_parameters : bool
-        Whether parameters have to be taken from the training data, by `fitted`.
-    """
-
-    euclidean = False
-    precomputed = False
-    learns_parameters = False
+    euclidean = (
+        False  # the engine's weights are squared Euclidean distances, so fast algorithms apply
+    )
+    precomputed = False  # samples are given by their distances
+    learns_parameters = False  # from the training data, by `fitted`
 
     def __init__(self, name: str, params: Mapping[str, Any] | None = None) -> None:
-        self.name = name
+        self.name = name  # as the user would write it, an alias resolved
+        # What `choose_metric` makes the same metric of, learned parameters included.
         self.source: str | Callable[..., Any] = name
         self.params = dict(params or {})
 

@@ -24,30 +24,12 @@ IntArray = NDArray[np.int64]
 
 
 class OptimumPathForest:
-    """An optimum-path forest, as `grow_forest` makes it. It knows arrays and no estimator.
-
-    Parameters
-    ----------
-    metric : Metric
-        Fitted to the samples.
-    codes : ndarray of shape (n_samples,)
-        The class of every sample, numbered from 0.
-    trained : Trained
-        What the engine has found, in the engine's unit.
-    algorithm : {"kd_tree", "brute", "prim"}
-    exponent : int, default=0
-        For Euclidean metrics: the engine's distances are squared, of samples times ``2**-exponent``.
-    samples : ndarray of shape (n_samples, n_features), default=None
-        Needed to conquer, unless there is an index, or distances are precomputed.
-    index : EuclideanConquest or ScannedNodes, default=None
-        Made from the samples on first use if there is none.
-    backend : Backend, default=None
-        The GPU that is to conquer, None for the processor.
-    classes : ndarray of shape (n_classes,), default=None
-        The labels, None for the numbers of the classes.
+    """An optimum-path forest, as `popf.forest.growing.grow_forest` makes it.
 
     Attributes
     ----------
+    samples : ndarray of shape (n_samples, n_features) or None
+        The training samples, None if only their distances are known.
     labels : ndarray of shape (n_samples,)
         The label of every sample.
     costs : ndarray of shape (n_samples,)
@@ -62,22 +44,20 @@ class OptimumPathForest:
         The samples that are prototypes.
     spanning_tree : SpanningTree
         Edges in the order (weight, lower index, higher index).
-    metric, codes, classes, algorithm, exponent, backend
-        As given.
     """
 
     def __init__(
         self,
-        metric: "Metric",
-        codes: IntArray,
-        trained: "Trained",
+        metric: "Metric",  # fitted to the samples
+        codes: IntArray,  # the class of every sample
+        trained: "Trained",  # in the engine's unit
         algorithm: str,
         *,
-        exponent: int = 0,
+        exponent: int = 0,  # Euclidean: the engine's distances are squared, of samples times 2**-exponent
         samples: FloatArray | None = None,
-        index: "EuclideanConquest | ScannedNodes | None" = None,
-        backend: "Backend | None" = None,
-        classes: NDArray[Any] | None = None,
+        index: "EuclideanConquest | ScannedNodes | None" = None,  # if None, made when first needed
+        backend: "Backend | None" = None,  # the GPU that conquers, None for the processor
+        classes: NDArray[Any] | None = None,  # the labels, None for the numbers of the classes
     ) -> None:
         self.metric = metric
         self.codes = codes
@@ -142,20 +122,7 @@ class OptimumPathForest:
         return self.metric.transform(costs, exponents)
 
     def path(self, node: int) -> tuple[IntArray, FloatArray]:
-        """Trace the path from the prototype of a training sample to that sample.
-
-        Parameters
-        ----------
-        node : int
-            A training sample.
-
-        Returns
-        -------
-        nodes : ndarray
-            From the prototype to `node`.
-        weights : ndarray
-            The edges between them, one fewer.
-        """
+        """Trace the path from its prototype to a training sample: the nodes, and the edges between them."""
         nodes, weights = [int(node)], []
         while self.predecessors[nodes[-1]] >= 0:
             weights.append(self.lengths[nodes[-1]])

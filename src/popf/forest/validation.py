@@ -28,42 +28,22 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 
 class Resources(NamedTuple):
-    """What a computation may use.
-
-    Attributes
-    ----------
-    n_threads : int
-    n_bytes : int
-        For blocks of distances.
-    backend : Backend or None
-        A GPU, None for the processor.
-    """
+    """What a computation may use."""
 
     n_threads: int = 1
-    n_bytes: int = 2**30
-    backend: "Backend | None" = None
+    n_bytes: int = 2**30  # for blocks of distances
+    backend: "Backend | None" = None  # a GPU, None for the processor
 
 
 @dataclass(frozen=True)
 class LabelledSamples:
-    """Training samples of positive weight.
-
-    Attributes
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        The number of each sample's class in `classes`.
-    classes : ndarray of shape (n_classes,)
-    weights : ndarray of shape (n_samples,)
-    rows : ndarray of shape (n_samples,)
-        Which rows of X they are.
-    """
+    """Training samples of positive weight."""
 
     samples: FloatArray
-    codes: IntArray
+    codes: IntArray  # the number of each sample's class in `classes`
     classes: NDArray[Any]
     weights: FloatArray
-    rows: IntArray
+    rows: IntArray  # which rows of X they are
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,7 @@ _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 class Encoder:
     """Turns values into JSON, and collects their arrays.
 
-    Parameters
-    ----------
-    encode_object : callable
-        ``encode_object(value, encoder, where)`` encodes an estimator, or raises TypeError.
+    ``encode_object(value, encoder, where)`` encodes an estimator, or raises TypeError.
     """
 
     def __init__(self, encode_object: Callable[[Any, "Encoder", str], dict[str, Any]]) -> None:
@@ -93,14 +90,9 @@ def _entry(entry: Any, where: str) -> Any:
 
 
 class Decoder:
-    """Turns JSON back into values.
+    """Turns JSON and the arrays of the container back into values.
 
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        Those of the container.
-    decode_object : callable
-        ``decode_object(entry, decoder)`` decodes an estimator, or raises an error.
+    ``decode_object(entry, decoder)`` decodes an estimator, or raises an error.
     """
 
     def __init__(

@@ -95,12 +95,7 @@ def write(file: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str, NDArra
 def read(path: str | os.PathLike[str], *, only_header: bool = False) -> tuple[Header, Arrays]:
     """Read a container, and check it.
 
-    Returns
-    -------
-    header : dict
-        With ``file_bytes`` and ``sha256``, the SHA-256 of the list of checksums, added.
-    arrays : dict of str to ndarray
-        None with `only_header`.
+    The header gets ``file_bytes`` and ``sha256``, the SHA-256 of the list of checksums.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
