@@ -27,15 +27,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     A symbolic link is followed, and the permissions of a file already there are kept.
     """
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
-    if target.exists() and not target.is_file():
-        raise ValueError(f"{path} is a device, not a file: give the name of a file.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {target.parent} to write {target.name} to: make it first."
-        )
+    target = check_target(path)
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     # Opened by hand, for permissions such as any new file of this user has.
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -53,6 +45,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.unlink(temporary)
         raise
     _settle(target.parent)
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Raise an error unless a file can have this name; return it with links resolved."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{path} is a device, not a file: give the name of a file.")
+    folder = target.parent
+    if folder.is_file():
+        raise NotADirectoryError(f"{folder} is a file, not a folder: name another place.")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder} for {target.name}: make it first.")
+    return target
 
 
 def writable_folder(path: str | os.PathLike[str]) -> Path:

@@ -57,7 +57,6 @@ def evaluate(
 
     with plain_warnings():
         table_model = scoring.model_for(model, n_jobs, threshold)
-        scoring.need_probabilities(table_model, model)
         table = options.table(data, delimiter, encoding, decimal, na)
         column = scoring.choose_target(table_model, table, target)
         frame, probability = scoring.score_all(table_model, table, [column], progress)
@@ -89,9 +88,20 @@ def _lines(facts: dict[str, Any], data: Any) -> list[str]:
     title = f"{counted(facts['n_rows'], 'row')} of {data}"
     if facts["positive"] is not None:
         title += f"; {facts['positive']} from probability {facts['threshold']:.4g} on"
+    labels = [str(label) for label in facts["classes"]]
+    confusion = [["true \\ predicted", *labels]]
+    for label, row in zip(labels, facts["confusion"], strict=True):
+        confusion.append([label, *(f"{n:,}" for n in row)])
+    return [title, "", *measure_lines(facts["measures"]), "", *aligned(confusion)]
+
+
+def measure_lines(measures: dict[str, Any]) -> list[str]:
+    """Show values and intervals of some measures."""
+    from popf.cli.output import aligned
+
     rows = [["", "value", "95 % interval", ""]]
-    for name, found in facts["measures"].items():
-        value, lower, upper = found.values()
+    for name, score in measures.items():
+        value, lower, upper = score.values()
         rows.append(
             [
                 NAMES[name],
@@ -100,8 +110,4 @@ def _lines(facts: dict[str, Any], data: Any) -> list[str]:
                 "lower is better" if name in LOWER_IS_BETTER else "",
             ]
         )
-    labels = [str(label) for label in facts["classes"]]
-    confusion = [["true \\ predicted", *labels]]
-    for label, row in zip(labels, facts["confusion"], strict=True):
-        confusion.append([label, *(f"{n:,}" for n in row)])
-    return [title, "", *aligned(rows), "", *aligned(confusion)]
+    return aligned(rows)

@@ -74,7 +74,6 @@ def monitor(
         raise ValueError("--id: name the column that identifies the consumers.")
     with plain_warnings():
         table_model = scoring.model_for(model, n_jobs)
-        scoring.need_probabilities(table_model, model)
         if not table_model.binary:
             raise ValueError(f"{model} has more than two classes: there is no one probability.")
         table = options.table(data, delimiter, encoding, decimal, na)

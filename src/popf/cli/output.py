@@ -117,19 +117,11 @@ def check_output(
 
     `path` is None for nowhere, `suffixes` are those it may have, `option` is what an error calls it.
     """
-    from popf.files import writable_folder
+    from popf.files import check_target, writable_folder
 
     if path is None:
         return
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is a device, not a file: give the name of a file.")
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        if folder.exists():
-            raise NotADirectoryError(f"{folder} is a file, not a folder: name another place.")
-        raise FileNotFoundError(f"there is no folder {folder}: make it first.")
+    folder = check_target(path).parent
     for source in inputs:
         with suppress(OSError):
             if os.path.samefile(path, source):

@@ -58,7 +58,7 @@ def predict(
         raise ValueError("--json needs --output: standard output cannot hold both.")
     check_output(output, [model, data])
     with plain_warnings():
-        table_model = scoring.model_for(model, n_jobs, threshold)
+        table_model = scoring.model_for(model, n_jobs, threshold, labels_only=True)
         table = options.table(data, delimiter, encoding, decimal, na)
         ids = scoring.choose_ids(table_model, table, id)
         names = _columns(table_model, ids)

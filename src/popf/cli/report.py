@@ -9,7 +9,6 @@ from popf.cli import options
 
 if TYPE_CHECKING:
     from popf.report import Report
-    from popf.table_models.model import TableModel
 
 EXAMPLES = """\b
 Examples:
@@ -17,6 +16,7 @@ Examples:
   popf report model.popf test.csv --id consumer --cost-fp 1 --cost-fn 20 -o report.html
   popf report model.popf test.csv --target stolen --positive yes --top 300 -o report.html
 """
+SHOWN = ("log_loss", "brier", "ece", "auc")
 
 
 def report(
@@ -40,10 +40,10 @@ def report(
     cost_fp: Annotated[
         float | None, typer.Option(help="Cost of a false alarm; with --cost-fn, starts the slider.")
     ] = None,
-    cost_fn: Annotated[float | None, typer.Option(help="Cost of a miss.")] = None,
+    cost_fn: options.CostFn = None,
     top: Annotated[int, typer.Option(help="How many rows are listed, with their paths.")] = 100,
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
-    seed: Annotated[int, options.seed("Of the intervals.")] = 0,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    seed: Annotated[int, options.seed("Seed of the bootstrap for the intervals.")] = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -61,24 +61,27 @@ def report(
     from popf.cli.output import check_output, file_for, plain_warnings, show
     from popf.io import describe
     from popf.report import Options, compute
+    from popf.tables.cells import find_class
 
     check_output(output, [model, data], (".html", ".htm"))
     wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
     Options(**wanted, top=top)  # what is wrong with these is said before any work
     with plain_warnings():
         table_model = scoring.model_for(model, n_jobs)
-        scoring.need_probabilities(table_model, model)
         table = options.table(data, delimiter, encoding, decimal, na)
         ids = scoring.choose_ids(table_model, table, id)
         chosen = scoring.choose_target(table_model, table, target)
         if chosen in ids:
             raise ValueError(f"--id {chosen} holds the labels: it cannot be an id as well.")
-        if threshold is None and cost_fp is None:
-            wanted["threshold"] = _own_threshold(table_model, positive)
+        layout, classes = table_model.layout, table_model.classes
+        code = layout.positive if positive is None else find_class(positive, classes)
+        if table_model.binary and threshold is None and cost_fp is None:
+            own = layout.threshold
+            wanted["threshold"] = own if code == layout.positive else 1.0 - own
         frame, probability = scoring.score_all(
             table_model, table, [chosen, *ids], progress, features=True
         )
-        labels = table_model.classes[scoring.true_codes(table_model, table, frame, chosen)]
+        labels = classes[scoring.true_codes(table_model, table, frame, chosen)]
         contents = compute(
             table_model.model,
             frame,
@@ -86,7 +89,7 @@ def report(
             ids={name: frame[name].tolist() for name in ids},
             about={**describe(model), "file": model.name, "data": data.name, "target": chosen},
             probability=probability,
-            positive=_positive(table_model, positive),
+            positive=classes.tolist()[code] if positive or table_model.binary else None,
             **wanted,
             top=top,
             title=title,
@@ -98,22 +101,6 @@ def report(
     facts = _facts(contents, output, len(page))
     show(facts, _lines(facts), json)
     return 0
-
-
-def _positive(table_model: "TableModel", positive: str | None) -> Any:
-    if positive is not None:
-        from popf.tables.cells import find_class
-
-        return table_model.classes.tolist()[find_class(positive, table_model.classes)]
-    return table_model.positive if table_model.binary else None
-
-
-def _own_threshold(table_model: "TableModel", positive: str | None) -> float | None:
-    """Give the threshold that the model was fitted with, seen from the class in question."""
-    if not table_model.binary:
-        return None
-    own = table_model.layout.threshold
-    return own if _positive(table_model, positive) == table_model.positive else 1.0 - own
 
 
 def _facts(contents: "Report", output: Path, n_bytes: int) -> dict[str, Any]:
@@ -136,22 +123,14 @@ def _facts(contents: "Report", output: Path, n_bytes: int) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    from popf.cli.output import aligned, counted
+    from popf.cli.evaluate import measure_lines
+    from popf.cli.output import counted
 
-    rows = [
-        [name, f"{score['value']:.3f}", f"[{score['lower']:.3f}, {score['upper']:.3f}]"]
-        for name, score in (
-            ("log loss", facts["measures"]["log_loss"]),
-            ("Brier score", facts["measures"]["brier"]),
-            ("ECE", facts["measures"]["ece"]),
-            ("AUC", facts["measures"]["auc"]),
-        )
-    ]
     share = facts["n_positive"] / facts["n_rows"]
     lines = [
         f"Wrote {facts['output']}: {counted(facts['n_rows'], 'row')}, "
         f"{share:.1%} of them {facts['positive']}",
-        *aligned(rows),
+        *measure_lines({name: facts["measures"][name] for name in SHOWN}),
         f"  lowest cost at threshold {facts['recommended_threshold']:.4g}, where a miss costs as much as "
         f"{facts['miss_per_false_alarm']:.4g} false alarms",
     ]

@@ -17,17 +17,16 @@ if TYPE_CHECKING:
 WORKING_MEMORY = 128
 
 
-def model_for(path: Path, n_jobs: int, threshold: float | None = None) -> "TableModel":
-    """Open a model file, with another threshold where one is given."""
+def model_for(
+    path: Path, n_jobs: int, threshold: float | None = None, labels_only: bool = False
+) -> "TableModel":
+    """Open a model file, with another threshold where one is given; it must give probabilities."""
     from popf.table_models import open_model
 
-    return open_model(path, n_jobs).with_threshold(threshold)
-
-
-def need_probabilities(table_model: "TableModel", path: Path) -> None:
-    """Raise ValueError for a model of labels only."""
-    if not hasattr(table_model.final, "predict_proba"):
+    table_model = open_model(path, n_jobs).with_threshold(threshold)
+    if not labels_only and not hasattr(table_model.final, "predict_proba"):
         raise ValueError(f"{path} gives labels only, no probabilities: fit one by `popf fit`.")
+    return table_model
 
 
 def choose_ids(table_model: "TableModel", table: "Table", asked: Sequence[str] | None) -> list[str]:
