@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
+from popf.cli.output import check_output, counted, file_for, show, writing
 
 if TYPE_CHECKING:
     from popf.tables import Table
@@ -41,7 +42,6 @@ def convert(
     Between CSV and Parquet all columns are kept. svmlight and LibOPF hold numbers and one label per row;
     LibOPF's format keeps single precision, and numbers the labels from 1 in sorted order.
     """
-    from popf.cli.output import check_output, counted, show, writing
     from popf.tables import write
     from popf.tables.formats import suffix_of
 
@@ -104,7 +104,6 @@ def read_samples(
 
 def _copy(table: "Table", output: Path, drop: list[str]) -> tuple[int, int]:
     """Copy all columns; those whose cells are all numbers become numbers."""
-    from popf.cli.output import file_for
     from popf.tables import ColumnTypes
     from popf.tables.formats import suffix_of
 

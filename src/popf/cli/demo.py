@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from popf.cli import options
+from popf.cli.output import say, show
+from popf.files import writable_folder
 
 #: Data that come with popf or are generated: no network is needed.
 DATASETS = ("breast_cancer", "heart_scale", "liver", "industrial", "synthetic2")
@@ -19,10 +21,8 @@ def demo(
     """Reproduce the paper's experiment in small, on data that come with popf, and explain one prediction."""
     from time import perf_counter
 
-    from popf.cli.output import say, show
     from popf.experiment import reproduce, table
     from popf.experiment.report import REPORT, study_facts
-    from popf.files import writable_folder
 
     writable_folder(out)  # before anything is announced
     if not json:

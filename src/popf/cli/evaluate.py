@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from popf.cli import options
+from popf.cli import options, scoring
+from popf.cli.output import aligned, counted, plain_warnings, show
 
 EXAMPLES = """\b
 Examples:
@@ -51,8 +52,6 @@ def evaluate(
     ROC curve their order, the others the labels at the threshold. Intervals are 95 %, by the bootstrap over
     rows.
     """
-    from popf.cli import scoring
-    from popf.cli.output import plain_warnings, show
     from popf.metrics import evaluate as measure
 
     with plain_warnings():
@@ -83,8 +82,6 @@ def evaluate(
 
 
 def _lines(facts: dict[str, Any], data: Any) -> list[str]:
-    from popf.cli.output import aligned, counted
-
     title = f"{counted(facts['n_rows'], 'row')} of {data}"
     if facts["positive"] is not None:
         title += f"; {facts['positive']} from probability {facts['threshold']:.4g} on"
@@ -97,8 +94,6 @@ def _lines(facts: dict[str, Any], data: Any) -> list[str]:
 
 def measure_lines(measures: dict[str, Any]) -> list[str]:
     """Show values and intervals of some measures."""
-    from popf.cli.output import aligned
-
     rows = [["", "value", "95 % interval", ""]]
     for name, score in measures.items():
         value, lower, upper = score.values()

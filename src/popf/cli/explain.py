@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
+from popf.cli.output import aligned, plain_warnings, show
 
 if TYPE_CHECKING:
     from popf.table_models.model import TableModel
@@ -43,7 +44,6 @@ def explain(
     A path is as good as its longest arc is short: this is the arc that decides. Lengths are distances
     between prepared (standardised) rows; values are shown in the units of the data.
     """
-    from popf.cli.output import plain_warnings, show
     from popf.table_models import explain_row, open_model
 
     if (row is None) == (where is None):
@@ -83,8 +83,6 @@ def _find(
 
 
 def _lines(facts: dict[str, Any], n_features: int) -> list[str]:
-    from popf.cli.output import aligned
-
     label, best = facts["label"], str(facts["path_label"])
     names = [f"training row {station['training_row']}" for station in facts["path"][:-1]]
     names.append(f"row {facts['row']} itself")
@@ -108,8 +106,6 @@ def _lines(facts: dict[str, Any], n_features: int) -> list[str]:
 
 def _path_lines(facts: dict[str, Any], names: list[str]) -> list[str]:
     """List the arcs; of a long path the middle is left out, but never the arc that decides."""
-    from popf.cli.output import aligned
-
     deciding = facts["deciding_arc"]
     rows = []
     for place, (name, station) in enumerate(zip(names, facts["path"], strict=True)):
@@ -132,8 +128,6 @@ def _path_lines(facts: dict[str, Any], names: list[str]) -> list[str]:
 
 def _value_lines(facts: dict[str, Any], names: list[str], n_features: int) -> list[str]:
     """Show the ends of the deciding arc, and of the last one, in the units of the data."""
-    from popf.cli.output import aligned
-
     path, deciding, shares = facts["path"], facts["deciding_arc"], facts["contributions"]
     last = len(path) - 1
     places = list(dict.fromkeys([deciding - 1, deciding, last - 1, last]))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
+from popf.cli.output import aligned, check_output, counted, plain_warnings, say, show, writing
+from popf.formatting import listed
 
 if TYPE_CHECKING:
     from popf.table_models.fitting import Fitted
@@ -68,8 +70,6 @@ def fit(
     Numbers are standardised, text columns become categories, id columns are carried through. The file
     holds the training rows in prepared form: share it only with those who may see them.
     """
-    from popf.cli.output import check_output, plain_warnings, say, show, writing
-
     check_output(output, [data])
     from popf.io import save
     from popf.table_models import FitOptions, fit_table
@@ -145,9 +145,6 @@ def _map_name(final: Any) -> str | None:
 
 
 def _lines(facts: dict[str, Any], data: Path) -> list[str]:
-    from popf.cli.output import aligned, counted
-    from popf.formatting import listed
-
     shares = listed([f"{label} {n:,}" for label, n in facts["classes"].items()])
     read, costs = facts["n_rows_read"], facts["cost_per_row"]
     of_all = f" of {read:,}" if read > facts["n_rows"] else ""

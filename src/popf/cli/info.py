@@ -3,6 +3,9 @@
 from typing import Any
 
 from popf.cli import options
+from popf.cli.output import aligned, counted, show
+from popf.files import check_file
+from popf.formatting import listed
 
 EXAMPLES = """\b
 Examples:
@@ -16,8 +19,6 @@ def info(model: options.Model, json: options.Json = False) -> int:
 
     Opening a model file never runs code from it, whoever wrote it; only its header is read here.
     """
-    from popf.cli.output import aligned, show
-    from popf.files import check_file
     from popf.io import describe
 
     check_file(model)
@@ -27,9 +28,6 @@ def info(model: options.Model, json: options.Json = False) -> int:
 
 
 def _rows(known: dict[str, Any]) -> list[tuple[str, str]]:
-    from popf.cli.output import counted
-    from popf.formatting import listed
-
     table = known["facts"].get("table")
     table = table if isinstance(table, dict) else {}
     steps = [kind for _, kind in known["steps"][:-1]]

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from popf.cli import options
+from popf.cli import options, scoring
+from popf.cli.output import aligned, check_output, counted, file_for, plain_warnings, say, show
 
 if TYPE_CHECKING:
     from popf.monitoring import Series
@@ -62,8 +63,6 @@ def monitor(
     """
     import numpy as np
 
-    from popf.cli import scoring
-    from popf.cli.output import check_output, file_for, plain_warnings, say, show
     from popf.monitoring import alarms, make_series, plot_rising, rises
 
     check_output(output, [model, data], (".csv",))
@@ -196,8 +195,6 @@ def _detection(series: "Series", risen: Any, steals: Any, seed: int) -> list[dic
 
 
 def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
-    from popf.cli.output import aligned, counted
-
     rising = facts["rising"]
     lines = [
         f"{counted(facts['n_units'], 'consumer')}, {counted(facts['n_rows'], 'row')}: the probability of "
@@ -217,7 +214,6 @@ def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
 
 
 def _detection_lines(table: list[dict[str, Any]]) -> list[str]:
-    from popf.cli.output import aligned
     from popf.monitoring.detection import SOON
 
     rows = [["false alarms aimed at", "measured", "limit", "found", "95 %", "median delay", "soon"]]

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from popf.files import check_target, replacing, writable_folder
+
 Advance = Callable[[int, int, str], None]
 _DISK = {
     errno.ENOSPC: "the disk is full",
@@ -117,8 +119,6 @@ def check_output(
 
     `path` is None for nowhere, `suffixes` are those it may have, `option` is what an error calls it.
     """
-    from popf.files import check_target, writable_folder
-
     if path is None:
         return
     folder = check_target(path).parent
@@ -135,8 +135,6 @@ def check_output(
 @contextmanager
 def file_for(path: Path) -> Iterator[BinaryIO]:
     """Open a file that takes its place when all is written."""
-    from popf.files import replacing
-
     with writing(path), replacing(path) as file:
         yield file
 

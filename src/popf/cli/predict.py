@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from popf.cli import options
+from popf.cli import options, scoring
+from popf.cli.output import check_output, counted, file_for, plain_warnings, show
+from popf.formatting import listed
 
 if TYPE_CHECKING:
     from popf.table_models.model import Scored, TableModel
@@ -49,10 +51,6 @@ def predict(
     from collections import Counter
 
     import numpy as np
-
-    from popf.cli import scoring
-    from popf.cli.output import check_output, counted, plain_warnings, show
-    from popf.formatting import listed
 
     if output is None and json:
         raise ValueError("--json needs --output: standard output cannot hold both.")
@@ -120,8 +118,6 @@ def _writer(output: Path | None) -> Iterator[Writer]:
     """Yield a function that writes frames to the output, one after another."""
     import gzip
     import io
-
-    from popf.cli.output import file_for
 
     if output is None:
         yield _csv_writer(sys.stdout, ",")

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from popf.cli import options
+from popf.cli import options, scoring
+from popf.cli.evaluate import measure_lines
+from popf.cli.output import check_output, counted, file_for, plain_warnings, show
 
 if TYPE_CHECKING:
     from popf.report import Report
@@ -57,8 +59,6 @@ def report(
     Judge a model by rows it was not fitted to. The page is one file that needs no network. It holds the
     listed rows, and the training rows on their paths: share it only with those who may see them.
     """
-    from popf.cli import scoring
-    from popf.cli.output import check_output, file_for, plain_warnings, show
     from popf.io import describe
     from popf.report import Options, compute
     from popf.tables.cells import find_class
@@ -123,9 +123,6 @@ def _facts(contents: "Report", output: Path, n_bytes: int) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    from popf.cli.evaluate import measure_lines
-    from popf.cli.output import counted
-
     share = facts["n_positive"] / facts["n_rows"]
     lines = [
         f"Wrote {facts['output']}: {counted(facts['n_rows'], 'row')}, "

@@ -6,6 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from popf.cli import options
+from popf.cli.convert import check_format, read_samples
+from popf.cli.output import progress_bar, say, show
+from popf.files import writable_folder
 
 Words = list[str]
 SHOWN = ("accuracy", "seconds", "log_loss")
@@ -70,10 +73,8 @@ def reproduce(
     where it stopped.
     """
     from popf import experiment
-    from popf.cli.output import progress_bar, say, show
     from popf.experiment.data import choose_datasets
     from popf.experiment.report import REPORT, study_facts
-    from popf.files import writable_folder
 
     writable_folder(out)  # before data are loaded or fetched
     wanted: Any = _split(datasets)
@@ -116,8 +117,6 @@ def _read(
     path: Path, target: str | None, encode: Any, drop: Words, how: tuple[str | None, str, str]
 ) -> dict[str, Any]:
     """Read the user's own data, under the name of the file."""
-    from popf.cli.convert import check_format, read_samples
-
     check_format(path)
     found = read_samples(path, target, encode, drop, how)
     return {path.name.partition(".")[0]: (found.X, found.y)}

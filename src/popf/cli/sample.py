@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from popf.cli import options
+from popf.cli.output import aligned, file_for, show
+from popf.files import writable_folder
 
 EXAMPLES = """\b
 Examples:
@@ -32,9 +34,6 @@ def sample(
 
     Existing files are never replaced.
     """
-    from popf.cli.output import aligned, file_for, show
-    from popf.files import writable_folder
-
     there = [name for name in FILES if (folder / name).exists()]
     if there:
         raise FileExistsError(f"{folder / there[0]} is there already: give another folder.")
