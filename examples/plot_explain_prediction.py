@@ -23,7 +23,7 @@ predicted = opf.predict(X_test)
 print(f"{len(opf.prototypes_)} prototypes, accuracy {opf.score(X_test, y_test):.3f}")
 
 # %%
-# The flowers that were called wrongly are the ones to ask about. What each class offers says how close it was.
+# The misclassified flowers are the ones to ask about. What each class offers tells how close the decision was.
 wrong = [i for i in range(len(X_test)) if predicted[i] != y_test[i]]
 offers = opf.path_costs_by_class(X_test[wrong])
 for i, path, costs in zip(wrong, opf.explain(X_test[wrong]), offers, strict=True):

@@ -14,8 +14,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from popf import POPFClassifier
 from popf.datasets import make_energy_theft_months
@@ -33,11 +31,10 @@ print(
 
 # %%
 # One random month of each consumer: the months of one consumer are nearly alike, and a model that has
-# seen some of them is too sure of the others.
+# seen some of them is overconfident about the others.
 month_seen = rng.integers(N_MONTHS, size=N_CONSUMERS)
 training = ~watched[data.consumer] & (data.month == month_seen[data.consumer])
-model = make_pipeline(StandardScaler(), POPFClassifier(linear_map="auto", random_state=0))
-model.fit(data.data[training], data.target[training])
+model = POPFClassifier().fit(data.data[training], data.target[training])
 
 # %%
 # The others are scored, month by month.

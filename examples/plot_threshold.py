@@ -2,15 +2,13 @@
 A threshold by what errors cost
 ===============================
 
-A probability becomes a decision by a threshold, and 0.5 is right only if both errors are equally bad. Here a
-thief of energy who is missed costs as much as ten inspections for nothing.
+A probability becomes a decision by a threshold, and 0.5 is right only if both errors are equally bad. Here
+missing a thief of energy costs as much as ten inspections for nothing.
 """
 
 import matplotlib.pyplot as plt
 from sklearn.metrics import confusion_matrix, make_scorer
 from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from popf import POPFClassifier
 from popf.datasets import make_energy_theft
@@ -21,11 +19,11 @@ month = make_energy_theft(n_samples=3000, theft_rate=0.1, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(
     month.data, month.target, train_size=0.33, stratify=month.target, random_state=0
 )
-model = make_pipeline(StandardScaler(), POPFClassifier())
+model = POPFClassifier()
 
 
 def cost(y_true, y_pred):
-    """Give what the errors cost, for each consumer."""
+    """Return the mean cost of the errors."""
     (_, false_alarms), (misses, _) = confusion_matrix(y_true, y_pred, labels=[-1, 1])
     return (COST_FP * false_alarms + COST_FN * misses) / len(y_true)
 
@@ -33,9 +31,9 @@ def cost(y_true, y_pred):
 # %%
 # Cross-validation chooses the threshold from the training samples alone. If probabilities were exact, the best
 # one would be cost of a false alarm / (cost of a false alarm + cost of a miss).
-tuned = TunedThresholdClassifierCV(
-    model, scoring=make_scorer(cost, greater_is_better=False), random_state=0
-).fit(X_train, y_train)
+tuned = TunedThresholdClassifierCV(model, scoring=make_scorer(cost, greater_is_better=False)).fit(
+    X_train, y_train
+)
 print(f"chosen by cross-validation: {tuned.best_threshold_:.3f}")
 print(f"if probabilities were exact: {COST_FP / (COST_FP + COST_FN):.3f}")
 

@@ -1,0 +1,49 @@
+"""
+What each feature adds
+======================
+
+A pooled probability is a sum of log odds: those of the class frequencies, what the forest adds, and what each
+feature adds. ``explain_proba`` gives the terms for one sample; permutation importance tells which features matter
+over all samples.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import train_test_split
+
+from popf import POPFClassifier
+
+cancer = load_breast_cancer(as_frame=True)
+X = cancer.data.filter(like="mean")
+y = cancer.target_names[cancer.target]
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+model = POPFClassifier().fit(X_train, y_train)
+print(f"accuracy {model.score(X_test, y_test):.3f}")
+
+# %%
+# The tumour about which the model is least certain. The terms add up to its log odds of being malignant.
+doubtful = X_test.iloc[[np.abs(model.decision_function(X_test)).argmin()]]
+terms = model.explain_proba(doubtful).to_pandas().loc[0]
+total = terms.pop("total")
+probability = model.predict_proba(doubtful)[0, 1]
+print(f"log odds {total:.2f}, probability of {model.classes_[1]} {probability:.2f}")
+
+# %%
+# Bars to the right speak for malignant, to the left for benign.
+colours = np.where(terms > 0, "#D55E00", "#0072B2")
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+ax.barh(terms.index[::-1], terms[::-1], color=colours[::-1])
+ax.axvline(0, color="0.5", lw=1)
+ax.set(xlabel="log odds of malignant", title=f"sum {total:.2f}, probability {probability:.2f}")
+plt.show()
+
+# %%
+# Over the whole test set: how much worse is the log loss when the values of one feature are shuffled?
+found = permutation_importance(model, X_test, y_test, scoring="neg_log_loss", random_state=0)
+order = found.importances_mean.argsort()
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+ax.barh(X.columns[order], found.importances_mean[order], xerr=found.importances_std[order])
+ax.set(xlabel="increase of the log loss")
+plt.show()
