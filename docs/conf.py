@@ -2,6 +2,9 @@
 
 from importlib.metadata import version as installed_version
 
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
+
 project = "popf"
 author = "The popf developers"
 project_copyright = "The popf developers, BSD-3-Clause"
@@ -12,7 +15,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
@@ -30,6 +32,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+html_math_renderer = "mathml"  # needs no scripts, so no network
 
 # Every script of examples/ becomes a page with its output; the short ones come first.
 sphinx_gallery_conf = {
@@ -68,5 +72,16 @@ def leave_out_fields(app, what, name, member, skip, options):
     return skip or (getattr(member, "__doc__", None) or "").startswith("Alias for field number")
 
 
+def write_inline_math(self, node):
+    self.body.append(tex2mathml(node.astext()))
+    raise SkipNode
+
+
+def write_block_math(self, node):
+    self.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise SkipNode
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", (write_inline_math, None), (write_block_math, None))
     app.connect("autodoc-skip-member", leave_out_fields)

@@ -3,8 +3,8 @@ What each feature adds
 ======================
 
 A pooled probability is a sum of log odds: those of the class frequencies, what the forest adds, and what each
-feature adds. ``explain_proba`` gives the terms for one sample; permutation importance tells which features matter
-over all samples.
+feature adds. ``explain_proba`` gives the terms for one sample; permutation importance tells which features
+matter over all samples.
 """
 
 import matplotlib.pyplot as plt

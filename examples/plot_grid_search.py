@@ -2,8 +2,8 @@
 A pipeline, and a grid search
 =============================
 
-The metric is the only parameter of an optimum-path forest worth tuning, and the scaling of the features matters as
-much. Both are parameters of a pipeline, as for any scikit-learn classifier.
+The metric is the only parameter of an optimum-path forest worth tuning, and the scaling of the features
+matters as much. Both are parameters of a pipeline, as for any scikit-learn classifier.
 """
 
 import matplotlib.pyplot as plt
