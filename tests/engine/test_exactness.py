@@ -173,6 +173,15 @@ def test_training_makes_no_error_except_where_labels_conflict(problem):
 
 
 @given(problems(small_integers))
+@bounded(60)
+def test_left_out_costs_are_the_cheapest_paths_of_the_others(problem):
+    forest = fit(problem)
+    offers = np.maximum(forest.costs_, np.sqrt(naive.squared_distances(problem.X, problem.X)))
+    np.fill_diagonal(offers, np.inf)
+    np.testing.assert_array_equal(forest.forest_.costs_left_out(), offers.min(axis=1))
+
+
+@given(problems(small_integers))
 @bounded(30)
 def test_explained_paths_cost_what_conquest_says(problem):
     for algorithm in ALGORITHMS:

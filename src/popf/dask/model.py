@@ -138,13 +138,6 @@ class Part:
         logs[:, self.present] = scores + np.log(masses)[:, None]
         return logs
 
-    def cheapest_of_others(self, X: FloatArray, samples: IntArray) -> FloatArray:
-        """Find the cheapest path to some training samples, each left out."""
-        last = len(self.block.samples) - 1
-        at = np.minimum(np.searchsorted(self.block.samples, samples), last)
-        own = np.where(self.block.samples[at] == samples, at, -1)
-        return self._competition.cheapest(X, own, self.settings.resources)
-
     @cached_property
     def _index(self) -> EuclideanConquest | ScannedNodes:
         settings, points = self.settings, self.block.points

@@ -16,7 +16,7 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.probability.ordering import OrderedSamples, order_samples
 from popf.probability.preparation import Candidate, Preparation
-from popf.probability.soft_competition import N_FOR_UNIT, mean_positive_distance, median_of_costs
+from popf.probability.soft_competition import N_FOR_UNIT, mean_positive_distance, median_cost
 from popf.probability.training import SamplesInMemory, fit_features
 
 
@@ -165,19 +165,14 @@ def log_masses(model: ForestInBlocks) -> FloatArray:
 def _median_cost(
     training: SamplesInChunks, places: IntArray, preparation: Preparation, model: ForestInBlocks
 ) -> float:
-    """Find the median cost by which nodes are conquered when they are left out."""
+    """Find the median cost by which nodes are conquered when they are left out, as in memory."""
     some = places[:: -(-len(places) // N_FOR_UNIT)]
+    rows = np.searchsorted(model.rows, training.rows[training.ordered.rows[some]])
+    unit = median_cost(model.to_forest(), rows, training.ordered.weights[some])
+    if unit > 0.0:
+        return unit
     new = preparation.apply(training.features(some))
-    own = np.searchsorted(model.rows, training.rows[training.ordered.rows[some]])
-    offers = [
-        training.tasks.submit(
-            "cheapest-paths", _cheapest_of_others, nodes, model.settings, new, own
-        )
-        for nodes in model.nodes
-    ]
-    lowest = np.minimum.reduce(training.tasks.gather(offers))
-    unit = median_of_costs(lowest, training.ordered.weights[some])
-    return unit or mean_positive_distance(training.metric, new, new) or 1.0
+    return mean_positive_distance(training.metric, new, new) or 1.0
 
 
 def _labels_and_weights(rows: Rows, start: int) -> tuple[NDArray[Any], FloatArray]:
@@ -201,9 +196,3 @@ def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> 
 
 def _sums(nodes: Nodes, settings: Settings, X: FloatArray, taus: FloatArray) -> FloatArray:
     return make_part(settings, nodes).sums(X, taus)
-
-
-def _cheapest_of_others(
-    nodes: Nodes, settings: Settings, X: FloatArray, samples: IntArray
-) -> FloatArray:
-    return make_part(settings, nodes).cheapest_of_others(X, samples)

@@ -121,6 +121,20 @@ class OptimumPathForest:
         costs, exponents = self._indexed(resources).costs_by_class(new, resources.n_threads)
         return self.metric.transform(costs, exponents)
 
+    def costs_left_out(self) -> FloatArray:
+        """Find what the cheapest path would cost that other samples offer to each sample.
+
+        That is C_v, which the predecessor offers, unless v is a prototype. To a prototype a path costs what
+        it is long: no cost exceeds the largest tree edge on the way to a prototype, nor this the distance.
+        So its nearest neighbour offers the cheapest, and a shortest arc at v is an edge of the tree.
+        """
+        tree, costs = self.spanning_tree, self.costs.copy()
+        nearest = np.full(len(self), np.inf)
+        for ends in (tree.lower, tree.higher):
+            np.minimum.at(nearest, ends, tree.weights)
+        costs[self.prototypes] = nearest[self.prototypes]
+        return costs
+
     def path(self, node: int) -> tuple[IntArray, FloatArray]:
         """Trace the path from its prototype to a training sample: the nodes, and the edges between them."""
         nodes, weights = [int(node)], []

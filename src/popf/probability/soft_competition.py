@@ -63,10 +63,13 @@ def competition_of(
     return SoftCompetition(nodes, forest.metric, forest.exponent, forest.backend)
 
 
-def median_of_costs(costs: FloatArray, weights: FloatArray) -> float:
-    """Take the median of costs or, where that is 0, the mean of those that are positive; 0 if none is."""
-    reached = np.isfinite(costs)
-    costs, weights = costs[reached], weights[reached]
+def median_cost(forest: OptimumPathForest, rows: IntArray, weights: FloatArray) -> float:
+    """Find the median cost by which samples of a forest are conquered when they are left out.
+
+    Where that is 0, the mean of the positive costs is taken; 0 if there are none.
+    """
+    # Where a node stands for several samples, one of them is left out.
+    costs = np.where(weights > 1.0, forest.costs[rows], forest.costs_left_out()[rows])
     positive = costs > 0.0
     if not positive.any():
         return 0.0
@@ -151,40 +154,6 @@ class SoftCompetition:
         nobody = np.full(len(new), -1)
         scores = self._compete(new, nobody, np.ldexp(taus, -self._exponent), resources).scores
         return -scores.reshape(*scores.shape[:2], -1)
-
-    def cheapest(self, new: FloatArray, own: IntArray, resources: Resources) -> FloatArray:
-        """Find the cheapest path to each sample, itself left out.
-
-        Parameters
-        ----------
-        new : ndarray of shape (n_samples, n_features)
-        own : ndarray of shape (n_samples,)
-            Which node each is itself, -1 for none.
-        resources : Resources
-        """
-        places = np.where(own >= 0, self._place[own], -1)
-        lowest = self._compete(new, places, np.empty((0, 1)), resources).lowest.min(axis=1)
-        costs: FloatArray = np.ldexp(lowest, self._exponent)
-        return costs
-
-    def median_cost(self, samples: FloatArray, resources: Resources) -> float:
-        """Find the median cost by which the nodes are conquered when they are left out.
-
-        Where that is 0, the mean positive one is taken, or the mean positive distance, or 1.
-
-        Parameters
-        ----------
-        samples : ndarray of shape (n_nodes, n_features)
-            The nodes again, or their distances to the forest's samples.
-        resources : Resources
-        """
-        some = np.arange(0, len(self._codes), -(-len(self._codes) // N_FOR_UNIT))
-        new = np.ascontiguousarray(samples[some])
-        unit = median_of_costs(self.cheapest(new, some, resources), self._weights[some])
-        if unit > 0.0:
-            return unit
-        # All nodes have company where they are.
-        return mean_positive_distance(self._metric, new, samples) or 1.0
 
     def _compete(
         self, new: FloatArray, own: IntArray, taus: FloatArray, resources: Resources

@@ -16,7 +16,13 @@ from popf.probability.ordering import (
     take_evenly,
 )
 from popf.probability.preparation import Candidate, Preparation, fit_preparation
-from popf.probability.soft_competition import SoftCompetition, competition_of
+from popf.probability.soft_competition import (
+    N_FOR_UNIT,
+    SoftCompetition,
+    competition_of,
+    mean_positive_distance,
+    median_cost,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -144,7 +150,10 @@ class SamplesInMemory(NamedTuple):
         samples = preparation.apply(samples)
         forest = grow_forest(samples, codes, self.metric, self.resources, self.algorithm)
         competition = competition_of(forest, samples[nodes], ordered.weights, nodes)
-        unit = competition.median_cost(samples[nodes], self.resources)
+        some = slice(None, None, -(-len(nodes) // N_FOR_UNIT))
+        unit = median_cost(forest, nodes[some], ordered.weights[some])
+        if unit == 0.0:  # all nodes have company where they are
+            unit = mean_positive_distance(self.metric, samples[nodes[some]], samples[nodes]) or 1.0
         return ForestInMemory(self, ordered.rows, preparation, forest, competition, unit, present)
 
 
