@@ -179,8 +179,7 @@ class DaskPOPFClassifier(DaskClassifier):
         self : DaskPOPFClassifier
         """
         self._forget()
-        plain = self._plain_estimator()
-        solver = check_parameters(plain)
+        solver = check_parameters(self)
         with tasks_on(self.client) as tasks:
             if self.method == "paper":
                 model = self._fit_forest(tasks, X, y, sample_weight)
@@ -204,7 +203,7 @@ class DaskPOPFClassifier(DaskClassifier):
         source, settings = self._open(tasks, X, y, sample_weight)
         new_folder = partial(self._new_folder, tasks, source)
         training = open_samples(tasks, source, settings, self.block_size, new_folder)
-        options = options_of(self._plain_estimator(), settings.metric)
+        options = options_of(self, settings.metric)
         self._evidence, grown, choice = fit_evidence(training, options)
         warn_if_useless(choice, masses_of(training))
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
@@ -232,7 +231,7 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         Dask array or dataframe in the partitions of X; not lazy if X is in memory
         """
-        return self._ask_for("probability", X)
+        return self._predict("probability", X)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Give the logarithm of the probability of every class, lazily if X is lazy.
@@ -245,7 +244,7 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         Dask array or dataframe in the partitions of X; not lazy if X is in memory
         """
-        return self._ask_for("log", X)
+        return self._predict("log", X)
 
     def predict(self, X: Any) -> Any:
         """Give every sample a label, lazily if X is lazy: of two, ``classes_[1]`` from the threshold on.
@@ -258,7 +257,7 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         Dask array or series in the partitions of X; not lazy if X is in memory
         """
-        return self._ask_for("label", X)
+        return self._predict("label", X)
 
     def decision_function(self, X: Any) -> Any:
         """Give the logit of ``classes_[1]``, or exponents whose softmax are the probabilities.
@@ -271,7 +270,7 @@ class DaskPOPFClassifier(DaskClassifier):
         -------
         Dask array, series or dataframe in the partitions of X; not lazy if X is in memory
         """
-        return self._ask_for("exponents", X)
+        return self._predict("exponents", X)
 
     def to_local(self) -> POPFClassifier:
         """Give the plain estimator, with all samples in this process.
@@ -292,44 +291,34 @@ class DaskPOPFClassifier(DaskClassifier):
         )
         fitted = {name: getattr(self, name) for name in names if name in self.__dict__}
         opf = self._plain_forest(self._model, prepared)
+        ours = ("client", "block_size", "scratch")
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in ours}
         return POPFClassifier.from_evidence(
-            self._plain_estimator().get_params(deep=False),
-            opf,
-            self._evidence,
-            {**fitted, "samples_": samples},
+            parameters, opf, self._evidence, {**fitted, "samples_": samples}
         )
 
     def _check_classes(self, n_classes: int) -> None:
         check_classes(n_classes, self.method)
 
-    def _plain_estimator(self) -> POPFClassifier:
-        values = self.get_params(deep=False)
-        return POPFClassifier(
-            **{name: values[name] for name in POPFClassifier().get_params() if name in values}
-        )
-
-    def _ask_for(self, what: str, X: Any) -> Any:
+    def _predict(self, what: str, X: Any) -> Any:
         check_is_fitted(self)
-        evidence, n_classes = self._evidence, len(self.classes_)
+        evidence = self._evidence
         if evidence is None:
             offer: Any = Part.conquer
             combine: Any = first_of
-            exponents: Any = partial(
-                _paper_exponents, self._model.settings.metric, self.A_, self.B_
-            )
+            metric = self._model.settings.metric
+            exponents: Any = partial(_paper_exponents, metric, self.A_, self.B_)
         else:
             # What every partition needs, without the nodes, which the parts have.
-            light = replace(
-                evidence, nodes=evidence.nodes[:0], node_weights=evidence.node_weights[:0]
-            )
-            offer = partial(_offer_sums, light)
-            combine = add_sums
+            nodes, weights = evidence.nodes[:0], evidence.node_weights[:0]
+            light = replace(evidence, nodes=nodes, node_weights=weights)
+            offer, combine = partial(_offer_sums, light), add_sums
             exponents = partial(_evidence_exponents, light, log_masses(self._model))
-        columns = self.classes_ if what in ("probability", "log") or n_classes > 2 else None
-        dtype: Any = np.float64
-        if what == "label":
-            columns, dtype = None, self.classes_.dtype
         finish = partial(_finish, what, exponents, self.classes_, self.threshold)
+        columns = self.classes_ if what in ("probability", "log") else None
+        if what == "exponents" and len(self.classes_) > 2:
+            columns = self.classes_
+        dtype = self.classes_.dtype if what == "label" else np.float64
         return self._run(Query(offer, combine, finish, columns, dtype), X)
 
 
