@@ -145,6 +145,10 @@ def fit_softmax(
 
     active, here = np.arange(n_designs), designs
     values, logs = objective(theta, here)
+    if start is not None:  # what suits one design may be far off for another
+        from_zero, logs_from_zero = objective(np.zeros_like(theta), here)
+        lost = ~(values <= from_zero)
+        theta[lost], values[lost], logs[lost] = 0.0, from_zero[lost], logs_from_zero[lost]
     for _ in range(MAX_ITERATIONS):
         probability = np.exp(logs)
         gradient = here.gradient(weights[:, None] * (probability - targets))
@@ -153,7 +157,7 @@ def fit_softmax(
         # A little more on the diagonal, so that a column of zeros does no harm.
         trace = np.maximum(np.einsum("tpp->t", hessian), 1e-200)
         hessian += 1e-12 * trace[:, None, None] * np.eye(n_parameters)
-        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
+        step = _solve(hessian, gradient)
         promised = np.einsum("tp,tp->t", gradient, step)
 
         before, length = values[active], np.ones(len(active))
@@ -174,6 +178,16 @@ def fit_softmax(
             break
         active, here, logs = active[going], here.take(going), logs[going]
     return theta
+
+
+def _solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Solve for Newton's steps, by least squares where sure probabilities leave no curvature."""
+    column, step = gradient[..., None], np.empty_like(gradient)
+    try:
+        step[:] = np.linalg.solve(hessian, column)[..., 0]
+    except np.linalg.LinAlgError:
+        step[:] = np.matmul(np.linalg.pinv(hessian, hermitian=True), column)[..., 0]
+    return step
 
 
 def log_softmax(exponents: FloatArray) -> FloatArray:
