@@ -170,7 +170,7 @@ def draw_forest():
     return picture(3 * WIDTH, HEIGHT, panels)
 
 
-# The picture of probabilities.md: a panel a method, P against the signed cost.
+# The picture of probabilities.md: one panel for each method, P against the signed cost.
 PLOT_WIDTH, PLOT_HEIGHT, LEFT, TOP = 360, 230, 56, 58
 FARTHEST = 1.6  # the few costs beyond it are drawn at the rim
 
@@ -240,11 +240,11 @@ def draw_probabilities():
     scaler = StandardScaler().fit(train)
     train, test = scaler.transform(train), scaler.transform(test)
     panels = []
-    titles = {"paper": "The paper: a curve of one cost", "soft": "Soft: all paths compete"}
+    found = OPFClassifier().fit(train, y_train).conquer(test)
+    signed = np.where(y_train[found.nodes] == "malignant", found.costs, -found.costs)
+    titles = {"paper": "The paper: a curve of one cost", "forest": "The forest: all paths compete"}
     for number, (method, title) in enumerate(titles.items()):
         model = POPFClassifier(method).fit(train, y_train)
-        found = model.opf_.conquer(test)
-        signed = np.where(y_train[found.nodes] == "malignant", found.costs, -found.costs)
         shapes = axes(with_name=number == 0)
         if method == "paper":
             grid = np.linspace(-FARTHEST, FARTHEST, 121)
