@@ -1,7 +1,7 @@
 r"""From scores of held-out samples to the forest's evidence: bandwidths, a background, slopes and biases.
 
 The score of class k at bandwidth :math:`\tau` is
-:math:`u_k = \log \operatorname{mean}_{v \in k} e^{-c_v / \tau}`, with the path costs
+:math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau}`, with the path costs
 :math:`c_v = \max(C_v, d(v, t))`. A floor of background mass lies under it,
 :math:`u_k \leftarrow \log(e^{u_k} + e^{\phi})`, so that a sample far from everything is answered by the prior.
 The exponent of class k is :math:`a_k u_k(\tau_k) + b_k`.

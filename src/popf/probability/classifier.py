@@ -57,7 +57,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     **forest**: every training node v offers a path to the sample t, at cost
     :math:`c_v = \max(C_v, d(v, t))`. A class scores
-    :math:`u_k = \log \operatorname{mean}_{v \in k} e^{-c_v / \tau_k}`, and probabilities are the softmax of
+    :math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau_k}`, and probabilities are the softmax of
     :math:`a_k u_k + b_k`. Bandwidths, slopes and biases are fitted to samples that the forest has not seen.
 
     **pooled** (the default): the forest sees what is local and joint; two logistic regressions, on the features

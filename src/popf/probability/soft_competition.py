@@ -89,7 +89,7 @@ class SoftCompetition:
     r"""Training nodes that all compete for a sample.
 
     The score of class k at bandwidth :math:`\tau` is
-    :math:`\log \operatorname{mean}_{v \in k} e^{-c_v / \tau}`, with path costs
+    :math:`\log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau}`, with path costs
     :math:`c_v = \max(C_v, d(v, t))`: 0 at most, and higher for a likelier class.
 
     Parameters
