@@ -63,3 +63,13 @@ def curve(y_true, probabilities, thresholds, score):
     scores = [score(y_true, (probabilities >= t).astype(int)) for t in thresholds]
     ties = [t for t, s in zip(thresholds, scores, strict=True) if s >= max(scores) - 1e-12]
     return scores, min(ties, key=lambda t: (round(abs(t - 0.5), 12), t))
+
+
+def naive_rise(values, recent, history):
+    """The rule as it is stated, for one series."""
+    found = []
+    for at in range(len(values)):
+        past, now = values[: max(0, at - recent + 1)], values[max(0, at - recent + 1) : at + 1]
+        ready = len(past) >= history and len(now) == recent
+        found.append(np.mean(now) - np.median(past) if ready else np.nan)
+    return found
