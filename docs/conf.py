@@ -78,7 +78,7 @@ def write_inline_math(self, node):
 
 
 def write_block_math(self, node):
-    self.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    self.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
     raise SkipNode
 
 
