@@ -16,16 +16,8 @@ DUPLICATE_LABELS = np.repeat([0, 1, 0, 1], [30, 10, 5, 35])
 SWARMS = ["pso", "bat", "firefly"]
 
 
-def soft(**parameters):
-    return POPFClassifier(**parameters)
-
-
 def paper(**parameters):
     return POPFClassifier(method="paper", **parameters)
-
-
-def mapped(linear_map="auto", **parameters):
-    return POPFClassifier(linear_map=linear_map, random_state=0, **parameters)
 
 
 def distances(A, B):

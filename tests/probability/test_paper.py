@@ -7,7 +7,6 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 import naive
-from popf import POPFClassifier
 from popf.solvers import PSO, Newton, PlattObjective, Solution, platt_targets
 from probability_problems import SWARMS, WIDE, WIDE_NEW, Y, distances, paper
 
@@ -46,16 +45,14 @@ def test_solvers_agree_where_the_box_does_not_bind(solver):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("method", ["soft", "paper"])
 @pytest.mark.parametrize("solver", [*SWARMS, "nelder-mead", PSO(inertia=0.6), Newton()])
-def test_every_solver_fits(method, solver):
-    model = POPFClassifier(method, solver=solver, random_state=0).fit(WIDE, Y)
-    again = POPFClassifier(method, solver=solver, random_state=0).fit(WIDE, Y)
+def test_every_solver_fits(solver):
+    model = paper(solver=solver, random_state=0).fit(WIDE, Y)
+    again = paper(solver=solver, random_state=0).fit(WIDE, Y)
     assert_array_equal(model.predict_proba(WIDE_NEW), again.predict_proba(WIDE_NEW))
-    newton = POPFClassifier(method).fit(WIDE, Y)
+    newton = paper().fit(WIDE, Y)
     slack = 3e-2 if solver in ("bat", "firefly") else 1e-3
-    if method == "paper":  # the others may choose another bandwidth
-        assert model.solution_.value <= newton.solution_.value * (1.0 + slack)
+    assert model.solution_.value <= newton.solution_.value * (1.0 + slack)
     assert_allclose(model.predict_proba(WIDE_NEW), newton.predict_proba(WIDE_NEW), atol=0.1)
     assert isinstance(model.solution_, Solution)
     assert (np.diff(model.solution_.history) <= 0.0).all()
@@ -69,7 +66,7 @@ def test_a_box_that_binds_is_reported(solver):
         model = paper(solver=solver, random_state=0).fit(WIDE * 1e-3, Y)
     said = " ".join(str(warning.message) for warning in caught)
     assert "scale" in said
-    assert "soft" in said
+    assert "pooled" in said
     assert_allclose(model.A_, -10.0, atol=1e-4)
     wide = ((-1e5, 1e5), (-1e5, 1e5))
     free = paper(box=wide).fit(WIDE * 1e-3, Y)

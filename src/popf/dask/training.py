@@ -16,7 +16,7 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.probability.ordering import OrderedSamples, order_samples
 from popf.probability.preparation import Candidate, Preparation
-from popf.probability.soft_competition import N_FOR_UNIT, mean_positive_distance, median_cost
+from popf.probability.soft_competition import N_FOR_DISTANCE, mean_positive_distance, median_cost
 from popf.probability.training import SamplesInMemory, fit_features
 
 
@@ -166,12 +166,11 @@ def _median_cost(
     training: SamplesInChunks, places: IntArray, preparation: Preparation, model: ForestInBlocks
 ) -> float:
     """Find the median cost by which nodes are conquered when they are left out, as in memory."""
-    some = places[:: -(-len(places) // N_FOR_UNIT)]
-    rows = np.searchsorted(model.rows, training.rows[training.ordered.rows[some]])
-    unit = median_cost(model.to_forest(), rows, training.ordered.weights[some])
+    rows = np.searchsorted(model.rows, training.rows[training.ordered.rows[places]])
+    unit = median_cost(model.to_forest(), rows, training.ordered.weights[places])
     if unit > 0.0:
         return unit
-    new = preparation.apply(training.features(some))
+    new = preparation.apply(training.features(places[:N_FOR_DISTANCE]))
     return mean_positive_distance(training.metric, new, new) or 1.0
 
 

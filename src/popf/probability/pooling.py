@@ -68,10 +68,10 @@ def weight_of_evidence(
 ) -> float:
     r"""How far held-out evidence can be trusted to say more than the class prior does, from 0 to 1.
 
-    The odds are :math:`e^g / \sqrt N`: g is what the evidence gains over the prior in log likelihood, and N the
+    The odds are :math:`e^g / N`: g is what the evidence gains over the prior in log likelihood, and N is the
     number of classes times the harmonic mean of their sizes. Chosen on the same samples, the evidence gains a
-    little even where labels have nothing to do with the features; by Schwarz's approximation :math:`\sqrt N` is
-    the price of one parameter.
+    little even where labels have nothing to do with the features; by Schwarz's approximation N is the price of
+    two parameters.
 
     Parameters
     ----------
@@ -88,4 +88,4 @@ def weight_of_evidence(
         return 0.0
     gain = float(np.average(-prior_exponents(masses)[codes], weights=weights)) - loss
     size = len(own) ** 2 / float((1.0 / own).sum())
-    return float(expit(own.sum() * gain - np.log(max(size, 1.0)) / 2.0))
+    return float(expit(own.sum() * gain - np.log(max(size, 1.0))))

@@ -67,9 +67,19 @@ def median_cost(forest: OptimumPathForest, rows: IntArray, weights: FloatArray) 
     """Find the median cost by which samples of a forest are conquered when they are left out.
 
     Where that is 0, the mean of the positive costs is taken; 0 if there are none.
+
+    Parameters
+    ----------
+    forest : OptimumPathForest
+    rows : ndarray of shape (n_nodes,)
+        The nodes; some may come several times, with parts of their weight.
+    weights : ndarray of shape (n_nodes,)
     """
-    # Where a node stands for several samples, one of them is left out.
-    costs = np.where(weights > 1.0, forest.costs[rows], forest.costs_left_out()[rows])
+    # Where a row stands for several samples, one of them is left out.
+    several = np.bincount(rows, weights=weights)[rows] > 1.0
+    costs = np.where(several, forest.costs[rows], forest.costs_left_out()[rows])
+    some = slice(None, None, -(-len(rows) // N_FOR_UNIT))
+    costs, weights = costs[some], weights[some]
     positive = costs > 0.0
     if not positive.any():
         return 0.0

@@ -17,7 +17,6 @@ from popf.probability.ordering import (
 )
 from popf.probability.preparation import Candidate, Preparation, fit_preparation
 from popf.probability.soft_competition import (
-    N_FOR_UNIT,
     SoftCompetition,
     competition_of,
     mean_positive_distance,
@@ -150,10 +149,9 @@ class SamplesInMemory(NamedTuple):
         samples = preparation.apply(samples)
         forest = grow_forest(samples, codes, self.metric, self.resources, self.algorithm)
         competition = competition_of(forest, samples[nodes], ordered.weights, nodes)
-        some = slice(None, None, -(-len(nodes) // N_FOR_UNIT))
-        unit = median_cost(forest, nodes[some], ordered.weights[some])
+        unit = median_cost(forest, nodes, ordered.weights)
         if unit == 0.0:  # all nodes have company where they are
-            unit = mean_positive_distance(self.metric, samples[nodes[some]], samples[nodes]) or 1.0
+            unit = mean_positive_distance(self.metric, samples[nodes], samples[nodes]) or 1.0
         return ForestInMemory(self, ordered.rows, preparation, forest, competition, unit, present)
 
 
