@@ -168,9 +168,9 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = POPFClassifier().fit(X[::2], y[::2])
     >>> model.predict_proba(X[5:8]).round(2)
-    array([[0.9 , 0.1 ],
+    array([[0.83, 0.17],
            [1.  , 0.  ],
-           [0.93, 0.07]])
+           [0.97, 0.03]])
     """
 
     opf_: OPFClassifier

@@ -98,8 +98,8 @@ class Team:
                     waiting.clear()
                     raise
 
-        futures = [self._pool.submit(work) for _ in range(min(self.n_threads, len(ranges)))]
-        try:
+        try:  # Ctrl-C may come as soon as the first thread is at work
+            futures = [self._pool.submit(work) for _ in range(min(self.n_threads, len(ranges)))]
             for future in wait(futures, return_when=FIRST_EXCEPTION).done:
                 future.result()
         finally:
