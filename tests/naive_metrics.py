@@ -1,5 +1,7 @@
 """Accuracy, calibration error and thresholds, by their definitions written out sample by sample."""
 
+import itertools
+
 import numpy as np
 
 
@@ -63,6 +65,28 @@ def curve(y_true, probabilities, thresholds, score):
     scores = [score(y_true, (probabilities >= t).astype(int)) for t in thresholds]
     ties = [t for t, s in zip(thresholds, scores, strict=True) if s >= max(scores) - 1e-12]
     return scores, min(ties, key=lambda t: (round(abs(t - 0.5), 12), t))
+
+
+def orders_by_score(y_true, scores):
+    """Yield the labels in every order from the highest score to the lowest that ties allow."""
+    rows = range(len(scores))
+    for order in itertools.permutations(rows):
+        ranked = [scores[i] for i in order]
+        if ranked == sorted(ranked, reverse=True):
+            yield [y_true[i] for i in order]
+
+
+def average_precision_at(y_true, scores, weights, k):
+    """Walk down the distinct scores: new hits times the precision there, the last group cut at k."""
+    seen = hits = total = 0.0
+    for level in sorted(set(scores), reverse=True):
+        group = [(y, w) for y, s, w in zip(y_true, scores, weights, strict=True) if s == level]
+        mass = sum(w for _, w in group)
+        part = min(1.0, (k - seen) / mass) if mass else 0.0
+        new = part * sum(w for y, w in group if y == 1)
+        seen, hits = seen + part * mass, hits + new
+        total += new * hits / seen if seen else 0.0
+    return total / hits if hits else 0.0
 
 
 def naive_rise(values, recent, history):

@@ -49,6 +49,7 @@ SHOWN_BY = {
     "popf.forest.Conquest": "popf:OPFClassifier.conquer",
     "popf.probability.ProbabilityExplanation": "popf:POPFClassifier.explain_proba",
     "popf.metrics.ThresholdCurve": "popf.metrics:threshold_curve",
+    "popf.metrics.LiftCurve": "popf.metrics:lift_curve",
     "popf.metrics.Evaluation": "popf.metrics:evaluate",
     "popf.metrics.Score": "popf.metrics:evaluate",
     "popf.datasets.Catalogue": "popf.datasets:list_datasets",

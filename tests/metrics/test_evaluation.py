@@ -72,6 +72,9 @@ def test_three_classes_are_measured_as_by_scikit_learn_and_popf():
     }
     assert {name: score.value for name, score in found.scores.items()} == pytest.approx(expected)
     assert all(np.isnan(score.lower) for score in found.scores.values())
+    by_class = {"average": None, "labels": range(3)}
+    assert found.precision_by_class == pytest.approx(precision_score(y, called, **by_class))
+    assert found.recall_by_class == pytest.approx(recall_score(y, called, **by_class))
 
 
 def test_scores_of_a_single_class_are_undefined_where_they_need_both():

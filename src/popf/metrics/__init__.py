@@ -3,6 +3,7 @@
 ``accuracy``     accuracy that is fair to small classes, as the OPF literature measures it
 ``calibration``  how far probabilities are from frequencies
 ``thresholds``   scores and costs over the threshold, and which threshold is best
+``ranking``      what is found among the highest scores
 ``intervals``    bootstrap and Wilson intervals
 ``evaluation``   all figures of a classifier at once; commands, report and experiment use it
 ``checks``       validation of labels, probabilities and weights
@@ -13,14 +14,19 @@ Distances between samples are another kind of metric, and live in `popf.engine.d
 from popf.metrics.accuracy import opf_accuracy_score
 from popf.metrics.calibration import expected_calibration_error
 from popf.metrics.evaluation import Evaluation, Score, evaluate
+from popf.metrics.ranking import LiftCurve, average_precision_at, lift_curve, precision_at
 from popf.metrics.thresholds import ThresholdCurve, threshold_curve
 
 __all__ = [
     "Evaluation",
+    "LiftCurve",
     "Score",
     "ThresholdCurve",
+    "average_precision_at",
     "evaluate",
     "expected_calibration_error",
+    "lift_curve",
     "opf_accuracy_score",
+    "precision_at",
     "threshold_curve",
 ]

@@ -57,6 +57,18 @@ class Evaluation(NamedTuple):
     scores: dict[str, Score]
     confusion: IntArray
 
+    @property
+    def precision_by_class(self) -> FloatArray:
+        """Share of right labels among the samples that were given the label of each class; NaN for none."""
+        right: FloatArray = _ratio(self.confusion.diagonal(), self.confusion.sum(axis=0))
+        return right
+
+    @property
+    def recall_by_class(self) -> FloatArray:
+        """Share of right labels among the samples of each class; NaN for none."""
+        right: FloatArray = _ratio(self.confusion.diagonal(), self.confusion.sum(axis=1))
+        return right
+
 
 def evaluate(
     y_true: ArrayLike,

@@ -1,0 +1,227 @@
+"""How good the head of a ranking is: what an inspector finds who can visit only so many."""
+
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from popf.labels import encode
+from popf.metrics.checks import as_labels, as_weights, check_same_length, shown
+
+FloatArray = NDArray[np.float64]
+
+
+def precision_at(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: float,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Share of positive samples among the k with the highest scores.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: integers, strings or booleans.
+    y_score : array-like of shape (n_samples,)
+        Probabilities or any other scores, higher for what is more likely positive.
+    k : int or float
+        How many samples are looked at; with weights, their total weight.
+    pos_label : int, float, bool or str, default=None
+        The positive class; None for the second of two.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights: a sample of weight 2 counts as two samples.
+
+    Returns
+    -------
+    precision : float
+        From 0 to 1; higher is better. Where k cuts through samples of equal scores, they count in proportion,
+        which is the mean over all orders of them.
+
+    See Also
+    --------
+    average_precision_at, lift_curve
+
+    Examples
+    --------
+    >>> from popf.metrics import precision_at
+    >>> precision_at([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1], k=2)
+    0.5
+    """
+    reached, hits = _reached(y_true, y_score, pos_label, sample_weight)
+    _check_k(k, reached[-1])
+    return float(np.interp(k, reached, hits) / k)
+
+
+def average_precision_at(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: float,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Mean precision at the ranks of the positive samples among the k with the highest scores.
+
+    If r of the first k samples are positive, at the ranks :math:`k_1 < \dots < k_r` [1]_:
+
+    .. math:: \mathrm{AP@}k = \frac{1}{r} \sum_{i=1}^{r} \frac{i}{k_i}
+
+    Papers on electricity theft report it as MAP@100 and MAP@200. It judges the order within the first k;
+    how many are found there is told by `precision_at`. With k = n it is scikit-learn's
+    `average_precision_score`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: integers, strings or booleans.
+    y_score : array-like of shape (n_samples,)
+        Probabilities or any other scores, higher for what is more likely positive.
+    k : int or float
+        How many samples are looked at; with weights, their total weight.
+    pos_label : int, float, bool or str, default=None
+        The positive class; None for the second of two.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights: a sample of weight 2 counts as two samples.
+
+    Returns
+    -------
+    average_precision : float
+        From 0, where none of the first k is positive, to 1; higher is better. Samples of equal scores share
+        the last of their ranks, as in scikit-learn; where k cuts through them, they count in proportion.
+
+    See Also
+    --------
+    precision_at, sklearn.metrics.average_precision_score
+
+    References
+    ----------
+    .. [1] Z. Zheng, Y. Yang, X. Niu, H.-N. Dai, Y. Zhou, "Wide and deep convolutional neural networks for
+       electricity-theft detection to secure smart grids", IEEE Transactions on Industrial Informatics
+       14(4), 2018.
+
+    Examples
+    --------
+    >>> from popf.metrics import average_precision_at
+    >>> round(average_precision_at([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1], k=3), 4)
+    0.8333
+    """
+    reached, hits = _reached(y_true, y_score, pos_label, sample_weight)
+    _check_k(k, reached[-1])
+    ranks = np.append(reached[reached < k], k)
+    found = np.interp(ranks, reached, hits)
+    if found[-1] == 0.0:
+        return 0.0
+    return float((np.diff(found) * found[1:] / ranks[1:]).sum() / found[-1])
+
+
+class LiftCurve(NamedTuple):
+    """What is found when samples are looked at in the order of their scores.
+
+    Attributes
+    ----------
+    fractions : ndarray of shape (n_points,)
+        The share of all samples that has been looked at: 0, and the ends of groups of equal scores, to 1.
+    gains : ndarray of shape (n_points,)
+        The share of the positive samples found by then.
+    lift : ndarray of shape (n_points,)
+        ``gains / fractions``: how many times more are found than by looking in any order. At 0 it is that of
+        the first group.
+    """
+
+    fractions: FloatArray
+    gains: FloatArray
+    lift: FloatArray
+
+
+def lift_curve(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> LiftCurve:
+    """Share of the positive samples found, and the lift, over the share of samples looked at.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: integers, strings or booleans; some of them positive.
+    y_score : array-like of shape (n_samples,)
+        Probabilities or any other scores, higher for what is more likely positive.
+    pos_label : int, float, bool or str, default=None
+        The positive class; None for the second of two.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights: a sample of weight 2 counts as two samples.
+
+    Returns
+    -------
+    curve : LiftCurve
+        Straight lines between its points are the mean over all orders of samples of equal scores.
+
+    See Also
+    --------
+    precision_at
+
+    Examples
+    --------
+    Half of the positive samples are among the first quarter, which is a lift of 2:
+
+    >>> from popf.metrics import lift_curve
+    >>> curve = lift_curve([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1])
+    >>> curve.fractions.tolist(), curve.gains.tolist()
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
+    >>> curve.lift.round(2).tolist()
+    [2.0, 2.0, 1.0, 1.33, 1.0]
+    """
+    reached, hits = _reached(y_true, y_score, pos_label, sample_weight)
+    if hits[-1] == 0.0:
+        raise ValueError("no sample is positive, so there is nothing to find; pass some that are.")
+    fractions, gains = reached / reached[-1], hits / hits[-1]
+    lift = gains[1:] / fractions[1:]
+    return LiftCurve(fractions, gains, np.concatenate([lift[:1], lift]))
+
+
+def _reached(
+    y_true: ArrayLike, y_score: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Count samples, and positive ones, from the highest score on: 0, and after each distinct score."""
+    true = as_labels(y_true, "y_true")
+    score: FloatArray = check_array(
+        y_score, dtype=np.float64, ensure_2d=False, input_name="y_score"
+    )
+    if score.ndim != 1:
+        raise ValueError(
+            f"y_score has the shape {score.shape}; pass the scores of one class, as by "
+            "predict_proba(X)[:, 1]."
+        )
+    check_same_length(true, score, "y_score")
+    weights = as_weights(sample_weight, len(true))
+    counted = weights > 0
+    happened = true == _positive_class(true, pos_label)
+    distinct, group = np.unique(-score[counted], return_inverse=True)
+    n = len(distinct)
+    sizes = np.bincount(group, weights[counted], n)
+    positive = np.bincount(group, (weights * happened)[counted], n)
+    return np.append(0.0, np.cumsum(sizes)), np.append(0.0, np.cumsum(positive))
+
+
+def _positive_class(true: NDArray[Any], pos_label: Any) -> Any:
+    classes = [False, True] if true.dtype.kind == "b" else encode(true)[0].tolist()
+    if pos_label is None and len(classes) != 2:
+        raise ValueError(
+            f"y_true holds {len(classes)} classes ({shown(np.array(classes))}); name the positive one "
+            "by pos_label, or pass y_true == label."
+        )
+    if pos_label is not None and pos_label not in classes:
+        raise ValueError(f"pos_label={pos_label!r} is not in y_true: {shown(np.array(classes))}.")
+    return classes[1] if pos_label is None else pos_label
+
+
+def _check_k(k: object, n: float) -> None:
+    if isinstance(k, bool) or not isinstance(k, Real) or not 0.0 < float(k) <= n:
+        raise ValueError(f"k={k!r} is no number of samples; use one from 1 to {n:g}.")
