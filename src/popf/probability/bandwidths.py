@@ -24,8 +24,8 @@ from popf.probability.squashing import weighted_quantile
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-#: Bandwidths in units of the median winning cost: 8 ... 0.022, each the last over the root of two.
-WIDEST, N_CHAINS, N_HALVINGS = 8.0, 2, 9
+#: The widest bandwidth, in units of the median winning cost, and how often it is halved.
+WIDEST, N_HALVINGS = 8.0, 9
 #: Scores are not lower than this, so that their squares stay finite.
 LOWEST = -1e100
 #: The floor lies so far below this quantile of the largest score of a held-out sample.
@@ -40,6 +40,30 @@ MOVES = (-4, -2, -1, 1, 2, 4)
 MOST_ROUNDS = 2
 
 
+class BandwidthGrid(NamedTuple):
+    """Bandwidths to choose from, in units of the median winning cost.
+
+    Attributes
+    ----------
+    widest : float
+    n_chains : int
+        Each bandwidth is the one before over 2 to the power of 1 / n_chains; so 8 ... 0.022 for two chains.
+    """
+
+    widest: float = WIDEST
+    n_chains: int = 2
+
+    def chains(self, unit: float) -> FloatArray:
+        """Make all bandwidths, as the engine wants them: in a row each is half of the one before."""
+        tops = self.widest / 2.0 ** (np.arange(self.n_chains) / self.n_chains)
+        halvings: FloatArray = np.ldexp(tops[:, None] * unit, -np.arange(N_HALVINGS))
+        return halvings
+
+    def ranked(self, unit: float) -> FloatArray:
+        """Make all bandwidths, the widest first."""
+        return self.chains(unit).T.ravel()
+
+
 class HeldOutScores(NamedTuple):
     """Scores of samples by forests that have not seen them.
 
@@ -50,12 +74,15 @@ class HeldOutScores(NamedTuple):
     codes, weights : ndarray of shape (n_rows,)
     masses : ndarray of shape (n_classes,)
         The weight of each class among all samples.
+    n_chains : int
+        That of the `BandwidthGrid`.
     """
 
     scores: FloatArray
     codes: IntArray
     weights: FloatArray
     masses: FloatArray
+    n_chains: int = 2
 
 
 class ForestScaling(NamedTuple):
@@ -84,13 +111,6 @@ class ForestScaling(NamedTuple):
     def exponents_on_grid(self, scores: FloatArray) -> FloatArray:
         """Exponents from scores at all bandwidths of the grid."""
         return self.exponents(scores[:, np.arange(scores.shape[1]), self.steps])
-
-
-def bandwidth_grid(unit: float) -> FloatArray:
-    """Make the bandwidths to choose from; in each of the rows one is half of the one before."""
-    tops = WIDEST / 2.0 ** (np.arange(N_CHAINS) / N_CHAINS)
-    halvings: FloatArray = np.ldexp(tops[:, None] * unit, -np.arange(N_HALVINGS))
-    return halvings
 
 
 def prior_exponents(masses: FloatArray) -> FloatArray:
@@ -141,7 +161,7 @@ def fit_forest_scaling(
     shared = ForestScaling(steps, floors[steps], slopes, biases, loss)
     if not by_class:
         return shared
-    search = _Search(raised, targets, held.codes, held.weights)
+    search = _Search(raised, targets, held.codes, held.weights, np.log(2.0) / held.n_chains)
     found = search.two_classes(shared) if n_classes == 2 else search.more_classes(shared)
     if found.price >= shared.loss * held.weights.sum():
         return shared
@@ -170,14 +190,7 @@ class _ByClass(NamedTuple):
     slopes: FloatArray
     biases: FloatArray
     loss: float
-
-    @property
-    def price(self) -> float:
-        """The loss, one unit, and the logarithm of the ratio between the widest and the narrowest bandwidth."""
-        if not (self.slopes > 0.0).all():
-            return np.inf
-        ratio = float(np.ptp(self.steps)) * np.log(2.0) / N_CHAINS
-        return self.loss + PRICE_OF_CLASSES + float(ratio)
+    price: float
 
 
 class _Search(NamedTuple):
@@ -189,12 +202,15 @@ class _Search(NamedTuple):
         Scores above the floor.
     targets : ndarray of shape (n_rows, n_classes)
     codes, weights : ndarray of shape (n_rows,)
+    log_step : float
+        The logarithm of the ratio between two bandwidths of the grid.
     """
 
     raised: FloatArray
     targets: FloatArray
     codes: IntArray
     weights: FloatArray
+    log_step: float
 
     def two_classes(self, shared: ForestScaling) -> _ByClass:
         """Try all bandwidths of one class after the other, both slopes fitted anew."""
@@ -221,17 +237,28 @@ class _Search(NamedTuple):
             best = min([best, *self._fit_all(best, best.steps[None])], key=lambda each: each.price)
         return best
 
+    def _found(
+        self, steps: IntArray, slopes: FloatArray, biases: FloatArray, losses: FloatArray
+    ) -> _ByClass:
+        """Set the price: the loss, one unit, and the logarithm of the widest over the narrowest bandwidth."""
+        loss = float(losses @ self.weights)
+        price = loss + PRICE_OF_CLASSES + float(np.ptp(steps)) * self.log_step
+        return _ByClass(steps, slopes, biases, loss, price if (slopes > 0.0).all() else np.inf)
+
     def _fit_all(self, start: "ForestScaling | _ByClass", steps: IntArray) -> list[_ByClass]:
         """Fit all slopes and biases for several choices of bandwidths: (n_choices, n_classes)."""
         n_classes = self.raised.shape[2]
         classes = np.arange(n_classes)
         own = np.stack([self.raised[each, :, classes].T for each in steps])
         designs = Designs(np.empty((len(steps), 0, *own.shape[1:])), own)
-        begin = np.concatenate([start.slopes, start.biases[1:] - start.biases[0]])
+        # A slope goes about with the bandwidth.
+        slopes = start.slopes * np.exp((start.steps - steps) * self.log_step)
+        biases = np.tile(start.biases[1:] - start.biases[0], (len(steps), 1))
+        begin = np.concatenate([slopes, biases], axis=1)
         theta = fit_softmax(designs, self.targets, self.weights, start=begin)
-        losses = log_losses(designs.exponents(theta), self.codes) @ self.weights
+        losses = log_losses(designs.exponents(theta), self.codes)
         return [
-            _ByClass(each, one[:n_classes], np.append(0.0, one[n_classes:]), float(loss))
+            self._found(each, one[:n_classes], np.append(0.0, one[n_classes:]), loss)
             for each, one, loss in zip(steps, theta, losses, strict=True)
         ]
 
@@ -247,7 +274,8 @@ class _Search(NamedTuple):
         shared = np.zeros((len(steps), 1, len(self.codes), 2))
         shared[:, 0, :, 1] = self.raised[steps, :, k]
         own = self.targets[:, k]
-        start = np.array([now.slopes[k], now.biases[k]])
+        slopes = now.slopes[k] * np.exp((now.steps[k] - steps) * self.log_step)
+        start = np.column_stack([slopes, np.full(len(steps), now.biases[k])])
         theta = fit_softmax(
             Designs(shared, None, offset),
             np.column_stack([1.0 - own, own]),
@@ -264,7 +292,7 @@ class _Search(NamedTuple):
             right = self.codes == k
             rest = np.where(right, 0.0, self._among_others(others, offset[:, 0], k))
             losses = -np.where(right, logs[:, 1], logs[:, 0] + rest)
-            found.append(_ByClass(moved, slopes, biases - biases[0], float(losses @ self.weights)))
+            found.append(self._found(moved, slopes, biases - biases[0], losses))
         return found
 
     def _among_others(self, others: FloatArray, total: FloatArray, k: int) -> FloatArray:

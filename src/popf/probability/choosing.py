@@ -15,10 +15,9 @@ from threadpoolctl import threadpool_limits
 from popf.probability.additive import STRENGTHS, RidgeRegressions
 from popf.probability.bandwidths import (
     LOWEST,
-    WIDEST,
+    BandwidthGrid,
     ForestScaling,
     HeldOutScores,
-    bandwidth_grid,
     fit_forest_scaling,
     prior_exponents,
 )
@@ -87,8 +86,7 @@ class Choice(NamedTuple):
     ----------
     candidate : Candidate
         The features of the forest.
-    shift : float
-        What the grid of bandwidths is multiplied by.
+    grid : BandwidthGrid
     widest : float
         The widest bandwidth of a class, in the unit of the forest's metric.
     scaling : ForestScaling
@@ -108,7 +106,7 @@ class Choice(NamedTuple):
     """
 
     candidate: Candidate
-    shift: float
+    grid: BandwidthGrid
     widest: float
     scaling: ForestScaling
     strengths: dict[str, float]
@@ -191,7 +189,7 @@ def choose(
     found = tried[best]
     scaling = found.scaling
     if options.class_bandwidths:
-        held = HeldOutScores(found.scores, *truth)
+        held = HeldOutScores(found.scores, *truth, found.grid.n_chains)
         scaling = fit_forest_scaling(held, options.smoothing, options.background, by_class=True)
     parts, strengths = {FOREST: scaling.exponents_on_grid(found.scores)}, {}
     if len(options.parts) > 1:
@@ -207,11 +205,10 @@ def choose(
     losses_of = {name: log_loss(parts[name], codes, weights) for name in options.parts}
     losses_of["pool"] = float(np.average(pooled, weights=weights))
     losses_of["prior"] = float(np.average(-prior[codes], weights=weights))
-    taus = _grid(found.unit * found.shift)[scaling.steps]
     return Choice(
         candidate=next(candidate for candidate in candidates if candidate.name == best),
-        shift=found.shift,
-        widest=float(taus.max()),
+        grid=found.grid,
+        widest=float(found.grid.ranked(found.unit)[scaling.steps].max()),
         scaling=scaling,
         strengths=strengths,
         pool=pool,
@@ -228,7 +225,6 @@ def fit_chosen(
 ) -> tuple[Evidence, GrownForest]:
     """Fit what was chosen to all samples."""
     grown = training.grow(None, choice.candidate)
-    grid = _grid(grown.unit * choice.shift)
     ordered = training.ordered
     scaling, additive = None, {}
     if choice.strengths:
@@ -242,7 +238,7 @@ def fit_chosen(
         preparation=grown.preparation,
         nodes=ordered.rows,
         node_weights=ordered.weights,
-        bandwidths=grid[choice.scaling.steps],
+        bandwidths=choice.grid.ranked(grown.unit)[choice.scaling.steps],
         forest_scaling=choice.scaling,
         scaling=scaling,
         additive=additive,
@@ -280,7 +276,7 @@ class _HeldOutForest(NamedTuple):
 
     scaling: ForestScaling
     scores: FloatArray
-    shift: float
+    grid: BandwidthGrid
     unit: float
 
 
@@ -294,16 +290,16 @@ def _hold_out_forest(
 ) -> _HeldOutForest:
     """Score held-out samples by forests that have not seen them, on a grid that holds the best bandwidth.
 
-    With more samples bandwidths get narrower: where `widest` is known from fewer, the grid begins a little
-    above it, which spares sums over most of the nodes.
+    With more samples bandwidths get narrower: where `widest` is known from fewer, a single chain begins at
+    twice of it, because sums over so many samples cost most of the time.
     """
     forests = [training.grow(split.fitted, candidate) for split in splits]
     unit = float(np.mean([grown.unit for grown in forests]))
-    shift = 1.0 if widest is None else 2.0 * widest / (WIDEST * unit)
+    grid = BandwidthGrid() if widest is None else BandwidthGrid(2.0 * widest / unit, 1)
     for attempt in range(MOST_SHIFTS + 1):
         scores = np.concatenate(
             [
-                _scores_on_grid(grown, split.scored, shift)
+                _scores_on_grid(grown, split.scored, grid)
                 for grown, split in zip(forests, splits, strict=True)
             ]
         )
@@ -312,19 +308,15 @@ def _hold_out_forest(
         step, last = scaling.steps[0], scores.shape[2] - 1
         if attempt == MOST_SHIFTS or 0 < step < last or scaling.slopes[0] == 0.0:
             break
-        shift *= SHIFT if step == 0 else 1.0 / SHIFT
-    return _HeldOutForest(scaling, scores, shift, unit)
+        grid = grid._replace(widest=grid.widest * (SHIFT if step == 0 else 1.0 / SHIFT))
+    return _HeldOutForest(scaling, scores, grid, unit)
 
 
-def _grid(unit: float) -> FloatArray:
-    """All bandwidths, the widest first."""
-    return np.sort(bandwidth_grid(unit).ravel())[::-1]
-
-
-def _scores_on_grid(grown: GrownForest, places: IntArray, shift: float) -> FloatArray:
+def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -> FloatArray:
     """Scores at all bandwidths of the grid, the widest first."""
-    taus = bandwidth_grid(grown.unit * shift)
-    return grown.scores(places, taus)[:, :, np.argsort(-taus.ravel())]
+    scores = grown.scores(places, grid.chains(grown.unit))
+    by_chain = scores.reshape(*scores.shape[:2], grid.n_chains, -1)
+    return np.swapaxes(by_chain, 2, 3).reshape(scores.shape)
 
 
 class _ScaledSamples(NamedTuple):
@@ -405,7 +397,7 @@ def _nothing_to_choose(
     nothing = np.zeros(n)
     scaling = ForestScaling(np.zeros(n, np.int64), nothing + LOWEST, nothing, prior, np.inf)
     pool = Pool(np.ones(1), nothing)
-    return Choice(candidate, 1.0, np.inf, scaling, {}, pool, 0.0, {}, {}, 0.0, 0.0)
+    return Choice(candidate, BandwidthGrid(), np.inf, scaling, {}, pool, 0.0, {}, {}, 0.0, 0.0)
 
 
 def warn_if_useless(choice: Choice, masses: FloatArray) -> None:

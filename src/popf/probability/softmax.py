@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -41,13 +42,6 @@ class Designs(NamedTuple):
         n_own = 0 if self.own is None else n_classes
         return int(n_shared + n_own + n_classes - 1)
 
-    def take(self, which: IntArray) -> "Designs":
-        """Keep some of the designs."""
-        if len(which) == len(self.shared):
-            return self
-        own = None if self.own is None else self.own[which]
-        return Designs(self.shared[which], own, self.offset)
-
     def exponents(self, theta: FloatArray) -> FloatArray:
         """Exponents of all classes: (n_designs, n_rows, n_classes)."""
         n_designs, n_shared, n_rows, n_classes = self.shared.shape
@@ -59,48 +53,10 @@ class Designs(NamedTuple):
         found[:, :, 1:] += theta[:, None, 1 - n_classes :]
         return found if self.offset is None else found + self.offset
 
-    def gradient(self, residual: FloatArray) -> FloatArray:
-        """Sum the derivatives by the parameters, each exponent's times its residual."""
-        n_designs, n_shared, n_rows, n_classes = self.shared.shape
-        flat = self.shared.reshape(n_designs, n_shared, n_rows * n_classes)
-        parts = [np.matmul(flat, residual.reshape(n_designs, -1, 1))[..., 0]]
-        if self.own is not None:
-            parts.append((self.own * residual).sum(axis=1))
-        parts.append(residual[:, :, 1:].sum(axis=1))
-        return np.concatenate(parts, axis=1)
-
-    def hessian(self, probability: FloatArray, weights: FloatArray) -> FloatArray:
-        """Second derivatives of the cross entropy: (n_designs, n_parameters, n_parameters)."""
-        _, n_shared, _, n_classes = self.shared.shape
-        weighted = weights[:, None] * probability
-        # The mean over the classes of every derivative, and of products of two; classes apart have none.
-        means = [np.einsum("tik,tjik->tij", probability, self.shared)]
-        if self.own is not None:
-            means.append(probability * self.own)
-        means.append(probability[:, :, 1:])
-        mean = np.concatenate(means, axis=2)
-        found: FloatArray = -np.matmul(np.swapaxes(mean, 1, 2), weights[:, None] * mean)
-        shared, biases = np.arange(n_shared), np.arange(1 - n_classes, 0) + self.n_parameters
-        product = weighted[:, None] * self.shared
-        for j in shared:
-            found[:, : j + 1, j] += np.einsum(
-                "tik,tjik->tj", product[:, j], self.shared[:, : j + 1]
-            )
-            found[:, j, :j] = found[:, :j, j]
-        with_biases = product.sum(axis=2)[:, :, 1:]
-        found[:, shared[:, None], biases] += with_biases
-        found[:, biases, shared[:, None]] += with_biases
-        found[:, biases, biases] += weighted[:, :, 1:].sum(axis=1)
-        if self.own is not None:
-            own = n_shared + np.arange(n_classes)
-            with_shared = np.einsum("tik,tjik->tjk", weighted * self.own, self.shared)
-            found[:, shared[:, None], own] += with_shared
-            found[:, own, shared[:, None]] += with_shared
-            found[:, own, own] += (weighted * self.own**2).sum(axis=1)
-            with_biases = (weighted * self.own).sum(axis=1)[:, 1:]
-            found[:, own[1:], biases] += with_biases
-            found[:, biases, own[1:]] += with_biases
-        return found
+    def take(self, which: IntArray) -> "Designs":
+        """Keep some of the designs."""
+        own = None if self.own is None else self.own[which]
+        return Designs(self.shared[which], own, self.offset)
 
 
 class Penalty(NamedTuple):
@@ -125,7 +81,7 @@ def fit_softmax(
     targets : ndarray of shape (n_rows, n_classes)
     weights : ndarray of shape (n_rows,)
     penalty : Penalty, optional
-    start : ndarray of shape (n_parameters,), optional
+    start : ndarray of shape (n_parameters,) or (n_designs, n_parameters), optional
 
     Returns
     -------
@@ -134,26 +90,30 @@ def fit_softmax(
     n_designs, n_parameters = len(designs.shared), designs.n_parameters
     if penalty is None:
         penalty = Penalty(np.zeros(n_parameters), np.zeros(n_parameters))
-    theta = np.zeros((n_designs, n_parameters)) if start is None else np.tile(start, (n_designs, 1))
-    wanted = weights[:, None] * targets
+    theta = np.zeros((n_designs, n_parameters))
+    if start is not None:
+        theta += start
+    two = designs.shared.shape[3] == 2  # by far the most frequent case
+    here: _TwoClasses | _ManyClasses
+    here = _two_classes(designs) if two else _ManyClasses(*designs)
 
-    def objective(theta: FloatArray, here: Designs) -> tuple[FloatArray, FloatArray]:
+    def objective(
+        theta: FloatArray, here: "_TwoClasses | _ManyClasses"
+    ) -> tuple[FloatArray, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long
-            logs = log_softmax(here.exponents(theta))
-            values = -(logs.reshape(len(theta), -1) @ wanted.ravel())
-            return values + (theta - penalty.center) ** 2 @ penalty.strength / 2.0, logs
+            values, exponents = here.cross_entropy(theta, targets, weights)
+            return values + (theta - penalty.center) ** 2 @ penalty.strength / 2.0, exponents
 
-    active, here = np.arange(n_designs), designs
-    values, logs = objective(theta, here)
+    active = np.arange(n_designs)
+    values, exponents = objective(theta, here)
     if start is not None:  # what suits one design may be far off for another
-        from_zero, logs_from_zero = objective(np.zeros_like(theta), here)
+        from_zero, flat = objective(np.zeros_like(theta), here)
         lost = ~(values <= from_zero)
-        theta[lost], values[lost], logs[lost] = 0.0, from_zero[lost], logs_from_zero[lost]
+        theta[lost], values[lost], exponents[lost] = 0.0, from_zero[lost], flat[lost]
     for _ in range(MAX_ITERATIONS):
-        probability = np.exp(logs)
-        gradient = here.gradient(weights[:, None] * (probability - targets))
+        gradient, hessian = here.derivatives(exponents, targets, weights)
         gradient += penalty.strength * (theta[active] - penalty.center)
-        hessian = here.hessian(probability, weights) + np.diag(penalty.strength)
+        hessian += np.diag(penalty.strength)
         # A little more on the diagonal, so that a column of zeros does no harm.
         trace = np.maximum(np.einsum("tpp->t", hessian), 1e-200)
         hessian += 1e-12 * trace[:, None, None] * np.eye(n_parameters)
@@ -163,20 +123,21 @@ def fit_softmax(
         before, length = values[active], np.ones(len(active))
         last = promised <= TOLERANCE * np.abs(before)
         moved = theta[active] - step
-        new_values, logs = objective(moved, here)
+        new_values, exponents = objective(moved, here)
         for _ in range(MAX_HALVINGS):
             worse = np.flatnonzero(~((new_values <= before - 1e-4 * length * promised) | last))
             if len(worse) == 0:
                 break
             length[worse] /= 2.0
             moved[worse] = theta[active[worse]] - length[worse, None] * step[worse]
-            new_values[worse], logs[worse] = objective(moved[worse], here.take(worse))
+            new_values[worse], exponents[worse] = objective(moved[worse], here.take(worse))
         better = new_values < before
         theta[active[better]], values[active[better]] = moved[better], new_values[better]
         going = np.flatnonzero(better & ~last)
         if len(going) == 0:
             break
-        active, here, logs = active[going], here.take(going), logs[going]
+        if len(going) < len(active):
+            active, here, exponents = active[going], here.take(going), exponents[going]
     return theta
 
 
@@ -190,9 +151,116 @@ def _solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     return step
 
 
+class _TwoClasses(NamedTuple):
+    """Log odds that are linear in their parameters: plain logistic regressions."""
+
+    columns: FloatArray
+    offset: FloatArray
+
+    def take(self, which: IntArray) -> "_TwoClasses":
+        return _TwoClasses(self.columns[which], self.offset)
+
+    def cross_entropy(
+        self, theta: FloatArray, targets: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Values, and the log odds: (n_designs,) and (n_designs, n_rows)."""
+        odds = np.matmul(self.columns, theta[:, :, None])[..., 0] + self.offset
+        rest = np.log1p(np.exp(-np.abs(odds))) + np.maximum(odds, 0.0)
+        return (rest - targets[:, 1] * odds) @ weights, odds
+
+    def derivatives(
+        self, odds: FloatArray, targets: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """First and second derivatives by the parameters."""
+        probability = expit(odds)
+        residual = weights * (probability - targets[:, 1])
+        gradient = np.matmul(residual[:, None], self.columns)[:, 0]
+        curvature = weights * probability * (1.0 - probability)
+        weighted = curvature[..., None] * self.columns
+        return gradient, np.matmul(np.swapaxes(self.columns, 1, 2), weighted)
+
+
+def _two_classes(designs: Designs) -> _TwoClasses:
+    n_designs, _, n_rows, _ = designs.shared.shape
+    shared = np.moveaxis(designs.shared[..., 1] - designs.shared[..., 0], 1, 2)
+    parts = [shared]
+    if designs.own is not None:
+        parts.append(designs.own * np.array([-1.0, 1.0]))
+    parts.append(np.ones((n_designs, n_rows, 1)))
+    offset = np.zeros(n_rows)
+    if designs.offset is not None:
+        offset = designs.offset[:, 1] - designs.offset[:, 0]
+    return _TwoClasses(np.concatenate(parts, axis=2), offset)
+
+
+class _ManyClasses(Designs):
+    """The derivatives of `Designs`, in which classes have few parameters in common."""
+
+    def take(self, which: IntArray) -> "_ManyClasses":
+        return _ManyClasses(*super().take(which))
+
+    def cross_entropy(
+        self, theta: FloatArray, targets: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Values, and the exponents: (n_designs,) and (n_designs, n_rows, n_classes)."""
+        exponents = self.exponents(theta)
+        wanted = (weights[:, None] * targets).ravel()
+        return -(log_softmax(exponents).reshape(len(theta), -1) @ wanted), exponents
+
+    def derivatives(
+        self, exponents: FloatArray, targets: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """First and second derivatives by the parameters."""
+        probability = np.exp(log_softmax(exponents))
+        gradient = self._gradient(weights[:, None] * (probability - targets))
+        return gradient, self._hessian(probability, weights)
+
+    def _gradient(self, residual: FloatArray) -> FloatArray:
+        n_designs, n_shared, n_rows, n_classes = self.shared.shape
+        flat = self.shared.reshape(n_designs, n_shared, n_rows * n_classes)
+        parts = [np.matmul(flat, residual.reshape(n_designs, -1, 1))[..., 0]]
+        if self.own is not None:
+            parts.append((self.own * residual).sum(axis=1))
+        parts.append(residual[:, :, 1:].sum(axis=1))
+        return np.concatenate(parts, axis=1)
+
+    def _hessian(self, probability: FloatArray, weights: FloatArray) -> FloatArray:
+        n_designs, n_shared, n_rows, n_classes = self.shared.shape
+        weighted = weights[:, None] * probability
+        # The mean over the classes of every derivative ...
+        means = [np.einsum("tik,tjik->tij", probability, self.shared)]
+        if self.own is not None:
+            means.append(probability * self.own)
+        means.append(probability[:, :, 1:])
+        mean = np.concatenate(means, axis=2)
+        found: FloatArray = -np.matmul(np.swapaxes(mean, 1, 2), weights[:, None] * mean)
+        # ... and of their products, which are 0 for parameters of two classes.
+        shared = np.arange(n_shared)[:, None]
+        biases = np.arange(1 - n_classes, 0) + self.n_parameters
+        product = weighted[:, None] * self.shared
+        flat = (n_designs, n_shared, n_rows * n_classes)
+        found[:, shared, shared.T] += np.matmul(
+            product.reshape(flat), np.swapaxes(self.shared.reshape(flat), 1, 2)
+        )
+        with_biases = product.sum(axis=2)[:, :, 1:]
+        found[:, shared, biases] += with_biases
+        found[:, biases, shared] += with_biases
+        found[:, biases, biases] += weighted[:, :, 1:].sum(axis=1)
+        if self.own is not None:
+            own = n_shared + np.arange(n_classes)
+            with_shared = np.einsum("tik,tjik->tjk", weighted * self.own, self.shared)
+            found[:, shared, own] += with_shared
+            found[:, own, shared] += with_shared
+            found[:, own, own] += (weighted * self.own**2).sum(axis=1)
+            with_biases = (weighted * self.own).sum(axis=1)[:, 1:]
+            found[:, own[1:], biases] += with_biases
+            found[:, biases, own[1:]] += with_biases
+        return found
+
+
 def log_softmax(exponents: FloatArray) -> FloatArray:
     """Logarithms of probabilities, by the last axis."""
-    if exponents.shape[-1] == 2:  # by far the most frequent case
+    if exponents.shape[-1] == 2:
         odds = exponents[..., 1] - exponents[..., 0]
         rest = np.log1p(np.exp(-np.abs(odds)))
         return np.stack([-(np.maximum(odds, 0.0) + rest), np.minimum(odds, 0.0) - rest], axis=-1)
