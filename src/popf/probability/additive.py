@@ -158,7 +158,7 @@ class RidgeRegressions:
         self._model = LogisticRegression(
             solver="newton-cholesky" if newton else "lbfgs",
             max_iter=1000,
-            tol=1e-8 if newton else 1e-6,
+            tol=1e-8 if newton else 1e-4,
             warm_start=True,
         )
 

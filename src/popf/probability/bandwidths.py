@@ -243,7 +243,8 @@ class _Search(NamedTuple):
         """Set the price: the loss, one unit, and the logarithm of the widest over the narrowest bandwidth."""
         loss = float(losses @ self.weights)
         price = loss + PRICE_OF_CLASSES + float(np.ptp(steps)) * self.log_step
-        return _ByClass(steps, slopes, biases, loss, price if (slopes > 0.0).all() else np.inf)
+        usable = slopes.min() >= 0.0 and slopes.max() > 0.0
+        return _ByClass(steps, slopes, biases, loss, price if usable else np.inf)
 
     def _fit_all(self, start: "ForestScaling | _ByClass", steps: IntArray) -> list[_ByClass]:
         """Fit all slopes and biases for several choices of bandwidths: (n_choices, n_classes)."""
@@ -256,6 +257,13 @@ class _Search(NamedTuple):
         biases = np.tile(start.biases[1:] - start.biases[0], (len(steps), 1))
         begin = np.concatenate([slopes, biases], axis=1)
         theta = fit_softmax(designs, self.targets, self.weights, start=begin)
+        # A class whose nearness speaks against it says nothing: its slope is 0.
+        positive = theta[:, :n_classes] > 0.0
+        wrong = np.flatnonzero(~positive.all(axis=1))
+        if len(wrong):
+            rest = designs.take(wrong)._replace(own=own[wrong] * positive[wrong, None])
+            theta[wrong] = fit_softmax(rest, self.targets, self.weights, start=theta[wrong])
+            theta[wrong, :n_classes] = np.where(positive, theta[:, :n_classes], 0.0)[wrong]
         losses = log_losses(designs.exponents(theta), self.codes)
         return [
             self._found(each, one[:n_classes], np.append(0.0, one[n_classes:]), loss)
