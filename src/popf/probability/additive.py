@@ -1,10 +1,12 @@
 """Evidence that adds up over features: ridge logistic regressions on the features and on splines of them."""
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from popf.probability.splines import N_KNOTS, N_SPLINES, spline_columns
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -12,7 +14,6 @@ IntArray = NDArray[np.int64]
 LINEAR, SPLINE = "linear", "spline"
 #: Inverse strengths of the ridge, as scikit-learn's C.
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
-N_KNOTS, DEGREE = 5, 3
 #: What the strength times the mean weight may be; beyond, nothing or everything is free, and solvers fail.
 STRENGTHS_ALLOWED = (1e-8, 1e6)
 #: Knots that are closer than this, as a part of the feature's range, are as good as one.
@@ -46,13 +47,12 @@ class Basis(NamedTuple):
         samples = np.clip(samples, self.low, self.high)
         if len(self.smooth) == 0:
             return samples[:, self.plain]
-        splines = _transformer(self.knots).transform(samples[:, self.smooth])
+        splines = spline_columns(samples[:, self.smooth], self.knots)
         return np.hstack([samples[:, self.plain], splines])
 
     def features(self) -> IntArray:
         """Tell which feature each column is made of."""
-        each = N_KNOTS + DEGREE - 2
-        return np.concatenate([self.plain, np.repeat(self.smooth, each)])
+        return np.concatenate([self.plain, np.repeat(self.smooth, N_SPLINES)])
 
 
 class AdditiveEvidence(NamedTuple):
@@ -97,19 +97,21 @@ class AdditiveEvidence(NamedTuple):
 def make_basis(samples: FloatArray, kind: str) -> Basis:
     """Choose the columns: splines for features of more than two values, none for constant features."""
     plain, smooth, knots = [], [], []
-    for feature, column in enumerate(samples.T):
-        distinct = np.unique(column)
-        if len(distinct) == 1:
-            continue
-        # Quantiles of the distinct values, which lie apart however often a value is repeated.
-        own = np.quantile(distinct, np.linspace(0.0, 1.0, N_KNOTS))
-        apart = np.diff(own).min() > SMALLEST_GAP * (own[-1] - own[0])
-        if kind == SPLINE and len(distinct) > 2 and apart:
-            smooth.append(feature)
-            knots.append(own)
-        else:
-            plain.append(feature)
-    low, high = samples.min(axis=0), samples.max(axis=0)
+    ranked = np.sort(samples, axis=0)
+    new = np.diff(ranked, axis=0) > 0.0
+    n_distinct = 1 + new.sum(axis=0)
+    for feature in np.flatnonzero(n_distinct > 1):
+        if kind == SPLINE and n_distinct[feature] > 2:
+            # Quantiles of the distinct values, which lie apart however often a value is repeated.
+            distinct = ranked[np.append(True, new[:, feature]), feature]
+            places = np.linspace(0.0, len(distinct) - 1.0, N_KNOTS)
+            own = np.interp(places, np.arange(len(distinct)), distinct)
+            if np.diff(own).min() > SMALLEST_GAP * (own[-1] - own[0]):
+                smooth.append(feature)
+                knots.append(own)
+                continue
+        plain.append(feature)
+    low, high = ranked[0], ranked[-1]
     return Basis(
         np.array(plain, dtype=np.int64),
         np.array(smooth, dtype=np.int64),
@@ -193,12 +195,3 @@ class RidgeRegressions:
             warnings.simplefilter("ignore")
             self._model.fit(self._columns, self._codes, sample_weight=self._weights)
         return self._model.coef_, self._model.intercept_
-
-
-def _transformer(knots: FloatArray) -> Any:
-    from sklearn.preprocessing import SplineTransformer
-
-    splines = SplineTransformer(
-        knots=knots, degree=DEGREE, extrapolation="linear", include_bias=False
-    )
-    return splines.fit(knots)

@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.forest.state import Fields
-from popf.probability.additive import N_KNOTS, AdditiveEvidence, Basis
+from popf.probability.additive import AdditiveEvidence, Basis
 from popf.probability.bandwidths import ForestScaling
 from popf.probability.pooling import Pool
 from popf.probability.preparation import Preparation
 from popf.probability.softmax import centered
+from popf.probability.splines import N_KNOTS
 from popf.probability.squashing import Scaling
 
 if TYPE_CHECKING:
