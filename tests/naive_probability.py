@@ -1,0 +1,144 @@
+"""The probabilities of POPFClassifier, slow and obvious, from their definitions.
+
+Weights are repetition, every sample has its turn, and what is fitted is found by SciPy's general minimisers.
+Nothing here imports popf.
+"""
+
+import numpy as np
+from scipy.interpolate import BSpline
+from scipy.optimize import minimize
+
+
+def score(path_costs, w, tau):
+    """-log of the weighted mean of exp(-c/tau) over the nodes of one class, nan without any."""
+    path_costs, w = path_costs[w > 0.0], w[w > 0.0]
+    if len(w) == 0:
+        return np.nan
+    least = path_costs.min()
+    return least / tau - np.log((w * np.exp((least - path_costs) / tau)).sum() / w.sum())
+
+
+def scores(costs, codes, w, D, taus):
+    """u_k of every sample, one bandwidth a class; D holds the distances to all nodes."""
+    u = np.empty((len(D), len(taus)))
+    for t, distances in enumerate(D):
+        offers = np.maximum(costs, distances)
+        for k, tau in enumerate(taus):
+            u[t, k] = -score(offers[codes == k], w[codes == k], tau)
+    return u
+
+
+def forest_exponents(u, floors, slopes, biases):
+    """a_k * log(e^u_k + e^floor_k) + b_k."""
+    return slopes * np.logaddexp(u, floors) + biases
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def targets(y, w, n_classes, a=0.5):
+    """(N_k + a)/(N_k + 2a) for a sample's class k, the rest spread over the others."""
+    counts = np.array([w[y == k].sum() for k in range(n_classes)])
+    T = np.empty((len(y), n_classes))
+    for i, k in enumerate(y):
+        T[i] = a / (counts[k] + 2.0 * a) / (n_classes - 1)
+        T[i, k] = (counts[k] + a) / (counts[k] + 2.0 * a)
+    return T
+
+
+def smoothed_prior(y, w, n_classes):
+    counts = np.array([w[y == k].sum() for k in range(n_classes)])
+    return (counts + 1.0) / (counts.sum() + n_classes)
+
+
+def cross_entropy(z, T, w):
+    return -(w[:, None] * T * np.log(softmax(z))).sum()
+
+
+def log_loss(z, y, w):
+    return -(w * np.log(softmax(z)[np.arange(len(y)), y])).sum() / w.sum()
+
+
+def minimum(objective, start, bounds=None):
+    """Minimise to the last digit that finite differences allow."""
+    method = "BFGS" if bounds is None else "L-BFGS-B"
+    found = minimize(objective, start, method=method, bounds=bounds, tol=1e-10)
+    return minimize(objective, found.x, method=method, bounds=bounds, tol=1e-12)
+
+
+def pool(parts, y, w, ridge=20.0, temperature=8.0):
+    """Weights from 0 on, and biases, by the penalised cross entropy of pooled exponents."""
+    n_parts, n_classes = len(parts), parts[0].shape[1]
+    T = targets(y, w, n_classes)
+    losses = np.array([log_loss(part, y, w) for part in parts])
+    shares = np.exp(-(losses - losses.min()) * w.sum() / temperature)
+    shares /= shares.sum()
+
+    def objective(theta):
+        z = sum(weight * part for weight, part in zip(theta, parts, strict=False))
+        z = z + np.append(0.0, theta[n_parts:])
+        return cross_entropy(z, T, w) + ridge / 2.0 * ((theta[:n_parts] - shares) ** 2).sum()
+
+    bounds = [(0.0, None)] * n_parts + [(None, None)] * (n_classes - 1)
+    start = np.append(shares, np.zeros(n_classes - 1))
+    return minimum(objective, start, bounds), objective
+
+
+def trust(loss, y, w, n_classes):
+    """Odds e^gain / N that held-out evidence says more than the prior."""
+    prior = np.log(smoothed_prior(y, w, n_classes))
+    gain = w.sum() * (-(w * prior[y]).sum() / w.sum() - loss)
+    sizes = np.array([w[y == k].sum() for k in range(n_classes)])
+    odds = np.exp(gain) / (n_classes * len(sizes) / (1.0 / sizes).sum())
+    return odds / (1.0 + odds)
+
+
+def quantile(x, w, share):
+    """Quantile of repeated samples; where it falls between two, their mean."""
+    x = np.sort(np.repeat(x, w))
+    place = share * len(x)
+    lower, upper = int(np.ceil(place)) - 1, int(np.floor(place))
+    return (x[max(lower, 0)] + x[min(upper, len(x) - 1)]) / 2.0
+
+
+def squash(x, w, new):
+    """asinh of the distance from the median in IQR / 1.349, then mean 0 and variance 1."""
+    iqr = quantile(x, w, 0.75) - quantile(x, w, 0.25)
+    scale = iqr / 1.349 if iqr > 0.0 else np.repeat(x, w).std()
+    if scale == 0.0:
+        return np.zeros(len(new))
+    z = np.arcsinh((x - quantile(x, w, 0.5)) / scale)
+    new = np.arcsinh((new - quantile(x, w, 0.5)) / scale)
+    z = np.repeat(z, w)
+    return (new - z.mean()) / z.std()
+
+
+def splines(x, knots):
+    """Six cubic B-splines of one feature, with their tangents beyond the knots."""
+    before, after = knots[1] - knots[0], knots[-1] - knots[-2]
+    every = [
+        *(knots[0] - before * np.arange(3, 0, -1)),
+        *knots,
+        *(knots[-1] + after * np.arange(1, 4)),
+    ]
+    columns = []
+    for number in range(6):
+        one = BSpline(np.array(every), np.eye(7)[number], 3)
+        inside = np.clip(x, knots[0], knots[-1])
+        columns.append(one(inside) + one(inside, 1) * (x - inside))
+    return np.column_stack(columns)
+
+
+def additive_exponents(part, scaled):
+    """What a regression says, feature after feature; `part` is what was fitted."""
+    basis = part.basis
+    cut = np.clip(scaled, basis.low, basis.high)
+    blocks = [cut[:, [feature]] for feature in basis.plain]
+    blocks += [
+        splines(cut[:, feature], knots)
+        for feature, knots in zip(basis.smooth, basis.knots.T, strict=True)
+    ]
+    columns = np.hstack([np.empty((len(scaled), 0)), *blocks])
+    return (columns - part.center) @ part.coefficients.T + part.intercepts

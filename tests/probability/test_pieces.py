@@ -1,0 +1,390 @@
+"""What probabilities are made of, piece by piece, against the definitions."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import SplineTransformer
+
+import naive_probability
+from popf.probability.additive import RidgeRegressions, make_basis
+from popf.probability.bandwidths import (
+    BandwidthGrid,
+    HeldOutScores,
+    fit_forest_scaling,
+    prior_exponents,
+)
+from popf.probability.ordering import deal_folds, order_by_distances, order_samples, take_evenly
+from popf.probability.pooling import fit_pool, weight_of_evidence
+from popf.probability.softmax import Designs, Penalty, fit_softmax, log_softmax, softmax_targets
+from popf.probability.splines import spline_columns
+from popf.probability.squashing import fit_scaling, weighted_quantile
+from probability_problems import distances
+from strategies import bounded, problems, small_integers, whole_weights
+
+RNG = np.random.default_rng(0)
+
+# The order of samples ----------------------------------------------------------------------------
+
+
+@bounded(60)
+@given(problem=problems(small_integers), weights=whole_weights, seed=st.integers(0, 9))
+def test_the_order_of_samples_is_that_of_classes_and_values(problem, weights, seed):
+    X, y = problem.X, problem.y
+    w = np.maximum(weights[: len(y)], 1).astype(float)
+    ordered = order_samples(X.T, y, w)
+    keys = [(code, *X[row]) for row, code in zip(ordered.rows, ordered.codes, strict=True)]
+    assert keys == sorted(keys)
+    assert (np.diff(ordered.groups) >= 0).all()
+    for key in set(keys):  # nothing is lost, and nothing counted twice
+        mine = [own == key for own in keys]
+        equal = (y == key[0]) & np.equal(X, key[1:]).all(axis=1)
+        assert_allclose(ordered.weights[mine].sum(), w[equal].sum())
+    shuffled = np.random.default_rng(seed).permutation(len(y))
+    again = order_samples(X[shuffled].T, y[shuffled], w[shuffled])
+    assert_array_equal(X[shuffled][again.rows], X[ordered.rows])
+    for one, other in zip(again[1:], ordered[1:], strict=True):
+        assert_array_equal(one, other)
+    copies = np.repeat(np.arange(len(y)), w.astype(int))
+    repeated = order_samples(X[copies].T, y[copies], np.ones(len(copies)))
+    assert_array_equal(X[copies][repeated.rows], X[ordered.rows])
+    for one, other in zip(repeated[1:], ordered[1:], strict=True):
+        assert_array_equal(one, other)
+
+
+def mass_by_fold(ordered, X):
+    """The weight in every fold, by class and values."""
+    mass = {}
+    entries = zip(ordered.rows, ordered.codes, ordered.weights, deal_folds(ordered), strict=True)
+    for row, code, weight, fold in entries:
+        mass.setdefault((code, *X[row]), np.zeros(6))[fold] += weight
+    return mass
+
+
+@pytest.mark.parametrize("n_values", [8, 30])
+def test_distances_deal_weights_as_they_deal_copies(n_values):
+    rng = np.random.default_rng(n_values)
+    X = rng.normal(size=(n_values, 2))[np.arange(40) % n_values]
+    y, w = np.arange(40) % 3, rng.integers(1, 9, 40)
+    weighted = order_by_distances(distances(X, X), y, w.astype(float))
+    copies = rng.permutation(np.repeat(np.arange(40), w))
+    D = distances(X[copies], X[copies])
+    repeated = order_by_distances(D, y[copies], np.ones(len(copies)))
+    one, other = mass_by_fold(weighted, X), mass_by_fold(repeated, X[copies])
+    assert one.keys() == other.keys()
+    for key in one:
+        assert_allclose(one[key], other[key])
+
+
+def test_folds():
+    X = np.arange(60.0)[:, None]
+    y = np.repeat([0, 1, 2], [41, 18, 1])
+    folds = deal_folds(order_samples(X.T, y, np.ones(60)))
+    assert_array_equal(np.bincount(folds[:-1]), [12, 12, 12, 12, 11])
+    assert folds[-1] == -1  # the only sample of its class is never held out
+    # Copies stay together ...
+    ordered = order_samples(np.repeat(X, 3, axis=0).T, np.repeat(y, 3), np.ones(180))
+    assert_array_equal(deal_folds(ordered)[:59], folds[:59])
+    assert_array_equal(ordered.weights[:59], 3.0)
+    # ... but for a class with nothing else, equal samples of two classes, and few values in all.
+    assert_array_equal(np.sort(deal_folds(ordered)[59:]), [0, 1, 4])
+    values = np.repeat(np.arange(30.0), 10)
+    for x, y in ((values, np.arange(300) % 2), (values[:100], (values[:100] > 4).astype(int))):
+        mass = mass_by_fold(order_samples(x[None], y, np.ones(len(y))), x[:, None])
+        assert all((each[:5] > 0.0).all() for each in mass.values())
+
+
+@pytest.mark.parametrize("n", [5001, 25_000, 50_000, 100_003])
+def test_subsamples_are_dealt_to_five_folds_too(n):
+    y = (np.arange(n) >= n - 50).astype(int)
+    ordered = order_samples(np.arange(float(n))[None], y, np.ones(n))
+    some = ordered.take(take_evenly(ordered.codes, 5000))
+    assert 4950 <= len(some.rows) <= 5050
+    assert (some.codes == 1).sum() >= 20
+    assert np.ptp(np.bincount(deal_folds(some))) <= 1
+    held_out = take_evenly(ordered.codes, 5000, largest_part=0.5)
+    assert (ordered.codes[held_out] == 1).sum() <= 25
+
+
+# Squashed features -------------------------------------------------------------------------------
+
+
+@bounded(60)
+@given(
+    x=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
+    weights=whole_weights,
+    share=st.sampled_from([0.02, 0.25, 0.5, 0.75]),
+)
+def test_weighted_quantiles_are_those_of_repeated_samples(x, weights, share):
+    x, w = np.array(x), np.maximum(weights[: len(x)], 1)
+    found = weighted_quantile(np.column_stack([x, -x]), w.astype(float), share, 0.5)
+    assert_allclose(found[0, 0], naive_probability.quantile(x, w, share), rtol=1e-12, atol=1e-9)
+    assert_allclose(found[1, 1], naive_probability.quantile(-x, w, 0.5), rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("draw", ["normal", "heavy", "binary", "counts", "mostly zero"])
+def test_squashing_is_its_formula(draw):
+    rng = np.random.default_rng(1)
+    x = {
+        "normal": rng.normal(size=41),
+        "heavy": np.exp(3.0 * rng.normal(size=41)),
+        "binary": (rng.random(41) < 0.1).astype(float),
+        "counts": rng.poisson(2.0, 41).astype(float),
+        "mostly zero": np.where(rng.random(41) < 0.9, 0.0, rng.normal(size=41)),
+    }[draw]
+    w, new = rng.integers(1, 4, 41), rng.normal(size=20) * 10.0
+    scaling = fit_scaling(x[:, None], w.astype(float))
+    assert_allclose(
+        scaling.apply(new[:, None])[:, 0], naive_probability.squash(x, w, new), atol=1e-12
+    )
+    standard = fit_scaling(x[:, None], w.astype(float), squashed=False)
+    repeated = np.repeat(x, w)
+    expected = (new - repeated.mean()) / repeated.std()
+    assert_allclose(standard.apply(new[:, None])[:, 0], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("squashed", [True, False])
+def test_features_that_do_not_vary_are_0_and_all_is_finite(squashed):
+    X = np.column_stack(
+        [
+            np.full(9, 7.3),
+            7.3 * (1.0 + np.spacing(1.0) * (np.arange(9) % 2)),
+            np.full(9, 1.7e308),
+            np.append(np.zeros(8), 1e20),
+            1e308 * np.linspace(-1.0, 1.0, 9),
+            np.linspace(0.0, 1e-300, 9),
+        ]
+    )
+    scaling = fit_scaling(X, np.ones(9), squashed)
+    for samples in (X, np.full((1, 6), 1e308), np.full((1, 6), -1e308)):
+        scaled = scaling.apply(samples)
+        assert np.isfinite(scaled).all()
+        assert_array_equal(scaled[:, :3], 0.0)
+    assert_allclose(scaling.apply(X)[:, 4:].std(axis=0), 1.0)
+
+
+# Splines and regressions -------------------------------------------------------------------------
+
+
+def test_splines_are_those_of_scikit_learn():
+    X = np.sort(RNG.normal(size=(70, 3)), axis=0)
+    knots = np.quantile(X, np.linspace(0, 1, 5), axis=0)
+    new = np.vstack([knots, RNG.normal(size=(30, 3)) * 5.0])
+    splines = SplineTransformer(knots=knots, extrapolation="linear", include_bias=False).fit(X)
+    assert_allclose(spline_columns(new, knots), splines.transform(new), atol=1e-12)
+    assert_allclose(
+        spline_columns(new[:, :1], knots[:, :1]), naive_probability.splines(new[:, 0], knots[:, 0])
+    )
+
+
+def test_what_gets_a_spline():
+    n = 40
+    almost = np.append(np.zeros(n - 2), [1e-16, 1.0])
+    X = np.column_stack(
+        [np.arange(n), np.arange(n) % 2, np.ones(n), np.arange(n) % 3, almost, RNG.normal(size=n)]
+    )
+    basis = make_basis(X, "spline")
+    assert_array_equal(basis.smooth, [0, 3, 5])
+    assert_array_equal(basis.plain, [1, 4])
+    assert (np.diff(basis.knots, axis=0) > 0.0).all()
+    assert_array_equal(make_basis(X, "linear").plain, [0, 1, 3, 4, 5])
+    far = basis.columns(np.full((1, 6), 1e300))
+    assert_array_equal(far, basis.columns(np.full((1, 6), 1e30)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ["linear", "spline"])
+@pytest.mark.parametrize(("n", "d"), [(50, 2), (9, 12)], ids=["d < n", "d > n"])
+def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d):
+    rng = np.random.default_rng(3)
+    X, y, w = rng.normal(size=(n, d)), np.arange(n) % n_classes, rng.integers(1, 4, n).astype(float)
+    X[:, 0] += y
+    part = RidgeRegressions(X, y, w, n_classes, kind).fit(0.3)
+    columns = part.basis.columns(X) - part.center
+    assert_allclose(w @ columns, 0.0, atol=1e-9)
+    spread = np.sqrt(w @ columns**2 / w.sum())
+    shape = part.coefficients.shape
+
+    def objective(slopes, intercepts):  # of standardised columns
+        z = columns / spread @ slopes.reshape(shape).T + intercepts
+        # For two classes the two exponents share one slope, half for each.
+        ridge = (slopes**2).sum() / 2.0 / 0.3 * (2.0 if n_classes == 2 else 1.0)
+        return naive_probability.cross_entropy(z, np.eye(n_classes)[y], w) + ridge
+
+    slopes = (part.coefficients * spread).ravel()
+    least = objective(slopes, part.intercepts)
+    for _ in range(40):
+        step = 1e-2 * rng.normal(size=len(slopes)) / np.sqrt(len(slopes))
+        assert objective(slopes + step, part.intercepts) > least - 1e-6
+        assert objective(slopes, part.intercepts + 1e-2 * rng.normal(size=n_classes)) > least - 1e-6
+    assert_allclose(part.exponents(X), naive_probability.additive_exponents(part, X), atol=1e-9)
+    shares = part.shares(X).sum(axis=1) + part.intercepts
+    assert_allclose(shares, part.exponents(X), atol=1e-9)
+
+
+def test_regressions_without_features_or_without_a_class():
+    y = np.repeat([0, 2], [30, 10])
+    part = RidgeRegressions(np.ones((40, 2)), y, np.ones(40), 3, "spline").fit(1.0)
+    assert_allclose(
+        naive_probability.softmax(part.exponents(np.ones((1, 2))))[0], [0.74, 0.01, 0.25], atol=0.01
+    )
+    assert part.shares(np.ones((1, 2))).shape == (1, 2, 3)
+
+
+# Softmax regressions and the pool ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("kind", ["shared", "own", "offset", "all", "ridge"])
+def test_softmax_fits_are_minima(n_classes, kind):
+    rng = np.random.default_rng(5)
+    n = 30
+    y, w = np.arange(n) % n_classes, rng.uniform(0.5, 2.0, n)
+    T = naive_probability.targets(y, w, n_classes)
+    assert_allclose(softmax_targets(y, np.bincount(y, weights=w), 0.5), T)
+    shared = rng.normal(size=(3, 2, n, n_classes)) + (np.arange(n_classes) == y[:, None])
+    own = rng.normal(size=(3, n, n_classes)) + (np.arange(n_classes) == y[:, None])
+    designs = {
+        "shared": Designs(shared),
+        "ridge": Designs(shared),
+        "own": Designs(np.empty((3, 0, n, n_classes)), own),
+        "offset": Designs(shared, None, rng.normal(size=(n, n_classes))),
+        "all": Designs(shared, own, rng.normal(size=(n, n_classes))),
+    }[kind]
+    penalty = None
+    if kind == "ridge":
+        strength = np.append([3.0, 7.0], np.zeros(n_classes - 1))
+        penalty = Penalty(strength, np.append([0.4, -0.2], np.zeros(n_classes - 1)))
+    found = fit_softmax(designs, T, w, penalty)
+    for j in range(3):
+
+        def objective(theta, j=j):
+            z = sum(s * x for s, x in zip(theta, designs.shared[j], strict=False))
+            at = designs.shared.shape[1]
+            if designs.own is not None:
+                z = z + theta[at : at + n_classes] * designs.own[j]
+            z = z + np.append(0.0, theta[1 - n_classes :])
+            if designs.offset is not None:
+                z = z + designs.offset
+            ridge = 0.0 if penalty is None else penalty.strength @ (theta - penalty.center) ** 2
+            return naive_probability.cross_entropy(z, T, w) + ridge / 2.0
+
+        expected = naive_probability.minimum(objective, np.zeros(designs.n_parameters))
+        assert objective(found[j]) <= expected.fun + 1e-9
+        assert_allclose(found[j], expected.x, atol=1e-3)
+    begun = fit_softmax(designs, T, w, penalty, start=rng.normal(size=designs.n_parameters) * 5.0)
+    assert_allclose(begun, found, atol=1e-7)
+    z = designs.exponents(found)
+    assert_allclose(np.exp(log_softmax(z[0])), naive_probability.softmax(z[0]), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("useless", [False, True])
+def test_the_pool_minimises_its_objective(n_classes, useless):
+    rng = np.random.default_rng(7)
+    n = 80
+    y, w = np.arange(n) % n_classes, rng.integers(1, 3, n).astype(float)
+    right = (np.arange(n_classes) == y[:, None]) * 2.0
+    parts = np.stack([right + rng.normal(size=right.shape) for _ in range(3)])
+    if useless:
+        parts[1] *= -1.0  # speaks for the other classes
+    pool = fit_pool(parts, y, w, 0.5)
+    expected, objective = naive_probability.pool(list(parts), y, w)
+    found = np.append(pool.weights, pool.biases[1:] - pool.biases[0])
+    assert objective(found) <= expected.fun + 1e-6
+    assert (pool.weights >= 0.0).all()
+    assert (pool.weights[1] == 0.0) == useless
+    assert_allclose(pool.weights, expected.x[:3], atol=1e-3)
+    loss = naive_probability.log_loss(pool.exponents(parts), y, w)
+    for each in (loss, 0.9 * loss, np.log(n_classes), 2.0):
+        masses = np.bincount(y, weights=w)
+        expected = naive_probability.trust(each, y, w, n_classes)
+        assert_allclose(weight_of_evidence(each, y, w, masses), expected, rtol=1e-9, atol=1e-12)
+
+
+# Bandwidths --------------------------------------------------------------------------------------
+
+
+def test_the_grid_of_bandwidths():
+    grid = BandwidthGrid()
+    taus = grid.chains(3.0)
+    assert_allclose(taus[:, 1:], taus[:, :-1] / 2.0)
+    ranked = grid.ranked(3.0)
+    assert_array_equal(np.sort(taus.ravel())[::-1], ranked)
+    assert_allclose(ranked[[0, -1]], [24.0, 24.0 / 2**8.5])
+    assert_allclose([b / a for a, b in pairwise(ranked)], 2**-0.5)
+
+
+def held_out(n_classes, n=120, seed=0, noise=1.0):
+    """Scores on a grid of three bandwidths, the second of which tells the classes best."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    right = (np.arange(n_classes) == y[:, None]).astype(float)
+    scores = [
+        -3.0 + right * gain + noise * rng.normal(size=right.shape) for gain in (0.5, 2.0, 1.0)
+    ]
+    masses = np.bincount(y).astype(float)
+    return HeldOutScores(np.stack(scores, axis=2) - 2.0, y, np.ones(n), masses)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("background", [True, False])
+def test_scaling_of_a_forest_minimises_the_cross_entropy(n_classes, background):
+    held = held_out(n_classes)
+    found = fit_forest_scaling(held, 0.5, background, by_class=False)
+    assert_array_equal(found.steps, 1)
+    u = held.scores[:, :, 1]
+    floor = -np.inf
+    if background:
+        floor = naive_probability.quantile(u.max(axis=1), np.ones(len(u), int), 0.02) - 3.0
+        assert_allclose(found.floors, floor)
+    T = naive_probability.targets(held.codes, held.weights, n_classes)
+
+    def objective(theta):
+        z = naive_probability.forest_exponents(u, floor, theta[0], np.append(0.0, theta[1:]))
+        return naive_probability.cross_entropy(z, T, held.weights)
+
+    expected = naive_probability.minimum(objective, np.zeros(n_classes))
+    assert_allclose(np.append(found.slopes[0], found.biases[1:]), expected.x, atol=1e-4)
+    assert_allclose(found.slopes, found.slopes[0])
+    z = naive_probability.forest_exponents(u, floor, found.slopes, found.biases)
+    assert_allclose(found.exponents(u), z, atol=1e-9)
+    assert_allclose(found.loss, naive_probability.log_loss(z, held.codes, held.weights), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_classes_get_their_own_bandwidths_only_where_it_pays(n_classes):
+    held = held_out(n_classes)
+    shared = fit_forest_scaling(held, 0.5, True, by_class=False)
+    again = fit_forest_scaling(held, 0.5, True, by_class=True)
+    assert_array_equal(again.steps, shared.steps)
+    # The last class is told by the narrowest bandwidth only.
+    scores = held.scores.copy()
+    scores[:, -1] = -5.0 + np.random.default_rng(1).normal(size=(len(scores), 3))
+    scores[:, -1, 2] += 4.0 * (held.codes == n_classes - 1)
+    split = held._replace(scores=scores)
+    shared = fit_forest_scaling(split, 0.5, True, by_class=False)
+    found = fit_forest_scaling(split, 0.5, True, by_class=True)
+    assert found.steps[-1] == 2
+    assert found.steps[0] == 1
+    assert (found.slopes >= 0.0).all()
+    gain = (shared.loss - found.loss) * held.weights.sum()
+    assert gain > 1.0 + np.log(2.0) / 2.0
+    z = found.exponents_on_grid(split.scores)
+    assert_allclose(found.loss, naive_probability.log_loss(z, held.codes, held.weights), rtol=1e-9)
+
+
+def test_nearness_that_speaks_against_a_class_says_nothing():
+    held = held_out(2, noise=0.5)
+    scores = held.scores.copy()
+    scores[:, 0] = -5.0 + 0.5 * (held.codes == 1)[:, None]  # nearer to class 0 are those of class 1
+    found = fit_forest_scaling(held._replace(scores=scores), 0.5, True, by_class=True)
+    assert found.slopes[0] == 0.0
+    assert found.slopes[1] > 0.0
+    inverted = held._replace(scores=held.scores[:, ::-1])
+    found = fit_forest_scaling(inverted, 0.5, True, by_class=False)
+    assert_array_equal(found.slopes, 0.0)
+    assert_allclose(found.biases, prior_exponents(held.masses))
