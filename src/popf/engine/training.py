@@ -105,15 +105,10 @@ def train_euclidean(
         Ready to conquer new samples.
     """
     distinct = distinct_points(X, n_threads)
-    points, classes = distinct.points, point_classes(distinct, codes)
-    space = None
-    if algorithm == "prim" or len(points) == 1:
-        rows = kernel_rows("sqeuclidean", points, n_threads)
-        tree, prototypes = prim.spanning_tree(rows, len(points), classes)
-        order = np.arange(len(points))
-    else:
-        lists, search, order, space = find_neighbours(points, algorithm, n_threads, block, backend)
-        tree, prototypes = boruvka.spanning_tree(lists, order, classes[order], search, n_threads)
+    classes = point_classes(distinct, codes)
+    tree, prototypes, order, space = _tree_of_points(
+        distinct.points, classes, algorithm, n_threads, block, backend
+    )
     if len(classes) < len(codes):
         # Points with samples of several classes are prototypes: those samples are at distance zero.
         prototypes[classes[order] < 0] = True
@@ -123,6 +118,37 @@ def train_euclidean(
         distinct, codes, forest.costs, algorithm, block, backend, space, n_threads
     )
     return copy_to_samples(found, distinct), conquest
+
+
+def euclidean_tree(
+    X: FloatArray, algorithm: str, n_threads: int, block: int, backend: Backend | None = None
+) -> tuple[SpanningTree, int]:
+    """Find the spanning tree alone, and its exponent; parameters as for `train_euclidean`."""
+    distinct = distinct_points(X, n_threads)
+    one_class = np.zeros(len(distinct.points), dtype=np.int64)
+    tree, prototypes, order, _ = _tree_of_points(
+        distinct.points, one_class, algorithm, n_threads, block, backend
+    )
+    tree, _ = _by_point(tree, prototypes, order, n_threads)
+    return _hang_duplicates(tree, distinct)[0], distinct.exponent
+
+
+def _tree_of_points(
+    points: FloatArray,
+    classes: IntArray,
+    algorithm: str,
+    n_threads: int,
+    block: int,
+    backend: Backend | None,
+) -> tuple[SpanningTree, BoolArray, IntArray, SpaceTree | None]:
+    """Give the tree and the prototypes of distinct points in an order, that order, and the space tree."""
+    if algorithm == "prim" or len(points) == 1:
+        rows = kernel_rows("sqeuclidean", points, n_threads)
+        tree, prototypes = prim.spanning_tree(rows, len(points), classes)
+        return tree, prototypes, np.arange(len(points)), None
+    lists, search, order, space = find_neighbours(points, algorithm, n_threads, block, backend)
+    tree, prototypes = boruvka.spanning_tree(lists, order, classes[order], search, n_threads)
+    return tree, prototypes, order, space
 
 
 def point_classes(distinct: DistinctPoints, codes: IntArray) -> IntArray:
@@ -216,7 +242,28 @@ def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
     first, point_of = distinct.first, distinct.point_of
     if len(first) == len(point_of):
         return found
-    tree, prototypes, forest = found
+    forest = found.forest
+    tree, others, hooks = _hang_duplicates(found.tree, distinct)
+    before = np.where(forest.predecessors < 0, -1, first[forest.predecessors])
+    whole = Forest(
+        forest.costs[point_of],
+        before[point_of],
+        forest.lengths[point_of],
+        first[forest.roots][point_of],
+    )
+    prototypes = found.prototypes[point_of]
+    prototypes[others] = prototypes[hooks]
+    whole.costs[others], whole.lengths[others] = whole.costs[hooks], 0.0
+    whole.predecessors[others] = np.where(prototypes[hooks], -1, hooks)
+    whole.roots[others] = np.where(prototypes[hooks], others, whole.roots[hooks])
+    return Trained(tree, prototypes, whole)
+
+
+def _hang_duplicates(
+    tree: SpanningTree, distinct: DistinctPoints
+) -> tuple[SpanningTree, IntArray, IntArray]:
+    """Make a tree of samples from one of points; also give the duplicates, and the sample each hangs on."""
+    first, point_of = distinct.first, distinct.point_of
     lower, higher = first[tree.lower], first[tree.higher]
     hook = np.arange(len(point_of))
     # Different points may be at no distance, if its square vanishes: then the lowest one counts.
@@ -225,24 +272,12 @@ def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
     np.minimum.at(hook, np.maximum(*ends), np.minimum(*ends))
     others = np.flatnonzero(first[point_of] != np.arange(len(point_of)))
     hooks = hook[first[point_of[others]]]
-    before = np.where(forest.predecessors < 0, -1, first[forest.predecessors])
-    whole = Forest(
-        forest.costs[point_of],
-        before[point_of],
-        forest.lengths[point_of],
-        first[forest.roots][point_of],
-    )
-    prototypes = prototypes[point_of]
-    prototypes[others] = prototypes[hooks]
-    whole.costs[others], whole.lengths[others] = whole.costs[hooks], 0.0
-    whole.predecessors[others] = np.where(prototypes[hooks], -1, hooks)
-    whole.roots[others] = np.where(prototypes[hooks], others, whole.roots[hooks])
-    tree = SpanningTree(
+    whole = SpanningTree(
         np.concatenate([lower, hooks]),
         np.concatenate([higher, others]),
         np.concatenate([tree.weights, np.zeros(len(others))]),
     )
-    return Trained(tree, prototypes, whole)
+    return whole, others, hooks
 
 
 def choose_algorithm(X: FloatArray) -> str:
