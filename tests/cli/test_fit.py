@@ -96,6 +96,40 @@ def test_one_row_per_consumer(tmp_path, capsys):
     assert other["classes"] != found["classes"]  # other rows were drawn
 
 
+@pytest.mark.parametrize(("rare", "frequent"), [("fraud", "legit"), ("yes", "no")])
+def test_the_rarer_class_is_the_one_to_find(tmp_path, capsys, rare, frequent):
+    table = consumers(120)
+    table["stolen"] = np.where(table["stolen"] == "yes", rare, frequent)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    costs = ("--cost-fp", 1, "--cost-fn", 20)
+    assert fit(tmp_path / "t.csv", tmp_path / "m.popf", *costs) == 0
+    said = f"class to find: {rare}, from probability 0.0"  # a miss is dear, so the threshold is low
+    assert said in capsys.readouterr().out.splitlines()[0]
+    words = [str(tmp_path / "m.popf"), str(tmp_path / "t.csv")]
+    assert main(["evaluate", *words]) == 0
+    assert said in capsys.readouterr().out.splitlines()[0]
+    assert main(["predict", *words]) == 0
+    assert said in capsys.readouterr().err.splitlines()[0]
+    found = facts(capsys, "evaluate", *words)
+    assert found["positive"] == rare
+    assert found["measures"]["recall"]["value"] > 0.9
+    swapped = facts(
+        capsys,
+        *("fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer"),
+        *("--positive", frequent, "-o", tmp_path / "o.popf"),
+    )
+    assert swapped["positive"] == frequent
+
+
+def test_equally_frequent_classes_need_a_name_where_costs_are_given(tmp_path, capsys):
+    table = consumers(60).assign(stolen=["legit", "fraud"] * 30)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "-o", tmp_path / "m.popf")
+    for about in (["--cost-fp", 1, "--cost-fn", 20], ["--threshold", 0.2]):
+        assert "--positive fraud or --positive legit" in refused(capsys, *words, *about)
+    assert facts(capsys, *words)["positive"] == "legit"
+
+
 def test_three_classes_take_the_largest_probability(tmp_path, capsys):
     frame = consumers(90).assign(kind=np.arange(90) % 3)
     frame["demand"] += 3000.0 * frame["kind"]

@@ -108,7 +108,7 @@ def test_standard_output_holds_the_table_and_nothing_else(place, tmp_path, capsy
     capsys.readouterr()
     words = ["predict", str(place / "model.popf"), str(place / "new.csv")]
     assert main(words) == 0
-    assert capsys.readouterr() == ((tmp_path / "a.csv").read_text(), "")
+    assert capsys.readouterr().out == (tmp_path / "a.csv").read_text()
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     assert main([*words, "--progress", "--chunk-rows", "40"]) == 0
     said = capsys.readouterr()
@@ -177,3 +177,13 @@ def test_a_threshold_and_costs_exclude_each_other(place, tmp_path, capsys):
     assert "two ways" in refused(capsys, *base, "--threshold", 0.2, "--cost-fp", 1, "--cost-fn", 2)
     assert "use no or yes" in refused(capsys, *base, "--positive", "maybe")
     assert not out.exists()
+
+
+def test_probabilities_sort_as_text_and_are_never_0_or_1(place, tmp_path):
+    far = consumers(30).assign(demand=np.linspace(-1e5, 1e5, 30))
+    far.to_csv(tmp_path / "far.csv", index=False)
+    scores(place, tmp_path / "s.csv", data=tmp_path / "far.csv")
+    cells = pd.read_csv(tmp_path / "s.csv", dtype=str)["probability_yes"].tolist()
+    assert all(len(cell) == 8 for cell in cells)
+    assert sorted(cells) == sorted(cells, key=float)
+    assert not {"0.000000", "1.000000"} & set(cells)

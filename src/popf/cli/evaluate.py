@@ -77,19 +77,17 @@ def evaluate(
         "measures": {name: score._asdict() for name, score in found.scores.items()},
         "confusion": found.confusion,
     }
-    show(facts, _lines(facts, data), json)
+    title = f"{counted(facts['n_rows'], 'row')} of {data}; {table_model.rule}"
+    show(facts, [title, "", *_lines(facts)], json)
     return 0
 
 
-def _lines(facts: dict[str, Any], data: Any) -> list[str]:
-    title = f"{counted(facts['n_rows'], 'row')} of {data}"
-    if facts["positive"] is not None:
-        title += f"; {facts['positive']} from probability {facts['threshold']:.4g} on"
+def _lines(facts: dict[str, Any]) -> list[str]:
     labels = [str(label) for label in facts["classes"]]
     confusion = [["true \\ predicted", *labels]]
     for label, row in zip(labels, facts["confusion"], strict=True):
         confusion.append([label, *(f"{n:,}" for n in row)])
-    return [title, "", *measure_lines(facts["measures"]), "", *aligned(confusion)]
+    return [*measure_lines(facts["measures"]), "", *aligned(confusion)]
 
 
 def measure_lines(measures: dict[str, Any]) -> list[str]:

@@ -35,7 +35,8 @@ def fit(
         str, typer.Option(help="Missing values: refuse, or fill in median, mean, most_frequent.")
     ] = "refuse",
     positive: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="The class to find. Default: the second.")
+        str | None,
+        typer.Option(metavar="LABEL", help="The class to find. Default: the rarer of two."),
     ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Positive from this probability on. Default: 0.5.")
@@ -49,7 +50,8 @@ def fit(
         typer.Option(metavar="COLUMN", help="Keep one random row per value, such as a consumer."),
     ] = None,
     sample_weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="How many rows each row counts as.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Weights of the rows; only their ratios matter."),
     ] = None,
     method: Annotated[str, typer.Option(help="pooled, forest or paper.")] = "pooled",
     linear_map: Annotated[
@@ -109,7 +111,8 @@ def fit(
             f"it is one: --id {name}."
         )
     facts = _facts(fitted, output)
-    show(facts, _lines(facts, data), json)
+    title = f"Fitted {data} and wrote {output}; {fitted.table_model.rule}"
+    show(facts, [title, *_lines(facts)], json)
     return 0
 
 
@@ -144,7 +147,7 @@ def _map_name(final: Any) -> str | None:
     return None if chosen is None else type(chosen).__name__
 
 
-def _lines(facts: dict[str, Any], data: Path) -> list[str]:
+def _lines(facts: dict[str, Any]) -> list[str]:
     shares = listed([f"{label} {n:,}" for label, n in facts["classes"].items()])
     read, costs = facts["n_rows_read"], facts["cost_per_row"]
     of_all = f" of {read:,}" if read > facts["n_rows"] else ""
@@ -162,8 +165,7 @@ def _lines(facts: dict[str, Any], data: Path) -> list[str]:
     if facts["linear_map"]:
         rows.append(("linear map", facts["linear_map"]))
     if facts["positive"] is not None:
-        threshold = f"{facts['threshold']:.4g} on the probability of {facts['positive']}"
-        rows.append(("threshold", f"{threshold} ({facts['threshold_from']})"))
+        rows.append(("threshold", f"{facts['threshold']:.4g} ({facts['threshold_from']})"))
     if costs:
         others = f"at 0.5 {costs['at_half']:.4g}, calling nobody {costs['call_none']:.4g}"
         others += f", everybody {costs['call_all']:.4g}"
@@ -172,7 +174,6 @@ def _lines(facts: dict[str, Any], data: Path) -> list[str]:
         prior = f"predicting the class frequencies scores {facts['prior_log_loss']:.3f}"
         rows.append(("log loss", f"{facts['left_out_log_loss']:.3f} on left-out rows; {prior}"))
     return [
-        f"Fitted {data} and wrote {facts['model']}",
         *aligned(rows, left=True),
         f"Next: popf predict {facts['model']} new.csv -o scored.csv",
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options, scoring
-from popf.cli.output import check_output, counted, file_for, plain_warnings, show
+from popf.cli.output import check_output, counted, file_for, plain_warnings, say, show
 from popf.formatting import listed
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ EXAMPLES = """\b
 Examples:
   popf predict model.popf new.csv -o scored.csv
   popf predict model.popf new.csv --id consumer --threshold 0.2 -o scored.parquet
-  popf predict model.popf new.csv | sort -t, -k3 -r | head
 """
 DECIMALS = 6
 Writer = Callable[[Any], None]
@@ -70,11 +69,13 @@ def predict(
                 write(_frame(table_model, scored, ids))
                 counts += np.bincount(scored.codes, minlength=len(counts))
                 unknown.update(scored.unknown)
+    n_rows = int(counts.sum())
     if output is None:
+        say(f"scored {counted(n_rows, 'row')}; {table_model.rule}.")
         return 0
     facts: dict[str, Any] = {
         "output": str(output),
-        "n_rows": int(counts.sum()),
+        "n_rows": n_rows,
         "predicted": dict(zip(table_model.classes.tolist(), counts.tolist(), strict=True)),
         "columns": names,
         "positive": table_model.positive if table_model.binary else None,
@@ -82,8 +83,8 @@ def predict(
         "unknown_categories": dict(unknown),
     }
     shares = listed([f"{label} {n:,}" for label, n in facts["predicted"].items()])
-    at = f" at threshold {facts['threshold']:.4g}" if table_model.binary else ""
-    show(facts, [f"Scored {counted(facts['n_rows'], 'row')} into {output}: {shares}{at}"], json)
+    title = f"Scored {counted(n_rows, 'row')} into {output}; {table_model.rule}"
+    show(facts, [title, f"  {shares}"], json)
     return 0
 
 
@@ -144,13 +145,18 @@ def _csv_writer(text: Any, delimiter: str) -> Writer:
 
     def write(frame: Any) -> None:
         nonlocal header
-        # Probabilities are computed to a millionth. A float_format would take longer than the rest.
         own = [name for name in frame.columns if name.startswith("probability_")]
-        rounded = frame.round(dict.fromkeys(own, DECIMALS))
-        rounded.to_csv(text, sep=delimiter, index=False, header=header, lineterminator="\n")
+        written = frame.assign(**{name: decimals(frame[name].to_numpy()) for name in own})
+        written.to_csv(text, sep=delimiter, index=False, header=header, lineterminator="\n")
         header = False
 
     return write
+
+
+def decimals(probability: Any) -> list[str]:
+    """Write probabilities with a fixed number of decimals, which sort as text; none becomes 0 or 1."""
+    least = 10.0**-DECIMALS
+    return [f"{value:.{DECIMALS}f}" for value in probability.clip(least, 1.0 - least).tolist()]
 
 
 @contextmanager

@@ -37,14 +37,15 @@ class FitOptions:
         A column by which rows belong together, as all months of a consumer do: one random row of each is
         kept. Rows that are nearly alike make left-out probabilities too sure.
     sample_weight : str or None
-        The column with weights: a row of weight 2 counts as two rows, one of weight 0 is left out before
-        anything else.
+        The column with weights, which are scaled to a mean of 1: only their ratios matter. A row of weight 0
+        is left out before anything else.
     missing : {"refuse", "median", "mean", "most_frequent"}
         What to do about missing values; of categories always the most frequent is taken.
     scale : bool
         Whether to standardise numbers.
     positive : str or None
-        The positive class, of two; None for the second in sorted order.
+        The class to find, of two; None for the rarer one, and of equally frequent ones the second in sorted
+        order, unless a threshold or costs are given: then it must be named.
     threshold : float or None
         From which probability on a row is called positive.
     cost_fp, cost_fn : float or None
@@ -133,11 +134,16 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     else:
         frame = _one_of_each(frame, options.one_per, options.seed)
     y = labels_of(frame[options.target].tolist(), options.target, str(table.path), frame.index)
-    weights = None if options.sample_weight is None else frame[options.sample_weight].to_numpy()
+    weights = None
+    if options.sample_weight is not None:
+        # Weights whose mean is far from 1 would count as many more or fewer rows than there are.
+        weights = frame[options.sample_weight].to_numpy()
+        weights = weights / weights.mean()
     frame = frame[features]
     _check_cells(frame, numbers, options, table)
     classes, codes = encode(y)
-    layout = _layout(numbers, categories, classes, len(y), options, table)
+    masses = np.bincount(codes, weights).astype(np.float64)
+    layout = _layout(numbers, categories, (classes, masses), options, table)
     model, data = make_pipeline(numbers, categories, options), (frame, y, weights)
     costs = None
     if options.cost_fp is not None and options.cost_fn is not None:
@@ -151,7 +157,7 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
         frame,
         dict(zip(classes.tolist(), np.bincount(codes).tolist(), strict=True)),
         losses.get("pool"),
-        _prior_loss(codes, weights),
+        _prior_loss(masses),
         costs,
         int(frame.isna().to_numpy().sum()),
         n_read,
@@ -325,11 +331,13 @@ def _check_cells(frame: Any, numbers: list[str], options: FitOptions, table: Tab
 def _layout(
     numbers: list[str],
     categories: list[str],
-    classes: NDArray[Any],
-    n_rows: int,
+    target: tuple[NDArray[Any], FloatArray],
     options: FitOptions,
     table: Table,
 ) -> Layout:
+    """Say what the columns are; `target` holds the classes and their total weights."""
+    classes, masses = target
+    n_rows = round(masses.sum())
     where = f"column {options.target!r} of {table.path}"
     if len(classes) < 2:
         raise ValueError(
@@ -353,15 +361,28 @@ def _layout(
         list(options.id),
         options.target,
         0.5 if options.threshold is None else options.threshold,
-        1 if options.positive is None else find_class(options.positive, classes),
+        _positive(classes, masses, options),
         options.missing,
         "the default" if options.threshold is None else "given",
         table.path.name,
     )
 
 
-def _prior_loss(codes: NDArray[np.int64], weights: FloatArray | None) -> float:
+def _positive(classes: NDArray[Any], masses: FloatArray, options: FitOptions) -> int:
+    """Return the class to find: the one that was named, else the rarer."""
+    if options.positive is not None:
+        return find_class(options.positive, classes)
+    if len(classes) != 2:
+        return 1
+    if masses[0] == masses[1] and (options.cost_fp is not None or options.threshold is not None):
+        raise ValueError(
+            f"{classes[0]!s} and {classes[1]!s} are equally frequent: say which class `threshold` and costs "
+            f"are about, `positive={str(classes[0])!r}` or `positive={str(classes[1])!r}`."
+        )
+    return 0 if masses[0] < masses[1] else 1
+
+
+def _prior_loss(masses: FloatArray) -> float:
     """Log loss of always predicting the class frequencies."""
-    mass = np.bincount(codes, weights)
-    share = mass / mass.sum()
+    share = masses / masses.sum()
     return float(-(share * np.log(share)).sum())

@@ -28,7 +28,7 @@ class Layout:
     ids: list[str] = field(default_factory=list)  # carried through, never used as features
     target: str | None = None  # the column with the labels
     threshold: float = 0.5  # from this probability on a row is called positive, for two classes
-    positive: int = 1  # which of the two classes is the positive one
+    positive: int = 1  # which of the two classes is the one to find
     missing: str = "refuse"  # or how missing values are filled in
     threshold_from: str = "the default"  # where the threshold comes from, in words
     source: str = ""  # the file that the model was fitted on
@@ -103,6 +103,13 @@ class TableModel:
     def positive(self) -> Any:
         """The label of the positive class, for two classes."""
         return self.classes.tolist()[self.layout.positive]
+
+    @property
+    def rule(self) -> str:
+        """How labels follow from probabilities, in words; commands print it in their first line."""
+        if not self.binary:
+            return f"label: the most probable of {len(self.classes)} classes"
+        return f"class to find: {self.positive}, from probability {self.layout.threshold:.4g} on"
 
     def with_threshold(self, threshold: float | None) -> "TableModel":
         """Return the model with another threshold; None for its own."""
