@@ -11,7 +11,6 @@ from popf.engine.structures import Conquered, FloatArray, IntArray, NeighbourLis
 
 if TYPE_CHECKING:
     from popf.engine.soft.by_tiles import CompetingPoints
-    from popf.engine.soft.scores import Scores
     from popf.engine.trees.outgoing_arcs import OutgoingArcSearch
 
 
@@ -40,9 +39,9 @@ class Backend(Protocol):
         """Find who conquers each query; those that stay uncertain are handed to `fallback`."""
 
     def soft_scores(
-        self, nodes: "CompetingPoints", queries: FloatArray, own: IntArray, taus: FloatArray
-    ) -> "Scores":
-        """Score queries softly, as `soft.by_tiles.product_scores`."""
+        self, nodes: "CompetingPoints", queries: FloatArray, taus: FloatArray
+    ) -> FloatArray:
+        """Score queries softly, as ``nodes.scores``."""
 
 
 _makers: dict[str, Callable[[], Backend]] = {}

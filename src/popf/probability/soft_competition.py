@@ -9,8 +9,9 @@ from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
 from popf.engine.conquest.euclidean import FAR
 from popf.engine.distances import kernel_blocks
 from popf.engine.points import scaled_copy
-from popf.engine.soft import by_space_tree, by_tiles
-from popf.engine.soft import scores as soft
+from popf.engine.soft.by_blocks import CompetingNodes
+from popf.engine.soft.by_space_tree import CompetingSpace
+from popf.engine.soft.by_tiles import CompetingPoints
 from popf.engine.structures import BlockOfDistances
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
@@ -130,25 +131,15 @@ class SoftCompetition:
         self._exponent = self._sample_exponent if plain else 0
         costs = np.ldexp(nodes.costs, -self._exponent)
         scaled = scaled_copy(samples, self._sample_exponent) if metric.euclidean else samples
-        self._training: FloatArray | None = None
-        self._nodes: soft.Competitors | by_space_tree.CompetingSpace | by_tiles.CompetingPoints
+        self._nodes: CompetingNodes | CompetingSpace | CompetingPoints
         if plain and samples.shape[1] <= MOST_FEATURES and self._backend is None:
-            self._nodes = by_space_tree.lay_out(scaled, codes, costs, weights)
-            self._place = self._nodes.place
+            self._nodes = CompetingSpace.build(scaled, codes, costs, weights)
         elif plain:
-            self._nodes = by_tiles.line_up(scaled, codes, costs, weights)
-            self._place = self._nodes.place
+            self._nodes = CompetingPoints.build(scaled, codes, costs, weights)
         else:
-            order = np.argsort(codes, kind="stable")  # class after class
-            self._columns = nodes.columns[order]
-            self._place = np.empty_like(order)
-            self._place[order] = np.arange(len(order))
-            starts = np.searchsorted(codes[order], np.arange(n_classes + 1))
-            self._nodes = soft.Competitors(
-                costs[order], weights[order], starts, self._masses, squared=False
-            )
-            if not metric.precomputed:
-                self._training = scaled[order]
+            self._nodes = CompetingNodes.build(codes, costs, weights)
+            self._columns = nodes.columns[self._nodes.order]
+            self._training = None if metric.precomputed else scaled[self._nodes.order]
 
     def scores(self, new: FloatArray, taus: FloatArray, resources: Resources) -> FloatArray:
         """Score new samples for several bandwidths: (n_samples, n_classes, n_bandwidths).
@@ -161,25 +152,22 @@ class SoftCompetition:
             In a row each is half of the one before. Scores follow the flattened array.
         resources : Resources
         """
-        nobody = np.full(len(new), -1)
-        scores = self._compete(new, nobody, np.ldexp(taus, -self._exponent), resources).scores
+        scaled = np.ldexp(taus, -self._exponent)
+        scores = self._compete(new, scaled, resources)
         return -scores.reshape(*scores.shape[:2], -1)
 
-    def _compete(
-        self, new: FloatArray, own: IntArray, taus: FloatArray, resources: Resources
-    ) -> soft.Scores:
+    def _compete(self, new: FloatArray, taus: FloatArray, resources: Resources) -> FloatArray:
         """Let the nodes compete for samples, in whatever way suits their number of features."""
         nodes, n_threads = self._nodes, resources.n_threads
-        if isinstance(nodes, by_space_tree.CompetingSpace):
-            return by_space_tree.space_scores(nodes, self._scaled(new), own, taus, n_threads)
-        if isinstance(nodes, by_tiles.CompetingPoints) and self._backend is not None:
-            found: soft.Scores = self._backend.soft_scores(nodes, self._scaled(new), own, taus)
+        if isinstance(nodes, CompetingNodes):
+            rows = rows_per_block(
+                len(nodes.costs), min(BLOCK_BYTES, resources.n_bytes // n_threads)
+            )
+            return nodes.scores(self._blocks(new), len(new), taus, rows, n_threads)
+        if isinstance(nodes, CompetingPoints) and self._backend is not None:
+            found: FloatArray = self._backend.soft_scores(nodes, self._scaled(new), taus)
             return found
-        if isinstance(nodes, by_tiles.CompetingPoints):
-            return by_tiles.product_scores(nodes, self._scaled(new), own, taus, n_threads)
-        share = min(BLOCK_BYTES, resources.n_bytes // n_threads)
-        rows = rows_per_block(len(self._codes), share)
-        return soft.class_scores(self._blocks(new), own, nodes, taus, rows, n_threads)
+        return nodes.scores(self._scaled(new), taus, n_threads)
 
     def _scaled(self, new: FloatArray) -> FloatArray:
         """Scale new samples as the training samples are."""

@@ -6,7 +6,6 @@ from typing import Any
 from popf.engine.gpu import conquest, points, soft, tree
 from popf.engine.gpu.points import DevicePoints
 from popf.engine.soft.by_tiles import CompetingPoints
-from popf.engine.soft.scores import Scores
 from popf.engine.structures import Conquered, FloatArray, IntArray, NeighbourLists
 from popf.engine.trees.outgoing_arcs import OutgoingArcSearch
 
@@ -43,7 +42,7 @@ class GpuBackend:
         return conquest.conquer(placed, costs, rank, queries, fallback)
 
     def soft_scores(
-        self, nodes: CompetingPoints, queries: FloatArray, own: IntArray, taus: FloatArray
-    ) -> Scores:
+        self, nodes: CompetingPoints, queries: FloatArray, taus: FloatArray
+    ) -> FloatArray:
         """Score queries softly."""
-        return soft.device_scores(nodes, queries, own, taus, self.kernels)
+        return soft.device_scores(nodes, queries, taus, self.kernels)

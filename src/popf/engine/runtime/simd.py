@@ -1,4 +1,4 @@
-"""Sixteen points at a time: the vector instructions under the space tree.
+"""Sixteen points at a time: the vector instructions under the space tree and the tiles.
 
 Numba leaves loops over the points of a small block as scalar code, so these few operations are written
 as LLVM vectors. LLVM maps them to whatever the processor has (AVX-512, AVX2, NEON, ...). Every lane sums
@@ -8,15 +8,18 @@ equal those of every other algorithm to the bit.
 A *block* is an array of shape (n_features, LANES), one point a column; blocks of missing points are
 filled with infinity, which no finite bound admits.
 
-With ``NUMBA_DISABLE_JIT=1`` the same operations run as NumPy expressions.
+Each operation is a NumPy expression, which says what it does and runs where kernels run as plain Python, beside
+the code that kernels are compiled with.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, config
+from numba.core import cgutils
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -41,229 +44,263 @@ def padded_range(n_points: int) -> NDArray[np.int32]:
     return buffer[:n_points]
 
 
-if config.DISABLE_JIT:  # type: ignore[attr-defined]  # set at run time
+class VectorOperation:
+    """A function of arrays that kernels are compiled with another implementation of."""
 
-    def _bits(hits: Any) -> int:
-        return int(sum(1 << lane for lane in range(LANES) if hits[lane]))
+    def __init__(self, function: Callable[..., Any], lowering: Callable[..., Any]) -> None:
+        self._function, self._intrinsic = function, intrinsic(lowering)
+        self.__doc__ = function.__doc__
 
-    def lane_distances(
-        blocks: FloatArray, block: int, points: FloatArray, row: int, bound: float, out: FloatArray
-    ) -> int:
-        """Squared distances from a point to a block; bit j says whether lane j is within `bound`."""
-        out[:] = 0.0
-        for feature in range(blocks.shape[1]):
-            difference = blocks[block, feature] - points[row, feature]
-            out += difference * difference
-        return _bits(out <= bound)
+    def __call__(self, *arguments: Any) -> Any:
+        """Run as plain Python."""
+        return self._function(*arguments)
 
-    def lane_box_hits(
-        blocks: FloatArray,
-        block: int,
-        lows: FloatArray,
-        highs: FloatArray,
-        node: int,
-        bounds: FloatArray,
-    ) -> int:
-        """Which lanes of a block lie within their squared bound of a node's box."""
-        total = np.zeros(LANES)
-        for feature in range(blocks.shape[1]):
-            x = blocks[block, feature]
-            gap = np.maximum(np.maximum(lows[node, feature] - x, x - highs[node, feature]), 0.0)
-            total += gap * gap
-        return _bits(total <= bounds)
+    @property
+    def _numba_type_(self) -> Any:
+        """The type of the function, which Numba asks the values in a kernel for."""
+        return cpu_target.typing_context.resolve_value_type(self._intrinsic)
 
-    def lanes_reaching(bounds: FloatArray, squared: float) -> int:
-        """Which lanes have a bound of at least `squared`."""
-        return _bits(bounds >= squared)
 
-    def lanes_unlike(values: NDArray[np.int32], start: int, value: int) -> int:
-        """Which of the sixteen `values` (of a `padded_range`) from `start` on are not `value`."""
-        return _bits([start + i >= len(values) or values[start + i] != value for i in range(LANES)])
+def lowered_by(
+    lowering: Callable[..., Any],
+) -> Callable[[Callable[..., Any]], VectorOperation]:
+    """Let kernels compile a function by a lowering, as for `numba.extending.intrinsic`."""
+    return lambda function: VectorOperation(function, lowering)
 
-    def tile_hits(
-        products: NDArray[Any],
-        row: int,
-        column: int,
-        norm: float,
-        norms: NDArray[Any],
-        bound: float,
-        bounds: NDArray[Any],
-        at: int,
-    ) -> int:
-        """Which of sixteen products may be within the row's or their column's bound."""
-        product, here = products[row, column : column + LANES], slice(at, at + LANES)
-        lower = (norm + norms[here]) - (product + product)
-        return _bits((lower <= bound) | (lower <= bounds[here]))
 
-    def lowest_bit(mask: int) -> int:
-        """Position of the lowest set bit."""
-        return (mask & -mask).bit_length() - 1
+class Vector:
+    """So many numbers of an LLVM type as one value."""
 
-else:
-    _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-    _UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
-    _ZERO = ir.Constant(_VECTOR, [0.0] * LANES)
+    def __init__(self, element: Any, width: int, n_bytes: int = 8) -> None:
+        self.width, self.n_bytes = width, n_bytes
+        self.type = ir.VectorType(element, width)
+        self._undefined = ir.Constant(self.type, ir.Undefined)
 
-    def _splat(builder: Any, value: Any) -> Any:
-        first = builder.insert_element(_UNDEFINED, value, ir.Constant(ir.IntType(32), 0))
-        lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return builder.shuffle_vector(first, _UNDEFINED, lanes)
+    def constant(self, value: Any) -> Any:
+        """Put one value in all lanes."""
+        return ir.Constant(self.type, [value] * self.width)
 
-    def _load(builder: Any, pointer: Any) -> Any:
-        # Blocks are aligned to a cache line; scratch arrays to a double only.
-        return builder.load(builder.bitcast(pointer, _VECTOR.as_pointer()), align=8)
+    def splat(self, builder: Any, value: Any) -> Any:
+        """Copy a number to all lanes."""
+        first = builder.insert_element(self._undefined, value, ir.Constant(ir.IntType(32), 0))
+        return self.shuffle(builder, first, [0] * self.width)
 
-    def _larger(builder: Any, left: Any, right: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", left, right), left, right)
+    def shuffle(self, builder: Any, value: Any, lanes: list[int]) -> Any:
+        """Take the lanes of a vector in another order."""
+        order = ir.Constant(ir.VectorType(ir.IntType(32), self.width), lanes)
+        return builder.shuffle_vector(value, self._undefined, order)
 
-    def _to_mask(builder: Any, hits: Any) -> Any:
-        return builder.zext(builder.bitcast(hits, ir.IntType(LANES)), ir.IntType(64))
+    def load(self, builder: Any, data: Any, *offset: Any) -> Any:
+        """Load from an address; arrays are aligned to their numbers only."""
+        pointer = builder.gep(data, list(offset)) if offset else data
+        pointer = builder.bitcast(pointer, self.type.as_pointer())
+        return builder.load(pointer, align=self.n_bytes)
 
-    def _row_pointer(builder: Any, data: Any, row: Any, length: Any) -> Any:
-        return builder.gep(data, [builder.mul(row, length)])
+    def store(self, builder: Any, value: Any, data: Any, *offset: Any) -> None:
+        """Store at an address."""
+        pointer = builder.gep(data, list(offset)) if offset else data
+        builder.store(value, builder.bitcast(pointer, self.type.as_pointer()), align=self.n_bytes)
 
-    @intrinsic
-    def lane_distances(typingctx, blocks, block, points, row, bound, out):
-        """Squared distances from a point to a block; bit j says whether lane j is within `bound`."""
-        signature = types.int64(blocks, types.intp, points, types.intp, types.float64, out)
 
-        def codegen(context, builder, signature, arguments):
-            array = [
-                context.make_array(signature.args[i])(context, builder, arguments[i])
-                for i in (0, 2, 5)
-            ]
-            n_features = cgutils.unpack_tuple(builder, array[0].shape)[1]
-            width = ir.Constant(n_features.type, LANES)
-            base = _row_pointer(
-                builder, array[0].data, arguments[1], builder.mul(n_features, width)
+def larger(builder: Any, left: Any, right: Any) -> Any:
+    """Take the larger of two numbers in every lane."""
+    return builder.select(builder.fcmp_ordered(">", left, right), left, right)
+
+
+def smaller(builder: Any, left: Any, right: Any) -> Any:
+    """Take the smaller of two numbers in every lane."""
+    return builder.select(builder.fcmp_ordered("<", left, right), left, right)
+
+
+def integer(value: int) -> Any:
+    """Make a constant to compute indices with."""
+    return ir.Constant(ir.IntType(64), value)
+
+
+def open_arrays(
+    context: Any, builder: Any, signature: Any, arguments: Any, *which: int
+) -> list[Any]:
+    """Give access to the data and the shape of array arguments."""
+    return [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in which]
+
+
+def last_length(builder: Any, array: Any) -> Any:
+    """Give the length of an array's last axis."""
+    return cgutils.unpack_tuple(builder, array.shape)[-1]
+
+
+_DOUBLES = Vector(ir.DoubleType(), LANES)
+
+
+def _row(builder: Any, data: Any, row: Any, length: Any) -> Any:
+    return builder.gep(data, [builder.mul(row, length)])
+
+
+def _to_mask(builder: Any, hits: Any) -> Any:
+    return builder.zext(builder.bitcast(hits, ir.IntType(LANES)), ir.IntType(64))
+
+
+def _bits(hits: Any) -> int:
+    return int(sum(1 << lane for lane in range(LANES) if hits[lane]))
+
+
+def _sum_squares(builder: Any, n_features: Any, gap: Callable[[Any], Any]) -> Any:
+    """Sum the squares of ``gap(feature)`` over the features, one after the other."""
+    total = cgutils.alloca_once_value(builder, _DOUBLES.constant(0.0))
+    with cgutils.for_range(builder, n_features) as loop:
+        difference = gap(loop.index)
+        square = builder.fmul(difference, difference)
+        builder.store(builder.fadd(builder.load(total), square), total)
+    return builder.load(total)
+
+
+def _lane_distances(typingctx, blocks, block, points, row, bound, out):
+    signature = types.int64(blocks, types.intp, points, types.intp, types.float64, out)
+
+    def codegen(context, builder, signature, arguments):
+        array = open_arrays(context, builder, signature, arguments, 0, 2, 5)
+        n_features, width = last_length(builder, array[1]), integer(LANES)
+        base = _row(builder, array[0].data, arguments[1], builder.mul(n_features, width))
+        x = _row(builder, array[1].data, arguments[3], n_features)
+
+        def gap(feature):
+            lanes = _DOUBLES.load(builder, base, builder.mul(feature, width))
+            value = builder.load(builder.gep(x, [feature]))
+            return builder.fsub(lanes, _DOUBLES.splat(builder, value))
+
+        squared = _sum_squares(builder, n_features, gap)
+        _DOUBLES.store(builder, squared, array[2].data)
+        bound = _DOUBLES.splat(builder, arguments[4])
+        return _to_mask(builder, builder.fcmp_ordered("<=", squared, bound))
+
+    return signature, codegen
+
+
+@lowered_by(_lane_distances)
+def lane_distances(blocks, block, points, row, bound, out):
+    """Squared distances from a point to a block; bit j says whether lane j is within `bound`."""
+    out[:] = 0.0
+    for feature in range(blocks.shape[1]):
+        difference = blocks[block, feature] - points[row, feature]
+        out += difference * difference
+    return _bits(out <= bound)
+
+
+def _lane_box_hits(typingctx, blocks, block, lows, highs, node, bounds):
+    signature = types.int64(blocks, types.intp, lows, highs, types.intp, bounds)
+
+    def codegen(context, builder, signature, arguments):
+        array = open_arrays(context, builder, signature, arguments, 0, 2, 3, 5)
+        n_features, width = last_length(builder, array[1]), integer(LANES)
+        base = _row(builder, array[0].data, arguments[1], builder.mul(n_features, width))
+        low, high = (_row(builder, array[i].data, arguments[4], n_features) for i in (1, 2))
+
+        def gap(feature):
+            x = _DOUBLES.load(builder, base, builder.mul(feature, width))
+            lower, upper = (
+                _DOUBLES.splat(builder, builder.load(builder.gep(side, [feature])))
+                for side in (low, high)
             )
-            x = _row_pointer(builder, array[1].data, arguments[3], n_features)
-            total = cgutils.alloca_once_value(builder, _ZERO)
-            with cgutils.for_range(builder, n_features) as loop:
-                lanes = _load(builder, _row_pointer(builder, base, loop.index, width))
-                value = builder.load(builder.gep(x, [loop.index]))
-                difference = builder.fsub(lanes, _splat(builder, value))
-                square = builder.fmul(difference, difference)
-                builder.store(builder.fadd(builder.load(total), square), total)
-            squared = builder.load(total)
-            target = builder.bitcast(array[2].data, _VECTOR.as_pointer())
-            builder.store(squared, target, align=8)
-            hits = builder.fcmp_ordered("<=", squared, _splat(builder, arguments[4]))
-            return _to_mask(builder, hits)
+            beyond = larger(builder, builder.fsub(lower, x), builder.fsub(x, upper))
+            return larger(builder, beyond, _DOUBLES.constant(0.0))
 
-        return signature, codegen
+        squared = _sum_squares(builder, n_features, gap)
+        bounds = _DOUBLES.load(builder, array[3].data)
+        return _to_mask(builder, builder.fcmp_ordered("<=", squared, bounds))
 
-    @intrinsic
-    def lane_box_hits(typingctx, blocks, block, lows, highs, node, bounds):
-        """Which lanes of a block lie within their squared bound of a node's box.
+    return signature, codegen
 
-        Rounding is monotone and the features are summed in the same order as for a distance, so the
-        computed distance to the box never exceeds the computed distance to a point in it.
-        """
-        signature = types.int64(blocks, types.intp, lows, highs, types.intp, bounds)
 
-        def codegen(context, builder, signature, arguments):
-            array = [
-                context.make_array(signature.args[i])(context, builder, arguments[i])
-                for i in (0, 2, 3, 5)
-            ]
-            n_features = cgutils.unpack_tuple(builder, array[0].shape)[1]
-            width = ir.Constant(n_features.type, LANES)
-            base = _row_pointer(
-                builder, array[0].data, arguments[1], builder.mul(n_features, width)
-            )
-            low = _row_pointer(builder, array[1].data, arguments[4], n_features)
-            high = _row_pointer(builder, array[2].data, arguments[4], n_features)
-            total = cgutils.alloca_once_value(builder, _ZERO)
-            with cgutils.for_range(builder, n_features) as loop:
-                x = _load(builder, _row_pointer(builder, base, loop.index, width))
-                lower = _splat(builder, builder.load(builder.gep(low, [loop.index])))
-                upper = _splat(builder, builder.load(builder.gep(high, [loop.index])))
-                gap = _larger(builder, builder.fsub(lower, x), builder.fsub(x, upper))
-                gap = _larger(builder, gap, _ZERO)
-                square = builder.fmul(gap, gap)
-                builder.store(builder.fadd(builder.load(total), square), total)
-            hits = builder.fcmp_ordered("<=", builder.load(total), _load(builder, array[3].data))
-            return _to_mask(builder, hits)
+@lowered_by(_lane_box_hits)
+def lane_box_hits(blocks, block, lows, highs, node, bounds):
+    """Which lanes of a block lie within their squared bound of a node's box.
 
-        return signature, codegen
+    Rounding is monotone and the features are summed in the same order as for a distance, so the
+    computed distance to the box never exceeds the computed distance to a point in it.
+    """
+    total = np.zeros(LANES)
+    for feature in range(blocks.shape[1]):
+        x = blocks[block, feature]
+        gap = np.maximum(np.maximum(lows[node, feature] - x, x - highs[node, feature]), 0.0)
+        total += gap * gap
+    return _bits(total <= bounds)
 
-    @intrinsic
-    def lanes_reaching(typingctx, bounds, squared):
-        """Which lanes have a bound of at least `squared`."""
 
-        def codegen(context, builder, signature, arguments):
-            array = context.make_array(signature.args[0])(context, builder, arguments[0])
-            hits = builder.fcmp_ordered(
-                ">=", _load(builder, array.data), _splat(builder, arguments[1])
-            )
-            return _to_mask(builder, hits)
+def _lanes_reaching(typingctx, bounds, squared):
+    def codegen(context, builder, signature, arguments):
+        (array,) = open_arrays(context, builder, signature, arguments, 0)
+        bounds = _DOUBLES.load(builder, array.data)
+        squared = _DOUBLES.splat(builder, arguments[1])
+        return _to_mask(builder, builder.fcmp_ordered(">=", bounds, squared))
 
-        return types.int64(bounds, types.float64), codegen
+    return types.int64(bounds, types.float64), codegen
 
-    @intrinsic
-    def lanes_unlike(typingctx, values, start, value):
-        """Which of the sixteen `values` (of a `padded_range`) from `start` on are not `value`."""
 
-        def codegen(context, builder, signature, arguments):
-            array = context.make_array(signature.args[0])(context, builder, arguments[0])
-            integers = ir.VectorType(ir.IntType(32), LANES)
-            pointer = builder.gep(array.data, [arguments[1]])
-            found = builder.load(builder.bitcast(pointer, integers.as_pointer()), align=4)
-            undefined = ir.Constant(integers, ir.Undefined)
-            first = builder.insert_element(undefined, arguments[2], ir.Constant(ir.IntType(32), 0))
-            lanes = ir.Constant(integers, [0] * LANES)
-            wanted = builder.shuffle_vector(first, undefined, lanes)
-            return _to_mask(builder, builder.icmp_signed("!=", found, wanted))
+@lowered_by(_lanes_reaching)
+def lanes_reaching(bounds, squared):
+    """Which lanes have a bound of at least `squared`."""
+    return _bits(bounds >= squared)
 
-        return types.int64(values, types.intp, types.int32), codegen
 
-    @intrinsic
-    def tile_hits(typingctx, products, row, column, norm, norms, bound, bounds, at):
-        """Which of sixteen products may be within the row's or their column's bound.
+def _lanes_unlike(typingctx, values, start, value):
+    def codegen(context, builder, signature, arguments):
+        (array,) = open_arrays(context, builder, signature, arguments, 0)
+        integers = Vector(ir.IntType(32), LANES, 4)
+        found = integers.load(builder, array.data, arguments[1])
+        wanted = integers.splat(builder, arguments[2])
+        return _to_mask(builder, builder.icmp_signed("!=", found, wanted))
 
-        The squared distance is taken as ``norm + norms[at + j] - 2 products[row, column + j]``, in the
-        precision of the tile. Columns past the end are the caller's to ignore; the products must be as
-        wide as a multiple of sixteen.
-        """
-        real, index = products.dtype, types.intp
-        signature = types.int64(products, index, index, real, norms, real, bounds, index)
+    return types.int64(values, types.intp, types.int32), codegen
 
-        def codegen(context, builder, signature, arguments):
-            array = [
-                context.make_array(signature.args[i])(context, builder, arguments[i])
-                for i in (0, 4, 6)
-            ]
-            element = context.get_data_type(real)
-            vector = ir.VectorType(element, LANES)
-            undefined = ir.Constant(vector, ir.Undefined)
-            size = real.bitwidth // 8
 
-            def splat(value):
-                first = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
-                lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-                return builder.shuffle_vector(first, undefined, lanes)
+@lowered_by(_lanes_unlike)
+def lanes_unlike(values, start, value):
+    """Which of the sixteen `values` (of a `padded_range`) from `start` on are not `value`."""
+    return _bits([start + i >= len(values) or values[start + i] != value for i in range(LANES)])
 
-            def load(data, offset):
-                pointer = builder.bitcast(builder.gep(data, [offset]), vector.as_pointer())
-                return builder.load(pointer, align=size)
 
-            width = cgutils.unpack_tuple(builder, array[0].shape)[1]
-            start = builder.add(builder.mul(arguments[1], width), arguments[2])
-            product = load(array[0].data, start)
-            total = builder.fadd(splat(arguments[3]), load(array[1].data, arguments[7]))
-            lower = builder.fsub(total, builder.fadd(product, product))
-            by_row = builder.fcmp_ordered("<=", lower, splat(arguments[5]))
-            by_column = builder.fcmp_ordered("<=", lower, load(array[2].data, arguments[7]))
-            return _to_mask(builder, builder.or_(by_row, by_column))
+def _tile_hits(typingctx, products, row, column, norm, norms, bound, bounds, at):
+    real, index = products.dtype, types.intp
+    signature = types.int64(products, index, index, real, norms, real, bounds, index)
 
-        return signature, codegen
+    def codegen(context, builder, signature, arguments):
+        array = open_arrays(context, builder, signature, arguments, 0, 4, 6)
+        reals = Vector(context.get_data_type(real), LANES, real.bitwidth // 8)
+        width = last_length(builder, array[0])
+        start = builder.add(builder.mul(arguments[1], width), arguments[2])
+        product = reals.load(builder, array[0].data, start)
+        norms = reals.load(builder, array[1].data, arguments[7])
+        total = builder.fadd(reals.splat(builder, arguments[3]), norms)
+        lower = builder.fsub(total, builder.fadd(product, product))
+        by_row = builder.fcmp_ordered("<=", lower, reals.splat(builder, arguments[5]))
+        bounds = reals.load(builder, array[2].data, arguments[7])
+        by_column = builder.fcmp_ordered("<=", lower, bounds)
+        return _to_mask(builder, builder.or_(by_row, by_column))
 
-    @intrinsic
-    def lowest_bit(typingctx, mask):
-        """Position of the lowest set bit of a mask that is not zero."""
+    return signature, codegen
 
-        def codegen(context, builder, signature, arguments):
-            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
-        return types.int64(types.int64), codegen
+@lowered_by(_tile_hits)
+def tile_hits(products, row, column, norm, norms, bound, bounds, at):
+    """Which of sixteen products may be within the row's or their column's bound.
+
+    The squared distance is taken as ``norm + norms[at + j] - 2 products[row, column + j]``, in the
+    precision of the tile. Columns past the end are the caller's to ignore; the products must be as
+    wide as a multiple of sixteen.
+    """
+    product, here = products[row, column : column + LANES], slice(at, at + LANES)
+    lower = (norm + norms[here]) - (product + product)
+    return _bits((lower <= bound) | (lower <= bounds[here]))
+
+
+def _lowest_bit(typingctx, mask):
+    def codegen(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), codegen
+
+
+@lowered_by(_lowest_bit)
+def lowest_bit(mask):
+    """Position of the lowest set bit of a mask that is not zero."""
+    return (int(mask) & -int(mask)).bit_length() - 1

@@ -2,9 +2,9 @@
 
 Each class is laid out in the order of a space tree of its own, so that a chunk of 256 nodes lies together.
 The chunk nearest to a query comes first and sets the scale. Of any other chunk the cheapest possible path is
-known, the larger of its lowest cost and the distance to its box; if so much as all its nodes at that cost would
-not change the sum by more than its share of the error allowed, it is passed by. The shares sum to the
-whole error, so the error of a sum is what was allowed at most.
+known, the larger of its lowest cost and the distance to its box; if all nodes of the class at that cost would
+not change the sum by more than the error allowed, it is passed by. What is passed by is at most all of the
+class, so the error of a sum is what is allowed at most.
 """
 
 from typing import NamedTuple
@@ -14,18 +14,17 @@ import numpy as np
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import map_chunks
-from popf.engine.soft.scores import (
+from popf.engine.soft.simd import QUERIES, WIDTH, path_costs, path_costs_of_four
+from popf.engine.soft.sums import (
     CHUNK,
     ERROR,
-    Scores,
     begin,
+    class_masses,
     finish,
-    mass_without,
     new_scores,
     new_scratch,
     take,
 )
-from popf.engine.soft.simd import QUERIES, WIDTH, path_costs, path_costs_of_four
 from popf.engine.space_tree import build
 from popf.engine.structures import FloatArray, IntArray
 
@@ -41,12 +40,8 @@ class CompetingSpace(NamedTuple):
     ----------
     blocks : ndarray of shape (n_blocks, n_features, 16)
         The nodes; a class starts at a new block.
-    costs : ndarray of shape (16 * n_blocks,)
-        Their costs, infinite where there is none.
-    weights : ndarray of shape (16 * n_blocks,)
-        How many samples each stands for, 0 where there is none.
-    place : ndarray of shape (n_samples,)
-        Where a training sample is.
+    costs, weights : ndarray of shape (16 * n_blocks,)
+        C_v, and how many samples each stands for; infinite and 0 where there is none.
     chunks : ndarray of shape (n_chunks + 1,)
         Chunk c is ``blocks[chunks[c] : chunks[c + 1]]``.
     classes : ndarray of shape (n_classes + 1,)
@@ -62,7 +57,6 @@ class CompetingSpace(NamedTuple):
     blocks: FloatArray
     costs: FloatArray
     weights: FloatArray
-    place: IntArray
     chunks: IntArray
     classes: IntArray
     masses: FloatArray
@@ -70,113 +64,58 @@ class CompetingSpace(NamedTuple):
     highs: FloatArray
     lowest: FloatArray
 
+    @classmethod
+    def build(
+        cls, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
+    ) -> "CompetingSpace":
+        """Lay out samples of the classes 0, 1, ..."""
+        masses = class_masses(codes, weights)
+        blocks, places, edges, classes = [], [], [0], [0]
+        for k in range(len(masses)):
+            mine = np.flatnonzero(codes == k)
+            tree = build(samples[mine])
+            blocks.append(tree.blocks)
+            padding = len(tree.blocks) * LANES - len(mine)
+            places.append(np.append(mine[tree.order], np.full(padding, -1)))
+            first, last = edges[-1], edges[-1] + len(tree.blocks)
+            edges += [*range(first + CHUNK_BLOCKS, last, CHUNK_BLOCKS), last]
+            classes.append(len(edges) - 1)
+        place, chunks = np.concatenate(places), np.array(edges)
+        there, laid_out = place >= 0, np.concatenate(blocks)
+        laid_costs = np.where(there, costs[place], np.inf)
+        # What is missing is at infinity.
+        lows = np.minimum.reduceat(laid_out.min(axis=2), chunks[:-1])
+        highs = np.where(np.isinf(laid_out), -np.inf, laid_out).max(axis=2)
+        return cls(
+            blocks=laid_out,
+            costs=laid_costs,
+            weights=np.where(there, weights[place], 0.0),
+            chunks=chunks,
+            classes=np.array(classes),
+            masses=masses,
+            lows=lows,
+            highs=np.maximum.reduceat(highs, chunks[:-1]),
+            lowest=np.minimum.reduceat(laid_costs, LANES * chunks[:-1]),
+        )
 
-def lay_out(
-    samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray, n_threads: int = 1
-) -> CompetingSpace:
-    """Lay out training samples in space, class after class.
+    def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
+        """Score queries, scaled as the samples are; see `sums`."""
+        scores = new_scores(len(queries), len(self.masses), taus)
+        n_chunks = int(np.diff(self.classes).max())
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        Their classes, 0, 1, ...
-    costs, weights : ndarray of shape (n_samples,)
-    n_threads : int
+        def compete(start: int, stop: int) -> None:
+            bounds = np.empty((QUERIES, n_chunks))
+            here = slice(start, stop)
+            _compete(self, queries[here], taus, bounds, new_scratch(taus), scores[here])
 
-    Returns
-    -------
-    CompetingSpace
-    """
-    n_classes = int(codes.max()) + 1
-    members = [np.flatnonzero(codes == k) for k in range(n_classes)]
-    sizes = [-(-len(mine) // LANES) for mine in members]
-    n_blocks, n_features = sum(sizes), samples.shape[1]
-    blocks = np.empty((n_blocks, n_features, LANES))
-    positions = np.full(LANES * n_blocks, -1)
-    first, edges, classes = 0, [0], [0]
-    for mine, size in zip(members, sizes, strict=True):
-        tree = build(samples[mine], n_threads)
-        blocks[first : first + size] = tree.blocks
-        positions[LANES * first : LANES * first + len(mine)] = mine[tree.order]
-        edges += [*range(first + CHUNK_BLOCKS, first + size, CHUNK_BLOCKS), first + size]
-        classes.append(len(edges) - 1)
-        first += size
-    there = positions >= 0
-    place = np.empty(len(samples), dtype=np.int64)
-    place[positions[there]] = np.flatnonzero(there)
-    chunks = np.array(edges)
-    laid_costs = np.where(there, costs[positions], np.inf)
-    boxes = np.empty((2, len(edges) - 1, n_features))
-    _take_boxes(blocks, chunks, boxes)
-    return CompetingSpace(
-        blocks=blocks,
-        costs=laid_costs,
-        weights=np.where(there, weights[positions], 0.0),
-        place=place,
-        chunks=chunks,
-        classes=np.array(classes),
-        masses=np.bincount(codes, weights=weights, minlength=n_classes).astype(np.float64),
-        lows=boxes[0],
-        highs=boxes[1],
-        lowest=np.minimum.reduceat(laid_costs, LANES * chunks[:-1]),
-    )
-
-
-def space_scores(
-    space: CompetingSpace,
-    queries: FloatArray,
-    own: IntArray,
-    taus: FloatArray,
-    n_threads: int = 1,
-) -> Scores:
-    """Compute the soft minimum of the paths that each class offers to each query.
-
-    Parameters
-    ----------
-    space : CompetingSpace
-    queries : ndarray of shape (n_queries, n_features)
-    own : ndarray of shape (n_queries,)
-        The place of the node that a query is itself, whose weight then counts one less; -1 for
-        new samples.
-    taus : ndarray of shape (n_chains, 1 or 9)
-        As for `class_scores`.
-    n_threads : int
-
-    Returns
-    -------
-    Scores
-    """
-    found = new_scores(len(queries), len(space.masses), taus)
-    n_chunks = int(np.diff(space.classes).max())
-
-    def compete(start: int, stop: int) -> None:
-        bounds = np.empty((QUERIES, n_chunks))
-        mine = Scores(found.scores[start:stop], found.lowest[start:stop])
-        here = queries[start:stop]
-        _compete(space, here, own[start:stop], taus, bounds, new_scratch(taus), mine)
-
-    map_chunks(compete, len(queries), CALL_QUERIES, n_threads)
-    return found
-
-
-@jit
-def _take_boxes(blocks, chunks, boxes):
-    """Take the box of every chunk; what is missing is at infinity."""
-    for chunk in range(len(chunks) - 1):
-        for f in range(blocks.shape[1]):
-            low, high = np.inf, -np.inf
-            for block in range(chunks[chunk], chunks[chunk + 1]):
-                for lane in range(LANES):
-                    x = blocks[block, f, lane]
-                    if x < np.inf:
-                        low, high = min(low, x), max(high, x)
-            boxes[0, chunk, f], boxes[1, chunk, f] = low, high
+        map_chunks(compete, len(queries), CALL_QUERIES, n_threads)
+        return scores
 
 
 @helper
-def _find_bounds(lows, highs, lowest, first, last, queries, q, bounds):
+def _find_bounds(space, first, last, queries, q, bounds):
     """Find lower bounds on what the paths of chunks cost; returns the chunk with the lowest."""
+    lows, highs, lowest = space.lows, space.highs, space.lowest
     nearest = first
     for chunk in range(first, last):
         squared = 0.0
@@ -194,8 +133,6 @@ def _find_bounds(lows, highs, lowest, first, last, queries, q, bounds):
 def _is_negligible(bound, scratch, row, taus, mass):
     """Tell whether all of a class at cost `bound` would not change the sums beyond the error."""
     low = scratch.low[row]
-    if taus.size == 0:
-        return bound >= low
     if bound <= low:
         return False
     n_chains, n_halvings = taus.shape
@@ -210,31 +147,29 @@ def _is_negligible(bound, scratch, row, taus, mass):
 
 
 @helper
-def _meet(space, chunk, queries, q, row, own, scratch, taus):
+def _meet(space, chunk, queries, q, row, scratch, taus):
     """Let one query meet one chunk."""
     first, last = space.chunks[chunk], space.chunks[chunk + 1]
     mine = scratch.costs[row : row + 1]
     for block in range(first, last):
         path_costs(space.blocks, block, queries, q, space.costs, mine, (block - first) * LANES)
-    start, size = first * LANES, (last - first) * LANES
-    take(scratch, row, size, space.weights, start, own[q] - start, taus)
+    take(scratch, row, (last - first) * LANES, space.weights, first * LANES, taus)
 
 
 @jit
-def _compete(space, queries, own, taus, bounds, scratch, found):
+def _compete(space, queries, taus, bounds, scratch, scores):
+    """Let all classes compete for some queries, four of them at a time."""
     blocks, costs, weights, edges = space.blocks, space.costs, space.weights, space.chunks
-    lows, highs, lowest = space.lows, space.highs, space.lowest
     for q in range(0, len(queries), QUERIES):
         n_here = min(QUERIES, len(queries) - q)
         for k in range(len(space.masses)):
             first_chunk, last_chunk = space.classes[k], space.classes[k + 1]
             mass = space.masses[k]
+            # The nearest chunk sets the scale of each query.
             for g in range(n_here):
                 begin(scratch, g)
-                nearest = _find_bounds(
-                    lows, highs, lowest, first_chunk, last_chunk, queries, q + g, bounds[g]
-                )
-                _meet(space, nearest, queries, q + g, g, own, scratch, taus)
+                nearest = _find_bounds(space, first_chunk, last_chunk, queries, q + g, bounds[g])
+                _meet(space, nearest, queries, q + g, g, scratch, taus)
                 bounds[g, nearest - first_chunk] = -1.0  # met
             for chunk in range(first_chunk, last_chunk):
                 wanted = 0
@@ -247,19 +182,14 @@ def _compete(space, queries, own, taus, bounds, scratch, found):
                 if wanted < QUERIES:
                     for g in range(n_here):
                         if bounds[g, chunk - first_chunk] >= 0.0:
-                            _meet(space, chunk, queries, q + g, g, own, scratch, taus)
+                            _meet(space, chunk, queries, q + g, g, scratch, taus)
                     continue
+                # All four want it, and share the loading of its nodes.
                 first, last = edges[chunk], edges[chunk + 1]
                 for block in range(first, last):
                     at = (block - first) * LANES
                     path_costs_of_four(blocks, block, queries, q, costs, scratch.costs, at)
-                start, size = first * LANES, (last - first) * LANES
                 for g in range(QUERIES):
-                    take(scratch, g, size, weights, start, own[q + g] - start, taus)
-            start, stop = edges[first_chunk] * LANES, edges[last_chunk] * LANES
+                    take(scratch, g, (last - first) * LANES, weights, first * LANES, taus)
             for g in range(n_here):
-                left = mass
-                if start <= own[q + g] < stop:
-                    left = mass_without(weights, start, stop, own[q + g], mass)
-                finish(scratch, g, left, taus, found.scores[q + g, k])
-                found.lowest[q + g, k] = scratch.low[g]
+                finish(scratch, g, mass, taus, scores[q + g, k])
