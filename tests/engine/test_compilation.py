@@ -1,10 +1,8 @@
-"""How kernels are compiled, and that they run without it."""
+"""How kernels are compiled, and kept on disk."""
 
 import gc
 import importlib
 import itertools
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -238,28 +236,3 @@ def test_engine_kernels_depend_on_what_their_modules_import():
     assert "engine/trees/outgoing_arcs.py" in sources("popf.engine.gpu.tree")
     assert "engine/runtime/jit.py" in sources("popf.dask.kruskal")
     assert not any(path.startswith("dask") for path in sources("popf.engine.training"))
-
-
-#: What runs in moments without compilation, one test or more for each kernel.
-WITHOUT_JIT = (
-    "tests/engine/test_forests.py::TestDistinctPoints",
-    "tests/engine/test_forests.py::TestSpaceTree::test_holds_all_points_in_tight_boxes",
-    "tests/engine/test_forests.py::TestNeighbourLists::test_are_complete_below_the_horizon",
-    "tests/engine/test_competition.py",
-    "tests/engine/test_simd.py",
-    "tests/engine/test_exactness.py::TestAgainstTheDefinition::test_two_samples",
-    "tests/engine/test_exactness.py::TestAgainstTheDefinition::test_evenly_spaced_on_a_line",
-)
-
-
-@pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="runs itself without JIT, and there is none already"
-)
-def test_the_kernels_run_without_compilation():
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *WITHOUT_JIT]
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

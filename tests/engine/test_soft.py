@@ -1,8 +1,5 @@
 """The soft competition's engine: every way to sum the paths of a class, against the definition."""
 
-import os
-import subprocess
-import sys
 from typing import NamedTuple
 
 import numba
@@ -183,16 +180,3 @@ def test_answers_do_not_depend_on_the_number_of_threads():
     taus = np.array([[0.1]])
     for way in (by_space, by_products, by_blocks):
         assert_array_equal(way(nodes, taus, 1), way(nodes, taus, 3))
-
-
-@pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="runs itself without JIT, and there is none already"
-)
-def test_the_kernels_run_without_jit():
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    chosen = "definition or products_hold or space_holds"
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(
-        [*command, "-k", chosen], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
