@@ -109,27 +109,6 @@ def transform_squared(name: str, squared: FloatArray, gamma: float = 1.0) -> Flo
     The forest is the same for all four, only its costs differ; so it is computed from the squared
     distances, and this is applied to the result. LibOPF's Gaussian "distance",
     :math:`\exp(-\gamma\lVert x-y\rVert)`, is largest for equal samples; this is its complement.
-
-    Parameters
-    ----------
-    name : str
-        One of the names above.
-    squared : ndarray
-        Squared Euclidean distances.
-    gamma : float
-        The rate of the Gaussian.
-
-    Returns
-    -------
-    ndarray
-        As `squared` in shape.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.distances import transform_squared
-    >>> transform_squared("euclidean", np.array([0.0, 9.0]))
-    array([0., 3.])
     """
     squared = np.asarray(squared, dtype=np.float64)
     if name == "sqeuclidean":
@@ -144,14 +123,7 @@ def transform_squared(name: str, squared: FloatArray, gamma: float = 1.0) -> Flo
 
 
 @jit
-def _accumulate(
-    code: int,
-    x: float,
-    mass: float,
-    points: FloatArray,
-    masses: FloatArray,
-    total: FloatArray,
-) -> None:
+def _accumulate(code, x, mass, points, masses, total):
     """Add one feature's term to the sums (for Chebyshev, maxima) of a tile of points.
 
     Divisions are written `np.divide`, by a divisor that is never 0: Python's own would be checked
@@ -188,30 +160,10 @@ def _accumulate(
 
 
 @jit
-def fill_block(
-    code: int,
-    queries: FloatArray,
-    query_masses: FloatArray,
-    points: FloatArray,
-    point_masses: FloatArray,
-    start: int,
-    stop: int,
-    out: FloatArray,
-) -> None:
+def fill_block(code, queries, query_masses, points, point_masses, start, stop, out):
     """Write the weights of all queries against the points from `start` to `stop` into `out`.
 
-    Parameters
-    ----------
-    code : int
-        The sum, as in `KERNELS`.
-    queries : ndarray of shape (n_queries, n_features)
-    query_masses : ndarray of shape (n_queries,)
-    points : ndarray of shape (n_features, n_points)
-        Feature-major.
-    point_masses : ndarray of shape (n_points,)
-    start, stop : int
-        The range of the points.
-    out : ndarray of shape (n_queries, n_points)
+    Queries have a row each, points a column; `code` is the sum, as in `KERNELS`.
     """
     for first in range(start, stop, TILE):
         last = min(first + TILE, stop)
@@ -236,7 +188,7 @@ def fill_block(
 
 
 @jit
-def _sum_rows(values: FloatArray) -> FloatArray:
+def _sum_rows(values):
     """Sum |x| over the features of each sample, one feature after the other."""
     masses = np.zeros(values.shape[0])
     for i in range(values.shape[0]):
@@ -246,14 +198,7 @@ def _sum_rows(values: FloatArray) -> FloatArray:
 
 
 def check_domain(name: str, X: FloatArray) -> None:
-    """Raise ValueError if `X` lies outside the domain of the metric.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.distances import check_domain
-    >>> check_domain("chi_square", np.array([[1.0, 2.0]]))
-    """
+    """Raise ValueError if `X` lies outside the domain of the metric."""
     kernel = KERNELS[name]
     if kernel.non_negative and (X < 0.0).any():
         row, column = np.argwhere(X < 0.0)[0]
@@ -279,29 +224,10 @@ def _prepared(kernel: Kernel, X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def kernel_rows(name: str, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-    """Weights between samples of `X`, a row at a time.
+    """Weights between samples of `X`, a row at a time, by a metric of `KERNELS`.
 
-    Parameters
-    ----------
-    name : str
-        A key of `KERNELS`.
-    X : ndarray of shape (n_samples, n_features)
-    n_threads : int
-        Long rows are cut into so many parts at most; the weights do not depend on it.
-
-    Returns
-    -------
-    callable
-        ``among(others)`` copies those samples, and gives a function ``row(i)`` of the weights from
-        sample `i` to each of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.distances import kernel_rows
-    >>> row = kernel_rows("manhattan", np.array([[0.0], [2.0], [5.0]]))(np.array([1, 2]))
-    >>> row(0)
-    array([2., 5.])
+    ``among(others)`` of the result copies those samples, and gives a function ``row(i)`` of the weights from
+    sample `i` to each of them. Long rows are cut into `n_threads` parts at most, on which nothing depends.
     """
     kernel = KERNELS[name]
     values, masses = _prepared(kernel, X)
@@ -330,22 +256,7 @@ def kernel_rows(name: str, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
 def kernel_blocks(
     name: str, queries: FloatArray, training: FloatArray
 ) -> Callable[[int, int], FloatArray]:
-    """Weights from queries to training samples, a block of queries at a time.
-
-    Returns
-    -------
-    callable
-        ``block(start, stop)`` gives the weights of those queries to all training samples, an array
-        of shape (stop - start, n_training). Safe to call from several threads.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.distances import kernel_blocks
-    >>> block = kernel_blocks("manhattan", np.array([[1.0]]), np.array([[0.0], [3.0]]))
-    >>> block(0, 1)
-    array([[1., 2.]])
-    """
+    """Weights from queries to training samples, a block of queries at a time."""
     kernel = KERNELS[name]
     values, masses = _prepared(kernel, queries)
     training_values, point_masses = _prepared(kernel, training)
@@ -353,16 +264,9 @@ def kernel_blocks(
 
     def block(start: int, stop: int) -> FloatArray:
         weights = np.empty((stop - start, points.shape[1]))
-        fill_block(
-            kernel.code,
-            values[start:stop],
-            masses[start:stop],
-            points,
-            point_masses,
-            0,
-            points.shape[1],
-            weights,
-        )
+        here = slice(start, stop)
+        place = points, point_masses, 0, points.shape[1]
+        fill_block(kernel.code, values[here], masses[here], *place, weights)
         return weights
 
     return block

@@ -1,1 +1,6 @@
-"""Which training node conquers a new sample: in the space tree, by tiles of products, or by a scan."""
+"""Who conquers a new sample.
+
+``euclidean`` indexes the training points and answers, by one of ``by_space_tree``, ``by_tiles`` and
+``by_scan``, whose indices all know how to ``conquer``. ``by_scan`` also serves any metric. Trees and costs are
+made elsewhere.
+"""

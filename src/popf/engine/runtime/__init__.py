@@ -1,1 +1,5 @@
-"""What the stages run on: compilation, vector instructions, threads, BLAS, memory that is used again."""
+"""What kernels run on: nothing here knows a forest.
+
+``jit`` compiles, ``kernel_cache`` keeps what was compiled; ``simd`` holds vector instructions, ``threads``
+hands out chunks of work, ``blas`` keeps matrix products to one thread, ``buffers`` lends memory.
+"""

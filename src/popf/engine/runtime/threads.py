@@ -21,47 +21,20 @@ FEWEST_ITEMS, CHUNKS_PER_THREAD = 32, 8
 
 
 def chunks(total: int, size: int) -> list[tuple[int, int]]:
-    """Cut ``range(total)`` into ranges of at most `size`.
-
-    Examples
-    --------
-    >>> from popf.engine.runtime.threads import chunks
-    >>> chunks(10, 4)
-    [(0, 4), (4, 8), (8, 10)]
-    """
+    """Cut ``range(total)`` into ranges of at most `size`."""
     size = max(1, size)
     return [(start, min(start + size, total)) for start in range(0, total, size)]
 
 
 def chunk_size(total: int, largest: int, n_threads: int) -> int:
-    """How many items make a chunk: at most `largest`, and some chunks for every thread.
-
-    Examples
-    --------
-    >>> from popf.engine.runtime.threads import chunk_size
-    >>> chunk_size(10_000, 512, 1), chunk_size(10_000, 512, 8), chunk_size(100, 512, 8)
-    (512, 156, 32)
-    """
+    """How many items make a chunk: at most `largest`, and some chunks for every thread."""
     if n_threads == 1:
         return largest
     return min(largest, max(FEWEST_ITEMS, total // (CHUNKS_PER_THREAD * n_threads)))
 
 
 class Team:
-    """Threads that stay together over several rounds of work, as a context.
-
-    Parameters
-    ----------
-    n_threads : int
-        How many chunks may be under way at a time.
-
-    Examples
-    --------
-    >>> from popf.engine.runtime.threads import Team
-    >>> with Team(2) as team:
-    ...     team.map_chunks(lambda start, stop: stop - start, 10, 4)
-    [4, 4, 2]
-    """
+    """Threads that stay together over several rounds of work, as a context."""
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = max(1, n_threads)
@@ -122,21 +95,6 @@ ALONE = Team(1)
 def map_chunks(
     function: Callable[[int, int], Result], total: int, size: int, n_threads: int = 1
 ) -> list[Result]:
-    """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order.
-
-    Parameters
-    ----------
-    function : callable
-        Called as ``function(start, stop)``; must be safe to call from several threads.
-    total, size : int
-        How many items there are, and how many make a chunk.
-    n_threads : int
-        How many chunks may be under way at a time.
-
-    Returns
-    -------
-    list
-        One result a chunk, in the order of the chunks.
-    """
+    """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order."""
     with Team(min(n_threads, -(-total // max(1, size)))) as team:
         return team.map_chunks(function, total, size)

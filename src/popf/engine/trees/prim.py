@@ -56,17 +56,11 @@ class Frontier(NamedTuple):
 
 
 @jit
-def _update(
-    joined: int, step: int, row: FloatArray, frontier: Frontier, labels: IntArray
-) -> tuple[int, int]:
+def _update(joined, step, row, frontier, labels):
     """Offer the arcs of the sample that has just joined, and find the smallest arc of all.
 
-    Returns
-    -------
-    position : int
-        Of the sample to join next, or ``-1 - position`` of a weight that is not one.
-    n_ties : int
-        How many samples are as near to the tree as that one, itself included.
+    Returns the position of the sample to join next, or ``-1 - position`` of a weight that is not one, and how
+    many samples are as near to the tree as that one, itself included.
     """
     best, n_ties, lowest = -1, 0, np.inf
     label = labels[joined]
@@ -108,13 +102,10 @@ def _update(
 
 
 @jit
-def _settle(lowest: float, frontier: Frontier, is_prototype: BoolArray, unsettled: IntArray) -> int:
-    """Mark the ends of the arcs of weight `lowest` between classes; list samples of several rivals.
+def _settle(lowest, frontier, is_prototype, unsettled):
+    """Mark the ends of the arcs of weight `lowest` between classes.
 
-    Returns
-    -------
-    int
-        How many positions were written to `unsettled`.
+    Positions of samples with several rivals go to `unsettled`; returns how many.
     """
     n_unsettled = 0
     for k in range(frontier.keys.size):
@@ -150,14 +141,15 @@ def _settle_several(
 def spanning_tree(
     weights_among: WeightsAmong, n_samples: int, labels: IntArray
 ) -> tuple[SpanningTree, BoolArray]:
-    """Minimum spanning tree of the complete graph, and the prototypes.
+    """Grow the minimum spanning tree of the complete graph, and find the prototypes.
 
     Parameters
     ----------
     weights_among : callable
         ``weights_among(others)`` gives a function ``row(i)`` of the weights from sample `i` to each
         of `others`, an array of float64. Weights must be symmetric; where they differ in the last
-        bit, the tree is still a spanning tree, but ties may be overlooked.
+        bit, the tree is still a spanning tree, but ties may be overlooked. A ValueError is raised for
+        one that is negative or not finite.
     n_samples : int
     labels : ndarray of shape (n_samples,)
         The class of each sample, as an integer.
@@ -165,26 +157,9 @@ def spanning_tree(
     Returns
     -------
     tree : SpanningTree
-        The unique tree under the order (weight, lower index, higher index).
+        The unique tree under the order (weight, lower index, higher index), edges in that order.
     is_prototype : ndarray of bool of shape (n_samples,)
         Both ends of every arc that joins two classes in *some* minimum spanning tree.
-
-    Raises
-    ------
-    ValueError
-        If a weight is negative, infinite or not a number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.engine.distances import kernel_rows
-    >>> from popf.engine.trees.prim import spanning_tree
-    >>> X = np.array([[0.0], [1.0], [3.0], [7.0]])
-    >>> tree, is_prototype = spanning_tree(kernel_rows("manhattan", X), 4, np.array([0, 0, 1, 1]))
-    >>> tree.weights
-    array([1., 2., 4.])
-    >>> np.flatnonzero(is_prototype)
-    array([1, 2])
     """
     n_edges = max(0, n_samples - 1)
     ends = np.empty((n_edges, 2), dtype=np.int64)
@@ -223,13 +198,11 @@ def spanning_tree(
             frontier = Frontier(*(array[frontier.keys != JOINED] for array in frontier))
             row = weights_among(frontier.samples)
 
-    lower, higher = ends.min(axis=1), ends.max(axis=1)
-    by_arc = np.lexsort((higher, lower, weights))
-    return SpanningTree(lower[by_arc], higher[by_arc], weights[by_arc]), is_prototype
+    return SpanningTree(ends[:, 0], ends[:, 1], weights).in_order(), is_prototype
 
 
 def refuse_weight(weight: float, i: int, j: int) -> None:
-    """Raise the error for a distance that is none."""
+    """Raise ValueError for a negative or non-finite distance."""
     raise ValueError(
         f"the distance between samples {i} and {j} is {weight}, but distances must be finite and "
         "not negative. Check the metric, or scale the features to a moderate range."

@@ -35,14 +35,7 @@ N_ACROSS = 4
 
 
 def tournament(n_blocks: int) -> list[list[tuple[int, int]]]:
-    """Pair every two blocks once, in turns in which no block occurs twice.
-
-    Examples
-    --------
-    >>> from popf.engine.trees.tile_neighbours import tournament
-    >>> tournament(4)
-    [[(0, 3), (1, 2)], [(0, 2), (1, 3)], [(0, 1), (2, 3)]]
-    """
+    """Pair every two blocks once, in turns in which no block occurs twice."""
     seats = n_blocks + n_blocks % 2
     turns = []
     for turn in range(seats - 1):
@@ -56,19 +49,9 @@ def tournament(n_blocks: int) -> list[list[tuple[int, int]]]:
 def nearest_neighbours(
     ordered: OrderedPoints, n_threads: int = 1, sides: BoolArray | None = None
 ) -> NeighbourLists:
-    """Find the nearest neighbours of every point.
+    """Find the nearest neighbours of every point, by positions in ``ordered.points``.
 
-    Parameters
-    ----------
-    ordered : OrderedPoints
-    n_threads : int
-    sides : ndarray of shape (n_blocks,), optional
-        On which of two sides each block is; then neighbours are those on the other side.
-
-    Returns
-    -------
-    NeighbourLists
-        Positions are those of ``ordered.points``.
+    `sides` tells on which of two sides each block is; then neighbours are those on the other side.
     """
     n_points = len(ordered.points)
     k = min(N_NEIGHBOURS if sides is None else N_ACROSS, n_points - 1)
