@@ -112,3 +112,12 @@ def costs_by_class(costs, D_queries, class_index, n_classes):
         if of_class.any():
             by_class[:, label] = offers[:, of_class].min(axis=1)
     return by_class
+
+
+def soft_score(path_costs, w, tau):
+    """-log of the weighted mean of exp(-c/tau) over the nodes of one class, nan without any."""
+    path_costs, w = path_costs[w > 0.0], w[w > 0.0]
+    if len(w) == 0:
+        return np.nan
+    least = path_costs.min()
+    return least / tau - np.log((w * np.exp((least - path_costs) / tau)).sum() / w.sum())

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import naive
-import naive_soft
 from popf.engine.gpu.backend import GpuBackend
 from popf.engine.gpu.host import HostKernels
 from popf.engine.soft.by_blocks import CompetingNodes
@@ -77,7 +76,7 @@ def expected_scores(nodes, taus):
     for k in range(found.shape[1]):
         mine = nodes.codes == k
         for q, j in np.ndindex(len(D), len(taus)):
-            found[q, k, j] = naive_soft.score(offers[q, mine], nodes.weights[mine], taus[j])
+            found[q, k, j] = naive.soft_score(offers[q, mine], nodes.weights[mine], taus[j])
     return found
 
 
