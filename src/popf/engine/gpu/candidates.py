@@ -38,25 +38,11 @@ def find_candidates(
     floors: Array,
     rows_in_tile: int,
 ) -> Kept:
-    """Find the columns with the smallest bounds ``max(floor, |x|² + |y|² - 2 x·y)`` of every row.
+    """Find the columns of the smallest bounds ``max(floor, |x|² + |y|² - 2 x·y)`` for every row.
 
-    Parameters
-    ----------
-    laid : DevicePoints
-        The columns.
-    rows : Block
-    own : array of shape (n_rows,)
-        The column that is no candidate for a row; -1 for none.
-    columns : pair of int
-        The first column, and the one after the last.
-    floors : array of shape (n_points,)
-    rows_in_tile : int
-        How many rows are multiplied at a time where products are not filtered.
-
-    Returns
-    -------
-    values, indices : array of shape (n_rows, CANDIDATES)
-        Infinite and -1 where there are fewer.
+    Columns are the points from `columns[0]` to before `columns[1]`, except ``own[row]``. Where products are
+    not filtered, `rows_in_tile` rows are multiplied at a time. Returns the bounds and indices of
+    `CANDIDATES` columns of every row, infinite and -1 where there are fewer.
     """
     n_rows, (low, high) = len(rows.lower), columns
     kept = _nobody(laid.kernels.xp, n_rows)
@@ -71,7 +57,7 @@ def find_candidates(
     _select_some(laid, rows, own, (low, high, stride), floors, kept, rows_in_tile)
     crowded = laid.kernels.xp.zeros(n_rows, dtype=np.bool_)
     for chunk in _chunks(low, high, stride):
-        laid.kernels.filter(halved, own, laid.chunk(*chunk), floors[_slice(chunk)], kept, crowded)
+        laid.kernels.filter(halved, own, laid.chunk(*chunk), floors[slice(*chunk)], kept, crowded)
     again = np.flatnonzero(laid.kernels.get(crowded))
     for start in range(0, len(again), rows_in_tile):
         some = laid.kernels.put(again[start : start + rows_in_tile])
@@ -82,22 +68,11 @@ def find_candidates(
 
 
 def _chunks(low: int, high: int, stride: int) -> Iterator[tuple[int, int, int]]:
-    """All but every `stride`-th column: first few and far between, in the end every second one.
-
-    Examples
-    --------
-    >>> from popf.engine.gpu.candidates import _chunks
-    >>> [list(range(*chunk)) for chunk in _chunks(0, 10, 4)]
-    [[2, 6], [1, 3, 5, 7, 9]]
-    """
+    """All columns but every `stride`-th: of 10 with stride 4 first 2 and 6, then 1, 3, 5, 7, 9."""
     while stride > 1:
         if low + stride // 2 < high:
             yield low + stride // 2, high, stride
         stride //= 2
-
-
-def _slice(chunk: tuple[int, int, int]) -> slice:
-    return slice(*chunk)
 
 
 def _nobody(xp: Any, n_rows: int) -> Kept:
@@ -139,7 +114,7 @@ def _select_some(
     kernels, (low, _, stride) = laid.kernels, chunk
     xp = kernels.xp
     other = laid.some(*chunk)
-    heights = xp.ascontiguousarray(floors[_slice(chunk)])
+    heights = xp.ascontiguousarray(floors[slice(*chunk)])
     # By their place among the chosen columns, and back.
     place = xp.where((own - low) % stride == 0, (own - low) // stride, -1)
     for start in range(0, len(rows.lower), rows_in_tile):

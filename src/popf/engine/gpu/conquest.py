@@ -23,33 +23,17 @@ def conquer(
     fallback: Fallback,
     rows: int = ROWS,
 ) -> Conquered:
-    """Find who conquers each query.
+    """Find who conquers each query, by squared costs, `rows` queries at a time.
 
-    Parameters
-    ----------
-    laid : DevicePoints
-    costs : ndarray of shape (n_points,)
-        Squared costs.
-    rank : ndarray of shape (n_points,)
-        Breaks ties between points at the same cost and distance: lower conquers.
-    queries : ndarray of shape (n_queries, n_features)
-        Scaled as the points are.
-    fallback : callable
-        Finds who conquers queries of which the device is not certain.
-    rows : int
-        How many queries make a block.
-
-    Returns
-    -------
-    Conquered
+    Among equal costs and distances the lower `rank` conquers. Queries are scaled as the points are.
     """
     kernels, n_points = laid.kernels, len(laid)
     xp, n_queries = kernels.xp, len(queries)
     # Rounded down, so that bounds stay bounds.
     single = costs.astype(np.float32)
     single = np.where(single > costs, np.nextafter(single, np.float32(-np.inf)), single)
-    floors, deciding = kernels.put(single), laid.decide()
-    exact_costs, exact_rank = deciding[0].put(costs), deciding[0].put(rank)
+    floors, (decider, points) = kernels.put(single), laid.decide()
+    exact_costs, exact_rank = decider.put(costs), decider.put(rank)
     found = Conquered(np.empty(n_queries, dtype=np.int64), np.empty(n_queries), np.empty(n_queries))
     certain = np.empty(n_queries, dtype=np.bool_)
     at_once = rows_at_once(laid, n_points, rows)
@@ -58,7 +42,6 @@ def conquer(
         mine = laid.others(queries[here])
         own = xp.full(len(mine.lower), -1, dtype=np.int64)
         kept = find_candidates(laid, mine, own, (0, n_points), floors, rows)
-        decider, points = deciding
         if decider is not kernels:
             kept = (kernels.get(kept[0]), kernels.get(kept[1]))
         answers = decider.conquerors(

@@ -264,16 +264,15 @@ class CudaKernels:
     def add_terms(
         self,
         products: Array,
-        queries: tuple[Array, Array, Array, Array],
+        queries: tuple[Array, Array, Array],
         nodes: tuple[Array, Array, Array, Array],
-        first_column: int,
         taus: FloatArray,
         state: tuple[Array, Array],
     ) -> None:
         """Add the exponentials of path costs to the sums of a class."""
         n_rows, n_columns = products.shape
         n_chains, n_halvings = taus.shape
-        sizes = (_i(n_rows), _i(n_columns), _i(queries[0].shape[1]), _i(first_column))
+        sizes = (_i(n_rows), _i(n_columns), _i(queries[0].shape[1]))
         chain = (self.put(taus), _i(n_chains), _i(n_halvings))
         self._run("add_terms", n_rows, (products, *queries, *nodes, *sizes, *chain, *state))
 

@@ -202,8 +202,8 @@ __device__ __forceinline__ double path_cost(
 
 extern "C" __global__ void add_terms(
     const double* products, const double* queries, const double* norms, const double* least,
-    const integer* own, const double* points, const double* column_norms, const double* floors,
-    const double* weights, integer n_rows, integer n_columns, integer d, integer first_column,
+    const double* points, const double* column_norms, const double* floors, const double* weights,
+    integer n_rows, integer n_columns, integer d,
     const double* taus, integer n_chains, integer n_halvings, double* low, double* sums)
 {
     integer row = ((integer)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
@@ -212,11 +212,10 @@ extern "C" __global__ void add_terms(
     const double* p = products + row * n_columns;
     const double* x = queries + row * d;
     double norm = norms[row], small = least[row];
-    integer self = own[row] - first_column, n_sums = n_chains * n_halvings;
+    integer n_sums = n_chains * n_halvings;
     double lowest = INFINITY;
     for (integer c = lane; c < n_columns; c += 32) {
-        double weight = weights[c] - (c == self ? 1.0 : 0.0);
-        if (weight > 0.0)
+        if (weights[c] > 0.0)
             lowest = fmin(lowest, path_cost(
                 p[c], norm, column_norms[c], small, floors[c], x, points + c * d, d));
     }
@@ -235,7 +234,7 @@ extern "C" __global__ void add_terms(
         for (int j = 0; j < 9; ++j) total[j] = 0.0;
         double rate = -1.0 / taus[chain * n_halvings];
         for (integer c = lane; c < n_columns; c += 32) {
-            double weight = weights[c] - (c == self ? 1.0 : 0.0);
+            double weight = weights[c];
             if (weight <= 0.0) continue;
             double cost = path_cost(p[c], norm, column_norms[c], small, floors[c], x, points + c * d, d);
             double factor = exp((cost - before) * rate);

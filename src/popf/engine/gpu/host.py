@@ -177,9 +177,8 @@ class HostKernels:
     def add_terms(
         self,
         products: Array,
-        queries: tuple[Array, Array, Array, Array],
+        queries: tuple[Array, Array, Array],
         nodes: tuple[Array, Array, Array, Array],
-        first_column: int,
         taus: FloatArray,
         state: tuple[Array, Array],
     ) -> None:
@@ -190,26 +189,19 @@ class HostKernels:
         products : array of shape (n_rows, n_columns)
             In float64.
         queries : tuple of arrays
-            Points, squared norms, squares up to which distances are computed anew, own nodes.
+            Points, squared norms, squares up to which distances are computed anew.
         nodes : tuple of arrays
             Points, squared norms, costs and weights of the columns.
-        first_column : int
-            The index of the first column, as `own` counts.
         taus : ndarray of shape (n_chains, n_halvings)
         state : tuple of arrays
             The lowest cost so far, (n_rows,), and sums relative to it, (n_rows, n_bandwidths).
         """
-        points, norms, least, own = queries
+        points, norms, least = queries
         columns, column_norms, floors, weights = nodes
         squared = np.maximum(norms[:, None] + column_norms - 2.0 * products, 0.0)
         for q, v in zip(*np.nonzero(squared <= least[:, None]), strict=True):
             squared[q, v] = ((points[q] - columns[v]) ** 2).sum()
-        costs = np.maximum(floors, np.sqrt(squared))
-        heavy = np.broadcast_to(weights, costs.shape).copy()
-        here = np.flatnonzero((own >= first_column) & (own < first_column + len(floors)))
-        at = (here, own[here] - first_column)
-        heavy[at] = np.maximum(heavy[at] - 1.0, 0.0)
-        costs = np.where(heavy > 0.0, costs, np.inf)
+        costs = np.where(weights > 0.0, np.maximum(floors, np.sqrt(squared)), np.inf)
         low, sums = state
         lower = np.minimum(low, costs.min(axis=1))
         flat = taus.ravel()
@@ -218,8 +210,7 @@ class HostKernels:
         sums[moved] *= np.exp((lower[moved] - low[moved])[:, None] / flat)
         low[:] = lower
         for j, tau in enumerate(flat):
-            terms = heavy[some] * np.exp((lower[some, None] - costs[some]) / tau)
-            sums[some, j] += terms.sum(axis=1)
+            sums[some, j] += np.exp((lower[some, None] - costs[some]) / tau) @ weights
 
     def _squared(self, rows: Array, points: Array, indices: Array) -> FloatArray:
         total = np.zeros(indices.shape)

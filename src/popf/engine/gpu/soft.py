@@ -27,8 +27,7 @@ def device_scores(
         here = slice(start, min(start + rows, len(queries)))
         centred = queries[here] - nodes.center
         norms = np.einsum("ij,ij->i", centred, centred)
-        nobody = np.full(len(norms), -1)  # no query is a node itself
-        mine, own, row_norms = (kernels.put(part) for part in (centred, nobody, norms))
+        mine, row_norms = kernels.put(centred), kernels.put(norms)
         for k, mass in enumerate(nodes.masses):
             low = kernels.xp.full(len(norms), np.inf)
             sums = kernels.xp.zeros((len(norms), taus.size))
@@ -37,9 +36,8 @@ def device_scores(
                 least = too_small(norms, nodes.reach(first, last), queries.shape[1], taus)
                 kernels.add_terms(
                     kernels.multiply(mine, points[first:last]),
-                    (mine, row_norms, kernels.put(least), own),
+                    (mine, row_norms, kernels.put(least)),
                     (points[first:last], *(part[first:last] for part in facts)),
-                    first,
                     taus,
                     (low, sums),
                 )

@@ -21,21 +21,9 @@ CAPACITY = 1 << 24
 def nearest_neighbours(
     laid: DevicePoints, k: int = N_NEIGHBOURS, rows: int = ROWS, split: int | None = None
 ) -> NeighbourLists:
-    """Find the nearest neighbours of every point.
+    """Find the k nearest neighbours of every point, `rows` points at a time.
 
-    Parameters
-    ----------
-    laid : DevicePoints
-    k : int
-        How many, at most as many as there are candidates.
-    rows : int
-        How many points make a block.
-    split : int, optional
-        The first point of a second side; then neighbours are those on the other side.
-
-    Returns
-    -------
-    NeighbourLists
+    With `split`, the first point of a second side, they are those on the other side.
     """
     kernels, n_points = laid.kernels, len(laid)
     xp, k = kernels.xp, min(k, n_points - 1, CANDIDATES)
