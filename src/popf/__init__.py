@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from popf.forest.classifier import OPFClassifier
+    from popf.forest.spanning_tree import minimum_spanning_tree, single_linkage
     from popf.io import load, save
     from popf.probability.classifier import POPFClassifier
 
-__all__ = ["OPFClassifier", "POPFClassifier", "__version__", "load", "save"]
+__all__ = [
+    "OPFClassifier",
+    "POPFClassifier",
+    "__version__",
+    "load",
+    "minimum_spanning_tree",
+    "save",
+    "single_linkage",
+]
 __version__ = "0.1.0"
 
 # What is imported when it is first asked for: the command line's help needs none of it.
@@ -20,7 +29,9 @@ _HOMES = {
     "OPFClassifier": "popf.forest",
     "POPFClassifier": "popf.probability",
     "load": "popf.io",
+    "minimum_spanning_tree": "popf.forest",
     "save": "popf.io",
+    "single_linkage": "popf.forest",
 }
 
 

@@ -7,11 +7,21 @@
 ``growing``              `grow_forest`: from arrays to a forest
 ``optimum_path_forest``  the forest, which conquers new samples
 ``paths``                who conquered a sample, and by which path
+``spanning_tree``        the minimum spanning tree by itself, and single linkage
 """
 
 from popf.engine.structures import SpanningTree
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.paths import Conquest, Path
+from popf.forest.spanning_tree import minimum_spanning_tree, single_linkage
 
-__all__ = ["Conquest", "OPFClassifier", "OptimumPathForest", "Path", "SpanningTree"]
+__all__ = [
+    "Conquest",
+    "OPFClassifier",
+    "OptimumPathForest",
+    "Path",
+    "SpanningTree",
+    "minimum_spanning_tree",
+    "single_linkage",
+]

@@ -87,7 +87,7 @@ class OptimumPathForest:
         """The minimum spanning tree, its edges sorted."""
         tree = self._trained.tree
         weights = self.metric.transform(tree.weights, self.exponent)
-        return tree.in_order()._replace(weights=np.sort(weights))
+        return tree._replace(weights=weights).in_order()
 
     @property
     def labels(self) -> NDArray[Any]:

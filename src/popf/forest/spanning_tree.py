@@ -1,0 +1,148 @@
+"""The minimum spanning tree by itself, and single linkage from it."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from popf.forest.devices import choose_device, pays_on_host, to_host
+from popf.forest.validation import Resources, check_algorithm, n_bytes_of, n_threads_of
+
+if TYPE_CHECKING:
+    from popf.engine.structures import SpanningTree
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def minimum_spanning_tree(
+    X: ArrayLike,
+    metric: str | Callable[..., float] = "euclidean",
+    *,
+    metric_params: Mapping[str, Any] | None = None,
+    algorithm: str = "auto",
+    n_jobs: int | None = None,
+    device: str | None = None,
+    working_memory: float | None = None,
+) -> tuple[IntArray, FloatArray]:
+    """Find the minimum spanning tree of the samples.
+
+    The tree is exact for every metric. Equal lengths are settled by rule, so that the tree is the same
+    whatever the algorithm, the number of threads or the device.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The samples, or the distances between them if ``metric="precomputed"``.
+    metric : str or callable, default="euclidean"
+        As for `OPFClassifier`.
+    metric_params : dict, default=None
+        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
+    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
+        How the tree is computed, as for `OPFClassifier`.
+    n_jobs : int, default=None
+        How many threads to use, as in joblib: None is 1, -1 is all cores.
+    device : {None, "cpu", "cuda"}, default=None
+        Where to work, as for `OPFClassifier`.
+    working_memory : float, default=None
+        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+
+    Returns
+    -------
+    edges : ndarray of shape (n_samples - 1, 2)
+        The two samples that each edge joins, the lower index first. Edges are sorted by (length, lower
+        index, higher index).
+    lengths : ndarray of shape (n_samples - 1,)
+        The length of each edge.
+
+    See Also
+    --------
+    single_linkage : Hierarchical clustering from this tree.
+
+    Examples
+    --------
+    >>> from popf import minimum_spanning_tree
+    >>> edges, lengths = minimum_spanning_tree([[0.0], [5.0], [1.0], [3.0]])
+    >>> edges.tolist(), lengths.tolist()
+    ([[0, 2], [1, 3], [2, 3]], [1.0, 2.0, 2.0])
+    """
+    resources = Resources(n_threads_of(n_jobs), n_bytes_of(working_memory))
+    tree = _sorted_tree(X, metric, metric_params, algorithm, device, resources)
+    return np.column_stack([tree.lower, tree.higher]), tree.weights
+
+
+def single_linkage(
+    X: ArrayLike,
+    metric: str | Callable[..., float] = "euclidean",
+    *,
+    metric_params: Mapping[str, Any] | None = None,
+    algorithm: str = "auto",
+    n_jobs: int | None = None,
+    device: str | None = None,
+    working_memory: float | None = None,
+) -> FloatArray:
+    """Cluster samples by single linkage, from their minimum spanning tree.
+
+    Parameters
+    ----------
+    X, metric, metric_params, algorithm, n_jobs, device, working_memory
+        As for `minimum_spanning_tree`; two samples at least.
+
+    Returns
+    -------
+    ndarray of shape (n_samples - 1, 4)
+        The linkage matrix of `scipy.cluster.hierarchy.linkage`: row i joins the clusters in its first two
+        columns into cluster n_samples + i, at the distance in the third; the fourth counts its samples.
+
+    See Also
+    --------
+    scipy.cluster.hierarchy.fcluster : Cuts the hierarchy into flat clusters.
+    scipy.cluster.hierarchy.dendrogram : Draws it.
+
+    Examples
+    --------
+    >>> from popf import single_linkage
+    >>> single_linkage([[0.0], [5.0], [1.0], [3.0]])
+    array([[0., 2., 1., 2.],
+           [1., 3., 2., 2.],
+           [4., 5., 2., 4.]])
+    """
+    from popf.engine.trees.linkage import merge_clusters
+
+    resources = Resources(n_threads_of(n_jobs), n_bytes_of(working_memory))
+    tree = _sorted_tree(X, metric, metric_params, algorithm, device, resources, min_samples=2)
+    linkage: FloatArray = np.empty((len(tree.weights), 4))
+    merge_clusters(tree, linkage)
+    return linkage
+
+
+def _sorted_tree(
+    X: ArrayLike,
+    metric: Any,
+    metric_params: Mapping[str, Any] | None,
+    algorithm: str,
+    device: str | None,
+    resources: Resources,
+    min_samples: int = 1,
+) -> "SpanningTree":
+    """Check everything, and grow the tree, its edges sorted."""
+    from popf.engine.backends import backend_for
+    from popf.forest.growing import grow_tree
+    from popf.forest.metrics import choose_metric
+    from popf.forest.precomputed import check_precomputed, check_square
+
+    chosen = choose_metric(metric, metric_params)
+    check_algorithm(algorithm, chosen)
+    where = choose_device(device, X, chosen, algorithm)
+    samples = check_array(
+        to_host(X), dtype=np.float64, order="C", ensure_min_samples=min_samples, input_name="X"
+    )
+    if chosen.precomputed:
+        check_square(samples)
+        samples = check_precomputed(samples)
+    if not pays_on_host(where, algorithm, samples.shape[1]):
+        resources = resources._replace(backend=backend_for(where))
+    tree, fitted, exponent, _ = grow_tree(samples, chosen, resources, algorithm)
+    return tree._replace(weights=fitted.transform(tree.weights, exponent)).in_order()
