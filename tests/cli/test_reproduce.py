@@ -40,7 +40,7 @@ def test_ones_own_data(csv, tmp_path, capsys):
     assert str(out / "report.html") in shown
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert {"journal.jsonl", "runs.csv", "report.html"} <= files
-    assert {f"tables/accuracy.{kind}" for kind in ("txt", "md", "tex", "csv")} <= files
+    assert {f"tables/accuracy.{kind}" for kind in ("md", "tex", "csv")} <= files
 
 
 def test_json_has_the_numbers_and_the_files(csv, tmp_path, capsys):

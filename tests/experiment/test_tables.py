@@ -58,7 +58,6 @@ def test_tables_say_what_they_show(small_study):
     mean = 100 * small_study.values("accuracy", "one", "OPF").mean()
     deviation = 100 * small_study.values("accuracy", "one", "OPF").std(ddof=1)
     assert f"{mean:.2f} ± {deviation:.2f}" in made.markdown()
-    assert f"{mean:.2f} ± {deviation:.2f}" in made.text()
     assert f"{mean:.2f} \\pm {deviation:.2f}" in made.latex()
     assert f"{mean:.1f}±" in text
     row = made.csv().splitlines()[1].split(",")
@@ -72,7 +71,7 @@ def test_many_columns_are_put_below_each_other():
     made = table(run({"one": blobs()}, wide, runs=2), "accuracy")
     assert max(map(len, made.text(80).splitlines())) <= 80
     assert made.text(80).count("dataset") == 2
-    assert made.text().count("dataset") == 1
+    assert made.text(300).count("dataset") == 1
 
 
 def test_the_papers_values_stand_beside_ours_and_are_flagged():

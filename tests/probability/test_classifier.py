@@ -182,12 +182,12 @@ WRONG = {
     "threshold 1.5": ({"threshold": 1.5}, ["threshold", "1.5"]),
     "threshold nan": ({"threshold": np.nan}, ["threshold", "nan"]),
     "threshold word": ({"threshold": "half"}, ["threshold", "'half'"]),
-    "box empty": ({"method": "paper", "box": ((1, 1), (-3, 3))}, ["box", "1.0", "lower"]),
-    "box inverted": ({"method": "paper", "box": ((-3, 3), (4, -4))}, ["box", "4.0", "-4.0"]),
-    "box shape": ({"method": "paper", "box": (-3, 3)}, ["box", "(2,)"]),
-    "solver": ({"method": "paper", "solver": "sgd"}, ["solver", "'sgd'", "'newton'"]),
-    "solver number": ({"method": "paper", "solver": 3}, ["solver", "3"]),
-    "solver class": ({"method": "paper", "solver": PSO}, ["solver", "PSO"]),
+    "box empty": ({"box": ((1, 1), (-3, 3))}, ["box", "1.0", "lower"]),
+    "box inverted": ({"box": ((-3, 3), (4, -4))}, ["box", "4.0", "-4.0"]),
+    "box shape": ({"box": (-3, 3)}, ["box", "(2,)"]),
+    "solver": ({"solver": "sgd"}, ["solver", "'sgd'", "'newton'"]),
+    "solver number": ({"solver": 3}, ["solver", "3"]),
+    "solver class": ({"solver": PSO}, ["solver", "PSO"]),
     "method": ({"method": "hard"}, ["method", "'hard'", "'pooled'", "'paper'"]),
     "threshold None": ({"threshold": None}, ["threshold", "None"]),
     "squash": ({"squash": "yes"}, ["squash", "'yes'"]),
@@ -198,7 +198,7 @@ WRONG = {
     "linear_map class": ({"linear_map": dict}, ["linear_map"]),
     "linear_map paper": ({"method": "paper", "linear_map": "weights"}, ["linear_map", "pipeline"]),
     "linear_map precomputed": (
-        {"metric": "precomputed", "linear_map": "weights"},
+        {"method": "forest", "metric": "precomputed", "linear_map": "weights"},
         ["linear_map", "distances"],
     ),
     "metric": ({"metric": "crow"}, ["metric", "'crow'"]),
@@ -206,10 +206,11 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("method", ["pooled", "forest", "paper"])
 @pytest.mark.parametrize(("parameters", "said"), WRONG.values(), ids=WRONG)
-def test_wrong_parameters(parameters, said):
-    kind = (ValueError, TypeError)
-    refused(lambda: POPFClassifier(**parameters).fit(WIDE, Y), *said, kind=kind)
+def test_every_method_refuses_wrong_parameters(method, parameters, said):
+    model = POPFClassifier(**{"method": method, **parameters})
+    refused(lambda: model.fit(WIDE, Y), *said, kind=(ValueError, TypeError))
 
 
 @pytest.mark.parametrize("method", ["forest", "paper"])

@@ -65,17 +65,3 @@ def test_newton_knows_no_scale(factor):
     weighted = Newton().minimize(PlattObjective(objective.f, objective.t, weights), box=None)
     assert weighted.converged
     np.testing.assert_allclose(weighted.theta, solution.theta, rtol=1e-10)
-
-
-def test_newton_starts_on_fewer_samples_and_ends_at_the_same_place():
-    objective = platt_problem(0, 50_000, overlap=0.2)
-    assert objective.thinned().f.size == 10_000
-    solution = Newton().minimize(objective, box=None)
-    plain = Newton().minimize(objective, box=None, start=objective.start)
-    assert solution.n_evaluations < plain.n_evaluations
-    np.testing.assert_allclose(solution.theta, plain.theta, rtol=1e-9)
-    assert platt_problem(0, 39_000).thinned() is None
-    assert PlattObjective(np.ones(50_000), objective.t).thinned() is None
-    weights = np.zeros(50_000)
-    weights[1] = 1.0
-    assert PlattObjective(objective.f, objective.t, weights).thinned() is None

@@ -164,17 +164,6 @@ def test_an_integer_seed_gives_the_same_answer_every_time(solver):
     assert (first.path == second.path).all()
 
 
-@pytest.mark.parametrize("solver", SWARMS, ids=name)
-def test_patience_stops_a_swarm_early(solver):
-    patient = dataclasses.replace(solver, patience=20)
-    solution = patient.minimize(platt_problem(0), random_state=0)
-    assert solution.n_iterations < solver.n_iterations
-    assert solution.converged
-    whole = solver.minimize(platt_problem(0), random_state=0)
-    assert (whole.path[: solution.n_iterations + 1] == solution.path).all()
-    assert whole.n_iterations == solver.n_iterations
-
-
 @pytest.mark.parametrize(
     "solver",
     [
@@ -272,7 +261,6 @@ def test_a_bad_start_is_refused(solver):
     [
         (lambda: PSO(n_agents=1), "n_agents is 1; it must be an integer of at least 2"),
         (lambda: PSO(n_iterations=2.5), r"n_iterations is 2\.5; it must be an integer"),
-        (lambda: PSO(patience=0), "patience is 0; .* or None to run all iterations"),
         (lambda: PSO(inertia=-0.1), r"inertia is -0\.1; it must be a finite number at least 0"),
         (lambda: PSO(social=np.nan), "social is nan"),
         (lambda: PSO(cognitive="2"), "cognitive is '2'; it must be a finite number"),

@@ -20,23 +20,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples and labels with a name.
-
-    Attributes
-    ----------
-    name : str
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    stand_in : bool
-        Whether it is generated in place of one of the paper's sets that is not public.
-    source : str
-        Where this copy is from.
-    """
+    """Samples and labels with a name."""
 
     name: str
     X: NDArray[np.float64]
     y: NDArray[Any]
-    stand_in: bool = False
+    stand_in: bool = False  # generated in place of one of the paper's sets that is not public
     source: str = "the user's"
 
     @property

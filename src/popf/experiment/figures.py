@@ -32,13 +32,7 @@ THRESHOLDS_CAPTION = (
 
 
 def figures(results: Results) -> dict[str, tuple[Any, str]]:
-    """Draw all figures that the data sets and methods of a study allow.
-
-    Returns
-    -------
-    dict of str to (matplotlib Figure, caption)
-        By the names of their files: ``figure1`` (landscapes), ``figure2`` and ``figure3`` (thresholds).
-    """
+    """Draw landscapes (figure1) and thresholds (figure2, figure3): figures and captions by file name."""
     drawn = {}
     landscapes = _chosen(results, paper.LANDSCAPES, 2)
     if landscapes and _solvers(results):

@@ -123,11 +123,7 @@ def is_paper_method(estimator: BaseEstimator) -> bool:
 def measure(task: Task, dataset: Dataset, protocol: Protocol, methods: Methods) -> list[Record]:
     """Fit copies of all methods on the training part of a split, and score them on the test part.
 
-    Returns
-    -------
-    list of dict
-        One record per method: dataset, form, run, method; Papa's accuracy, log loss, Brier score, ECE (None
-        without probabilities), seconds, accuracy over thresholds; or ``failed`` and why.
+    Each gets a record of its scores and seconds, or ``failed`` and why.
     """
     train, test = protocol.split(dataset, task.run)
     X_train, X_test = dataset.X[train], dataset.X[test]

@@ -35,7 +35,7 @@ def reproduce(
 ) -> Results:
     """Run a study with its journal in a folder, and write everything that comes out of it there.
 
-    The folder gets ``journal.jsonl``, ``runs.csv``, ``tables/`` (text, Markdown, LaTeX, CSV), ``figures/``
+    The folder gets ``journal.jsonl``, ``runs.csv``, ``tables/`` (Markdown, LaTeX, CSV), ``figures/``
     (PNG, SVG) and ``report.html``. Killed or interrupted, the same call continues where it stopped.
 
     Parameters
@@ -138,7 +138,6 @@ def write_report(results: Results, folder: str | os.PathLike[str], figures: bool
     _write(folder / "runs.csv", runs_csv(results))
     for name in MEASURES:
         made = table(results, name)
-        _write(folder / "tables" / f"{name}.txt", made.text() + "\n")
         _write(folder / "tables" / f"{name}.md", made.markdown())
         _write(folder / "tables" / f"{name}.tex", made.latex())
         _write(folder / "tables" / f"{name}.csv", made.csv())

@@ -2,13 +2,11 @@
 
 import os
 import platform
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
 from popf.experiment import paper
@@ -61,7 +59,7 @@ def run(
         so the runs go to a cluster with ``parallel_config("dask")``.
     journal : path-like, default=None
         A file in which every finished run is kept at once. If it exists, what it holds is not run
-        again; one with other settings is refused. Several processes may work on one journal.
+        again; one with other settings is refused.
     progress : callable, default=None
         Called as ``progress(n_done, n_total, text)`` after every run.
     say : callable, default=None
@@ -91,9 +89,9 @@ def run(
     data = choose_datasets(datasets, say)
     for dataset in data.values():
         protocol.check(dataset)
-    with Journal(journal, settings(protocol, data, chosen), say) as kept:
-        _Study(protocol, data, chosen, kept).work(n_jobs, progress, say)
-        return Results(protocol, data, chosen, kept.records.values(), kept.settings)
+    kept = Journal(journal, settings(protocol, data, chosen), say)
+    _work(protocol, data, chosen, kept, (n_jobs, progress, say))
+    return Results(protocol, data, chosen, kept.records.values(), kept.settings)
 
 
 def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) -> dict[str, Any]:
@@ -113,68 +111,54 @@ def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) 
     }
 
 
-class _Study:
-    """What is to be run, and what the journal has of it already."""
-
-    def __init__(
-        self, protocol: Protocol, data: dict[str, Dataset], methods: Methods, journal: Journal
-    ) -> None:
-        self.protocol, self.data, self.journal = protocol, data, journal
-        self.methods = {
-            name: {
-                key: method
-                for key, method in methods.items()
-                if dataset.n_classes == 2 or not is_paper_method(method)
-            }
-            for name, dataset in data.items()
-        }
-        self.left_out = {name: [*(methods.keys() - own)] for name, own in self.methods.items()}
-
-    def missing(self, task: Task) -> dict[str, BaseEstimator]:
-        """Methods of which the journal has no result yet."""
-        return {
+def _work(
+    protocol: Protocol,
+    data: dict[str, Dataset],
+    methods: Methods,
+    journal: Journal,
+    how: tuple[int | None, Progress | None, Say],
+) -> None:
+    """Run what the journal lacks."""
+    n_jobs, progress, say = how
+    binary = [name for name, method in methods.items() if is_paper_method(method)]
+    for name, dataset in data.items():
+        if binary and dataset.n_classes > 2:
+            say(
+                f"{name} has {dataset.n_classes} classes; left out there, because they are for two: "
+                f"{', '.join(sorted(binary))}."
+            )
+    todo: dict[Task, Methods] = {}
+    everything = tasks(protocol, data)
+    for task in everything:
+        missing = {
             name: method
-            for name, method in self.methods[task.dataset].items()
-            if not self.journal.has((*task, name))
+            for name, method in methods.items()
+            if (data[task.dataset].n_classes == 2 or name not in binary)
+            and not journal.has((*task, name))
         }
-
-    def work(self, n_jobs: int | None, progress: Progress | None, say: Say) -> None:
-        """Do what the journal lacks."""
-        for name, left_out in self.left_out.items():
-            if left_out:
-                say(
-                    f"{name} has {self.data[name].n_classes} classes; left out there, because they are for "
-                    f"two: {', '.join(sorted(left_out))}."
-                )
-        path = self.journal.path
-        everything = tasks(self.protocol, self.data)
-        todo = [task for task in everything if self.missing(task)]
-        if len(todo) < len(everything):
-            say(f"{len(everything) - len(todo)} of {len(everything)} runs are in {path} already.")
-        if path is not None:
-            # In random order, two processes that share a journal hardly ever do the same run.
-            random.SystemRandom().shuffle(todo)
-        try:
-            parallel = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-            for n_done, (task, records) in enumerate(parallel(self._calls(todo)), 1):
-                self.journal.add(records)
-                if progress is not None:
-                    progress(n_done, len(todo), f"{task.dataset} ({task.form}), run {task.run}")
-        except KeyboardInterrupt:
-            if path is not None:
-                say(f"Finished runs are kept in {path}; the same command continues from there.")
-            raise
-        self.journal.refresh()
-
-    def _calls(self, todo: list[Task]) -> Iterator[Any]:
-        """Hand joblib one call after another, without what another process has done meanwhile."""
-        for task in todo:
-            self.journal.refresh()
-            yield delayed(_call)(task, self.data[task.dataset], self.protocol, self.missing(task))
+        if missing:
+            todo[task] = missing
+    if journal.path is not None and len(todo) < len(everything):
+        done = len(everything) - len(todo)
+        say(f"{done} of {len(everything)} runs are in {journal.path} already.")
+    calls = (
+        delayed(_call)(task, data[task.dataset], protocol, missing)
+        for task, missing in todo.items()
+    )
+    try:
+        parallel = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+        for n_done, (task, records) in enumerate(parallel(calls), 1):
+            journal.add(records)
+            if progress is not None:
+                progress(n_done, len(todo), f"{task.dataset} ({task.form}), run {task.run}")
+    except KeyboardInterrupt:
+        if journal.path is not None:
+            say(f"Finished runs are kept in {journal.path}; the same command continues from there.")
+        raise
 
 
 def _call(
     task: Task, dataset: Dataset, protocol: Protocol, methods: Methods
 ) -> tuple[Task, list[Record]]:
     with threadpool_limits(1):  # times are for one thread
-        return task, measure(task, dataset, protocol, methods) if methods else []
+        return task, measure(task, dataset, protocol, methods)

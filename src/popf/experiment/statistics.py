@@ -13,15 +13,11 @@ SAME = 1e-12
 
 
 def signed_rank_test(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    r"""Two-sided p-value of Wilcoxon's signed-rank test of paired values [1]_; 1 if no pair differs.
+    """Two-sided p-value of Wilcoxon's signed-rank test of paired values (1945); 1 if no pair differs.
 
     Pairs without a difference are left out, as by Wilcoxon. The distribution of the rank sum is exact, over all
-    :math:`2^n` signs, ties included: tables and normal approximations are wrong for the many ties of
-    accuracies on a small test set. Above 200 differing pairs it is SciPy's approximation.
-
-    References
-    ----------
-    .. [1] F. Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1, 1945.
+    2^n signs, ties included: tables and normal approximations are wrong for the many ties of accuracies on a
+    small test set. Above 200 differing pairs it is SciPy's approximation.
     """
     difference = np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)
     scale = max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))

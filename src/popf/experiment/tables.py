@@ -30,8 +30,8 @@ class Cell:
 
     mean: float
     deviation: float | None
-    digits: int  # after the point, in a file
-    short_digits: int  # in the narrow columns of a terminal
+    digits: int  # after the point
+    per_cent: bool
     bold: bool  # the best, or not significantly worse; for a value of the paper, as printed there
     runs: int
     differs: bool = False  # a value of the paper, from ours, by more than both deviations
@@ -44,9 +44,11 @@ class Cell:
 
     @property
     def short(self) -> str:
-        """The same where space is scarce: only accuracies, which have one digit, show deviations."""
-        mean = f"{self.mean:.{self.short_digits}f}"
-        if self.short_digits > 1 or self.deviation is None:
+        """The same for narrow columns: per cent with one digit, anything else without its deviation."""
+        if not self.per_cent:
+            return f"{self.mean:.{self.digits}f}"
+        mean = f"{self.mean:.1f}"
+        if self.deviation is None:
             return mean
         return f"{mean}±{self.deviation:.{0 if self.deviation >= 9.95 else 1}f}"
 
@@ -97,36 +99,28 @@ class Table:
             if not printed or any(name in row.printed for row in self.rows)
         ]
 
-    def text(self, width: int | None = None) -> str:
-        """Lay the table out for a terminal, or with all digits for a file; the paper's values below ours.
-
-        Parameters
-        ----------
-        width : int, default=None
-            Characters that fit into a line; columns that do not fit are put below. None for a file: all
-            digits and deviations, in lines of any length.
-        """
-        heads = [name if width is None else name.removeprefix(PREFIX) for name in self.methods]
+    def text(self, width: int = 100) -> str:
+        """Lay the table out in lines of `width` characters; columns that do not fit are put below."""
+        heads = [name.removeprefix(PREFIX) for name in self.methods]
         labels, lines = [], []
         for label, cells in self._lines():
             labels.append(label)
-            lines.append([_text_cell(cells.get(name), width is None) for name in self.methods])
+            lines.append([_text_cell(cells.get(name)) for name in self.methods])
         first = max(map(len, ["dataset", *labels]))
         widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
         parts = [self.title]
-        for chosen in _fitting(widths, None if width is None else width - first):
+        for chosen in _fitting(widths, width - first):
             parts.append("")
             for label, line in zip(["dataset", *labels], [heads, *lines], strict=True):
                 shown = "".join(f" {line[k]:>{widths[k]}}" for k in chosen)
                 parts.append(f"{label:{first}}{shown}".rstrip())
         notes = [note.replace("Bold:", "*:").replace("bold as", "* as") for note in self.notes]
-        if width is not None:
-            short = [name.removeprefix(PREFIX) for name in self.methods if PREFIX in name]
-            if short:
-                notes.insert(1, f"{', '.join(short)}: variants of P-OPF.")
-            if self.name != "accuracy":
-                notes[0] = notes[0].replace("Mean ± standard deviation", "Mean")
-        room = 100 if width is None else min(max(width, 40), 100)
+        short = [name.removeprefix(PREFIX) for name in self.methods if PREFIX in name]
+        if short:
+            notes.insert(1, f"{', '.join(short)}: variants of P-OPF.")
+        if self.name != "accuracy":
+            notes[0] = notes[0].replace("Mean ± standard deviation", "Mean")
+        room = min(max(width, 40), 100)
         return "\n".join([*parts, "", *(line for n in notes for line in textwrap.wrap(n, room))])
 
     def _lines(self) -> Iterator[tuple[str, dict[str, Cell]]]:
@@ -237,8 +231,8 @@ def table(results: Results, measure: str) -> Table:
     Mean ± standard deviation over 6 runs, 25 % for training.
     ...
     """
-    known = MEASURES[measure]
-    rows = []
+    known, rows = MEASURES[measure], []
+    per_cent = measure == "accuracy"
     for dataset, form in results.rows():
         stand_in = results.datasets[dataset].stand_in
         summaries = results.summaries(measure, dataset, form)
@@ -248,16 +242,14 @@ def table(results: Results, measure: str) -> Table:
             if value is not None:
                 ours = None if stand_in else summaries.get(method)
                 printed[method] = Cell(
-                    *(value.mean, value.deviation, 2, 1 if measure == "accuracy" else 2),
-                    *(value.bold, paper.RUNS),
+                    *(value.mean, value.deviation, 2, per_cent, value.bold, paper.RUNS),
                     ours is not None and differs(value, ours, known.factor),
                 )
         cells = {
             method: Cell(
                 known.factor * found.mean,
                 None if found.deviation is None else known.factor * found.deviation,
-                *(known.digits, 1 if measure == "accuracy" else known.digits),
-                *(found.bold, found.n_runs),
+                *(known.digits, per_cent, found.bold, found.n_runs),
             )
             for method, found in summaries.items()
         }
@@ -336,22 +328,21 @@ def as_csv(columns: Iterable[str], rows: Iterable[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
-def _fitting(widths: list[int], room: int | None) -> Iterator[list[int]]:
+def _fitting(widths: list[int], room: int) -> Iterator[list[int]]:
     """Group columns so that each group fits into the room."""
     group: list[int] = []
     for k, width in enumerate(widths):
-        if group and room is not None and sum(widths[j] + 1 for j in group) + width + 1 > room:
+        if group and sum(widths[j] + 1 for j in group) + width + 1 > room:
             yield group
             group = []
         group.append(k)
     yield group
 
 
-def _text_cell(cell: Cell | None, full: bool) -> str:
+def _text_cell(cell: Cell | None) -> str:
     if cell is None:
         return "-"
-    text = cell.text if full else cell.short
-    return f"{'*' if cell.bold else ''}{text}{'!' if cell.differs else ''}"
+    return f"{'*' if cell.bold else ''}{cell.short}{'!' if cell.differs else ''}"
 
 
 def _markdown_cell(cell: Cell | None) -> str:

@@ -97,17 +97,21 @@ class Evaluations:
         return np.where(np.isnan(values), np.inf, values)
 
 
-class Record:
-    """The best point and value so far, iteration by iteration."""
+class Search:
+    """An objective, the box, and the best point so far, iteration by iteration."""
 
-    def __init__(self) -> None:
+    def __init__(self, objective: Objective, box: Box | None) -> None:
+        self.evaluate = Evaluations(objective)
+        self.box = box
         self.path: list[FloatArray] = []
         self.history: list[float] = []
 
-    @property
-    def n_iterations(self) -> int:
-        """Iterations after the start."""
-        return len(self.history) - 1
+    def default_start(self) -> FloatArray:
+        """Return the objective's own start, or the middle of the box, or 0."""
+        own = getattr(self.evaluate.objective, "start", None)
+        if self.box is None:
+            return np.zeros(2) if own is None else np.array(own, dtype=np.float64)
+        return 0.5 * (self.box.lower + self.box.upper) if own is None else self.box.clip(own)
 
     def add(self, theta: FloatArray, value: float) -> None:
         """Add an iteration; a value worse than the best so far repeats the best."""
@@ -116,72 +120,24 @@ class Record:
         self.path.append(np.array(theta))
         self.history.append(float(value))
 
-    def settled(self, window: int, tolerance: float) -> bool:
-        """Whether the last `window` iterations hardly improved the best value.
-
-        By at most `tolerance` times the value or times the improvement since the start, whichever is
-        larger: the rule does not depend on the scale of the objective.
-        """
-        if len(self.history) <= window or not np.isfinite(self.history[-1]):
-            return False
-        first, last = self.history[0], self.history[-1]
-        gained = first - last if np.isfinite(first) else 0.0
-        return self.history[-1 - window] - last <= tolerance * max(abs(last), gained)
-
-    def solution(
-        self, n_evaluations: int, converged: bool, message: str, box: Box | None
-    ) -> Solution:
+    def solution(self, converged: bool, message: str) -> Solution:
         """Turn the record into a solution."""
         theta, at_bound = self.path[-1], [None, None]
-        if box is not None:
-            near = AT_BOUND * box.width
-            at_bound = np.select(
-                [theta - box.lower <= near, box.upper - theta <= near], ["lower", "upper"], ""
-            ).tolist()
+        if self.box is not None:
+            near = AT_BOUND * self.box.width
+            sides = [theta - self.box.lower <= near, self.box.upper - theta <= near]
+            at_bound = np.select(sides, ["lower", "upper"], "").tolist()
         return Solution(
             theta=theta.copy(),
             value=self.history[-1],
             history=np.array(self.history),
             path=np.array(self.path),
-            n_evaluations=n_evaluations,
-            n_iterations=self.n_iterations,
+            n_evaluations=self.evaluate.count,
+            n_iterations=len(self.history) - 1,
             converged=converged,
             message=message,
             at_bound=(at_bound[0] or None, at_bound[1] or None),
         )
-
-
-class Problem(NamedTuple):
-    """What is minimised, and from where; the box has been checked."""
-
-    objective: Objective
-    box: Box | None
-    random_state: int | RandomNumbers | None
-    start: ArrayLike | None
-
-    def given_start(self) -> FloatArray | None:
-        """Return the user's start, checked, or None."""
-        if self.start is None:
-            return None
-        theta = np.array(self.start, dtype=np.float64)
-        if theta.shape != (2,) or not np.isfinite(theta).all():
-            raise ValueError(f"start is {self.start!r}; give two finite numbers")
-        if self.box is not None and (self.box.clip(theta) != theta).any():
-            raise ValueError(
-                f"start {theta.tolist()} lies outside the box; give one between "
-                f"{self.box.lower.tolist()} and {self.box.upper.tolist()}"
-            )
-        return theta
-
-    def first_point(self) -> FloatArray:
-        """Return the user's start, or the objective's own, or the middle of the box, or 0."""
-        theta = self.given_start()
-        if theta is not None:
-            return theta
-        own = getattr(self.objective, "start", None)
-        if self.box is None:
-            return np.zeros(2) if own is None else np.array(own, dtype=np.float64)
-        return 0.5 * (self.box.lower + self.box.upper) if own is None else self.box.clip(own)
 
 
 class Solver(ABC):
@@ -226,12 +182,16 @@ class Solver(ABC):
         -------
         solution : Solution
         """
-        problem = Problem(objective, check_box(box), random_state, start)
-        return self._minimize(problem)
+        bounds = check_box(box)
+        search = Search(objective, bounds)
+        converged, message = self._minimize(search, check_start(start, bounds), random_state)
+        return search.solution(converged, message)
 
     @abstractmethod
-    def _minimize(self, problem: Problem) -> Solution:
-        """Minimise."""
+    def _minimize(
+        self, search: Search, start: FloatArray | None, random_state: int | RandomNumbers | None
+    ) -> tuple[bool, str]:
+        """Search; return whether it converged, and why it stopped."""
 
     def __repr__(self) -> str:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
@@ -257,3 +217,18 @@ def check_box(box: ArrayLike | None) -> Box | None:
                 "or box=None for no bounds"
             )
     return Box(np.array(ends[:, 0]), np.array(ends[:, 1]))
+
+
+def check_start(start: ArrayLike | None, box: Box | None) -> FloatArray | None:
+    """Convert the user's start, or raise ValueError."""
+    if start is None:
+        return None
+    theta = np.array(start, dtype=np.float64)
+    if theta.shape != (2,) or not np.isfinite(theta).all():
+        raise ValueError(f"start is {start!r}; give two finite numbers")
+    if box is not None and (box.clip(theta) != theta).any():
+        raise ValueError(
+            f"start {theta.tolist()} lies outside the box; give one between "
+            f"{box.lower.tolist()} and {box.upper.tolist()}"
+        )
+    return theta

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from popf.formatting import check_integer, check_real
-from popf.solvers.base import Box, Evaluations, FloatArray, Problem, Record, Solution, Solver
+from popf.solvers.base import Box, FloatArray, Search, Solver
 
 # Sides of the first simplex relative to the box's width; 1 without a box.
 FIRST_SIDE = 0.05
@@ -50,46 +50,44 @@ class NelderMead(Solver):
         check_real("tolerance", self.tolerance, 0.0)
         check_integer("max_iterations", self.max_iterations, 1)
 
-    def _minimize(self, problem: Problem) -> Solution:
-        box = problem.box
-        evaluate, record, clipped = Evaluations(problem.objective), Record(), False
+    def _minimize(
+        self, search: Search, start: FloatArray | None, random_state: object
+    ) -> tuple[bool, str]:
+        box, clipped = search.box, False
 
         def value_at(theta: FloatArray) -> float:
             nonlocal clipped
             if box is not None:
                 clipped |= bool(((theta <= box.lower) | (theta >= box.upper)).any())
-            return float(evaluate(theta[np.newaxis])[0])
+            return float(search.evaluate(theta[np.newaxis])[0])
 
-        theta = problem.first_point()
-        record.add(theta, value_at(theta))
+        theta = search.default_start() if start is None else start
+        search.add(theta, value_at(theta))
         while True:
-            before, clipped = record.history[-1], False
+            before, clipped = search.history[-1], False
             with np.errstate(invalid="ignore"):  # differences of infinite values
                 found = minimize(
                     value_at,
-                    record.path[-1],
+                    search.path[-1],
                     method="Nelder-Mead",
                     bounds=None if box is None else np.column_stack(box),
-                    callback=lambda intermediate_result: record.add(
+                    callback=lambda intermediate_result: search.add(
                         intermediate_result.x, intermediate_result.fun
                     ),
                     options={
                         "xatol": self.tolerance,
                         "fatol": self.tolerance,
-                        "maxiter": self.max_iterations - record.n_iterations,
+                        "maxiter": self.max_iterations + 1 - len(search.history),
                         "maxfev": np.inf,
-                        "initial_simplex": _first_simplex(record.path[-1], box),
+                        "initial_simplex": _first_simplex(search.path[-1], box),
                     },
                 )
-            converged = bool(found.success) and bool(np.isfinite(found.fun))
+            converged = bool(found.success and np.isfinite(found.fun))
             if not (converged and clipped and before - found.fun > self.tolerance):
                 break
-        message = (
-            f"the simplex is smaller than {self.tolerance:g}"
-            if converged
-            else f"still moving after {record.n_iterations} iterations; raise max_iterations"
-        )
-        return record.solution(evaluate.count, converged, message, box)
+        if converged:
+            return True, f"the simplex is smaller than {self.tolerance:g}"
+        return False, f"still moving after {self.max_iterations} iterations; raise max_iterations"
 
 
 def _first_simplex(start: FloatArray, box: Box | None) -> FloatArray:

@@ -1,15 +1,12 @@
 """Newton's method with a line search, with or without a box."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from popf.formatting import check_integer, check_real
-from popf.solvers.base import Box, FloatArray, Problem, Record, Solution, Solver
-
-Derivatives = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
+from popf.solvers.base import Box, FloatArray, Search, Solver
 
 # Eigenvalues of the scaled Hessian (with ones on its diagonal) are raised to this.
 RIDGE = 1e-12
@@ -41,8 +38,7 @@ class Newton(Solver):
     Notes
     -----
     The objective must have a method ``derivatives(theta)`` that returns value, gradient and Hessian. One
-    call counts as one evaluation. If it has a method ``thinned()`` that returns a cheaper, similar objective
-    (or None), the search starts at the minimum of that one, whose evaluations are not counted.
+    call counts as one evaluation.
 
     References
     ----------
@@ -67,69 +63,47 @@ class Newton(Solver):
         check_real("tolerance", self.tolerance, 0.0)
         check_integer("max_iterations", self.max_iterations, 1)
 
-    def _minimize(self, problem: Problem) -> Solution:
-        objective: Any = problem.objective
-        derivatives = getattr(objective, "derivatives", None)
-        if derivatives is None:
+    def _minimize(
+        self, search: Search, start: FloatArray | None, random_state: object
+    ) -> tuple[bool, str]:
+        objective: Any = search.evaluate.objective
+        if not hasattr(objective, "derivatives"):
             raise ValueError(
                 f"Newton needs objective.derivatives(theta), and {objective!r} has no such method; "
                 "add it, see PlattObjective, or use NelderMead"
             )
-        if problem.start is None and hasattr(objective, "thinned"):
-            thinned = objective.thinned()
-            if thinned is not None:
-                problem = problem._replace(
-                    start=self._minimize(problem._replace(objective=thinned)).theta
-                )
-        start = problem.first_point()
-        return newton(derivatives, start, problem.box, self.tolerance, self.max_iterations)
-
-
-def newton(
-    derivatives: Derivatives,
-    theta: FloatArray,
-    box: Box | None = None,
-    tolerance: float = 1e-14,
-    max_iterations: int = 100,
-) -> Solution:
-    """Minimise by Newton's method, over two parameters in a box or any number without one."""
-    value, gradient, hessian = derivatives(theta)
-    n_evaluations, record = 1, Record()
-    record.add(theta, value)
-    converged, message = False, f"still moving after {max_iterations} iterations"
-    for _ in range(max_iterations):
-        if not (np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian).all()):
-            message = f"the objective or its derivatives are not finite at {theta.tolist()}"
-            break
-        step = _model_minimum(theta, gradient, _positive_definite(hessian), box)
-        promised = -float(gradient @ step)
-        if promised <= 0.0:
-            converged, message = True, "the gradient vanishes, or points out of the box"
-            break
-        converged = promised <= tolerance * abs(value)
-        for halving in range(HALVINGS):
-            share = 0.5**halving
-            tried = theta + share * step
-            if box is not None:
-                tried = box.clip(tried)  # against rounding only
-            tried_value, tried_gradient, tried_hessian = derivatives(tried)
-            n_evaluations += 1
+        box, theta = search.box, search.default_start() if start is None else start
+        value, gradient, hessian = objective.derivatives(theta)
+        search.evaluate.count += 1
+        search.add(theta, value)
+        for _ in range(self.max_iterations):
+            if not all(np.isfinite(part).all() for part in (value, gradient, hessian)):
+                return False, f"the objective or its derivatives are not finite at {theta.tolist()}"
+            step = _model_minimum(theta, gradient, _positive_definite(hessian), box)
+            promised = -float(gradient @ step)
+            if promised <= 0.0:
+                return True, "the gradient vanishes, or points out of the box"
+            converged = promised <= self.tolerance * abs(value)
             rounding = 16.0 * EPS * abs(value) if converged else 0.0
-            if tried_value <= value - SUFFICIENT * share * promised + rounding:
-                break
-        else:
-            # Rounding may hide the little that is left to gain.
-            converged = converged or promised <= np.sqrt(EPS) * abs(value)
-            message = "no step along Newton's direction lowers the objective"
-            break
-        theta, value = tried, tried_value
-        gradient, hessian = tried_gradient, tried_hessian
-        # Close to the minimum a step towards it may raise the value by rounding.
-        record.add(theta, min(value, record.history[-1]))
-        if converged:
-            message = f"the last step promised less than {tolerance:g} of the value"
-            break
-    return record.solution(n_evaluations, converged, message, box)
+            for halving in range(HALVINGS):
+                share = 0.5**halving
+                tried = theta + share * step
+                if box is not None:
+                    tried = box.clip(tried)  # against rounding only
+                tried_value, gradient, hessian = objective.derivatives(tried)
+                search.evaluate.count += 1
+                if tried_value <= value - SUFFICIENT * share * promised + rounding:
+                    break
+            else:
+                # Rounding may hide the little that is left to gain.
+                converged = converged or promised <= np.sqrt(EPS) * abs(value)
+                return converged, "no step along Newton's direction lowers the objective"
+            theta, value = tried, tried_value
+            # Close to the minimum a step towards it may raise the value by rounding.
+            search.add(theta, min(value, search.history[-1]))
+            if converged:
+                return True, f"the last step promised less than {self.tolerance:g} of the value"
+        return False, f"still moving after {self.max_iterations} iterations"
 
 
 def _positive_definite(hessian: FloatArray) -> FloatArray:

@@ -15,7 +15,6 @@ from popf.solvers.base import FloatArray
 
 # How many values of q are computed at once: a few arrays of this size fit into the second-level cache.
 BLOCK = 16_384
-THINNED = 10_000
 
 
 def platt_targets(
@@ -88,8 +87,8 @@ class PlattObjective:
               \end{cases}, \qquad q_i = A f_i + B,
 
     equal to :math:`-\sum_i w_i [t_i \log p_i + (1 - t_i) \log(1 - p_i)]` with
-    :math:`p_i = 1 / (1 + e^{q_i})`, but without overflow or cancellation (Lin, Lin and Weng, 2007; the
-    paper prints it with a wrong leading minus).
+    :math:`p_i = 1 / (1 + e^{q_i})`, but without overflow or cancellation. The paper prints it with a wrong
+    leading minus.
 
     Parameters
     ----------
@@ -149,11 +148,8 @@ class PlattObjective:
         values = np.zeros(len(slopes))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for part in self._blocks(len(slopes)):
-                q = slopes * self.f[part]
-                q += biases
-                terms = _terms(q, _decay(q), self.t[part])
-                terms *= self.weights[part]
-                values += terms.sum(axis=1)
+                q = slopes * self.f[part] + biases
+                values += (self.weights[part] * _terms(q, _decay(q), self.t[part])).sum(axis=1)
         return float(values[0]) if points.ndim == 1 else values
 
     def derivatives(self, theta: ArrayLike) -> tuple[float, FloatArray, FloatArray]:
@@ -161,24 +157,13 @@ class PlattObjective:
 
         .. math:: \nabla F = \sum_i w_i (t_i - p_i) \binom{f_i}{1}, \qquad
                   \nabla^2 F = \sum_i w_i p_i (1 - p_i) \begin{pmatrix} f_i^2 & f_i \\ f_i & 1 \end{pmatrix}.
-
-        Parameters
-        ----------
-        theta : array-like of shape (2,)
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (2,)
-        hessian : ndarray of shape (2, 2)
         """
         slope, bias = np.asarray(theta, dtype=np.float64)
         value, gradient, hessian = 0.0, np.zeros(2), np.zeros((2, 2))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for part in self._blocks(1):
                 f, t, w = self.f[part], self.t[part], self.weights[part]
-                q = slope * f
-                q += bias
+                q = slope * f + bias
                 e = _decay(q)
                 share = 1.0 / (1.0 + e)  # probability of the likelier class
                 residual = w * (t - np.where(q >= 0.0, e * share, share))
@@ -191,18 +176,6 @@ class PlattObjective:
                 hessian += [[(cross * f).sum(), cross.sum()], [cross.sum(), curvature.sum()]]
         return value, gradient, hessian
 
-    def thinned(self) -> "PlattObjective | None":
-        """Return the objective of some 10,000 evenly spaced samples; None if there are not many more.
-
-        `Newton` starts at its minimum, which is close to that of all samples.
-        """
-        step = self.f.size // THINNED
-        if step < 4 or self.f.min() == self.f.max():  # equal scores: any A is as good as 0
-            return None
-        if self.weights[::step].max() == 0.0:
-            return None
-        return PlattObjective(self.f[::step], self.t[::step], self.weights[::step])
-
     def _blocks(self, n_points: int) -> Iterator[slice]:
         """Cut the samples into parts, so that a part at `n_points` points is `BLOCK` values."""
         size = max(1, BLOCK // max(1, n_points))
@@ -212,18 +185,12 @@ class PlattObjective:
 
 def _decay(q: FloatArray) -> FloatArray:
     """exp(-|q|), but at least exp(-700): subnormal numbers are slow, and negligible beside |q|."""
-    e = np.abs(q)
-    np.minimum(e, 700.0, out=e)
-    np.negative(e, out=e)
-    return np.exp(e, out=e)
+    return np.exp(-np.minimum(np.abs(q), 700.0))
 
 
 def _terms(q: FloatArray, e: FloatArray, t: FloatArray) -> FloatArray:
     """Each sample's term of F, given q and e = exp(-|q|)."""
-    factor: FloatArray = t - (q < 0.0)
-    factor *= q
-    factor += np.log1p(e)
-    return factor
+    return (t - (q < 0.0)) * q + np.log1p(e)
 
 
 def _as_vector(values: ArrayLike, name: str) -> FloatArray:
@@ -232,9 +199,8 @@ def _as_vector(values: ArrayLike, name: str) -> FloatArray:
         raise ValueError(
             f"{name} has shape {np.shape(values)}; give a vector of at least one value"
         )
-    finite = np.isfinite(vector)
-    if not finite.all():
-        where = int(np.argmin(finite))
+    if not np.isfinite(vector).all():
+        where = int(np.argmin(np.isfinite(vector)))
         raise ValueError(f"{name}[{where}] is {vector[where]}; every value must be finite")
     return vector
 

@@ -1,78 +1,68 @@
 """Particle swarm, bat and firefly algorithms: agents that search the box together."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from popf.formatting import check_integer, check_real
-from popf.solvers.base import (
-    Box,
-    Evaluations,
-    FloatArray,
-    Problem,
-    RandomNumbers,
-    Record,
-    Solution,
-    Solver,
-)
+from popf.solvers.base import Evaluations, FloatArray, RandomNumbers, Search, Solver
+
+Clip = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Swarm(Solver):
-    """What the swarms share: agents scattered over the box, and the stopping rule.
+    """What the swarms share: agents scattered over the box, all evaluated in one call per iteration.
 
-    All agents are evaluated in one call per iteration. A swarm has no convergence criterion of its own: it
-    counts as converged if the last `patience` iterations (if None, the last quarter of them) improved the
-    best value by no more than the fraction `tolerance`.
+    A swarm has no convergence criterion of its own: it counts as converged if the last quarter of the
+    iterations improved the best value by no more than `tolerance` times the value or times the improvement
+    since the start, whichever is larger, so that the scale of the objective does not matter.
     """
 
     n_agents: int = 20
     n_iterations: int = 400
-    patience: int | None = None
     tolerance: float = 1e-3
 
     def __post_init__(self) -> None:
         check_integer("n_agents", self.n_agents, 2)
         check_integer("n_iterations", self.n_iterations, 1)
-        if self.patience is not None:
-            check_integer("patience", self.patience, 1, ", or None to run all iterations")
         check_real("tolerance", self.tolerance, 0.0)
 
-    def _minimize(self, problem: Problem) -> Solution:
-        box = problem.box
+    def _minimize(
+        self, search: Search, start: FloatArray | None, random_state: int | RandomNumbers | None
+    ) -> tuple[bool, str]:
+        box = search.box
         if box is None:
             raise ValueError(
                 f"box is None, but {type(self).__name__} scatters its agents over a box; give "
                 "((lowest, highest), (lowest, highest)), or use Newton or NelderMead"
             )
-        evaluate, record = Evaluations(problem.objective), Record()
-        random = problem.random_state
+        # Seeds go to RandomState, whose stream is the same in every version of NumPy.
+        random: Any = random_state
         if not isinstance(random, np.random.Generator):
-            # Seeds go to RandomState, whose stream is the same in every version of NumPy.
             random = check_random_state(random)
         agents = random.uniform(box.lower, box.upper, size=(self.n_agents, 2))
-        start = problem.given_start()
         if start is not None:
             agents[0] = start
-        message = f"all {self.n_iterations} iterations done"
-        iterations = self._iterations(evaluate, box, random, agents)
+        iterations = self._iterations(search.evaluate, box.clip, random, agents)
         for theta, value in islice(iterations, self.n_iterations + 1):
-            record.add(theta, value)
-            if self.patience is not None and record.settled(self.patience, self.tolerance):
-                message = f"no improvement for {self.patience} iterations"
-                break
-        converged = record.settled(self.patience or max(1, self.n_iterations // 4), self.tolerance)
-        if not converged:
-            message += ", still improving; raise n_iterations"
-        return record.solution(evaluate.count, converged, message, box)
+            search.add(theta, value)
+        first, last = search.history[0], search.history[-1]
+        gained = first - last if np.isfinite(first) else 0.0
+        before = search.history[-1 - max(1, self.n_iterations // 4)]
+        message = f"all {self.n_iterations} iterations done"
+        if np.isfinite(last) and before - last <= self.tolerance * max(abs(last), gained):
+            return True, message
+        return False, f"{message}, still improving; raise n_iterations"
 
     @abstractmethod
     def _iterations(
-        self, evaluate: Evaluations, box: Box, random: RandomNumbers, agents: FloatArray
+        self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
     ) -> Iterator[tuple[FloatArray, float]]:
         """Yield the best point and value of the scattered agents, then after each iteration."""
 
@@ -97,10 +87,8 @@ class PSO(Swarm):
         c₁, the pull of the agent's own best point.
     social : float, default=2.0
         c₂, the pull of the swarm's best point.
-    patience : int or None, default=None
-        Stop after so many iterations without improvement. None runs them all, as in the paper.
     tolerance : float, default=0.001
-        A smaller relative improvement counts as none.
+        Largest relative improvement over the last quarter of the iterations that counts as converged.
 
     References
     ----------
@@ -124,7 +112,7 @@ class PSO(Swarm):
             check_real(name, getattr(self, name), 0.0)
 
     def _iterations(
-        self, evaluate: Evaluations, box: Box, random: RandomNumbers, agents: FloatArray
+        self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
     ) -> Iterator[tuple[FloatArray, float]]:
         velocities = np.zeros_like(agents)
         own_best, own_values = agents.copy(), evaluate(agents)
@@ -138,7 +126,7 @@ class PSO(Swarm):
                 + self.social * r2 * (own_best[leader] - agents)
             )
             moved = agents + velocities
-            agents = box.clip(moved)
+            agents = clip(moved)
             velocities[agents != moved] = 0.0
             values = evaluate(agents)
             better = values < own_values
@@ -184,10 +172,8 @@ class Bat(Swarm):
         does not state it.
     pulse_growth : float, default=1.0
         γ.
-    patience : int or None, default=None
-        Stop after so many iterations without improvement. None runs them all, as in the paper.
     tolerance : float, default=0.001
-        A smaller relative improvement counts as none.
+        Largest relative improvement over the last quarter of the iterations that counts as converged.
 
     References
     ----------
@@ -219,7 +205,7 @@ class Bat(Swarm):
         check_real("pulse_growth", self.pulse_growth, 0.0)
 
     def _iterations(
-        self, evaluate: Evaluations, box: Box, random: RandomNumbers, agents: FloatArray
+        self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
     ) -> Iterator[tuple[FloatArray, float]]:
         n_agents = len(agents)
         velocities = np.zeros_like(agents)
@@ -240,7 +226,7 @@ class Bat(Swarm):
             tried = agents + velocities
             walking = pulse > pulse_rates
             tried[walking] = best + walk[walking] * loudness.mean()
-            tried = box.clip(tried)
+            tried = clip(tried)
             tried_values = evaluate(tried)
 
             moving = (tried_values <= values) & (chance < loudness)
@@ -278,10 +264,8 @@ class Firefly(Swarm):
         γ, how fast attraction fades with the distance.
     step : float, default=0.7
         α, the width of the noise.
-    patience : int or None, default=None
-        Stop after so many iterations without improvement. None runs them all, as in the paper.
     tolerance : float, default=0.001
-        A smaller relative improvement counts as none.
+        Largest relative improvement over the last quarter of the iterations that counts as converged.
 
     References
     ----------
@@ -306,7 +290,7 @@ class Firefly(Swarm):
             check_real(name, getattr(self, name), 0.0)
 
     def _iterations(
-        self, evaluate: Evaluations, box: Box, random: RandomNumbers, agents: FloatArray
+        self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
     ) -> Iterator[tuple[FloatArray, float]]:
         n_agents = len(agents)
         while True:
@@ -327,4 +311,4 @@ class Firefly(Swarm):
                 gap *= self.attraction * np.exp(-self.absorption * distance * distance)
                 gap += kicks[j, :n]
                 dimmer += gap
-            agents = box.clip(np.column_stack([flying.real, flying.imag]))
+            agents = clip(np.column_stack([flying.real, flying.imag]))
