@@ -14,6 +14,7 @@ from sklearn.inspection import permutation_importance
 from sklearn.model_selection import train_test_split
 
 from popf import POPFClassifier
+from popf.display import LogOddsDisplay
 
 cancer = load_breast_cancer(as_frame=True)
 X = cancer.data.filter(like="mean")
@@ -23,21 +24,15 @@ model = POPFClassifier().fit(X_train, y_train)
 print(f"accuracy {model.score(X_test, y_test):.3f}")
 
 # %%
-# The tumour about which the model is least certain. The terms add up to its log odds of being malignant.
+# The tumour about which the model is least certain. The terms add up to its log odds of being malignant: bars
+# to the right speak for malignant, to the left for benign.
 doubtful = X_test.iloc[[np.abs(model.decision_function(X_test)).argmin()]]
-terms = model.explain_proba(doubtful).to_pandas().loc[0]
-total = terms.pop("total")
-probability = model.predict_proba(doubtful)[0, 1]
-print(f"log odds {total:.2f}, probability of {model.classes_[1]} {probability:.2f}")
+LogOddsDisplay.from_estimator(model, doubtful)
+plt.show()
 
 # %%
-# Bars to the right speak for malignant, to the left for benign.
-colours = np.where(terms > 0, "#D55E00", "#0072B2")
-figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ax.barh(terms.index[::-1], terms[::-1], color=colours[::-1])
-ax.axvline(0, color="0.5", lw=1)
-ax.set(xlabel="log odds of malignant", title=f"sum {total:.2f}, probability {probability:.2f}")
-plt.show()
+# The same numbers as a table, for any number of samples:
+print(model.explain_proba(doubtful).to_pandas().T.round(2))
 
 # %%
 # Over the whole test set: how much worse is the log loss when the values of one feature are shuffled?

@@ -7,7 +7,13 @@ from sklearn.datasets import make_classification, make_moons
 from sklearn.linear_model import LogisticRegression
 
 from popf import OPFClassifier, POPFClassifier
-from popf.display import ForestDisplay, LandscapeDisplay, ReliabilityDisplay, ThresholdDisplay
+from popf.display import (
+    ForestDisplay,
+    LandscapeDisplay,
+    LogOddsDisplay,
+    ReliabilityDisplay,
+    ThresholdDisplay,
+)
 
 matplotlib.use("Agg")  # no windows, wherever the tests run
 
@@ -21,6 +27,7 @@ FOREST = OPFClassifier().fit(MOONS, MOON)
 # A box that does not bind: a fit that it binds warns.
 BOX = ((-60.0, 20.0), (-10.0, 10.0))
 PAPER = POPFClassifier("paper", box=BOX).fit(MOONS, MOON)
+POOLED = POPFClassifier().fit(MOONS, MOON)
 
 # From each display a call that draws it, given ax.
 DRAWN = {
@@ -32,6 +39,7 @@ DRAWN = {
     "forest": lambda ax=None: ForestDisplay.from_estimator(
         FOREST, sample=[0.5, 0.4], resolution=30, ax=ax
     ),
+    "log odds": lambda ax=None: LogOddsDisplay.from_estimator(POOLED, [0.5, 0.4], ax=ax),
 }
 
 

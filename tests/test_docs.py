@@ -57,6 +57,7 @@ SHOWN_BY = {
     "popf.display.ReliabilityCurve": "popf.display:prepare_reliability",
     "popf.display.ThresholdValues": "popf.display:prepare_thresholds",
     "popf.display.ForestLayout": "popf.display:prepare_forest",
+    "popf.display.LogOdds": "popf.display:prepare_log_odds",
     "popf.display.Landscape": "popf.display:prepare_landscape",
     "popf.report.Options": "popf.report:build",
     "popf.report.Report": "popf.report:compute",

@@ -17,7 +17,7 @@ Examples:
   popf explain model.popf new.csv --row 17
   popf explain model.popf new.csv --where consumer=C0017
 """
-LONG_PATH = 12
+LONG_PATH, LONGEST_BAR = 12, 24
 
 
 def explain(
@@ -39,9 +39,10 @@ def explain(
     na: options.Missing = None,
     json: options.Json = False,
 ) -> int:
-    """Show the path from a prototype, over training rows, to a row; and what the other classes offer.
+    """Tell which columns decide, and show the path through the forest.
 
-    A path is as good as its longest arc is short: this is the arc that decides. Lengths are distances
+    The log odds are a sum: of the class frequencies, the forest, and each column. The path leads from a
+    prototype over training rows to the row; it is as good as its longest arc is short. Lengths are distances
     between prepared (standardised) rows; values are shown in the units of the data.
     """
     from popf.table_models import explain_row, open_model
@@ -53,7 +54,7 @@ def explain(
         table = options.table(data, delimiter, encoding, decimal, na)
         number, frame = _find(table_model, table, row, where)
         facts = {"row": number, **explain_row(table_model, frame)}
-    show(facts, _lines(facts, features), json)
+    show(facts, lines_of(facts, features), json)
     return 0
 
 
@@ -82,26 +83,71 @@ def _find(
     raise ValueError(f"--row {row} is beyond the end of {table.path}, which has {start:,} rows.")
 
 
-def _lines(facts: dict[str, Any], n_features: int) -> list[str]:
-    label, best = facts["label"], str(facts["path_label"])
+def lines_of(facts: dict[str, Any], n_features: int) -> list[str]:
+    """Write what `explain_row` found."""
+    best = str(facts["path_label"])
     names = [f"training row {station['training_row']}" for station in facts["path"][:-1]]
     names.append(f"row {facts['row']} itself")
-    lines = [f"Row {facts['row']} is called {label}."]
+    lines = [_label_line(facts)]
     if facts["probabilities"] is not None:
         rows = [[name, _probability(p)] for name, p in facts["probabilities"].items()]
         lines += ["", "Probabilities", *aligned(rows)]
-        if facts["positive"] is not None:
-            lines.append(f"  ({facts['positive']} from {facts['threshold']:.4g} on)")
+    if facts["log_odds"] is not None:
+        lines += ["", *_log_odds_lines(facts, n_features)]
     offers = [
         [name, f"{cost:.3g}", "<- the best path" if name == best else ""]
         for name, cost in facts["offers"].items()
     ]
     lines += ["", f"The path, from a prototype of {best}", *_path_lines(facts, names)]
     lines += ["", "What each class offers (its shortest longest arc)", *aligned(offers)]
-    if best != str(label):
-        others = f"all paths together, and the threshold, say {label}"
-        lines += ["", f"The best single path leads to {best}; {others}."]
-    return [*lines, "", *_value_lines(facts, names, n_features)]
+    return [*lines, *_disagreement(facts), "", *_value_lines(facts, names, n_features)]
+
+
+def _label_line(facts: dict[str, Any]) -> str:
+    """Tell the label, and by what rule the row gets it."""
+    called, p = f"Row {facts['row']} is called {facts['label']}", facts["probabilities"]
+    if p is None:
+        return f"{called}."
+    if facts["positive"] is None:
+        return f"{called}, the most probable of {len(p)} classes."
+    reaches = "reaches" if str(facts["label"]) == str(facts["positive"]) else "does not reach"
+    of_positive = _probability(p[str(facts["positive"])])
+    return (
+        f"{called}: the probability of {facts['positive']} ({of_positive}) {reaches} the threshold "
+        f"{facts['threshold']:.4g}."
+    )
+
+
+def _log_odds_lines(facts: dict[str, Any], n_features: int) -> list[str]:
+    """Show what class frequencies, forest and columns add, as numbers and as bars."""
+    from popf.display import LogOdds
+
+    found = LogOdds(**facts["log_odds"])
+    terms = [*found.terms(n_features, facts["path"][-1]["values"]), ("sum", found.total)]
+    unit = max(abs(share) for _, share in terms) / LONGEST_BAR or 1.0
+    rows = []
+    for name, share in terms:
+        bar = ("+" if share > 0.0 else "-") * round(abs(share) / unit)
+        rows.append([name, f"{share:+.2f}", bar.ljust(LONGEST_BAR)])
+    title = f"What decides: log odds of {found.pos_label} against {found.against}"
+    return [title, *aligned(rows)]
+
+
+def _disagreement(facts: dict[str, Any]) -> list[str]:
+    """Tell why the label is not that of the best path."""
+    label, best = str(facts["label"]), str(facts["path_label"])
+    if label == best:
+        return []
+    split, p = facts["log_odds"], facts["probabilities"]
+    likeliest = max(p, key=p.get)
+    if likeliest == best:
+        why = f"and {best} is the more probable class: the threshold makes the row {label}."
+    elif split is None:
+        why = f"but its cost makes {label} more probable."
+    else:
+        columns = ", with the columns," if split["features"] else ""
+        why = f"but all paths together{columns} make {label} more probable."
+    return ["", f"The best single path leads to {best}, {why}"]
 
 
 def _path_lines(facts: dict[str, Any], names: list[str]) -> list[str]:

@@ -131,7 +131,7 @@ def prepare_forest(
     axis_names, places = _places(samples, _feature_names(estimator, samples))
     path = place = None
     if sample is not None:
-        point = as_forest_sees(estimator, _as_row(sample))
+        point = as_forest_sees(estimator, one_sample(sample))
         (path,) = opf.explain(point)
         (place,) = places(point, np.array([path.cost]))
     arcs = np.column_stack([forest.spanning_tree.lower, forest.spanning_tree.higher])
@@ -178,7 +178,7 @@ def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
     return [f"{name}, squashed" if squashed else str(name) for name in names]
 
 
-def _as_row(sample: Any) -> Any:
+def one_sample(sample: Any) -> Any:
     """Make one sample a table of one row; a row of a DataFrame stays one."""
     shape = np.shape(sample)
     if len(shape) == 1:

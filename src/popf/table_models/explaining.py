@@ -1,4 +1,4 @@
-"""Paths through the forest in the user's own features and units."""
+"""Why a row gets its label: the log odds split by columns, and the path in the user's own units."""
 
 from typing import Any
 
@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 
 from popf.display.layout import as_forest_sees
+from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.table_models.model import TableModel
 
 FloatArray = NDArray[np.float64]
 
 
 def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
-    """Tell why a row is called what it is called.
+    """Explain the label of a row: the split of its log odds, and its path through the forest.
 
     Parameters
     ----------
@@ -25,7 +26,9 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     -------
     dict
         Plain values: ``label`` (by the threshold), ``probabilities`` by class (None for a model of labels
-        only), ``threshold``, ``positive``; ``path``, a list of stations from the prototype to the row, each
+        only), ``threshold``, ``positive``; ``log_odds``, the fields of `popf.display.LogOdds`, of the positive
+        class or, of more than two, of the most probable one against the next (None for the paper's method and
+        for labels only); ``path``, a list of stations from the prototype to the row, each
         with ``training_row`` (from 1; None for the row itself), ``label``, ``values`` by feature (None
         where a map does not let them be found again) and ``length`` of the arc that leads to it (None for the
         prototype); ``deciding_arc``, the position in ``path`` to which the longest arc leads; ``path_label``,
@@ -45,6 +48,25 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     [(4, 7.0), (5, 8.0), (None, 8.5)]
     """
     scored = table_model.score(frame)
+    names = [str(label) for label in table_model.classes.tolist()]
+    binary, log_odds = table_model.binary, None
+    if getattr(table_model.final, "method", "paper") != "paper":
+        split = split_log_odds(table_model.model, frame[table_model.features])
+        log_odds = log_odds_of(split, 0, table_model.positive if binary else None)._asdict()
+    return {
+        "label": _plain(table_model.classes[scored.codes[0]]),
+        "probabilities": None
+        if scored.probability is None
+        else dict(zip(names, scored.probability[0].tolist(), strict=True)),
+        "threshold": table_model.layout.threshold if binary else None,
+        "positive": table_model.positive if binary else None,
+        "log_odds": log_odds,
+        **_path(table_model, frame),
+    }
+
+
+def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
+    """Trace the path to a row; see `explain_row`."""
     model, features = table_model.model, table_model.features
     opf = getattr(table_model.final, "opf_", table_model.final)
     sample = as_forest_sees(model, frame[features])
@@ -54,41 +76,27 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     known: list[Any] = [None] * len(path.nodes)
     if values is not None:
         known = [dict(zip(features, row, strict=True)) for row in values.tolist()]
-    lengths = [None, *path.weights.tolist()]
-    rows = [*(training_rows(model)[path.nodes] + 1).tolist(), None]
-    labels = [*opf.forest_.labels[path.nodes].tolist(), None]
-    columns = zip(rows, labels, lengths, [*known, own], strict=True)
+    columns = zip(
+        [*(training_rows(model)[path.nodes] + 1).tolist(), None],
+        [*opf.forest_.labels[path.nodes].tolist(), None],
+        [None, *path.weights.tolist()],
+        [*known, own],
+        strict=True,
+    )
     keys = ("training_row", "label", "length", "values")
-    stations = [dict(zip(keys, station, strict=True)) for station in columns]
-    names = [str(label) for label in table_model.classes.tolist()]
-    probability = None if scored.probability is None else scored.probability[0].tolist()
-    offers = opf.path_costs_by_class(sample)[0].tolist()
+    names = map(str, table_model.classes.tolist())
     return {
-        "label": _plain(table_model.classes[scored.codes[0]]),
-        "probabilities": None
-        if probability is None
-        else dict(zip(names, probability, strict=True)),
-        "threshold": table_model.layout.threshold if table_model.binary else None,
-        "positive": table_model.positive if table_model.binary else None,
-        "path": stations,
+        "path": [dict(zip(keys, station, strict=True)) for station in columns],
         "deciding_arc": path.bottleneck + 1,
         "path_label": _plain(path.label),
         "path_cost": path.cost,
-        "offers": dict(zip(names, offers, strict=True)),
+        "offers": dict(zip(names, opf.path_costs_by_class(sample)[0].tolist(), strict=True)),
         "contributions": _contributions(table_model, path, sample),
     }
 
 
 def training_values(model: Any, nodes: NDArray[np.int64]) -> NDArray[Any] | None:
-    """Return training samples in the user's units, an array of objects; None if a step cannot be undone.
-
-    Parameters
-    ----------
-    model : OPFClassifier, POPFClassifier or Pipeline
-        Fitted.
-    nodes : ndarray of int
-        Nodes of its forest.
-    """
+    """Return nodes of the forest in the user's units, an array of objects; None if a step cannot be undone."""
     *steps, final = _steps(model)
     samples = final.samples_ if hasattr(final, "opf_") else final.forest_.samples
     columns: Any = None if samples is None else samples[nodes]

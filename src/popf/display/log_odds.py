@@ -1,0 +1,314 @@
+"""The log odds of one sample as a sum: class frequencies, forest, and each feature."""
+
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from popf.display import canvas
+from popf.display.layout import one_sample
+from popf.metrics.checks import shown
+from popf.probability import ProbabilityExplanation
+from popf.probability.classifier import POPFClassifier
+
+if TYPE_CHECKING:
+    from typing import Self
+
+FloatArray = NDArray[np.float64]
+
+WIDTH, HEIGHT_OF_BAR, AXIS = 6.4, 0.34, 1.0
+
+
+class LogOdds(NamedTuple):
+    """The log odds of one sample for one class against another, and what they are the sum of.
+
+    Attributes
+    ----------
+    pos_label, against : object
+        The two classes.
+    prior : float
+        What the class frequencies say.
+    forest : float
+        What the forest adds.
+    features : dict of str to float
+        What each feature adds, the largest first; those that add nothing are left out.
+    total : float
+        The sum.
+    probability : float
+        Of `pos_label`, among all classes.
+    """
+
+    pos_label: Any
+    against: Any
+    prior: float
+    forest: float
+    features: dict[str, float]
+    total: float
+    probability: float
+
+    def terms(
+        self, n_features: int, values: Mapping[str, Any] | None = None
+    ) -> list[tuple[str, float]]:
+        """Return all terms in order, with the values of features, those after the first few as one."""
+        named = [(_with_value(name, values or {}), share) for name, share in self.features.items()]
+        rest = [share for _, share in named[n_features:]]
+        terms = [("class frequencies", self.prior), ("forest", self.forest), *named[:n_features]]
+        if rest:
+            noun = "feature" if len(rest) == 1 else "features"
+            terms.append((f"{len(rest)} other {noun}", float(np.sum(rest))))
+        return terms
+
+
+def _with_value(name: str, values: Mapping[str, Any]) -> str:
+    if name not in values:
+        return name
+    value = values[name]
+    if value is None or value != value:
+        return f"{name} is missing"
+    return f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {value}"
+
+
+def prepare_log_odds(
+    estimator: Any, sample: ArrayLike, *, pos_label: Any = None, against: Any = None
+) -> LogOdds:
+    """Split the log odds of one sample; nothing is drawn.
+
+    Parameters
+    ----------
+    estimator : POPFClassifier or Pipeline
+        Fitted, with ``method="pooled"`` or ``"forest"``. What a pipeline makes of one column, such as an
+        encoded category in a model of ``popf fit``, is summed where its steps tell which column that is.
+    sample : array-like of shape (n_features,) or (1, n_features)
+    pos_label : int, float, bool or str, default=None
+        The class whose log odds these are; None for the second of two, and with more the most probable.
+    against : int, float, bool or str, default=None
+        The class that it is compared with; None for the most probable of the others.
+
+    Returns
+    -------
+    LogOdds
+
+    See Also
+    --------
+    popf.POPFClassifier.explain_proba : All samples, all classes.
+
+    Examples
+    --------
+    >>> from popf import POPFClassifier
+    >>> from popf.display import prepare_log_odds
+    >>> model = POPFClassifier().fit([[0.0], [1.0], [4.0], [6.0]], ["no", "no", "yes", "yes"])
+    >>> split = prepare_log_odds(model, [5.0])
+    >>> split.pos_label, split.against, split.prior
+    ('yes', 'no', 0.0)
+    """
+    split = split_log_odds(estimator, one_sample(sample))
+    return log_odds_of(split, 0, pos_label, against)
+
+
+def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:
+    """Call `explain_proba` after the steps of a pipeline, and sum the shares by the columns of X."""
+    steps = []
+    while isinstance(estimator, Pipeline):
+        steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+        estimator = estimator[-1]
+    if not isinstance(estimator, POPFClassifier):
+        raise TypeError(
+            f"{type(estimator).__name__} has no log odds to split; pass a fitted POPFClassifier, or a "
+            "Pipeline that ends in one."
+        )
+    check_is_fitted(estimator)
+    columns = getattr(X, "columns", None)
+    owners = None if columns is None else [str(name) for name in columns]
+    for step in steps:
+        X = step.transform(X)
+        owners = _owners(step, owners)
+    with warnings.catch_warnings():  # an array has no names, which is no reason to warn
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        split = estimator.explain_proba(X)
+    if not steps or owners is None:
+        return split
+    names, of = list(dict.fromkeys(owners)), np.array(owners)
+    features = [split.features[:, of == name].sum(axis=1) for name in names]
+    return replace(split, features=np.stack(features, axis=1), feature_names=names)
+
+
+def log_odds_of(
+    split: ProbabilityExplanation, row: int, pos_label: Any = None, against: Any = None
+) -> LogOdds:
+    """Take one sample and two classes out of a split."""
+    classes = split.classes.tolist()
+    if len(classes) == 2:  # as exponents of both classes
+        prior, forest, total = (
+            np.array([0.0, value]) for value in (split.prior, split.forest[row], split.total[row])
+        )
+        features = np.column_stack([np.zeros(split.features.shape[1]), split.features[row]])
+    else:
+        prior, forest, total = split.prior, split.forest[row], split.total[row]
+        features = split.features[row]
+    if pos_label is None:
+        code = 1 if len(classes) == 2 else int(total.argmax())
+    else:
+        code = _code(pos_label, split.classes, "pos_label")
+    others = np.where(np.arange(len(classes)) == code, -np.inf, total)
+    rival = int(others.argmax()) if against is None else _code(against, split.classes, "against")
+    if rival == code:
+        raise ValueError(f"against={against!r} is the class itself; name another one.")
+    shares = (features[:, code] - features[:, rival]).tolist()
+    named = [pair for pair in zip(split.feature_names, shares, strict=True) if pair[1] != 0.0]
+    exponents = np.exp(total - total.max())
+    return LogOdds(
+        classes[code],
+        classes[rival],
+        float(prior[code] - prior[rival]),
+        float(forest[code] - forest[rival]),
+        dict(sorted(named, key=lambda pair: -abs(pair[1]))),
+        float(total[code] - total[rival]),
+        float(exponents[code] / exponents.sum()),
+    )
+
+
+def _code(label: Any, classes: NDArray[Any], name: str) -> int:
+    known = classes.tolist()
+    if label not in known:
+        raise ValueError(f"{name}={label!r} is not a class; use one of {shown(classes)}.")
+    return int(known.index(label))
+
+
+def _owners(step: Any, owners: list[str] | None) -> list[str] | None:
+    """Name the columns that a step gives by those it was given; None if they have no names."""
+    if hasattr(step, "owners"):  # several for one, as for a category
+        return [str(name) for name in step.owners()]
+    if isinstance(step, OneToOneFeatureMixin):
+        return owners
+    with suppress(AttributeError, ValueError):  # a step that cannot say
+        return [str(name) for name in step.get_feature_names_out()]
+    return None
+
+
+class LogOddsDisplay:
+    """Bars for what class frequencies, forest and features add to the log odds of one sample.
+
+    Parameters
+    ----------
+    log_odds : LogOdds
+        What `prepare_log_odds` computes.
+    values : dict, default=None
+        Values of features, written beside their names.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        The figure.
+    bars_ : matplotlib BarContainer
+        The bars, from the top: class frequencies, forest, features, and the sum.
+
+    See Also
+    --------
+    popf.POPFClassifier.explain_proba : The numbers for many samples.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from popf import POPFClassifier
+    >>> from popf.display import LogOddsDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = POPFClassifier().fit(X, y)
+    >>> display = LogOddsDisplay.from_estimator(
+    ...     model, X[:1], pos_label=0, n_features=3, ax=Figure().subplots()
+    ... )
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()][:2]
+    ['class frequencies', 'forest']
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, *, log_odds: LogOdds, values: Mapping[str, Any] | None = None) -> None:
+        self.log_odds = log_odds
+        self.values = values
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        sample: ArrayLike,
+        *,
+        pos_label: Any = None,
+        against: Any = None,
+        n_features: int = 10,
+        ax: Any = None,
+    ) -> "Self":
+        """Draw the log odds of one sample.
+
+        Parameters
+        ----------
+        estimator : POPFClassifier or Pipeline
+            Fitted, with ``method="pooled"`` or ``"forest"``.
+        sample : array-like of shape (n_features,) or (1, n_features)
+        pos_label, against : int, float, bool or str, default=None
+            The two classes, as for `prepare_log_odds`.
+        n_features : int, default=10
+            How many features have a bar of their own.
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : LogOddsDisplay
+        """
+        canvas.need_matplotlib()
+        found = prepare_log_odds(estimator, sample, pos_label=pos_label, against=against)
+        values = sample.iloc[0].to_dict() if hasattr(sample, "iloc") else {}
+        named = {str(name): value for name, value in values.items()}
+        return cls(log_odds=found, values=named).plot(n_features=n_features, ax=ax)
+
+    def plot(self, *, n_features: int = 10, ax: Any = None) -> "Self":
+        """Draw it.
+
+        Parameters
+        ----------
+        n_features : int, default=10
+            How many features have a bar of their own; the others share one.
+        ax : matplotlib Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        self : LogOddsDisplay
+        """
+        found = self.log_odds
+        names, heights = zip(
+            *found.terms(n_features, self.values), ("sum", found.total), strict=True
+        )
+        ax = canvas.axes_for(ax, (WIDTH, HEIGHT_OF_BAR * len(names) + AXIS))
+        look = canvas.look_of(ax)
+        ours, theirs = look.fill(1), look.fill(0)
+        colours = [ours if height > 0.0 else theirs for height in heights[:-1]]
+        self.ax_, self.figure_ = ax, ax.figure
+        self.bars_ = ax.barh(range(len(names)), heights, color=[*colours, look.quiet], height=0.7)
+        ax.set_yticks(range(len(names)), names)
+        ax.invert_yaxis()
+        ax.axvline(0.0, color=look.ink, lw=0.8)
+        ax.axhline(len(names) - 1.5, color=look.faint, lw=0.8)
+        style = {"padding": 3, "fontsize": "small", "color": look.ink}
+        ax.bar_label(
+            self.bars_, [f"{height:+.2f}".replace("-", "−") for height in heights], **style
+        )
+        ax.margins(x=0.16)
+        ax.set_xlabel(f"log odds of {found.pos_label} against {found.against}")
+        ax.set_title(
+            f"{found.pos_label}: probability {found.probability:.3f}", loc="left", fontsize="medium"
+        )
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+        return self

@@ -1,0 +1,154 @@
+"""``popf explain``: the log odds by columns, the path, and words that hold when the two disagree."""
+
+import numpy as np
+import pytest
+
+import popf
+from popf.__main__ import main
+from popf.cli.explain import lines_of
+from popf.table_models import explain_row, open_model
+from table_commands import consumers, facts, fit, refused
+
+pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+COLUMNS = ["demand", "load", "region"]
+
+
+@pytest.mark.parametrize("words", [[], ["--linear-map", "none"]], ids=["default", "no map"])
+def test_a_path_is_told_in_the_units_of_the_data(place, tmp_path, capsys, words):
+    assert fit(place / "train.csv", tmp_path / "m.popf", *words) == 0
+    train = pd.read_csv(place / "train.csv")
+    new = pd.read_csv(place / "new.csv")
+    why = facts(capsys, "explain", tmp_path / "m.popf", place / "new.csv", "--row", 17)
+    assert why["row"] == 17
+    *stations, own = why["path"]
+    for station in stations:
+        row = train.iloc[station["training_row"] - 1]
+        assert station["values"]["region"] == row["region"]
+        for name in ("demand", "load"):
+            assert station["values"][name] == pytest.approx(row[name], rel=1e-9, abs=1e-9)
+        assert station["label"] == row["stolen"] == why["path_label"]
+    assert own["values"]["demand"] == new["demand"][16]
+    model = popf.load(tmp_path / "m.popf")
+    forest, prepared = model[-1].opf_, model[-1].prepare(model[:-1].transform(new[16:17]))
+    (path,) = forest.explain(prepared)
+    assert [s["training_row"] for s in stations] == [node + 1 for node in path.nodes]
+    assert [s["length"] for s in why["path"][1:]] == pytest.approx(path.weights.tolist())
+    assert why["path_cost"] == max(s["length"] for s in why["path"][1:])
+    assert why["path"][why["deciding_arc"]]["length"] == why["path_cost"]
+    offers = forest.path_costs_by_class(prepared)[0]
+    assert list(why["offers"].values()) == pytest.approx(offers.tolist())
+    if model[-1].linear_map_ is None:
+        assert sum(why["contributions"].values()) == pytest.approx(1.0)
+    else:  # distances are not sums over the columns
+        assert why["contributions"] is None
+        assert not words
+    assert sum(why["probabilities"].values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("linear_map", ["weights", "whitening", "discriminant"])
+def test_a_map_is_undone_for_the_eyes_of_people(place, tmp_path, capsys, linear_map):
+    train = pd.read_csv(place / "train.csv")
+    assert fit(place / "train.csv", tmp_path / "m.popf", "--linear-map", linear_map) == 0
+    why = facts(capsys, "explain", tmp_path / "m.popf", place / "new.csv", "--row", 2)
+    # One-hot columns are redundant, so a map may lose one of them; not so here.
+    for station in why["path"][:-1]:
+        row = train.iloc[station["training_row"] - 1]
+        assert station["values"]["demand"] == pytest.approx(row["demand"], rel=1e-6, abs=1e-6)
+        assert station["values"]["region"] == row["region"]
+    assert why["contributions"] is None
+    assert main(["explain", str(tmp_path / "m.popf"), str(place / "new.csv"), "--row", "2"]) == 0
+    assert "The path, from a prototype of" in capsys.readouterr().out
+
+
+def test_a_row_is_found_by_its_id(place, capsys):
+    words = ("explain", place / "model.popf", place / "new.csv")
+    assert facts(capsys, *words, "--where", "consumer=5041")["row"] == 42
+    assert "no row" in refused(capsys, *words, "--where", "consumer=nobody")
+    assert "beyond the end" in refused(capsys, *words, "--row", 91)
+    assert "either --row or --where" in refused(capsys, *words)
+
+
+def test_an_explanation_names_features_and_the_arc_that_decides(place, capsys):
+    assert main(["explain", str(place / "model.popf"), str(place / "new.csv"), "--row", "5"]) == 0
+    said = capsys.readouterr().out
+    for word in ("Row 5 is called", "demand", "load", "it decides", "What each class offers"):
+        assert word in said
+
+
+def test_the_log_odds_are_split_by_the_columns_of_the_table(place, capsys):
+    words = ("explain", place / "model.popf", place / "new.csv", "--row", 5)
+    why = facts(capsys, *words)
+    split, new = why["log_odds"], pd.read_csv(place / "new.csv")[COLUMNS]
+    assert (split["pos_label"], split["against"]) == ("yes", "no")
+    assert set(split["features"]) <= set(COLUMNS)
+    total = split["prior"] + split["forest"] + sum(split["features"].values())
+    p = popf.load(place / "model.popf").predict_proba(new[4:5])[0]
+    assert total == pytest.approx(split["total"], abs=1e-9)
+    assert total == pytest.approx(np.log(p[1] / p[0]), abs=1e-9)
+    capsys.readouterr()
+    assert main([*map(str, words), "--features", "1"]) == 0
+    said = capsys.readouterr().out
+    first, share = next(iter(split["features"].items()))
+    assert "What decides: log odds of yes against no" in said
+    assert f"  {first} = {new[first][4]:.5g}" in said
+    assert f"{share:+.2f}" in said
+    assert "2 other features" in said
+
+
+def test_the_words_hold_when_the_path_the_probability_and_the_threshold_disagree(place, capsys):
+    model = open_model(place / "model.popf")
+    new = pd.read_csv(place / "new.csv")[COLUMNS]
+    said = set()
+    for row in range(len(new)):
+        why = explain_row(model, new[row : row + 1])
+        best, p = why["path_label"], why["probabilities"]["yes"]
+        if best == ("yes" if p >= 0.5 else "no"):
+            # The path and the probability agree; a threshold above or below makes the other label.
+            threshold, words = ((1 + p) / 2 if best == "yes" else p / 2), "the more probable class:"
+        else:
+            threshold, words = 0.5, "but all paths together, with the columns, make"
+        if words in said:
+            continue
+        said.add(words)
+        label = "yes" if p >= threshold else "no"
+        model_at = model.with_threshold(threshold)
+        lines = lines_of({"row": 1, **explain_row(model_at, new[row : row + 1])}, 8)
+        assert lines[0].startswith(f"Row 1 is called {label}: the probability of yes")
+        (sentence,) = [line for line in lines if line.startswith("The best single path leads to")]
+        assert f"leads to {best}, " in sentence
+        assert words in sentence
+    assert len(said) == 2
+
+
+def test_five_classes_compare_the_most_probable_with_the_next(tmp_path, capsys):
+    frame = consumers(300)
+    rng = np.random.default_rng(0)
+    level = frame["demand"] + 900 * rng.normal(size=300)
+    frame["stolen"] = np.array(list("abcde"))[pd.qcut(level, 5, labels=False)]
+    frame.to_csv(tmp_path / "five.csv", index=False)
+    assert fit(tmp_path / "five.csv", tmp_path / "m.popf") == 0
+    words = ("explain", tmp_path / "m.popf", tmp_path / "five.csv", "--row", 9)
+    why = facts(capsys, *words)
+    first, second = sorted(why["probabilities"], key=why["probabilities"].get)[:-3:-1]
+    split = why["log_odds"]
+    assert [split["pos_label"], split["against"]] == [first, second]
+    assert why["label"] == first
+    ratio = why["probabilities"][first] / why["probabilities"][second]
+    assert split["total"] == pytest.approx(np.log(ratio), abs=1e-9)
+    assert main([*map(str, words)]) == 0
+    said = capsys.readouterr().out
+    assert f"Row 9 is called {first}, the most probable of 5 classes." in said
+    assert f"log odds of {first} against {second}" in said
+
+
+@pytest.mark.parametrize("method", ["paper", "forest"])
+def test_methods_without_columns_of_their_own_are_explained_too(place, tmp_path, capsys, method):
+    model = tmp_path / "m.popf"
+    assert fit(place / "train.csv", model, "--method", method, "--linear-map", "none") == 0
+    why = facts(capsys, "explain", model, place / "new.csv", "--row", 2)
+    if method == "paper":
+        assert why["log_odds"] is None
+    else:
+        assert why["log_odds"]["features"] == {}
+    assert main(["explain", str(model), str(place / "new.csv"), "--row", "2"]) == 0
+    assert ("What decides" in capsys.readouterr().out) == (method == "forest")
