@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from popf.forest.classifier import OPFClassifier
+    from popf.forest.semi_supervised import SemiSupervisedOPFClassifier
     from popf.forest.spanning_tree import minimum_spanning_tree, single_linkage
     from popf.io import load, save
     from popf.probability.classifier import POPFClassifier
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OPFClassifier",
     "POPFClassifier",
+    "SemiSupervisedOPFClassifier",
     "__version__",
     "load",
     "minimum_spanning_tree",
@@ -28,6 +30,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "OPFClassifier": "popf.forest",
     "POPFClassifier": "popf.probability",
+    "SemiSupervisedOPFClassifier": "popf.forest",
     "load": "popf.io",
     "minimum_spanning_tree": "popf.forest",
     "save": "popf.io",

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import popf
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, POPFClassifier, SemiSupervisedOPFClassifier
 from popf.forest.metrics import ALIASES, METRIC_NAMES
 from popf.io import trusted_types
 from popf.probability.linear_maps import EffectSizeWeights
@@ -180,6 +180,7 @@ KEPT = [
     OPFClassifier(algorithm="brute"),
     OPFClassifier("mahalanobis"),
     POPFClassifier(),
+    SemiSupervisedOPFClassifier("manhattan"),
     POPFClassifier("paper", solver="nelder-mead", box=None),
     POPFClassifier("paper", solver=PSO(), random_state=0),
     POPFClassifier("forest", linear_map="whitening"),

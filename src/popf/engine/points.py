@@ -1,5 +1,6 @@
 """The samples as the engine wants them: own copy, safe scale, no duplicates."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -155,3 +156,19 @@ def _number_points(bits, keys, table, point_of, first):
                     break
             slot = (slot + 1) & mask
     return n_points
+
+
+def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray, IntArray]:
+    """Sort rows by their values; also number the distinct values, one number for each sorted row."""
+    order = np.arange(n_rows)
+    repeats = np.arange(n_rows) > 0
+    for column in columns if repeats.any() else ():
+        # Only runs of rows that are alike so far need another look.
+        run = np.cumsum(~repeats)
+        tied = np.flatnonzero(repeats | np.append(repeats[1:], False))
+        order[tied] = order[tied][np.lexsort((column[order[tied]], run[tied]))]
+        ordered = column[order]
+        repeats[1:] &= ordered[1:] == ordered[:-1]
+        if not repeats.any():
+            break
+    return order, np.cumsum(~repeats) - 1

@@ -1,10 +1,11 @@
 """The Optimum-Path Forest classifier, and what its methods return.
 
 ``classifier``           OPFClassifier
+``semi_supervised``      SemiSupervisedOPFClassifier
 ``validation``           checks of parameters, samples, labels and weights
 ``metrics``              metrics by name; ``precomputed`` checks a matrix of distances
 ``devices``              processor or GPU
-``growing``              `grow_forest`: from arrays to a forest
+``growing``              from arrays to a spanning tree or a forest
 ``optimum_path_forest``  the forest, which conquers new samples
 ``paths``                who conquered a sample, and by which path
 ``spanning_tree``        the minimum spanning tree by itself, and single linkage
@@ -14,6 +15,7 @@ from popf.engine.structures import SpanningTree
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.paths import Conquest, Path
+from popf.forest.semi_supervised import SemiSupervisedOPFClassifier
 from popf.forest.spanning_tree import minimum_spanning_tree, single_linkage
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "OPFClassifier",
     "OptimumPathForest",
     "Path",
+    "SemiSupervisedOPFClassifier",
     "SpanningTree",
     "minimum_spanning_tree",
     "single_linkage",

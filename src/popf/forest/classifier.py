@@ -106,6 +106,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     See Also
     --------
+    SemiSupervisedOPFClassifier : Where few samples have a label.
     sklearn.neighbors.KNeighborsClassifier : What OPF becomes when every sample is a prototype.
 
     Notes
@@ -135,13 +136,6 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     forest_: "OptimumPathForest"
-    fitted_values = (
-        "n_features_in_",
-        "feature_names_in_",
-        "classes_",
-        "sample_indices_",
-        "forest_",
-    )
 
     def __init__(
         self,

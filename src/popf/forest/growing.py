@@ -5,10 +5,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.structures import FloatArray, IntArray, SpanningTree
+from popf.engine.points import sort_by_values
+from popf.engine.structures import FloatArray, Forest, IntArray, SpanningTree
 from popf.engine.tiles import block_size
-from popf.engine.training import choose_algorithm, euclidean_tree, train, train_euclidean
+from popf.engine.training import (
+    Trained,
+    choose_algorithm,
+    euclidean_tree,
+    train,
+    train_euclidean,
+)
 from popf.engine.trees import prim
+from popf.engine.trees.competition import compete
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.validation import Resources
@@ -89,3 +97,51 @@ def _plan(samples: FloatArray, resources: Resources, algorithm: str) -> tuple[st
     elif algorithm == "auto":
         algorithm = choose_algorithm(samples)
     return algorithm, block_size(samples.shape[1], resources.n_bytes // resources.n_threads)
+
+
+def spread_labels(
+    samples: FloatArray,
+    codes: IntArray,
+    metric: Metric,
+    resources: Resources,
+    algorithm: str = "auto",
+    classes: NDArray[Any] | None = None,
+) -> OptimumPathForest:
+    """Grow a forest whose prototypes are the labelled samples; parameters as for `grow_forest`.
+
+    The code of an unlabelled sample is -1. The tree is grown on the samples in an order of their own, so that
+    ties do not fall to the order of the rows.
+    """
+    n = len(codes)
+    order = _order_of_samples(samples, codes, metric.precomputed)
+    sorted_samples = samples[np.ix_(order, order)] if metric.precomputed else samples[order]
+    tree, metric, exponent, algorithm = grow_tree(sorted_samples, metric, resources, algorithm)
+    labelled = codes >= 0
+    found = compete(tree, labelled[order], np.arange(n), resources.n_threads)
+    back = np.argsort(order)  # where each row stands in the order
+    named = np.append(order, -1)  # a predecessor of -1 stays -1
+    roots = order[found.roots[back]]
+    forest = Forest(found.costs[back], named[found.predecessors[back]], found.lengths[back], roots)
+    tree = SpanningTree(order[tree.lower], order[tree.higher], tree.weights)
+    return OptimumPathForest(
+        *(metric, codes[roots], Trained(tree, labelled, forest), algorithm),
+        exponent=exponent,
+        samples=None if metric.precomputed else samples.copy(),
+        backend=resources.backend,
+        classes=classes,
+    )
+
+
+def _order_of_samples(samples: FloatArray, codes: IntArray, precomputed: bool) -> IntArray:
+    """Sort samples by their values, equal ones by their label, unlabelled last.
+
+    Precomputed distances are sorted within each label first: then no order of rows shows in their values.
+    """
+    columns = samples.T
+    labels = np.where(codes < 0, codes.max() + 1, codes)
+    if precomputed:
+        parts = [np.sort(samples[:, labels == label], axis=1) for label in np.unique(labels)]
+        columns = np.hstack([labels[:, None], *parts]).T
+    order, values = sort_by_values(columns, len(codes))
+    by_label: IntArray = order[np.lexsort((labels[order], values))]
+    return by_label

@@ -18,6 +18,7 @@ from popf.solvers.by_name import SOLVERS
 CLASSIFIERS = {
     "OPFClassifier": "popf.forest.classifier",
     "POPFClassifier": "popf.probability.classifier",
+    "SemiSupervisedOPFClassifier": "popf.forest.semi_supervised",
 }
 OWN = {
     **CLASSIFIERS,
@@ -142,7 +143,7 @@ def _refusal(value: Any, where: str) -> str:
         )
     return (
         f"{where} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which popf.save does not know. It "
-        f"saves OPFClassifier and POPFClassifier, alone or in a Pipeline after {', '.join(SCALERS)} or popf's "
+        f"saves the classifiers of popf, alone or in a Pipeline after {', '.join(SCALERS)} or popf's "
         "own transformers. Keep other models by skops: skops.io.dump(model, path), and "
         "skops.io.load(path, trusted=popf.io.trusted_types)."
     )

@@ -40,8 +40,8 @@ def save(
 
     Parameters
     ----------
-    model : OPFClassifier, POPFClassifier or Pipeline
-        Fitted. A pipeline ends in one of the two; before it may stand scalers of scikit-learn and popf's own
+    model : classifier of popf, or Pipeline
+        Fitted. A pipeline ends in such a classifier; before it may stand scalers of scikit-learn and popf's own
         transformers.
     path : str or path-like
         Where to; ``model.popf``, say.
@@ -78,7 +78,7 @@ def save(
     encoder = Encoder(encode_estimator)
     if type(final).__name__ not in CLASSIFIERS:
         encode_estimator(final, encoder, TOP)  # names what it is, and the remedy
-        raise TypeError(f"{TOP} must end in OPFClassifier or POPFClassifier, not in {final!r}.")
+        raise TypeError(f"{TOP} must end in a classifier of popf, not in {final!r}.")
     check_is_fitted(final)
     header = {
         "popf_version": version("popf"),
@@ -104,7 +104,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    OPFClassifier, POPFClassifier or Pipeline
+    The model, or the Pipeline.
 
     Raises
     ------

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.points import sort_by_values
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -56,7 +58,7 @@ def order_samples(
 
     `columns` gives one feature after another; those that decide nothing are not asked for.
     """
-    order, values = _sort_by_values(columns, len(codes))
+    order, values = sort_by_values(columns, len(codes))
     by_class = np.lexsort((codes[order], values))
     order, values = order[by_class], values[by_class]
     new = (np.diff(values, prepend=-1) > 0) | (np.diff(codes[order], prepend=-1) != 0)
@@ -76,7 +78,7 @@ def order_by_distances(
     ranked = np.sort(distances, axis=1)
     ranked[:, 1:][ranked[:, 1:] == ranked[:, :-1]] = np.inf
     ranked.sort(axis=1)
-    order, values = _sort_by_values(ranked.T, len(codes))
+    order, values = sort_by_values(ranked.T, len(codes))
     return _deal(order, codes[order], weights[order], values)
 
 
@@ -131,19 +133,3 @@ def _deal(rows: IntArray, codes: IntArray, weights: FloatArray, values: IntArray
     n_copies = copies[which] // n_parts[which] + (part < copies[which] % n_parts[which])
     shares = weights[which] * (n_copies / copies[which])
     return OrderedSamples(rows[which], codes[which], shares, start[which] + part)
-
-
-def _sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray, IntArray]:
-    """Sort rows by their values; also number the distinct values, one number for each sorted row."""
-    order = np.arange(n_rows)
-    repeats = np.arange(n_rows) > 0
-    for column in columns if repeats.any() else ():
-        # Only runs of rows that are alike so far need another look.
-        run = np.cumsum(~repeats)
-        tied = np.flatnonzero(repeats | np.append(repeats[1:], False))
-        order[tied] = order[tied][np.lexsort((column[order[tied]], run[tied]))]
-        ordered = column[order]
-        repeats[1:] &= ordered[1:] == ordered[:-1]
-        if not repeats.any():
-            break
-    return order, np.cumsum(~repeats) - 1

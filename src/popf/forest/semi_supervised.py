@@ -1,0 +1,170 @@
+"""The Optimum-Path Forest classifier for data of which few samples have a label."""
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from popf.forest.classifier import OPFClassifier
+from popf.forest.devices import to_host
+from popf.forest.validation import check_enough_classes, validate_training
+from popf.labels import encode
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from popf.engine.structures import BoolArray
+
+
+class SemiSupervisedOPFClassifier(OPFClassifier):
+    r"""Optimum-Path Forest classifier for few labelled and many unlabelled samples.
+
+    A minimum spanning tree joins all samples, labelled or not. Every labelled sample is a prototype and keeps
+    its label; the prototypes compete for the unlabelled samples as in `OPFClassifier`, where a path costs its
+    largest edge. New samples are then conquered by all training samples:
+
+    .. math:: C_v = \min_{\pi: s \leadsto v} \max_{(a, b) \in \pi} d(a, b), \qquad
+              v^* = \arg\min_v \max\{C_v, d(v, t)\}.
+
+    So labels follow the chains of close samples. That helps where classes are separated by gaps, however
+    they are shaped; where classes overlap, chains cross from one to the other, and `LabelSpreading` or a
+    supervised classifier on the labelled samples does better.
+
+    Parameters
+    ----------
+    metric : str or callable, default="euclidean"
+        As for `OPFClassifier`, as are all the others.
+    metric_params : dict, default=None
+        Parameters of the metric.
+    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
+        How the spanning tree is computed; it is the same with all of them.
+    n_jobs : int, default=None
+        How many threads to use, as in joblib.
+    working_memory : float, default=None
+        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+    device : {None, "cpu", "cuda"}, default=None
+        Where to work; None goes where X is.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, without the mark of unlabelled samples.
+    transduction_ : ndarray of shape (n_samples,)
+        The label of every training sample: its own, or the one that its path brought.
+    prototypes_ : ndarray of shape (n_prototypes,)
+        The labelled samples.
+    costs_, predecessors_, roots_, spanning_tree_, forest_, algorithm_, device_, sample_indices_
+        As in `OPFClassifier`.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if X had names that are all strings.
+
+    See Also
+    --------
+    OPFClassifier : Where all samples have a label.
+    sklearn.semi_supervised.LabelSpreading : Spreads labels over a graph of neighbours, softly.
+    sklearn.semi_supervised.SelfTrainingClassifier : Makes a supervised classifier label more samples.
+
+    Notes
+    -----
+    Equal distances are settled by the values of the samples, so that labels do not depend on the order of
+    the rows. With precomputed distances, samples are told apart by their label and their sorted distances to
+    the samples of each label; only those alike in both are taken in the order of the rows.
+
+    There is no ``label_distributions_``: path costs say which label is nearest, not how probable it is.
+
+    References
+    ----------
+    .. [1] W. P. Amorim, A. X. Falcão, J. P. Papa, M. H. Carvalho, "Improving semi-supervised learning through
+       optimum connectivity", Pattern Recognition 60, 2016.
+
+    Examples
+    --------
+    >>> from popf import SemiSupervisedOPFClassifier
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [6.0], [7.0], [8.0]]
+    >>> y = [0, -1, -1, -1, -1, -1, 1]
+    >>> model = SemiSupervisedOPFClassifier().fit(X, y)
+    >>> model.transduction_
+    array([0, 0, 0, 0, 1, 1, 1])
+    >>> model.predict([[4.0], [5.0]])
+    array([0, 1])
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Self":
+        """Spread the labels over the spanning tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training samples, or the distances between them if ``metric="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels, of two classes or more; -1 for unlabelled samples, or None where labels are text.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of zero leaves a sample out. Positive weights have no influence.
+
+        Returns
+        -------
+        self : SemiSupervisedOPFClassifier
+        """
+        from popf.forest.growing import spread_labels
+
+        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
+        filled, labelled = _split_labels(y)
+        data = validate_training(self, X, filled, sample_weight)
+        labelled = labelled[data.rows]
+        classes, known = encode(data.classes[data.codes[labelled]])
+        check_enough_classes(classes)
+        codes = np.full(len(labelled), -1)
+        codes[labelled] = known
+        forest = spread_labels(
+            *(data.samples, codes, data.metric, data.resources),
+            algorithm=self.algorithm,
+            classes=classes,
+        )
+        self.classes_, self.sample_indices_, self.device_ = classes, data.rows, data.device
+        self.forest_ = forest
+        return self
+
+    @property
+    def transduction_(self) -> NDArray[Any]:
+        """The label of every training sample."""
+        check_is_fitted(self)
+        return self.forest_.labels
+
+
+def _split_labels(y: Any) -> tuple[Any, "BoolArray"]:
+    """Tell which samples have a label, and give the others one of these, so that `y` can be validated."""
+    if y is None:
+        return None, np.ones(0, dtype=np.bool_)
+    labels = np.array(to_host(y))
+    flat = labels.ravel()
+    if flat.dtype.kind == "U" and (flat == "-1").any():
+        raise ValueError(
+            "y holds the text '-1': mark unlabelled samples by None in an array of text of dtype object, or by "
+            "-1 among numbers."
+        )
+    if flat.dtype.kind == "O":
+        labelled = np.array([not _is_mark(label) for label in flat.tolist()], dtype=np.bool_)
+    else:
+        labelled = flat != -1 if flat.dtype.kind in "if" else np.ones(len(flat), dtype=np.bool_)
+    known = flat[labelled]
+    if len(flat) and len(set(known.tolist())) < 2:
+        found = f"one class only, {known.tolist()[0]!r}" if len(known) else "no class"
+        raise ValueError(
+            f"the labelled samples have {found}: samples of at least two classes need a label. -1 and None "
+            "mark samples without one."
+        )
+    flat[~labelled] = known[:1].repeat(np.count_nonzero(~labelled))
+    if labels.dtype.kind == "O" and not any(isinstance(label, str) for label in known):
+        labels = np.array(labels.tolist())  # numbers, which None had made objects
+    return labels, labelled
+
+
+def _is_mark(label: Any) -> bool:
+    """Whether an object marks an unlabelled sample: None, -1, or what pandas makes of None."""
+    if isinstance(label, Real):
+        return bool(label != label or label == -1)
+    return label is None or type(label).__name__ == "NAType"
