@@ -14,7 +14,6 @@ from popf.engine.conquest.by_space_tree import CostedTree
 from popf.engine.conquest.by_tiles import CostedBlocks
 from popf.engine.points import distinct_points, scaled_copy
 from popf.engine.runtime import simd as lanes
-from popf.engine.runtime.buffers import Workbench
 from popf.engine.runtime.simd import LANES
 from popf.engine.structures import SpanningTree
 from popf.engine.trees import neighbours
@@ -288,10 +287,11 @@ def test_the_tree_does_not_depend_on_how_long_the_lists_are(seed, kind, k):
     np.testing.assert_array_equal(prototypes, naive.prototypes(D, y)[tree.order])
 
 
-def make_tile(rows, columns, center, real, bench=None):
-    """Lay out two blocks in a precision; None is the one that tells nothing."""
-    bench = bench or Workbench()
-    tile = tiles.empty_tile(bench, len(rows), len(columns), rows.shape[1], real or np.float64)
+def make_tile(rows, columns, center, real, left_over=0.0):
+    """Lay out two blocks in a precision, None for the one that tells nothing, in memory used before."""
+    tile = tiles.empty_tile(len(rows), len(columns), rows.shape[1], real or np.float64)
+    for part in tile[:7]:
+        part.fill(left_over)
     if real is None:
         tile = tile._replace(shrink=0.0)
     tiles.set_rows(tile, rows, np.arange(len(rows)), len(rows), center)
@@ -336,17 +336,11 @@ class TestTiles:
             nothing = 4.0 * (d + 16) * np.finfo(real).tiny
             assert (bounds >= squared - loose * norms - nothing).all()
 
-    def test_do_not_depend_on_what_was_on_the_workbench(self):
-        rng = np.random.default_rng(0)
-        bench = Workbench()
-        for real in (np.float32, None, np.float64, None, np.float32):
-            n_rows, n_columns, d = rng.integers(1, 40, 3)
-            rows, columns = rng.normal(size=(n_rows, d)), rng.normal(size=(n_columns, d))
-            used = make_tile(rows, columns, rows[0], real, bench)
-            fresh = make_tile(rows, columns, rows[0], real)
-            np.testing.assert_array_equal(lower_bounds(used), lower_bounds(fresh))
-            for part in (used.left, used.right, used.memory):  # leave the bench dirty
-                part.fill(np.nan)
+    @pytest.mark.parametrize("real", [np.float32, np.float64, None])
+    def test_do_not_depend_on_what_was_in_their_memory(self, real):
+        rows, columns = np.random.default_rng(0).normal(size=(2, 30, 5))
+        fresh, used = (make_tile(rows, columns, rows[0], real, value) for value in (0.0, np.nan))
+        np.testing.assert_array_equal(lower_bounds(used), lower_bounds(fresh))
 
     @given(seed=seeds, exponent=st.integers(-85, -60))
     @bounded(60)

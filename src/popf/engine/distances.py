@@ -46,27 +46,13 @@ GRAIN = 2_000_000
 
 
 class Kernel(NamedTuple):
-    """A compiled metric.
+    """A compiled metric."""
 
-    Attributes
-    ----------
-    code : int
-        Which sum `fill_block` computes.
-    formula : str
-        What it computes, for messages and documentation.
-    non_negative : bool
-        Whether features must not be negative.
-    positive_mass : bool
-        Whether the features of a sample must not all be zero.
-    root_of_features : bool
-        Whether the sum is taken over the square roots of the features.
-    """
-
-    code: int
-    formula: str
-    non_negative: bool = False
-    positive_mass: bool = False
-    root_of_features: bool = False
+    code: int  # which sum `fill_block` computes
+    formula: str  # for messages and documentation
+    non_negative: bool = False  # features must not be negative
+    positive_mass: bool = False  # the features of a sample must not all be zero
+    root_of_features: bool = False  # the sum is taken over the square roots of the features
 
 
 KERNELS = {

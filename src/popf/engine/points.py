@@ -17,24 +17,12 @@ LARGEST_EXPONENT = 1000
 
 
 class DistinctPoints(NamedTuple):
-    """The distinct points among the samples.
+    """The distinct points among the samples."""
 
-    Attributes
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        The distinct points, in the order in which they first occur, times ``2**-exponent``.
-    exponent : int
-        The power of two that was taken out.
-    first : ndarray of shape (n_points,)
-        For every point the lowest sample that lies there.
-    point_of : ndarray of shape (n_samples,)
-        For every sample its point.
-    """
-
-    points: FloatArray
-    exponent: int
-    first: IntArray
-    point_of: IntArray
+    points: FloatArray  # in the order in which they first occur, times 2**-exponent
+    exponent: int  # the power of two that was taken out
+    first: IntArray  # the lowest sample at every point
+    point_of: IntArray  # the point of every sample
 
 
 def scaled_copy(X: FloatArray, exponent: int | IntArray, team: Team = ALONE) -> FloatArray:

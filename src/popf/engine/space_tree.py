@@ -28,29 +28,14 @@ NODE = np.dtype(
 
 
 class SpaceTree(NamedTuple):
-    """A balanced space tree over points.
+    """A balanced space tree over points."""
 
-    Attributes
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        The points in the order of the blocks.
-    order : ndarray of shape (n_points,)
-        ``points[i]`` was row ``order[i]`` of the input.
-    blocks : ndarray of shape (n_blocks, n_features, LANES)
-        The same points, feature by feature, sixteen at a time.
-    nodes : ndarray of NODE records
-    leaf : ndarray of shape (n_blocks,)
-        The node that is block b.
-    lows, highs : ndarray of shape (n_nodes, n_features)
-        The tight box of each node.
-    """
-
-    points: FloatArray
-    order: IntArray
-    blocks: FloatArray
-    nodes: NDArray[np.void]
-    leaf: NDArray[np.int32]
-    lows: FloatArray
+    points: FloatArray  # in the order of the blocks
+    order: IntArray  # points[i] was row order[i] of the input
+    blocks: FloatArray  # (n_blocks, n_features, LANES): the same points, feature by feature
+    nodes: NDArray[np.void]  # NODE records
+    leaf: NDArray[np.int32]  # the node that is block b
+    lows: FloatArray  # (n_nodes, n_features): the tight box of each node
     highs: FloatArray
 
 

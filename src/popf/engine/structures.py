@@ -40,57 +40,25 @@ class SpanningTree(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """An optimum-path forest on the training samples.
+    """An optimum-path forest on the training samples."""
 
-    Attributes
-    ----------
-    costs : ndarray of shape (n_samples,)
-        C_v, the smallest largest edge on a path from a prototype to v.
-    predecessors : ndarray of shape (n_samples,)
-        The sample before v on its optimum path, -1 for a prototype.
-    lengths : ndarray of shape (n_samples,)
-        The length of the edge from the predecessor to v, 0 for a prototype.
-    roots : ndarray of shape (n_samples,)
-        The prototype at which the optimum path of v begins.
-    """
-
-    costs: FloatArray
-    predecessors: IntArray
-    lengths: FloatArray
-    roots: IntArray
+    costs: FloatArray  # C_v, the smallest largest edge on a path from a prototype to v
+    predecessors: IntArray  # the sample before v on its optimum path, -1 for a prototype
+    lengths: FloatArray  # the length of the edge from the predecessor to v, 0 for a prototype
+    roots: IntArray  # the prototype at which the optimum path of v begins
 
 
 class NeighbourLists(NamedTuple):
-    """The nearest neighbours known of every point, and how far that knowledge reaches.
+    """The nearest neighbours known of every point, and how far that knowledge reaches."""
 
-    Attributes
-    ----------
-    positions : ndarray of shape (n_points, k)
-        Neighbours, nearest first (ties by index), -1 where there are none.
-    squared : ndarray of shape (n_points, k)
-        Their squared distances, infinity where there are none.
-    horizon : ndarray of shape (n_points,)
-        Every neighbour strictly nearer than this squared distance is listed.
-    """
-
-    positions: NDArray[np.int32]
-    squared: FloatArray
-    horizon: FloatArray
+    positions: NDArray[np.int32]  # (n_points, k): nearest first, ties by index; -1 for nobody
+    squared: FloatArray  # (n_points, k): their squared distances, infinite for nobody
+    horizon: FloatArray  # every neighbour strictly nearer than this squared distance is listed
 
 
 class Conquered(NamedTuple):
-    """Who conquered each query.
+    """Who conquered each query."""
 
-    Attributes
-    ----------
-    nodes : ndarray of shape (n_queries,)
-        The conquering node.
-    costs : ndarray of shape (n_queries,)
-        The path cost it offers, max(C_v, d(v, t)).
-    distances : ndarray of shape (n_queries,)
-        Its distance.
-    """
-
-    nodes: IntArray
-    costs: FloatArray
-    distances: FloatArray
+    nodes: IntArray  # the conquering node
+    costs: FloatArray  # the path cost it offers, max(C_v, d(v, t))
+    distances: FloatArray  # its distance

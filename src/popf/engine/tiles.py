@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.runtime.buffers import Workbench
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
@@ -41,60 +40,31 @@ def block_size(n_features: int, n_bytes: int) -> int:
 
 
 class OrderedPoints(NamedTuple):
-    """Points in an order in which neighbours in space are mostly neighbours in memory.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    order : ndarray of shape (n_points,)
-        ``points[i]`` was row ``order[i]`` of the input.
-    starts : ndarray of shape (n_blocks + 1,)
-        Block b is ``range(starts[b], starts[b + 1])``.
-    centers : ndarray of shape (n_blocks, n_features)
-    radii : ndarray of shape (n_blocks,)
-        No point of the block is farther from its centre.
-    """
+    """Points in an order in which neighbours in space are mostly neighbours in memory."""
 
     points: FloatArray
-    order: IntArray
-    starts: IntArray
-    centers: FloatArray
-    radii: FloatArray
+    order: IntArray  # points[i] was row order[i] of the input
+    starts: IntArray  # block b is range(starts[b], starts[b + 1])
+    centers: FloatArray  # (n_blocks, n_features)
+    radii: FloatArray  # no point of the block is farther from its centre
 
 
 class Tile(NamedTuple):
     """Two blocks of points, relative to a centre, and norms from which the rounding error is taken off.
 
-    Attributes
-    ----------
-    left : ndarray of shape (n_rows, n_features)
-    right : ndarray of shape (n_columns, n_features)
-        The number of columns is a multiple of sixteen.
-    memory : ndarray of shape (PANEL * PANEL,)
-        For the products of a panel.
-    row_norms : ndarray of shape (n_rows,)
-    column_norms : ndarray of shape (n_columns,)
-        Infinite past the end.
-    row_bounds, column_bounds : ndarray
-        Pairs are wanted that are within the bound of their row or of their column.
-    widen, slack : float
-        ``bound * widen + slack`` in the tile's precision is not below `bound` in float64. The slack
-        also covers what is lost where squares vanish below the smallest normal number.
-    shrink : float
-        Times this, norms leave room for the rounding error; 0 where nothing can be told: then every pair
-        passes every bound.
+    Pairs are wanted that are within the bound of their row or of their column.
     """
 
-    left: NDArray[Any]
-    right: NDArray[Any]
-    memory: NDArray[Any]
+    left: NDArray[Any]  # (n_rows, n_features)
+    right: NDArray[Any]  # (n_columns, n_features), a multiple of sixteen columns
+    memory: NDArray[Any]  # (PANEL * PANEL,), for the products of a panel
     row_norms: NDArray[Any]
-    column_norms: NDArray[Any]
+    column_norms: NDArray[Any]  # infinite past the end
     row_bounds: NDArray[Any]
     column_bounds: NDArray[Any]
-    widen: float
-    slack: float
-    shrink: float
+    widen: float  # bound * widen + slack in the tile's precision is not below the bound in float64
+    slack: float  # also covers squares that vanish below the smallest normal number
+    shrink: float  # norms times this leave room for the rounding error; if 0, every pair passes every bound
 
 
 def side_by_side(parts: list[OrderedPoints], rows: list[IntArray]) -> OrderedPoints:
@@ -195,33 +165,31 @@ def typical(values):
     return some[len(some) // 2]
 
 
-def empty_tile(bench: Workbench, n_rows: int, n_columns: int, n_features: int, real: Any) -> Tile:
-    """Give memory for a tile of at most so many rows and columns."""
+def empty_tile(n_rows: int, n_columns: int, n_features: int, real: Any) -> Tile:
+    """Allocate a tile of at most so many rows and columns."""
     n_columns = -(-n_columns // LANES) * LANES
     facts = np.finfo(real)
-    rows = bench.room("rows", (2, n_rows), real)
-    columns = bench.room("columns", (2, n_columns), real)
     return Tile(
-        left=bench.room("left", (n_rows, n_features), real),
-        right=bench.room("right", (n_columns, n_features), real),
-        memory=bench.room("panel", (1, PANEL * PANEL), real)[0],
-        row_norms=rows[0],
-        column_norms=columns[0],
-        row_bounds=rows[1],
-        column_bounds=columns[1],
+        left=np.empty((n_rows, n_features), real),
+        right=np.empty((n_columns, n_features), real),
+        memory=np.empty(PANEL * PANEL, real),
+        row_norms=np.empty(n_rows, real),
+        column_norms=np.empty(n_columns, real),
+        row_bounds=np.empty(n_rows, real),
+        column_bounds=np.empty(n_columns, real),
         widen=1.0 + 4.0 * float(facts.eps),
         slack=(n_features + 16) * float(facts.tiny),
         shrink=1.0 - 2.0 * (n_features + 16) * float(facts.eps),
     )
 
 
-def empty_tiles(bench: Workbench, n_rows: int, n_columns: int, n_features: int) -> dict[int, Tile]:
-    """Give memory for tiles by the bits of their numbers, see `sufficient_bits`.
+def empty_tiles(n_rows: int, n_columns: int, n_features: int) -> dict[int, Tile]:
+    """Allocate tiles by the bits of their numbers, see `sufficient_bits`.
 
     Kernels are given one of them, and compiled for it alone: most data never needs the others.
     """
     single, double = (
-        empty_tile(bench, n_rows, n_columns, n_features, real) for real in (np.float32, np.float64)
+        empty_tile(n_rows, n_columns, n_features, real) for real in (np.float32, np.float64)
     )
     return {32: single, 64: double, 0: double._replace(shrink=0.0)}
 

@@ -34,39 +34,20 @@ SAMPLE_SEARCHES = 32  # blocks of sixteen points
 
 
 class Trained(NamedTuple):
-    """What training gives, for every sample.
+    """What training gives, for every sample."""
 
-    Attributes
-    ----------
-    tree : SpanningTree
-        Edges in no particular order.
-    prototypes : ndarray of shape (n_samples,)
-        Whether each sample is one.
-    forest : Forest
-    """
-
-    tree: SpanningTree
-    prototypes: BoolArray
+    tree: SpanningTree  # edges in no particular order
+    prototypes: BoolArray  # whether each sample is one
     forest: Forest
 
 
 class Neighbourhood(NamedTuple):
-    """Neighbour lists in the order of an algorithm, and the search for what they do not hold.
-
-    Attributes
-    ----------
-    lists : NeighbourLists
-    search : Search
-    order : ndarray of shape (n_points,)
-        The point at each position.
-    space : SpaceTree or None
-        The space tree, where there is one, for prediction.
-    """
+    """Neighbour lists in the order of an algorithm, and the search for what they do not hold."""
 
     lists: NeighbourLists
     search: Search
-    order: IntArray
-    space: SpaceTree | None = None
+    order: IntArray  # the point at each position
+    space: SpaceTree | None = None  # the space tree, where there is one, for prediction
 
 
 def train(weights_among: WeightsAmong, codes: IntArray) -> Trained:
@@ -83,26 +64,10 @@ def train_euclidean(
     block: int,
     backend: Backend | None = None,
 ) -> tuple[Trained, EuclideanConquest]:
-    """Train on Euclidean distances.
+    """Train on Euclidean distances, by "kd_tree", "brute" or "prim", and index the samples for conquest.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        The class of every sample, numbered from 0.
-    algorithm : {"kd_tree", "brute", "prim"}
-    n_threads : int
-    block : int
-        How many points make a block of a matrix product.
-    backend : Backend, optional
-        The device that finds neighbours and conquers, by products, instead of the processor.
-
-    Returns
-    -------
-    trained : Trained
-        Weights and costs are squared, and scaled by ``4**-exponent``.
-    conquest : EuclideanConquest
-        Ready to conquer new samples.
+    A `block` of a matrix product has so many points; a `backend` takes the place of the processor. Weights and
+    costs are squared, and scaled by ``4**-exponent`` of the conquest.
     """
     distinct = distinct_points(X, n_threads)
     classes = point_classes(distinct, codes)

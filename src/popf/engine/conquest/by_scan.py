@@ -43,19 +43,7 @@ def conquer(
     r"""Find the training node that conquers each new sample.
 
     :math:`\arg\min_v \max(C_v, d(v, t))`; among equal costs the nearer node, then the lower class,
-    then the lower index.
-
-    Parameters
-    ----------
-    blocks : callable
-    n_queries : int
-    costs : ndarray of shape (n_training,)
-        C_v, on the scale of the distances.
-    class_index : ndarray of shape (n_training,)
-        The class of each training sample, 0 to n_classes - 1.
-    block_rows : int, optional
-        Queries in a block; by default as many as 4 MiB of distances hold.
-    n_threads : int
+    then the lower index. A block has `block_rows` queries, by default as many as 4 MiB of distances hold.
     """
     nodes, distances = np.empty(n_queries, dtype=np.int64), np.empty(n_queries)
 

@@ -27,23 +27,12 @@ CHUNK_BLOCKS = 256
 
 
 class CostedTree(NamedTuple):
-    """A space tree whose points have costs.
-
-    Attributes
-    ----------
-    space : SpaceTree
-    costs : ndarray of shape (n_points,)
-        Squared costs, in the order of ``space.points``.
-    rank : ndarray of shape (n_points,)
-        Breaks ties between points at the same cost and distance: lower conquers.
-    lowest : ndarray of shape (n_nodes,)
-        The smallest squared cost in each node.
-    """
+    """A space tree whose points have costs."""
 
     space: SpaceTree
-    costs: FloatArray
-    rank: IntArray
-    lowest: FloatArray
+    costs: FloatArray  # squared, in the order of space.points
+    rank: IntArray  # breaks ties of cost and distance: lower conquers
+    lowest: FloatArray  # the smallest squared cost in each node
 
     @classmethod
     def build(cls, space: SpaceTree, costs: FloatArray, rank: IntArray) -> "CostedTree":

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from popf.engine.runtime.blas import one_blas_thread
-from popf.engine.runtime.buffers import Workbenches
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
-from popf.engine.runtime.threads import map_chunks
+from popf.engine.runtime.threads import BufferPool, map_chunks
 from popf.engine.structures import Conquered, FloatArray, IntArray
 from popf.engine.tiles import (
     PANEL,
@@ -33,26 +32,13 @@ FEWEST_QUERIES, SHARES = 256, 3
 
 
 class CostedBlocks(NamedTuple):
-    """Points in the order of their costs.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    costs : ndarray of shape (n_points,)
-        Squared, rising.
-    rank : ndarray of shape (n_points,)
-        Breaks ties between points at the same cost and distance: lower conquers.
-    order : ndarray of shape (n_points,)
-        ``points[i]`` was row ``order[i]`` of the input.
-    block : int
-        How many points, or queries, make a block.
-    """
+    """Points in the order of their costs."""
 
     points: FloatArray
-    costs: FloatArray
-    rank: IntArray
-    order: IntArray
-    block: int
+    costs: FloatArray  # squared, rising
+    rank: IntArray  # breaks ties of cost and distance: lower conquers
+    order: IntArray  # points[i] was row order[i] of the input
+    block: int  # how many points, or queries, make a block
 
     @classmethod
     def build(
@@ -79,14 +65,13 @@ class CostedBlocks(NamedTuple):
         offers = Conquered(
             np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf)
         )
-        benches = Workbenches()
+        pool = BufferPool(lambda: empty_tiles(size, self.block, n_features))
 
         def scan(block: int, _: int) -> None:
             here = slice(ordered.starts[block], ordered.starts[block + 1])
             mine = Conquered(offers.nodes[here], offers.costs[here], offers.distances[here])
             group = Group(ordered.points[here], ordered.centers[block], ordered.radii[block], mine)
-            with benches.one() as bench:
-                tiles = empty_tiles(bench, size, self.block, n_features)
+            with pool.borrow() as tiles:
                 start, bits = 0, 32
                 while start < len(self.points):
                     start, bits = _scan(tiles[bits], bits, self, group, start)
@@ -100,15 +85,7 @@ class CostedBlocks(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Queries that lie close together, and the best offers they have received.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n_queries, n_features)
-    center : ndarray of shape (n_features,)
-    radius : float
-    offers : Conquered
-    """
+    """Queries that lie close together, and the best offers they have received."""
 
     points: FloatArray
     center: FloatArray

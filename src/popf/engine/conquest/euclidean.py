@@ -19,34 +19,17 @@ FAR = 400
 
 
 class EuclideanConquest:
-    """The training points, indexed for conquest.
-
-    Parameters
-    ----------
-    distinct : DistinctPoints
-    codes : ndarray of shape (n_samples,)
-        The class of every sample.
-    costs : ndarray of shape (n_points,)
-        Squared costs of the points, scaled as they are.
-    algorithm : {"kd_tree", "brute", "prim"}
-    block : int
-        How many points make a block of a matrix product.
-    backend : Backend, optional
-        The device that conquers, by products, where the processor need not.
-    space : SpaceTree, optional
-        The space tree of the points, if there is one already.
-    n_threads : int
-    """
+    """The training points, indexed for conquest."""
 
     def __init__(
         self,
         distinct: DistinctPoints,
-        codes: IntArray,
-        costs: FloatArray,
-        algorithm: str,
-        block: int,
-        backend: Backend | None = None,
-        space: SpaceTree | None = None,
+        codes: IntArray,  # the class of every sample
+        costs: FloatArray,  # of the points, squared, scaled as they are
+        algorithm: str,  # "kd_tree", "brute" or "prim"
+        block: int,  # how many points make a block of a matrix product
+        backend: Backend | None = None,  # the device that conquers, by products
+        space: SpaceTree | None = None,  # of the points, if there is one already
         n_threads: int = 1,
     ) -> None:
         self.algorithm = algorithm
@@ -64,14 +47,9 @@ class EuclideanConquest:
         self._by_class: list[Index] | None = None
 
     def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
-        """Find who conquers each new sample.
+        """Find who conquers each new sample; nodes are training samples.
 
-        Returns
-        -------
-        conquered : Conquered
-            Nodes are training samples; costs and distances are squared and scaled.
-        exponents : ndarray of shape (n_queries,)
-            Costs and distances are to be multiplied by ``4**exponents``.
+        Costs and distances are squared, and to be multiplied by ``4**exponents``, which are returned, too.
         """
         queries, exponents, far = self._scaled(X, n_threads)
         found = self._conquer_scaled(queries, n_threads)

@@ -52,18 +52,9 @@ class HostKernels:
     ) -> None:
         """Keep the candidates with the smallest lower bounds ``max(floor, |x|² + |y|² - 2 x·y)``.
 
-        Parameters
-        ----------
-        products : array of shape (n_rows, n_columns)
-        norms : pair of arrays
-            Squared norms of rows and columns, from which the rounding error is taken off.
-        floors : array of shape (n_columns,)
-        first_column : int
-            The index of the first column.
-        own : array of shape (n_rows,)
-            The index that is no candidate for a row; -1 for none.
-        kept : pair of arrays of shape (n_rows, CANDIDATES)
-            Bounds (infinite at first) and indices (-1), changed in place.
+        Columns have the indices from `first_column` on; ``own[row]`` is no candidate for a row. From the
+        squared norms, of rows and of columns, the rounding error is taken off. What is `kept`, bounds (infinite
+        at first) and indices (-1), both of shape (n_rows, CANDIDATES), is changed in place.
         """
         bounds = np.maximum(floors, norms[0][:, None] + norms[1] - 2.0 * products)
         columns = np.arange(first_column, first_column + products.shape[1], dtype=np.int32)
@@ -85,15 +76,8 @@ class HostKernels:
     ) -> None:
         """Keep the candidates with the smallest lower bounds, as `select`, from products in half precision.
 
-        Parameters
-        ----------
-        rows, columns : Halves
-        own : array of shape (n_rows,)
-        floors : array of shape (n_columns,)
-        kept : pair of arrays
-            As for `select`; what is in them limits what passes.
-        crowded : array of shape (n_rows,)
-            Set where more columns passed than there is room for: then `kept` is not to be trusted.
+        Only what is below the largest bound that is kept passes. Rows of which more columns pass than there is
+        room for are marked as `crowded`: what is kept of them is not to be trusted.
         """
         products = rows.values.astype(np.float32) @ columns.values.astype(np.float32).T
         unit = np.float32(2.0 ** (-2 * rows.exponent))
@@ -184,17 +168,9 @@ class HostKernels:
     ) -> None:
         """Add the exponentials of path costs to the sums of a class.
 
-        Parameters
-        ----------
-        products : array of shape (n_rows, n_columns)
-            In float64.
-        queries : tuple of arrays
-            Points, squared norms, squares up to which distances are computed anew.
-        nodes : tuple of arrays
-            Points, squared norms, costs and weights of the columns.
-        taus : ndarray of shape (n_chains, n_halvings)
-        state : tuple of arrays
-            The lowest cost so far, (n_rows,), and sums relative to it, (n_rows, n_bandwidths).
+        Queries are points, squared norms and squares up to which distances are computed anew; nodes are
+        points, squared norms, costs and weights of the columns. The state is the lowest cost so far, (n_rows,),
+        and sums relative to it, (n_rows, n_bandwidths).
         """
         points, norms, least = queries
         columns, column_norms, floors, weights = nodes

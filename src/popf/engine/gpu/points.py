@@ -16,54 +16,28 @@ CENTRED_BY = 1000
 
 
 class Block(NamedTuple):
-    """Some points on the device.
+    """Some points on the device."""
 
-    Attributes
-    ----------
-    single : array of shape (n, n_features)
-        In float32, moved to the centre.
-    lower, upper : array of shape (n,)
-        Squared norms, less and more the rounding error of a product.
-    """
-
-    single: Array
-    lower: Array
-    upper: Array
+    single: Array  # in float32, moved to the centre
+    lower: Array  # squared norms, less the rounding error of a product
+    upper: Array  # squared norms, more the rounding error of a product
 
 
 class Halves(NamedTuple):
-    """Points in half precision, for products that are filtered.
+    """Points in half precision, for products that are filtered."""
 
-    Attributes
-    ----------
-    values : array of shape (n, width)
-        In float16, times ``2**exponent``; the width is a multiple of `WIDTH`, padded with zeros.
-    lower : array of shape (n,)
-        Squared norms of these, less the rounding error of a product.
-    exponent : int
-    first, stride : int
-        The index of the first one, and from one to the next.
-    """
-
-    values: Array
-    lower: Array
+    values: Array  # float16, times 2**exponent; features padded with zeros to a multiple of WIDTH
+    lower: Array  # squared norms of these, less the rounding error of a product
     exponent: int
-    first: int = 0
-    stride: int = 1
+    first: int = 0  # the index of the first one
+    stride: int = 1  # and from one to the next
 
 
 class DevicePoints:
     """Points for a device, there as a whole if they fit, else brought block by block.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        Scaled so that squares neither overflow nor vanish.
-    kernels : HostKernels or CudaKernels
-    columns : int
-        How many make a block.
-    share : float
-        The share of the device's free memory that may be filled with points.
+    Points are scaled so that squares neither overflow nor vanish; `columns` of them make a block. They may fill
+    a `share` of the device's free memory.
     """
 
     def __init__(

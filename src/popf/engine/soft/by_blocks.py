@@ -21,25 +21,13 @@ from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 
 
 class CompetingNodes(NamedTuple):
-    """Training nodes, class after class; blocks of distances must have their columns in this `order`.
+    """Training nodes, class after class; blocks of distances must have their columns in this `order`."""
 
-    Attributes
-    ----------
-    order : ndarray of shape (n_nodes,)
-        The sample that each node is.
-    costs, weights : ndarray of shape (n_nodes,)
-        C_v in the unit of the distances, and how many samples each stands for.
-    starts : ndarray of shape (n_classes + 1,)
-        Class k is ``range(starts[k], starts[k + 1])``.
-    masses : ndarray of shape (n_classes,)
-        The sum of the weights of each class.
-    """
-
-    order: IntArray
-    costs: FloatArray
-    weights: FloatArray
-    starts: IntArray
-    masses: FloatArray
+    order: IntArray  # the sample that each node is
+    costs: FloatArray  # C_v in the unit of the distances
+    weights: FloatArray  # how many samples each stands for
+    starts: IntArray  # class k is range(starts[k], starts[k + 1])
+    masses: FloatArray  # the sum of the weights of each class
 
     @classmethod
     def build(cls, codes: IntArray, costs: FloatArray, weights: FloatArray) -> "CompetingNodes":

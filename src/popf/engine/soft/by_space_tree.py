@@ -34,35 +34,17 @@ CHUNK_BLOCKS = CHUNK // LANES
 
 
 class CompetingSpace(NamedTuple):
-    """Training nodes laid out in space, class after class.
+    """Training nodes laid out in space, class after class."""
 
-    Attributes
-    ----------
-    blocks : ndarray of shape (n_blocks, n_features, 16)
-        The nodes; a class starts at a new block.
-    costs, weights : ndarray of shape (16 * n_blocks,)
-        C_v, and how many samples each stands for; infinite and 0 where there is none.
-    chunks : ndarray of shape (n_chunks + 1,)
-        Chunk c is ``blocks[chunks[c] : chunks[c + 1]]``.
-    classes : ndarray of shape (n_classes + 1,)
-        Class k is the chunks ``range(classes[k], classes[k + 1])``.
-    masses : ndarray of shape (n_classes,)
-        The sum of the weights of each class.
-    lows, highs : ndarray of shape (n_chunks, n_features)
-        The box of every chunk.
-    lowest : ndarray of shape (n_chunks,)
-        The lowest cost in every chunk.
-    """
-
-    blocks: FloatArray
-    costs: FloatArray
-    weights: FloatArray
-    chunks: IntArray
-    classes: IntArray
-    masses: FloatArray
-    lows: FloatArray
+    blocks: FloatArray  # (n_blocks, n_features, 16); a class starts at a new block
+    costs: FloatArray  # C_v, sixteen a block, infinite where there is no node
+    weights: FloatArray  # how many samples each stands for, 0 where there is no node
+    chunks: IntArray  # chunk c is blocks[chunks[c] : chunks[c + 1]]
+    classes: IntArray  # class k is the chunks range(classes[k], classes[k + 1])
+    masses: FloatArray  # the sum of the weights of each class
+    lows: FloatArray  # (n_chunks, n_features): the box of every chunk
     highs: FloatArray
-    lowest: FloatArray
+    lowest: FloatArray  # the lowest cost in every chunk
 
     @classmethod
     def build(

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from popf.engine.runtime.blas import one_blas_thread
-from popf.engine.runtime.buffers import Workbench, Workbenches
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
-from popf.engine.runtime.threads import map_chunks
+from popf.engine.runtime.threads import BufferPool, map_chunks
 from popf.engine.soft.simd import costs_from_products
 from popf.engine.soft.sums import (
     CHUNK,
@@ -37,29 +36,14 @@ CENTRED_BY = 1000
 
 
 class CompetingPoints(NamedTuple):
-    """Training nodes as one matrix, class after class, and in a class by their norms.
+    """Training nodes as one matrix, class after class, and in a class by their norms."""
 
-    Attributes
-    ----------
-    points : ndarray of shape (n_places, n_features)
-        The nodes, relative to `center`; a class starts at a multiple of sixteen.
-    norms : ndarray of shape (n_places,)
-        Their squared norms, infinite where there is none.
-    costs, weights : ndarray of shape (n_places,)
-        Infinite and 0 where there is none.
-    starts : ndarray of shape (n_classes + 1,)
-        Class k is ``range(starts[k], starts[k + 1])``.
-    masses : ndarray of shape (n_classes,)
-        The sum of the weights of each class.
-    center : ndarray of shape (n_features,)
-    """
-
-    points: FloatArray
-    norms: FloatArray
-    costs: FloatArray
-    weights: FloatArray
-    starts: IntArray
-    masses: FloatArray
+    points: FloatArray  # relative to `center`; a class starts at a multiple of sixteen
+    norms: FloatArray  # squared, infinite where there is no node
+    costs: FloatArray  # C_v, infinite where there is no node
+    weights: FloatArray  # how many samples each stands for, 0 where there is no node
+    starts: IntArray  # class k is range(starts[k], starts[k + 1])
+    masses: FloatArray  # the sum of the weights of each class
     center: FloatArray
 
     @classmethod
@@ -90,12 +74,12 @@ class CompetingPoints(NamedTuple):
     def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
         """Score queries, scaled as the samples are; see `sums`."""
         scores = new_scores(len(queries), len(self.masses), taus)
-        benches = Workbenches()
+        pool = BufferPool(lambda: np.empty(TILE_QUERIES * TILE_NODES))
 
         def compete(start: int, stop: int) -> None:
             here = queries[start:stop] - self.center
-            with benches.one() as bench:
-                _compete(self, here, taus, scores[start:stop], bench)
+            with pool.borrow() as memory:
+                _compete(self, here, taus, scores[start:stop], memory)
 
         with one_blas_thread():
             map_chunks(compete, len(queries), TILE_QUERIES, n_threads)
@@ -120,7 +104,7 @@ def _compete(
     queries: FloatArray,
     taus: FloatArray,
     scores: FloatArray,
-    bench: Workbench,
+    memory: FloatArray,
 ) -> None:
     """Let the classes compete for the queries of a tile, one after the other."""
     scratch = new_scratch(taus, len(queries))
@@ -129,7 +113,8 @@ def _compete(
         _begin_all(scratch)
         for start in range(nodes.starts[k], nodes.starts[k + 1], TILE_NODES):
             stop = min(start + TILE_NODES, int(nodes.starts[k + 1]))
-            products = bench.room("products", (len(queries), stop - start), np.float64)
+            shape = len(queries), stop - start
+            products = memory[: shape[0] * shape[1]].reshape(shape)
             np.matmul(queries, nodes.points[start:stop].T, out=products)
             least = too_small(norms, nodes.reach(start, stop), queries.shape[1], taus)
             _take_tile(products, nodes, start, queries, norms, least, taus, scratch)

@@ -24,21 +24,11 @@ ERROR = 1e-8
 
 
 class Layout(NamedTuple):
-    """Where the samples of each class go, when a class starts at a multiple of a number of places.
+    """Where the samples of each class go, when a class starts at a multiple of a number of places."""
 
-    Attributes
-    ----------
-    order : ndarray of shape (n_samples,)
-        Samples, class after class.
-    places : ndarray of shape (n_samples,)
-        The place of each of these.
-    starts : ndarray of shape (n_classes + 1,)
-        Class k has the places ``range(starts[k], starts[k + 1])``.
-    """
-
-    order: IntArray
-    places: IntArray
-    starts: IntArray
+    order: IntArray  # samples, class after class
+    places: IntArray  # the place of each of these
+    starts: IntArray  # class k has the places range(starts[k], starts[k + 1])
 
     def fill(self, values: FloatArray, nothing: float) -> FloatArray:
         """Put the values of samples in their places, and `nothing` where there is no sample."""
@@ -63,20 +53,11 @@ def class_masses(codes: IntArray, weights: FloatArray) -> FloatArray:
 
 
 class Scratch(NamedTuple):
-    """Sums under way, of some queries, mostly four.
+    """Sums under way, of some queries, mostly four."""
 
-    Attributes
-    ----------
-    costs : ndarray of shape (n_queries, CHUNK)
-        Path costs of the nodes of a chunk.
-    low : ndarray of shape (n_queries,)
-        The cheapest path so far, to which the sums are relative.
-    sums : ndarray of shape (n_queries, n_bandwidths, 8)
-    """
-
-    costs: FloatArray
-    low: FloatArray
-    sums: FloatArray
+    costs: FloatArray  # (n_queries, CHUNK): path costs of the nodes of a chunk
+    low: FloatArray  # (n_queries,): the cheapest path so far, to which the sums are relative
+    sums: FloatArray  # (n_queries, n_bandwidths, 8)
 
 
 def new_scratch(taus: FloatArray, n_queries: int = QUERIES) -> Scratch:

@@ -42,27 +42,11 @@ def spanning_tree(
     search: Search,
     n_threads: int = 1,
 ) -> tuple[SpanningTree, BoolArray]:
-    """Grow the minimum spanning tree of points from their neighbour lists.
+    """Grow the minimum spanning tree of points from their neighbour lists, and find the prototypes.
 
-    Parameters
-    ----------
-    lists : NeighbourLists
-        Changed in place: horizons move as searches tell more.
-    index : ndarray of shape (n_points,)
-        The index of every point, which breaks ties.
-    classes : ndarray of shape (n_points,)
-        The class of every point; arcs between unequal ones make prototypes.
-    search : callable
-        Finds what the lists do not hold.
-    n_threads : int
-        For all but the search, which has threads of its own.
-
-    Returns
-    -------
-    tree : SpanningTree
-        Edges as positions, in the order in which they were found, weights squared.
-    prototypes : ndarray of shape (n_points,)
-        Whether each point is one.
+    Ties are broken by `index`; arcs between unequal `classes` make prototypes. The `search`, which has threads
+    of its own, finds what the lists do not hold, and moves their horizons. Edges are positions in the lists, in
+    the order in which they were found, and their weights are squared.
     """
     prototypes = np.zeros(len(index), dtype=np.bool_)
     with Team(n_threads) as team:

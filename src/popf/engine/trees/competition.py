@@ -16,20 +16,11 @@ from popf.engine.structures import BoolArray, Forest, IntArray, SpanningTree
 def compete(
     tree: SpanningTree, prototypes: BoolArray, index: IntArray, n_threads: int = 1
 ) -> Forest:
-    """Let the prototypes compete for all samples.
+    """Let the prototypes, of which there is at least one, compete for all samples.
 
-    Parameters
-    ----------
-    tree : SpanningTree
-        In whatever order of edges; the costs come in the unit of its weights.
-    prototypes : ndarray of shape (n_samples,)
-        Whether each sample is one; at least one is.
-    index : ndarray of shape (n_samples,)
-        What the samples are called; the forest is told of by these names. They break ties between
-        predecessors, and the one called 0 is the root of the sweeps, so that the forest does not
-        depend on the order of the samples here.
-    n_threads : int
-        For all but the sweeps.
+    The edges of the tree may come in any order. Sample i is called ``index[i]`` in the forest. These names
+    break ties between predecessors, and the one called 0 is the root of the sweeps, so that the forest does
+    not depend on the order of the samples here. The sweeps themselves take one thread.
     """
     n = len(prototypes)
     states = np.empty(n, dtype=STATE)

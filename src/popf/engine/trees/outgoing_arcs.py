@@ -23,49 +23,26 @@ ArcArray = NDArray[np.void]
 
 
 class Components(NamedTuple):
-    """The components of a Borůvka round, and what the points in them are.
+    """The components of a Borůvka round, and what the points in them are."""
 
-    Attributes
-    ----------
-    of : ndarray of shape (n_points,)
-        The component of every point, numbered from 0.
-    indices : ndarray of shape (n_points,)
-        The index of every point, by which ties are broken.
-    classes : ndarray of shape (n_points,)
-        The class of every point.
-    """
-
-    of: NDArray[np.int32]
-    indices: IntArray
+    of: NDArray[np.int32]  # the component of every point, numbered from 0
+    indices: IntArray  # the index of every point, which breaks ties
     classes: IntArray
 
 
 class OutgoingArcSearch(NamedTuple):
     """What threads share that search for the shortest arc out of every component that is not certain of it.
 
-    Attributes
-    ----------
-    components : Components
-    best : ndarray of ARC records
-        Known arcs, one a component, on entry; the shortest ones when the search is over.
-    certain : ndarray of shape (n_components,)
-        Components that need no search.
-    horizon : ndarray of shape (n_points,)
-        See `NeighbourLists`; grows to what the search has seen.
-    prototypes : ndarray of shape (n_points,)
-        Ends of arcs between classes that tie with a shortest one are marked here.
-    bounds : ndarray of shape (n_components,)
-        How long the shortest arc out of each component is at most. All threads lower these as they
-        find arcs; whichever of two writes stays, it is the length of an arc that leaves the component,
-        so it spares work and decides nothing.
+    All threads lower the `bounds` as they find arcs. Whichever of two writes stays, it is the length of an arc
+    that leaves the component, so it spares work and decides nothing.
     """
 
     components: Components
-    best: ArcArray
-    certain: BoolArray
-    horizon: FloatArray
-    prototypes: BoolArray
-    bounds: FloatArray
+    best: ArcArray  # ARC records: arcs known on entry, the shortest when the search is over
+    certain: BoolArray  # components that need no search
+    horizon: FloatArray  # of `NeighbourLists`; grows to what the search has seen
+    prototypes: BoolArray  # ends of arcs between classes that tie with a shortest one are marked
+    bounds: FloatArray  # how long the shortest arc out of each component is at most
 
 
 #: Finds the shortest arcs, marks the ends of those that tie, and moves the horizon.

@@ -31,28 +31,13 @@ JOINED = -1.0
 
 
 class Frontier(NamedTuple):
-    """The samples outside the tree, and how each is connected to it.
+    """The samples outside the tree, and how each is connected to it."""
 
-    Attributes
-    ----------
-    samples : ndarray of int64
-        Their indices.
-    keys : ndarray of float64
-        Weight of the smallest arc to the tree; `JOINED` if the sample has joined since.
-    parents : ndarray of int64
-        The other end of that arc, the one of lowest index.
-    rivals : ndarray of int64
-        A sample of another class in the tree at distance `keys`, not settled yet; or `NONE`, or
-        `SEVERAL`.
-    since : ndarray of int64
-        The step at which the first such rival joined.
-    """
-
-    samples: IntArray
-    keys: FloatArray
-    parents: IntArray
-    rivals: IntArray
-    since: IntArray
+    samples: IntArray  # their indices
+    keys: FloatArray  # weight of the smallest arc to the tree; JOINED if the sample has joined
+    parents: IntArray  # the other end of that arc, the one of lowest index
+    rivals: IntArray  # one of another class at distance `keys`, not settled yet; NONE; SEVERAL
+    since: IntArray  # the step at which the first such rival joined
 
 
 @jit
@@ -141,25 +126,11 @@ def _settle_several(
 def spanning_tree(
     weights_among: WeightsAmong, n_samples: int, labels: IntArray
 ) -> tuple[SpanningTree, BoolArray]:
-    """Grow the minimum spanning tree of the complete graph, and find the prototypes.
+    """Grow the minimum spanning tree of the complete graph, its edges in order, and find the prototypes.
 
-    Parameters
-    ----------
-    weights_among : callable
-        ``weights_among(others)`` gives a function ``row(i)`` of the weights from sample `i` to each
-        of `others`, an array of float64. Weights must be symmetric; where they differ in the last
-        bit, the tree is still a spanning tree, but ties may be overlooked. A ValueError is raised for
-        one that is negative or not finite.
-    n_samples : int
-    labels : ndarray of shape (n_samples,)
-        The class of each sample, as an integer.
-
-    Returns
-    -------
-    tree : SpanningTree
-        The unique tree under the order (weight, lower index, higher index), edges in that order.
-    is_prototype : ndarray of bool of shape (n_samples,)
-        Both ends of every arc that joins two classes in *some* minimum spanning tree.
+    ``weights_among(others)`` gives a function ``row(i)`` of the weights from sample `i` to each of `others`, an
+    array of float64. Weights must be symmetric; where they differ in the last bit, the tree is still a spanning
+    tree, but ties may be overlooked. A ValueError is raised for one that is negative or not finite.
     """
     n_edges = max(0, n_samples - 1)
     ends = np.empty((n_edges, 2), dtype=np.int64)

@@ -10,10 +10,9 @@ from threading import Lock
 import numpy as np
 
 from popf.engine.runtime.blas import one_blas_thread
-from popf.engine.runtime.buffers import Workbenches
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
-from popf.engine.runtime.threads import Team
+from popf.engine.runtime.threads import BufferPool, Team
 from popf.engine.structures import BoolArray, NeighbourLists
 from popf.engine.tiles import (
     PANEL,
@@ -62,7 +61,7 @@ def nearest_neighbours(
     )
     n_blocks, n_features = ordered.centers.shape
     size = int(np.diff(ordered.starts).max())
-    benches = Workbenches()
+    pool = BufferPool(lambda: empty_tiles(size, size, n_features))
     # Each block with itself first: then bounds are low when it meets the others.
     others = [pair for pairs in tournament(n_blocks) for pair in pairs]
     if sides is not None:
@@ -70,12 +69,11 @@ def nearest_neighbours(
     locks = [Lock() for _ in range(n_blocks)]
 
     def meet_itself(block: int, _: int) -> None:
-        with benches.one() as bench:
-            _meet(ordered, lists, block, block, empty_tiles(bench, size, size, n_features))
+        with pool.borrow() as tiles:
+            _meet(ordered, lists, block, block, tiles)
 
     def meet(start: int, stop: int) -> None:
-        with benches.one() as bench:
-            tiles = empty_tiles(bench, size, size, n_features)
+        with pool.borrow() as tiles:
             for first, second in others[start:stop]:
                 # The lower one first, so that no two threads wait for each other.
                 with locks[first], locks[second]:

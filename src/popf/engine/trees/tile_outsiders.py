@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.runtime.blas import one_blas_thread
-from popf.engine.runtime.buffers import Workbenches
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
-from popf.engine.runtime.threads import Team
+from popf.engine.runtime.threads import BufferPool, Team
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.engine.tiles import (
     PANEL,
@@ -51,7 +50,7 @@ def nearest_outsiders(
     """
     only = _common_component(ordered.starts, search.components.of)
     size, n_features = int(np.diff(ordered.starts).max()), ordered.points.shape[1]
-    benches = Workbenches()
+    pool = BufferPool(lambda: empty_tiles(size, size, n_features))
 
     def find(marking: bool, team: Team) -> ArcArray:
         rows = np.flatnonzero(wanted_points(search, marking))
@@ -61,8 +60,7 @@ def nearest_outsiders(
 
         def go_on(task: int, _: int) -> None:
             turn, number = divmod(task, len(parts))
-            with benches.one() as bench:
-                tiles = empty_tiles(bench, size, size, n_features)
+            with pool.borrow() as tiles:
                 parts[number].go_on(turn, tiles, ordered, search, marking)
 
         # The nearest blocks of all come first, so that most others need not be compared any more.
@@ -76,34 +74,18 @@ def nearest_outsiders(
 
 
 class Wanted(NamedTuple):
-    """Points of one block that want outsiders.
-
-    Attributes
-    ----------
-    block : int
-    rows : ndarray of shape (n_rows,)
-    limits : ndarray of shape (n_rows,)
-        How far each has to look, as far as it has looked; -inf once it need not look any more.
-    found : ndarray of ARC records
-        The shortest arc from each that was found.
-    """
+    """Points of one block that want outsiders."""
 
     block: int
     rows: IntArray
-    limits: FloatArray
-    found: ArcArray
+    limits: FloatArray  # how far each has to look, as far as it has looked; -inf when it is done
+    found: ArcArray  # ARC records: the shortest arc found from each
 
 
 class BlockSearch:
-    """A search for outsiders of one block in some others, a few at a time.
+    """A search for outsiders of some rows of one block in other blocks, a few at a time.
 
-    Parameters
-    ----------
-    block : int
-    rows : ndarray of shape (n_rows,)
-        The points of the block that want outsiders.
-    others, gaps : ndarray of shape (n_others,)
-        Blocks to compare it with, the nearest first, and lower bounds on their squared distances.
+    The `others` come nearest first, with lower bounds on their squared distances, the `gaps`.
     """
 
     def __init__(self, block: int, rows: IntArray, others: IntArray, gaps: FloatArray) -> None:
