@@ -11,12 +11,11 @@ from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, forest
 from popf.dask.blocks import Block, Nodes
-from popf.dask.growing import grow_forest_of_blocks
+from popf.dask.growing import grow_forest
 from popf.dask.partitioning import Blocks, make_blocks
 from popf.dask.sources import Rows, Source
 from popf.engine.points import scale_exponent, scaled_copy
 from popf.forest.metrics import choose_metric
-from popf.forest.optimum_path_forest import OptimumPathForest
 
 KINDS = ["normal", "grid", "coarse", "one-hot", "clusters", "one place"]
 
@@ -33,12 +32,12 @@ def in_blocks(X, y, members):
     return Blocks(blocks, lows, highs, np.unique(y), np.arange(len(X)), exponent)
 
 
-def assert_same_forest(grown, plain, exponent):
-    found = OptimumPathForest(
-        *(plain.forest_.metric, plain.forest_.codes, grown.trained, grown.algorithm),
-        exponent=exponent,
-    )
-    strategies.assert_same_forest(OPFClassifier.from_forest(found, {}, 2), plain)
+def grow(blocks, settings, tasks=None):
+    return grow_forest(tasks or Here(), blocks, settings, None)
+
+
+def assert_same_forest(grown, plain):
+    strategies.assert_same_forest(OPFClassifier.from_forest(grown.to_forest(), {}, 2), plain)
 
 
 @pytest.mark.parametrize("algorithm", ["kd_tree", "brute", "prim"])
@@ -50,8 +49,7 @@ def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, algorithm):
         X, y = samples(kind, int(rng.integers(30, 120)), rng)
         rows = np.argsort(X[:, 0], kind="stable") if by_place else rng.permutation(len(X))
         blocks = in_blocks(X, y, np.array_split(rows, n_blocks))
-        found = grow_forest_of_blocks(Here(), blocks, settings(algorithm))
-        assert_same_forest(found, OPFClassifier().fit(X, y), blocks.exponent)
+        assert_same_forest(grow(blocks, settings(algorithm)), OPFClassifier().fit(X, y))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -59,7 +57,7 @@ def test_prototypes_of_blocks_are_those_of_the_definition(kind):
     rng = np.random.default_rng([SEED, KINDS.index(kind)])
     X, y = samples(kind, 40, rng)
     blocks = in_blocks(X, y, np.array_split(rng.permutation(40), 5))
-    found = grow_forest_of_blocks(Here(), blocks, settings()).trained
+    found = grow(blocks, settings()).trained
     expected = naive.prototypes(naive.squared_distances(X, X), y)
     np.testing.assert_array_equal(found.prototypes, expected)
 
@@ -74,19 +72,14 @@ def test_blocks_serve_metrics_that_know_no_boxes(metric):
     blocks = blocks._replace(
         exponent=0, blocks=[b._replace(points=X[b.samples]) for b in blocks.blocks]
     )
-    found = grow_forest_of_blocks(Here(), blocks, settings(metric=metric))
-    assert_same_forest(found, plain, 0)
+    assert_same_forest(grow(blocks, settings(metric=metric)), plain)
 
 
 def test_ties_cost_nothing_where_there_are_none():
     rng = np.random.default_rng(SEED)
     X, y = samples("normal", 300, rng)
     tasks = Here()
-    grow_forest_of_blocks(
-        tasks,
-        in_blocks(X, y, np.array_split(rng.permutation(300), 5)),
-        settings(),
-    )
+    grow(in_blocks(X, y, np.array_split(rng.permutation(300), 5)), settings(), tasks)
     names = [name for name, _ in tasks.done]
     assert "settle-ties" not in names
     assert names.count("tree-of-two-blocks") == 10
@@ -97,10 +90,9 @@ def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():
     X = rng.uniform(size=(4000, 2)) * [100.0, 1.0]
     y = rng.integers(0, 2, size=4000)
     members = np.array_split(np.argsort(X[:, 0]), 10)
-    tasks = Here()
-    found = grow_forest_of_blocks(tasks, in_blocks(X, y, members), settings())
+    found = grow(in_blocks(X, y, members), settings())
     assert found.n_pairs == 9  # each with the next
-    assert_same_forest(found, OPFClassifier().fit(X, y), scale_exponent(X))
+    assert_same_forest(found, OPFClassifier().fit(X, y))
 
 
 def rows_held(argument):

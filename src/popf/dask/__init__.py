@@ -8,13 +8,11 @@
 ``partitioning``  which rows make a block: those that lie together
 ``blocks``        blocks of samples, in memory or on disk
 ``growing``       the tree of all samples from pairs of blocks, and the forest on it
-``spanning``      the tree of one block or two
+``spanning``      the tree of one block or two, and prototypes that only ties make
 ``nearby``        which samples of two blocks are near enough to be joined
 ``kruskal``       the whole tree from candidate arcs
-``tie_search``    prototypes that only ties make
-``model``         the forest in blocks, and its parts as competitors for new samples
+``prediction``    parts of the model, and lazy predictions by them
 ``training``      samples in chunks, as the fit of probabilities needs them
-``lazy``          lazy predictions
 
 Needs ``pip install "popf[dask]"``; ``import popf`` does not import any of this.
 """

@@ -6,17 +6,17 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dask.array as da
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from popf.dask.blocks import StoredNodes
 from popf.dask.cluster import Settings, Tasks, check_device_of_workers
-from popf.dask.lazy import Query, run_query
-from popf.dask.model import ForestInBlocks, fit_forest
+from popf.dask.growing import ForestInBlocks, grow_forest
 from popf.dask.partitioning import make_blocks
+from popf.dask.prediction import Query, run_query
 from popf.dask.sources import Source, columns_of, open_source
-from popf.dask.untyped import da
 from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.devices import choose_device, pays_on_host
@@ -92,7 +92,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         folder = self._new_folder(tasks, source)
         blocks = make_blocks(tasks, source, settings.metric, self.block_size, folder)
         self._check_classes(len(blocks.classes))
-        model = fit_forest(tasks, blocks, settings, folder)
+        model = grow_forest(tasks, blocks, settings, folder)
         self.n_blocks_, self.n_block_pairs_ = len(model.nodes), model.n_pairs
         return model
 

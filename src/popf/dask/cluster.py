@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
+import dask
+import distributed
+
 from popf.dask.blocks import load
-from popf.dask.untyped import dask, distributed
 from popf.engine.backends import Backend, backend_for
 from popf.forest.metrics import Metric
 from popf.forest.validation import Resources, n_threads_of

@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.dask.base import DaskClassifier
 from popf.dask.cluster import tasks_on
-from popf.dask.lazy import Query
-from popf.dask.model import Part, cheapest, first_of
+from popf.dask.prediction import Part, Query, cheapest, first_of
 from popf.forest.classifier import OPFClassifier
 from popf.forest.metrics import Metric
 from popf.forest.paths import class_margins

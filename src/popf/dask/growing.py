@@ -6,24 +6,29 @@ farther apart are skipped, and samples too far from the other block left out. Th
 are then merged, a few lists at a time.
 """
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from dask import delayed
+from numpy.typing import NDArray
 
-from popf.dask.blocks import Block, concatenate
-from popf.dask.cluster import Settings, Tasks
+from popf.dask.blocks import Block, Nodes, StoredNodes, concatenate, load
+from popf.dask.cluster import Settings, Tasks, backend_here
 from popf.dask.kruskal import NO_ARCS, Arcs, Links, forest_on_tree, link, reduce_arcs
 from popf.dask.nearby import boxes_reached, bridge
 from popf.dask.partitioning import Blocks
+from popf.dask.prediction import make_part
 from popf.dask.spanning import (
     BlockTree,
+    confirm_ties,
     settle_algorithm,
     tree_of_block,
     tree_of_two,
 )
-from popf.dask.tie_search import confirm_ties
-from popf.engine.structures import BoolArray, IntArray
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.engine.training import Trained
+from popf.forest.optimum_path_forest import OptimumPathForest
 
 # How many lists of candidates are merged at a time.
 MERGED_AT_ONCE = 4
@@ -32,18 +37,78 @@ MERGED_AT_ONCE = 4
 Merged = tuple[Arcs, Arcs]
 
 
-class ForestOfBlocks(NamedTuple):
-    """The forest as a future of `Trained`, the algorithm, and how many pairs of blocks were compared."""
+class ForestInBlocks(NamedTuple):
+    """A forest whose nodes stay in blocks; everything else is in memory here."""
 
-    trained: Any
-    algorithm: str
-    n_pairs: int
+    settings: Settings
+    classes: NDArray[Any]
+    nodes: list[Any]  # futures of Nodes, or StoredNodes
+    trained: Trained
+    codes: IntArray
+    weights: FloatArray
+    rows: IntArray  # of X, those that were used
+    n_features: int
+    n_pairs: int  # of blocks, those that were compared
+
+    def parts(self) -> list[Any]:
+        """Delayed parts of the model: one if it is small, else one for each block."""
+        if 8 * len(self.codes) * self.n_features <= self.settings.n_bytes // 4:
+            return [delayed(make_part)(self.settings, *self.nodes)]
+        return [delayed(make_part)(self.settings, nodes) for nodes in self.nodes]
+
+    def gather_samples(self, client: Any) -> FloatArray:
+        """Fetch all samples."""
+        if not isinstance(self.nodes[0], StoredNodes):
+            client = self.nodes[0].client
+        nodes = [load(each) for each in (client.gather(self.nodes) if client else self.nodes)]
+        points = concatenate([block for block, _ in nodes]).points
+        return np.ldexp(points, self.settings.exponent)
+
+    def to_forest(self, samples: FloatArray | None = None) -> OptimumPathForest:
+        """Make the plain forest, which cannot conquer without samples."""
+        settings = self.settings
+        return OptimumPathForest(
+            *(settings.metric, self.codes, self.trained, settings.algorithm),
+            exponent=settings.exponent,
+            samples=samples,
+            backend=None if samples is None else backend_here(settings.device),
+            classes=self.classes,
+        )
 
 
-def grow_forest_of_blocks(tasks: Tasks, blocks: Blocks, settings: Settings) -> ForestOfBlocks:
-    """Grow the forest of all samples."""
+def grow_forest(
+    tasks: Tasks, blocks: Blocks, settings: Settings, folder: str | None
+) -> ForestInBlocks:
+    """Grow the forest of all blocks; `folder` is where the blocks are, None for memory."""
+    choice = tasks.submit("choose-algorithm", settle_algorithm, blocks.blocks[0], settings)
+    settings = tasks.gather(choice)
+    forest, n_pairs = _grow_on_all(tasks, blocks, settings)
+    trained = tasks.gather(forest)
+    if folder is None:
+        name = "put-costs-on-block"
+        nodes = [tasks.submit(name, _with_costs, block, forest) for block in blocks.blocks]
+    else:
+        path = str(Path(folder) / "costs.npy")
+        np.save(path, trained.forest.costs)
+        nodes = [StoredNodes(block, path) for block in blocks.blocks]
+    told = tasks.gather([tasks.submit("tell-classes", _without_points, b) for b in blocks.blocks])
+    _, _, codes, weights = concatenate(told)
+    settings = settings._replace(exponent=blocks.exponent, n_classes=len(blocks.classes))
+    found = (settings, blocks.classes, nodes, trained, codes, weights, blocks.kept)
+    return ForestInBlocks(*found, blocks.lows.shape[1], n_pairs)
+
+
+def _with_costs(block: Block, trained: Trained) -> Nodes:
+    return Nodes(block, trained.forest.costs[block.samples])
+
+
+def _without_points(block: Block) -> Block:
+    return block._replace(points=block.points[:, :0])
+
+
+def _grow_on_all(tasks: Tasks, blocks: Blocks, settings: Settings) -> tuple[Any, int]:
+    """Grow the forest of all samples: a future of `Trained`, and how many pairs of blocks were compared."""
     parts, n_blocks, n = blocks.blocks, len(blocks.blocks), len(blocks.kept)
-    settings = tasks.gather(tasks.submit("choose-algorithm", settle_algorithm, parts[0], settings))
     euclidean = settings.metric.euclidean
     trees: dict[tuple[int, int], Any] = {
         (a, a): tasks.submit("tree-of-block", tree_of_block, parts[a], settings)
@@ -74,8 +139,7 @@ def grow_forest_of_blocks(tasks: Tasks, blocks: Blocks, settings: Settings) -> F
     told = tasks.gather([tasks.submit("tell-ties", _without_arcs, tree) for tree in trees.values()])
     more = [tree.sure for tree in told]
     more += _settle_ties(tasks, blocks, dict(zip(trees, told, strict=True)), merged, settings)
-    trained = tasks.submit("grow-forest", _compete, merged, more, n, euclidean)
-    return ForestOfBlocks(trained, settings.algorithm, len(pairs))
+    return tasks.submit("grow-forest", _compete, merged, more, n, euclidean), len(pairs)
 
 
 def _settle_ties(

@@ -10,7 +10,7 @@ import numpy as np
 
 from popf.dask.blocks import Block
 from popf.dask.kruskal import Arcs, Links, longest_edges_to
-from popf.engine import space_tree as kdtree
+from popf.engine import space_tree
 from popf.engine.runtime.blas import one_blas_thread
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
@@ -76,7 +76,7 @@ def _within(points: FloatArray, centers: FloatArray, radii: FloatArray) -> BoolA
     """Tell which points lie within the squared radius of some center."""
     inside = np.zeros(len(points), dtype=np.bool_)
     if len(points):
-        space = kdtree.build(points)
+        space = space_tree.build(points)
         marks = np.zeros(len(points), dtype=np.bool_)
         _mark_within(space, centers, radii, marks)
         inside[space.order] = marks

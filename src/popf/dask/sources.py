@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import dask
+import dask.array as da
 import numpy as np
+from dask import delayed
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from popf.dask.blocks import map_file
-from popf.dask.untyped import da, dask, delayed
 from popf.engine.structures import FloatArray
 from popf.forest.devices import to_host
 

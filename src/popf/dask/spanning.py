@@ -6,7 +6,7 @@ so the whole tree lies in the union of the trees of all pairs of blocks, where `
 Prototypes are the ends of every arc between classes that lies in *some* minimum spanning tree. Such an arc
 lies in some minimum spanning tree of its two blocks, too. Either it is in the tree that the pair found; then
 `reduce_arcs` keeps it for as long as it ties. Or it tied with an edge there; then the pair reports its ends,
-and `tie_search.confirm_ties` decides once the whole tree is known. Data without ties pay nothing.
+and `confirm_ties` decides once the whole tree is known. Data without ties pay nothing.
 """
 
 from typing import NamedTuple
@@ -15,10 +15,13 @@ import numpy as np
 
 from popf.dask.blocks import Block, concatenate
 from popf.dask.cluster import Settings
-from popf.dask.kruskal import NO_ARCS, Arcs, Links
-from popf.dask.nearby import near_each_other
+from popf.dask.kruskal import NO_ARCS, Arcs, Links, longest_edge_between, longest_edges_to
+from popf.dask.nearby import box_distance, near_each_other
+from popf.engine import space_tree
 from popf.engine.distances import WeightsAmong, kernel_rows
 from popf.engine.points import DistinctPoints, collapse_duplicates
+from popf.engine.runtime.jit import jit
+from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
 from popf.engine.tiles import block_size
@@ -204,3 +207,75 @@ def _span_by_prim(rows: WeightsAmong, classes: IntArray) -> tuple[SpanningTree, 
     """Span by Prim's algorithm, which does not tell who tied: so all its prototypes may have."""
     tree, prototypes = prim.spanning_tree(rows, len(classes), classes)
     return tree, np.where(prototypes, tree.weights.max(initial=0.0), -1.0)
+
+
+def confirm_ties(
+    block: Block, reach: FloatArray, asked: BoolArray, links: Links, settings: Settings
+) -> IntArray:
+    """Find the samples with an arc between classes that lies in some minimum spanning tree.
+
+    The block holds the samples of two blocks that had ties there, no longer than `reach`. Those `asked` for are
+    not known to be prototypes yet. `links` is the minimum spanning tree of all samples.
+    """
+    if not settings.metric.euclidean:
+        return _confirm_by_rows(block, asked, links, settings)
+    distinct = collapse_duplicates(block.points, 0)
+    space = space_tree.build(distinct.points)
+    n_points, order = len(distinct.first), space.order
+    farthest, open_ = np.full(n_points, -1.0), np.zeros(n_points, dtype=np.bool_)
+    np.maximum.at(farthest, distinct.point_of, reach)
+    open_[distinct.point_of[asked]] = True
+    classes = point_classes(distinct, block.codes)
+    samples = block.samples[distinct.first]
+    marks = np.zeros(n_points, dtype=np.bool_)
+    _confirm(space, samples[order], classes[order], farthest[order], open_[order], links, marks)
+    found = np.empty(n_points, dtype=np.bool_)
+    found[order] = marks
+    return block.samples[found[distinct.point_of]]
+
+
+def _confirm_by_rows(block: Block, asked: BoolArray, links: Links, settings: Settings) -> IntArray:
+    """Compare all distances of the samples asked for, for a metric that knows no boxes."""
+    found = np.zeros(len(block.samples), dtype=np.bool_)
+    row = settings.metric.rows(block.points, settings.n_threads)(np.arange(len(block.samples)))
+    for i in np.flatnonzero(asked).tolist():
+        tied = row(i) == longest_edges_to(int(block.samples[i]), block.samples, links)
+        tied &= block.codes != block.codes[i]
+        found |= tied
+        found[i] |= tied.any()
+    return block.samples[found]
+
+
+@jit
+def _confirm(space, samples, classes, reach, asked, links, marks):
+    """For every point asked for, look in the space tree for an arc as long as the tree's path."""
+    points, nodes, lows, highs = space.points, space.nodes, space.lows, space.highs
+    n = points.shape[0]
+    stack = np.empty(128, dtype=np.int64)
+    for u in range(n):
+        if not asked[u] or marks[u]:
+            continue
+        stack[0] = 0
+        top = 1
+        while top > 0 and not marks[u]:
+            top -= 1
+            node = stack[top]
+            if box_distance(points, u, lows, highs, node) > reach[u]:
+                continue
+            right = nodes[node]["right"]
+            if right >= 0:  # the nearer half is taken from the stack first
+                below = points[u, nodes[node]["feature"]] < nodes[node]["value"]
+                stack[top] = right if below else node + 1
+                stack[top + 1] = node + 1 if below else right
+                top += 2
+                continue
+            start = np.int64(nodes[node]["block"]) * LANES
+            for v in range(start, min(start + LANES, n)):
+                if classes[v] == classes[u]:
+                    continue
+                # An arc lies in some minimum spanning tree if no path between its ends is shorter.
+                squared = box_distance(points, u, points, points, v)
+                if squared == longest_edge_between(links, samples[u], samples[v]):
+                    marks[u] = True
+                    marks[v] = True
+                    break

@@ -4,14 +4,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from dask import delayed
 from numpy.typing import NDArray
 
 from popf.dask.blocks import Nodes
 from popf.dask.cluster import Settings, Tasks
-from popf.dask.model import ForestInBlocks, add_sums, fit_forest, make_part
+from popf.dask.growing import ForestInBlocks, grow_forest
 from popf.dask.partitioning import checked_rows, common_classes, labels_of_chunk, make_blocks
+from popf.dask.prediction import add_sums, make_part
 from popf.dask.sources import Rows, Source
-from popf.dask.untyped import delayed
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.probability.ordering import OrderedSamples, order_samples
@@ -78,7 +79,7 @@ class SamplesInChunks(NamedTuple):
         folder = self.new_folder()
         source = self.source._replace(chunks=chunks)
         blocks = make_blocks(self.tasks, source, self.metric, self.block_size, folder)
-        model = fit_forest(self.tasks, blocks, self.settings, folder)
+        model = grow_forest(self.tasks, blocks, self.settings, folder)
         return ForestOnCluster(
             self, preparation, model, _median_cost(self, everyone, preparation, model)
         )

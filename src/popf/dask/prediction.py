@@ -1,100 +1,35 @@
-"""A forest whose samples stay in blocks, and its parts as competitors for new samples.
+"""Predictions: parts of the model offer paths to new samples, lazily, partition by partition.
 
 A model may be larger than a worker's memory, so it comes in parts. Each part offers the best of its own nodes;
 `first_of`, `cheapest` and `add_sums` combine the offers into what all nodes together would have offered.
 """
 
+from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
+from importlib import import_module
 from typing import Any, NamedTuple
 
+import dask
+import dask.array as da
 import numpy as np
+from dask import delayed
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from popf.dask.blocks import Block, Nodes, StoredNodes, concatenate, load
-from popf.dask.cluster import Settings, Tasks, backend_here
-from popf.dask.growing import grow_forest_of_blocks
-from popf.dask.partitioning import Blocks
-from popf.dask.untyped import delayed
+from popf.dask.cluster import Settings
+from popf.dask.sources import check_chunk
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.points import collapse_duplicates
-from popf.engine.structures import FloatArray, IntArray
-from popf.engine.training import Trained
+from popf.engine.structures import FloatArray
+from popf.forest.devices import to_host
 from popf.forest.indexing import ScannedNodes, index_points
 from popf.forest.metrics import Metric
-from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.probability.soft_competition import Nodes as CompetingNodes
 from popf.probability.soft_competition import SoftCompetition
 
-
-class ForestInBlocks(NamedTuple):
-    """A forest whose nodes stay in blocks; everything else is in memory here."""
-
-    settings: Settings
-    classes: NDArray[Any]
-    nodes: list[Any]  # futures of Nodes, or StoredNodes
-    trained: Trained
-    codes: IntArray
-    weights: FloatArray
-    rows: IntArray  # of X, those that were used
-    n_features: int
-    n_pairs: int  # of blocks, those that were compared
-
-    def parts(self) -> list[Any]:
-        """Delayed parts of the model: one if it is small, else one for each block."""
-        if 8 * len(self.codes) * self.n_features <= self.settings.n_bytes // 4:
-            return [delayed(make_part)(self.settings, *self.nodes)]
-        return [delayed(make_part)(self.settings, nodes) for nodes in self.nodes]
-
-    def gather_samples(self, client: Any) -> FloatArray:
-        """Fetch all samples."""
-        if not isinstance(self.nodes[0], StoredNodes):
-            client = self.nodes[0].client
-        nodes = [load(each) for each in (client.gather(self.nodes) if client else self.nodes)]
-        points = concatenate([block for block, _ in nodes]).points
-        return np.ldexp(points, self.settings.exponent)
-
-    def to_forest(self, samples: FloatArray | None = None) -> OptimumPathForest:
-        """Make the plain forest, which cannot conquer without samples."""
-        settings = self.settings
-        return OptimumPathForest(
-            *(settings.metric, self.codes, self.trained, settings.algorithm),
-            exponent=settings.exponent,
-            samples=samples,
-            backend=None if samples is None else backend_here(settings.device),
-            classes=self.classes,
-        )
-
-
-def fit_forest(
-    tasks: Tasks, blocks: Blocks, settings: Settings, folder: str | None
-) -> ForestInBlocks:
-    """Grow the forest of all blocks; `folder` is where the blocks are, None for memory."""
-    grown = grow_forest_of_blocks(tasks, blocks, settings)
-    trained = tasks.gather(grown.trained)
-    if folder is None:
-        name, costs = "put-costs-on-block", grown.trained
-        nodes = [tasks.submit(name, _with_costs, block, costs) for block in blocks.blocks]
-    else:
-        path = str(Path(folder) / "costs.npy")
-        np.save(path, trained.forest.costs)
-        nodes = [StoredNodes(block, path) for block in blocks.blocks]
-    told = tasks.gather([tasks.submit("tell-classes", _without_points, b) for b in blocks.blocks])
-    _, _, codes, weights = concatenate(told)
-    settings = settings._replace(
-        algorithm=grown.algorithm, exponent=blocks.exponent, n_classes=len(blocks.classes)
-    )
-    found = (settings, blocks.classes, nodes, trained, codes, weights, blocks.kept)
-    return ForestInBlocks(*found, blocks.lows.shape[1], grown.n_pairs)
-
-
-def _with_costs(block: Block, trained: Trained) -> Nodes:
-    return Nodes(block, trained.forest.costs[block.samples])
-
-
-def _without_points(block: Block) -> Block:
-    return block._replace(points=block.points[:, :0])
+# Rows in a chunk of an array that is in memory.
+CHUNK_ROWS = 65_536
 
 
 def make_part(settings: Settings, *nodes: Nodes | StoredNodes) -> "Part":
@@ -190,3 +125,82 @@ def add_sums(*logs: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
         total: FloatArray = logsumexp(np.stack(logs), axis=0)
     return total
+
+
+class Query(NamedTuple):
+    """What is asked of a model, in three steps."""
+
+    offer: Callable[[Part, FloatArray], FloatArray]  # of one part of the model, for samples
+    combine: Callable[..., FloatArray]  # the offers of all parts
+    finish: Callable[
+        [FloatArray, FloatArray], NDArray[Any]
+    ]  # from offers and samples to predictions
+    columns: NDArray[Any] | None  # what the columns of predictions stand for
+    dtype: Any
+
+
+def run_query(query: Query, parts: list[Any], X: Any, client: Any) -> Any:
+    """Predict for samples, in partitions as X is, by the delayed parts of a model.
+
+    For X in memory predictions are computed at once, and are of the same kind.
+    """
+    if hasattr(X, "to_dask_array"):
+        return _run_on_frame(query, parts, X)
+    if isinstance(X, da.Array):
+        return _run_on_array(query, parts, X)
+    if hasattr(X, "iloc"):
+        import pandas as pd
+
+        pieces = [X.iloc[i : i + CHUNK_ROWS] for i in range(0, max(len(X), 1), CHUNK_ROWS)]
+        lazy = [_run_on_partition(query, parts, delayed(piece)) for piece in pieces]
+        return pd.concat(dask.compute(*lazy, scheduler=client))
+    whole = da.from_array(check_chunk(np.asarray(to_host(X))), chunks=(CHUNK_ROWS, -1))
+    return _run_on_array(query, parts, whole).compute(scheduler=client)
+
+
+def _run_on_array(query: Query, parts: list[Any], X: Any) -> Any:
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    width = () if query.columns is None else (len(query.columns),)
+    meta = np.empty((0,) * (1 + len(width)), dtype=query.dtype)
+    predictions = [
+        da.from_delayed(_run_on_partition(query, parts, rows), (size, *width), meta=meta)
+        for rows, size in zip(X.to_delayed().ravel(), X.chunks[0], strict=True)
+    ]
+    return da.concatenate(predictions, allow_unknown_chunksizes=True)
+
+
+def _run_on_frame(query: Query, parts: list[Any], X: Any) -> Any:
+    # The prediction for no rows has the names and types.
+    meta = _predict(query, import_module("dask.dataframe.utils").make_meta(X))
+    predictions = [_run_on_partition(query, parts, rows) for rows in X.to_delayed()]
+    from_delayed = import_module("dask.dataframe").from_delayed
+    return from_delayed(predictions, meta=meta, divisions=X.divisions, verify_meta=False)
+
+
+def _run_on_partition(query: Query, parts: list[Any], X: Any) -> Any:
+    offers = [delayed(_offer_of_part)(query, part, X) for part in parts]
+    return delayed(_predict)(query, X, *offers)
+
+
+def _offer_of_part(query: Query, part: Part, X: Any) -> FloatArray | None:
+    """Compute what one part of the model offers; None for no rows."""
+    checked = check_chunk(X)
+    part.metric.check(checked)
+    return query.offer(part, checked) if len(checked) else None
+
+
+def _predict(query: Query, X: Any, *offers: FloatArray | None) -> Any:
+    """Combine the offers into the prediction for a partition, of the same kind as that."""
+    if len(X) == 0:
+        shape = (0,) if query.columns is None else (0, len(query.columns))
+        values: NDArray[Any] = np.empty(shape, dtype=query.dtype)
+    else:
+        values = query.finish(query.combine(*offers), check_chunk(X))
+    if not hasattr(X, "index"):
+        return values
+    import pandas as pd
+
+    if query.columns is None:
+        return pd.Series(values, index=X.index, dtype=query.dtype)
+    return pd.DataFrame(values, index=X.index, columns=query.columns)
