@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from numba.core import config
 
 import naive
+from popf import OPFClassifier
 
 #: The algorithms of `OPFClassifier`; each must give the same forest.
 ALGORITHMS = ("kd_tree", "brute", "prim", "auto")
@@ -100,6 +101,31 @@ def assert_paths_are_valid(forest, y):
             assert steps < len(y), "the path runs in a circle"
         assert forest.roots_[sample] == node
         assert forest.costs_[sample] == largest
+
+
+def fit(problem, algorithm="auto", **parameters):
+    """Fit a forest to the training samples of a problem."""
+    return OPFClassifier(algorithm=algorithm, **parameters).fit(problem.X, problem.y)
+
+
+def assert_is_the_forest(forest, problem, expected=None, exponent=0):
+    """Compare with the naive forest, whose costs are squared, times ``2**exponent``."""
+    expected = expected_forest(problem) if expected is None else expected
+
+    def distance(squared):
+        return np.ldexp(np.sqrt(squared), exponent)
+
+    expected_edges = [(float(distance(w)), lower, higher) for w, lower, higher in expected.edges]
+    assert edges_of(forest) == expected_edges
+    np.testing.assert_array_equal(forest.prototypes_, expected.prototypes)
+    np.testing.assert_array_equal(forest.costs_, distance(expected.costs))
+    assert_paths_are_valid(forest, problem.y)
+    queries = np.ldexp(problem.queries, exponent)
+    conquest = forest.conquer(queries)
+    np.testing.assert_array_equal(conquest.nodes, expected.nodes)
+    np.testing.assert_array_equal(conquest.costs, distance(expected.path_costs))
+    np.testing.assert_array_equal(forest.predict(queries), problem.y[expected.nodes])
+    np.testing.assert_array_equal(forest.path_costs_by_class(queries), distance(expected.by_class))
 
 
 def with_queries(rng, X, y, n_queries=12):
