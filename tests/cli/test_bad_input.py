@@ -173,7 +173,9 @@ def test_a_device_is_no_place_for_a_file(months, capfd, way):
     assert not Path("/dev/null").is_file()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.skipif(
+    os.geteuid() == 0, reason="root may write anywhere: run the tests as another user"
+)
 @pytest.mark.parametrize("way", ["fit", "predict", "report", "monitor", "convert"])
 def test_a_folder_without_permission_is_found_before_the_work(months, tmp_path, capfd, way):
     tmp_path.chmod(0o500)

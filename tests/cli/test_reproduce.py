@@ -176,7 +176,8 @@ def test_a_folder_that_cannot_be_written_to_is_found_first(csv, tmp_path, capsys
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
+    not hasattr(os, "geteuid") or os.geteuid() == 0,
+    reason="root may write anywhere: run the tests as another user",
 )
 def test_a_folder_without_permission_is_found_first(tmp_path, capsys):
     tmp_path.chmod(0o500)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("no_network")
 def test_the_true_data_agree_with_the_facts(public_data, name):
     record = RECORDS[name]
     if not (public_data / record.file).exists():
-        pytest.skip(f"{record.file} is not among the data in POPF_DATA")
+        pytest.skip(f"{record.file} is missing: put it into the folder of POPF_DATA")
     bunch = load(name, data_home=public_data, download=False)
     assert bunch.data.shape == (record.n_samples, record.n_features)
     assert bunch.source == str(public_data / record.file)
@@ -26,7 +26,7 @@ def test_the_true_data_agree_with_the_facts(public_data, name):
 def test_scaling_the_raw_data_gives_the_scaled_file(public_data, name, tmp_path):
     raw = RECORDS[name].raw_file
     if not (public_data / raw).exists() or not (public_data / RECORDS[name].file).exists():
-        pytest.skip(f"{raw} is not among the data in POPF_DATA")
+        pytest.skip(f"{raw} is missing: put it into the folder of POPF_DATA")
     theirs = load(name, data_home=public_data)
     (tmp_path / raw).write_bytes((public_data / raw).read_bytes())
     ours = load(name, data_home=tmp_path)
@@ -39,7 +39,7 @@ def test_scaling_the_raw_data_gives_the_scaled_file(public_data, name, tmp_path)
 @pytest.mark.parametrize("name", EMBEDDED)
 def test_embedded_copies_hold_the_same_rows_as_the_true_data(public_data, name):
     if not (public_data / RECORDS[name].file).exists():
-        pytest.skip(f"{name} is not among the data in POPF_DATA")
+        pytest.skip(f"{name} is missing: put it into the folder of POPF_DATA")
 
     def rows(bunch):
         # One sample a row, in an order that does not depend on the last digits.
@@ -53,7 +53,7 @@ def test_embedded_copies_hold_the_same_rows_as_the_true_data(public_data, name):
 @pytest.mark.parametrize(("name", "columns"), [("australian", [1, 2, 6]), ("heart", [9])])
 def test_lost_decimal_points_are_recognised_in_the_true_data(public_data, name, columns, tmp_path):
     if not (public_data / name).exists():
-        pytest.skip(f"{name} is not among the data in POPF_DATA")
+        pytest.skip(f"{name} is missing: put it into the folder of POPF_DATA")
     bunch = load(name, data_home=public_data)
     X = bunch.data.copy()
     for column in columns:
@@ -65,7 +65,7 @@ def test_lost_decimal_points_are_recognised_in_the_true_data(public_data, name, 
 
 def test_the_true_breast_cancer_with_and_without_its_id(public_data):
     if not (public_data / "breast-cancer").exists():
-        pytest.skip("breast-cancer is not among the data in POPF_DATA")
+        pytest.skip("breast-cancer is missing: put it into the folder of POPF_DATA")
     kept = load("breast_cancer", data_home=public_data, keep_id=True)
     assert kept.data.shape == (683, 10)
     assert kept.data[:, 0].min() > 10_000

@@ -192,6 +192,7 @@ def _scaled(raw: Record) -> Record:
         name=f"{raw.name}_scale",
         title=f"{raw.title}, scaled to [-1, 1]",
         file=f"{raw.file}_scale",
+        licence=raw.licence.replace("(UCI)", "(UCI, scaled)"),
         in_paper=raw.name == "ionosphere",
     )
 
