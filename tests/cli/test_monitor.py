@@ -32,7 +32,7 @@ def place(tmp_path_factory):
 
 
 def monitor(place, *words):
-    base = ["monitor", place / "model.popf", place / "months.csv", "--id", "consumer"]
+    base = ["monitor", place / "model.popf", place / "months.csv"]  # which knows the ids
     return main([*map(str, base), "--time", "month", *map(str, words)])
 
 
@@ -91,11 +91,13 @@ def test_what_cannot_be_watched_is_refused(place, tmp_path, capsys):
         return capsys.readouterr().err
 
     base = ("monitor", place / "model.popf", place / "months.csv")
-    assert "--id" in said(*base, "--time", "month")
+    months = pd.read_csv(place / "months.csv")
+    months.rename(columns={"consumer": "who"}).to_csv(tmp_path / "who.csv", index=False)
+    words = ("monitor", place / "model.popf", tmp_path / "who.csv", "--time", "month")
+    assert "--id: name the column" in said(*words)
     assert "neither a number nor a date" in said(*base, "--id", "month", "--time", "consumer")
     assert "same consumer" in said(*base, "--id", "stolen", "--time", "month")
     assert "--rise" in said(*base, "--id", "consumer", "--time", "month", "--rise", 3)
-    months = pd.read_csv(place / "months.csv")
     months[months["month"] < "2024-03"].to_csv(tmp_path / "two.csv", index=False)
     words = ("monitor", place / "model.popf", tmp_path / "two.csv", "--id", "consumer")
     assert "longer series" in said(*words, "--time", "month")

@@ -12,6 +12,7 @@ import popf
 from popf import OPFClassifier, POPFClassifier
 from popf.cli import main
 from popf.datasets import make_energy_theft
+from popf.table_models import open_model
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,26 @@ def test_a_model_and_a_file_give_a_page(run, tmp_path):
     assert "region" in text
     assert "A miss costs as much as 10 false alarms." in text
     assert list(tmp_path.iterdir()) == [page]
+
+
+def test_the_costs_that_the_model_was_fitted_with_are_remembered(run, tmp_path):
+    words = ["fit", "train.csv", "--target", "stolen", "--id", "consumer", "--method", "forest"]
+    words += ["--cost-fp", "2", "--cost-fn", "14", "-o", str(tmp_path / "m.popf")]
+    assert main(words) == 0
+
+    def facts(*more):
+        out = run(tmp_path / "m.popf", "test.csv", "-o", tmp_path / "page.html", "--json", *more)[1]
+        return json.loads(out[out.index("{") :])
+
+    own = open_model(tmp_path / "m.popf").layout.threshold
+    found = facts()
+    assert (found["miss_per_false_alarm"], found["threshold"]) == (7.0, own)
+    other = facts("--positive", "no")
+    assert other["miss_per_false_alarm"] == pytest.approx(1 / 7)
+    assert other["threshold"] == pytest.approx(1 - own)
+    asked = facts("--cost-fp", 1, "--cost-fn", 3)
+    assert asked["miss_per_false_alarm"] == 3.0
+    assert asked["threshold"] == asked["recommended_threshold"]
 
 
 def test_json_says_what_the_page_says(run, tmp_path):

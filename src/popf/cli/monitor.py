@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  popf monitor model.popf months.csv --id consumer --time month -o rising.csv
-  popf monitor model.popf months.csv --id consumer --time month -o rising.csv --plot rising.png
+  popf monitor model.popf months.csv --time month -o rising.csv --plot rising.png
   popf monitor model.popf months.csv --id consumer --time month -o rising.csv --truth stolen
 """
 #: The columns of the output, after the ids.
@@ -69,32 +68,33 @@ def monitor(
     check_output(plot, [model, data], (".png", ".svg", ".pdf"), "--plot")
     if not 0.0 < rise <= 1.0:
         raise ValueError(f"--rise must lie between 0 and 1, not at {rise:g}.")
-    if not id:
-        raise ValueError("--id: name the column that identifies the consumers.")
     with plain_warnings():
         table_model = scoring.model_for(model, n_jobs)
         if not table_model.binary:
             raise ValueError(f"{model} has more than two classes: there is no one probability.")
         table = options.table(data, delimiter, encoding, decimal, na)
+        ids = scoring.choose_ids(table_model, table, id)
+        if not ids:
+            raise ValueError("--id: name the column that identifies the consumers.")
         truths = [] if truth is None else [truth]
-        for parameter, names in (("id", id), ("time", [time]), ("truth", truths)):
+        for parameter, names in (("time", [time]), ("truth", truths)):
             table.need(names, parameter)
-        columns = list(dict.fromkeys([*id, time, *truths]))
+        columns = list(dict.fromkeys([*ids, time, *truths]))
         frame, probability = scoring.score_all(table_model, table, columns, progress)
         positive = table_model.layout.positive
-        units = frame.groupby(id, sort=False).ngroup().to_numpy()
+        units = frame.groupby(ids, sort=False).ngroup().to_numpy()
         times, time_names = _times(frame[time])
         series = make_series(units, times, probability[:, positive])
         risen = rises(series.probability, recent, history)
         if not np.isfinite(risen).any():
             raise ValueError(
-                f"nobody has {recent + history} periods, which --recent and --history ask for: give longer "
-                "series."
+                f"nobody (one {' and '.join(ids)}) has {recent + history} periods, which --recent and "
+                "--history ask for: give longer series, or name those who are watched by --id."
             )
         first = alarms(risen, rise)
         rising = np.flatnonzero(first >= 0)
         rising = rising[np.argsort(-np.nanmax(risen[rising], axis=1), kind="stable")]
-        listed = _list(frame[id], frame[time], series, risen, (rising, first, recent))
+        listed = _list(frame[ids], frame[time], series, risen, (rising, first, recent))
         detection = None
         if truth is not None:
             steals = scoring.true_codes(table_model, table, frame, truth) == positive
@@ -107,7 +107,7 @@ def monitor(
                 series,
                 rising.tolist(),
                 first_alarm=first[rising].tolist(),
-                names=[" ".join(who) for who in listed[id].to_numpy()],
+                names=[" ".join(who) for who in listed[ids].to_numpy()],
                 time_label="",
                 time_names=time_names,
                 label=f"probability of {table_model.positive}",
@@ -127,7 +127,7 @@ def monitor(
         "detection": detection,
         "output": None if output is None else str(output),
     }
-    show(facts, _lines(facts, id), json)
+    show(facts, _lines(facts, ids), json)
     return 0
 
 

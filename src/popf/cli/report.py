@@ -40,7 +40,7 @@ def report(
         float | None, typer.Option(help="Where the slider starts. Default: the model's own.")
     ] = None,
     cost_fp: Annotated[
-        float | None, typer.Option(help="Cost of a false alarm; with --cost-fn, starts the slider.")
+        float | None, typer.Option(help="Cost of a false alarm. Default: as in training.")
     ] = None,
     cost_fn: options.CostFn = None,
     top: Annotated[int, typer.Option(help="How many rows are listed, with their paths.")] = 100,
@@ -75,9 +75,12 @@ def report(
             raise ValueError(f"--id {chosen} holds the labels: it cannot be an id as well.")
         layout, classes = table_model.layout, table_model.classes
         code = layout.positive if positive is None else find_class(positive, classes)
-        if table_model.binary and threshold is None and cost_fp is None:
-            own = layout.threshold
-            wanted["threshold"] = own if code == layout.positive else 1.0 - own
+        if table_model.binary and cost_fp is None:
+            own, costs = layout.threshold, (layout.cost_fp, layout.cost_fn)
+            if code != layout.positive:  # a false alarm of one class is a miss of the other
+                own, costs = 1.0 - own, costs[::-1]
+            wanted.update(cost_fp=costs[0], cost_fn=costs[1])
+            wanted["threshold"] = own if threshold is None else threshold
         frame, probability = scoring.score_all(
             table_model, table, [chosen, *ids], progress, features=True
         )

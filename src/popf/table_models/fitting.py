@@ -358,7 +358,7 @@ def _layout(
     return Layout(
         numbers,
         categories,
-        list(options.id),
+        list(dict.fromkeys([*options.id, *_given(options.one_per)])),
         options.target,
         0.5 if options.threshold is None else options.threshold,
         _positive(classes, masses, options),

@@ -32,6 +32,8 @@ class Layout:
     missing: str = "refuse"  # or how missing values are filled in
     threshold_from: str = "the default"  # where the threshold comes from, in words
     source: str = ""  # the file that the model was fitted on
+    cost_fp: float | None = None  # of a false alarm, where the threshold was chosen by costs
+    cost_fn: float | None = None  # of a miss
 
     def as_facts(self) -> dict[str, Any]:
         """Return it as plain values, for `popf.save`."""
@@ -252,6 +254,8 @@ def _layout(known: dict[str, Any], path: Any) -> Layout:
         right &= {*layout.numbers, *layout.categories} == {*names}
         right &= 0.0 < layout.threshold < 1.0 and layout.positive in (0, 1)
         right &= isinstance(layout.target, str | None) and isinstance(layout.missing, str)
+        costs = [cost for cost in (layout.cost_fp, layout.cost_fn) if cost is not None]
+        right &= len(costs) in (0, 2) and all(0.0 < cost < np.inf for cost in costs)
     except (TypeError, KeyError, ValueError):
         right = False
     if not right:

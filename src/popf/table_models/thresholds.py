@@ -64,7 +64,8 @@ def with_least_cost(
     names = ("at_threshold", "at_half", "call_none", "call_all")
     costs = dict(zip(names, cost([tried[best], 0.5, np.inf, 0.0]).tolist(), strict=True))
     words = f"least cost over {folds}-fold cross-validated probabilities"
-    return replace(layout, threshold=float(tried[best]), threshold_from=words), costs
+    layout = replace(layout, threshold=float(tried[best]), threshold_from=words)
+    return replace(layout, cost_fp=prices[0], cost_fn=prices[1]), costs
 
 
 def _left_out(model: Any, data: Data, folds: int, seed: int) -> FloatArray:
