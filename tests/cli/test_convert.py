@@ -59,7 +59,8 @@ def test_csv_to_libopf_and_back(csv, tmp_path, capsys):
     out = tmp_path / "a.dat"
     assert convert(csv, out, "--target", "label", "--drop", "name", "--encode", "onehot") == 0
     frame, kept = pd.read_csv(csv), read(out)
-    assert kept.target.tolist() == (frame["label"] + 1).tolist()
+    assert kept.target.tolist() == frame["label"].tolist()
+    assert "Label 0, in 15 rows, stands for no label" in capsys.readouterr().out
     np.testing.assert_array_equal(kept.data[:, 0], frame["size"].astype(np.float32))
     np.testing.assert_array_equal(kept.data[:, 2:].argmax(axis=1), frame["colour"] == "red")
     assert convert(out, tmp_path / "b.csv") == 0

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from popf.datasets import read, write
+from popf.datasets import read, read_distances, write
 from popf.tables.formats import FORMATS
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -52,11 +52,11 @@ def test_every_double_comes_back_to_the_last_bit(folder, suffix):
 
 @settings(max_examples=30)
 @given(hnp.arrays(np.float64, SHAPES, elements=st.floats(-1e30, 1e30)))
-def test_libopf_keeps_single_precision_and_numbers_the_labels(tmp_path_factory, X):
-    y = integers(X)
+def test_libopf_keeps_single_precision_and_labels_from_0(tmp_path_factory, X):
+    y = integers(X) + 3
     back = round_trip(tmp_path_factory.getbasetemp(), "dat", X, y)
     np.testing.assert_array_equal(back.data, X.astype(np.float32).astype(np.float64))
-    np.testing.assert_array_equal(back.target, np.unique(y, return_inverse=True)[1] + 1)
+    np.testing.assert_array_equal(back.target, y)
     np.testing.assert_array_equal(back.ids, np.arange(len(X)))
 
 
@@ -151,8 +151,99 @@ def test_the_target_by_name_by_position_or_last(tmp_path):
     assert y.shape == (2,)
 
 
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        ([3, 1], [3, 1]),
+        ([2, 0], [2, 0]),
+        (["b", "a"], [2, 1]),
+        ([1, -1], [2, 1]),
+        ([0.5, 2.5], [1, 2]),
+    ],
+)
+def test_labels_that_libopf_cannot_hold_are_numbered(tmp_path, y, expected):
+    assert round_trip(tmp_path, "dat", [[1.0], [2.0]], y).target.tolist() == expected
+
+
+PEERS = {
+    "libopf.txt": "3 2 2\n10 2 1.5 2.25\n11 1 3 4\n12 0 5 6.125\n",
+    "libopf.dat": "3 2 2\n10 2 1.5 2.25\n11 1 3 4\n12 0 5 6.125\n",
+    "opfython.txt": "1e1 2e0 1.5 2.25\n1.1e1 1e0 3 4\n\n12 0 5 6.125\n",
+    "opfython.csv": "10,2,1.5,2.25\n11,1,3,4\n12,0,5,6.125",
+    "opfython.json": (
+        '{"data": [{"id": 10, "label": 2, "features": [1.5, 2.25]},'
+        '{"id": 11, "label": 1, "features": [3, 4]}, {"id": 12, "label": 0, "features": [5, 6.125]}]}'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_text_of_the_peers_is_read(tmp_path, name):
+    options = {"format": "opfython"} if name.endswith("csv") else {}
+    found = table(tmp_path, PEERS[name], name, **options)
+    assert found.ids.tolist() == [10, 11, 12]
+    assert found.target.tolist() == [2, 1, 0]
+    assert found.target.dtype.kind == "i"
+    assert found.data.tolist() == [[1.5, 2.25], [3, 4], [5, 6.125]]
+
+
+def test_what_opfython_writes_is_read(tmp_path):
+    converter = pytest.importorskip("opfython.utils.converter")
+    write(tmp_path / "a.dat", X := np.array([[1.5, 2.25], [0.1, 4], [5, 6]]), [2, 1, 2])
+    for suffix, convert in {
+        "txt": converter.opf2txt,
+        "csv": converter.opf2csv,
+        "json": converter.opf2json,
+    }.items():
+        convert(str(tmp_path / "a.dat"), str(tmp_path / f"a.{suffix}"))
+        found = read(tmp_path / f"a.{suffix}", format="opfython")
+        np.testing.assert_array_equal(found.data, X.astype(np.float32))
+        assert found.target.tolist() == [1, 0, 1]  # it counts labels from 0
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        (PEERS["opfython.csv"], "t.csv", "`target=-1` .* `format='opfython'`"),
+        (
+            "3 2 2\n1 1 1 1\n2 2 2 2\n",
+            "t.dat",
+            "names 3 samples of 2 features, and holds 2 lines of 4",
+        ),
+        ("1 2 1\n1 7 1\n", "t.dat", "names 2 classes, and a sample has label 7"),
+        ("0 1 2 3\n1 1 2\n", "t.txt", "line 2: 3 numbers, where the first line has 4"),
+        ("0 1 2 3\n1 1 2 x\n", "t.txt", "line 2: could not convert"),
+        ("0 1.5 2 3\n1 1 2 3\n", "t.txt", "labels are whole numbers, not 1.5"),
+        ('{"data": [{"id": 1, "features": [1]}]}', "t.json", "no JSON file of opfython.*'label'"),
+        (
+            struct.pack("<i4f", 2, 0, 1, 1, 0),
+            "t.dat",
+            "read it with `popf.datasets.read_distances`",
+        ),
+    ],
+)
+def test_what_is_not_quite_the_peers_format_is_refused(tmp_path, content, name, words):
+    with pytest.raises(ValueError, match=words):
+        table(tmp_path, content, name)
+
+
+def test_distances_of_the_peers_are_read(tmp_path):
+    D = np.array([[0, 1.5, 2], [1.5, 0, 0.1], [2, 0.1, 0]], dtype=np.float32)
+    (tmp_path / "distances.dat").write_bytes(struct.pack("<i", 3) + D.tobytes())
+    np.savetxt(tmp_path / "distances.csv", D, delimiter=",")
+    np.savetxt(tmp_path / "distances.txt", D)
+    for suffix in ("dat", "csv", "txt"):
+        np.testing.assert_array_equal(read_distances(tmp_path / f"distances.{suffix}"), D)
+    (tmp_path / "short.dat").write_bytes(struct.pack("<i", 3) + D.tobytes()[:-4])
+    with pytest.raises(ValueError, match="3 samples do not take 36 bytes"):
+        read_distances(tmp_path / "short.dat")
+    np.savetxt(tmp_path / "flat.txt", D[:2])
+    with pytest.raises(ValueError, match=r"no square matrix.*\(2, 3\)"):
+        read_distances(tmp_path / "flat.txt")
+
+
 def test_a_first_line_of_numbers_is_a_sample(tmp_path):
-    found = table(tmp_path, "1,2,0\n3,4,1\n")
+    found = table(tmp_path, "1,2,0\n3,4,1\n", target=-1)
     assert found.data.tolist() == [[1, 2], [3, 4]]
     assert found.feature_names == ["x1", "x2"]
 
@@ -270,8 +361,8 @@ def libopf(n=2, k=2, d=1, labels=(1, 2)):
         (b"\1\0", "the head alone takes 12"),
         (libopf(n=-5), "first numbers"),
         (libopf(labels=(1, 7)), "names 2 classes, and a sample has label 7"),
-        (b"@relation iris\n@attribute a real\n", "is text .KEEL's."),
-        (b"1 1:2 2:3\n1 2:2\n", "is text"),
+        (b"@relation iris\n@attribute a real\n", "is text of KEEL"),
+        (b"1 1:2 2:3\n1 2:2\n", "is text, but its first line is not"),
     ],
 )
 def test_broken_libopf_files_are_refused_plainly(tmp_path, content, words):
@@ -321,14 +412,14 @@ def test_missing_files_and_folders_are_named(tmp_path):
         read(tmp_path, format="csv")
     with pytest.raises(ValueError, match=r"suffix '\.xlsx'.*\.csv.*`format`"):
         read(tmp_path / "mine.xlsx")
-    with pytest.raises(ValueError, match="svmlight, csv, parquet, libopf, not 'xls'"):
+    with pytest.raises(ValueError, match="svmlight, csv, parquet, libopf, opfython, not 'xls'"):
         read(tmp_path / "mine.csv", format="xls")
     with pytest.raises(ValueError, match="`target='y'` has no meaning in the format svmlight"):
         read(tmp_path / "mine.svm", target="y")
 
 
 def test_the_format_can_be_named_for_every_suffix(tmp_path):
-    for name in FORMATS:
+    for name in set(FORMATS) - {"opfython"}:
         path = tmp_path / f"{name}.xyz"
         write(path, [[1.0, 2.0], [3.0, 4.0]], [1, 2], format=name)
         assert read(path, format=name).data.tolist() == [[1, 2], [3, 4]]
@@ -339,6 +430,9 @@ def test_the_format_can_be_named_for_every_suffix(tmp_path):
     [
         ("svm", [[1.0]], ["a"], {}, ValueError, "numbers as labels"),
         ("svm", [[1.0]], [2**60 + 1], {}, ValueError, "doubles"),
+        ("json", [[1.0]], [1], {}, ValueError, "read, but not written"),
+        ("dat", [[1.0], [2.0], [3.0]], [-1, 0, 1], {}, ValueError, "count from 1, with 0 for"),
+        ("dat", [[1.0]], [2**31], {}, ValueError, "32 bits"),
         ("dat", [[1e39]], [1], {}, ValueError, "single precision"),
         ("dat", [[1.0]], [1], {"ids": [2**40]}, ValueError, "32 bits"),
         ("csv", [[1.0]], [1, 2], {}, ValueError, "one label for each of 1"),

@@ -24,7 +24,9 @@ TABLES = (".csv", ".tsv", ".parquet", ".pq")
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="CSV, Parquet, svmlight or LibOPF.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="CSV, Parquet, svmlight, LibOPF or opfython.")
+    ],
     output: Annotated[Path, typer.Argument(metavar="OUT", help="The suffix sets the format.")],
     target: Annotated[
         str | None,
@@ -40,15 +42,16 @@ def convert(
     """Convert data between CSV (.csv, .tsv), Parquet (.parquet), svmlight (.svm) and LibOPF (.dat).
 
     Between CSV and Parquet all columns are kept. svmlight and LibOPF hold numbers and one label per row;
-    LibOPF's format keeps single precision, and numbers the labels from 1 in sorted order.
+    LibOPF's format keeps single precision and whole numbers as labels, and text is numbered from 1 in sorted
+    order. LibOPF's and opfython's text (.txt) and opfython's .json are read, too.
     """
     from popf.tables import write
-    from popf.tables.formats import suffix_of
+    from popf.tables.formats import format_of, suffix_of
 
     for path in (source, output):
         check_format(path)
     check_output(output, [source])
-    how = (delimiter, encoding, decimal)
+    how, n_unlabelled = (delimiter, encoding, decimal), 0
     if suffix_of(source) in TABLES and suffix_of(output) in TABLES:
         if target is not None or encode is not None:
             raise ValueError(
@@ -58,6 +61,8 @@ def convert(
     else:
         found = read_samples(source, target, encode, drop or [], how)
         n_rows, n_columns = len(found.X), len(found.feature_names) + 1
+        if format_of(output) == "libopf":
+            n_unlabelled = int((found.y == 0).sum())
         with writing(output):
             write(
                 output,
@@ -65,10 +70,14 @@ def convert(
                 found.y,
                 feature_names=found.feature_names,
                 target_name=found.target_name,
-                ids=found.ids if suffix_of(output) in (".dat", ".opf") else None,
+                ids=found.ids if format_of(output) == "libopf" else None,
             )
     facts = {"output": str(output), "n_rows": n_rows, "n_columns": n_columns}
     lines = [f"Wrote {counted(n_rows, 'row')} and {counted(n_columns, 'column')} to {output}"]
+    if n_unlabelled:
+        lines.append(
+            f"Label 0, in {counted(n_unlabelled, 'row')}, stands for no label in LibOPF's files."
+        )
     show(facts, lines, json)
     return 0
 

@@ -11,7 +11,7 @@ from popf.datasets.energy import make_energy_theft, make_energy_theft_months
 from popf.datasets.loading import list_datasets, load
 from popf.datasets.registry import Catalogue, Record
 from popf.datasets.synthetic import make_synthetic
-from popf.tables import read, write
+from popf.tables import read, read_distances, write
 
 list = list_datasets
 
@@ -25,5 +25,6 @@ __all__ = [
     "make_energy_theft_months",
     "make_synthetic",
     "read",
+    "read_distances",
     "write",
 ]

@@ -62,6 +62,11 @@ class CsvFile(Table):
         self._check_names()
 
     @property
+    def has_names(self) -> bool:
+        """Whether the first line holds the names of the columns."""
+        return self._has_names
+
+    @property
     def share(self) -> float:
         """How much of the file was read by now, from 0 to 1."""
         if self._raw is None or self._raw.closed:

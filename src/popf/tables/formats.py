@@ -12,7 +12,13 @@ from sklearn.utils import Bunch, check_array
 from popf.files import PACKED, check_file, read_unpacked, write_packed
 from popf.tables.cells import is_missing, is_number
 from popf.tables.csv_file import CsvFile
-from popf.tables.libopf import libopf_bytes, parse_libopf
+from popf.tables.libopf import (
+    libopf_bytes,
+    parse_distances,
+    parse_libopf,
+    parse_opfython,
+    text_format,
+)
 from popf.tables.parquet_file import ParquetFile, need_pyarrow
 from popf.tables.samples import default_names, samples_of
 from popf.tables.svmlight import parse_svmlight, svmlight_bytes
@@ -24,6 +30,7 @@ FORMATS = {
     "csv": (".csv", ".tsv"),
     "parquet": (".parquet", ".pq"),
     "libopf": (".dat", ".opf"),
+    "opfython": (".json",),
 }
 
 
@@ -82,13 +89,14 @@ def read(
     Parameters
     ----------
     path : str or path-like
-        The suffix tells the format: ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt`` or none for svmlight;
-        ``.csv`` or ``.tsv``; ``.parquet`` or ``.pq``; ``.dat`` or ``.opf`` for LibOPF. ``.gz`` or
-        ``.bz2`` after it is unpacked.
+        The suffix tells the format: ``.svm``, ``.svmlight``, ``.libsvm`` or none for svmlight; ``.csv`` or
+        ``.tsv``; ``.parquet`` or ``.pq``; ``.dat`` or ``.opf`` for LibOPF; ``.json`` for opfython. ``.txt`` is
+        svmlight, LibOPF's or opfython's by its first line. ``.gz`` or ``.bz2`` after it is unpacked.
     target : str or int, default=None
         The column with the labels, by name or position; None for the last. Only for CSV and Parquet.
-    format : {"svmlight", "csv", "parquet", "libopf"}, default=None
-        In place of what the suffix says.
+    format : {"svmlight", "csv", "parquet", "libopf", "opfython"}, default=None
+        In place of what the suffix says. opfython's CSV, ``id,label,features`` without names, needs
+        ``"opfython"``.
     encode : {"onehot", "ordinal"}, default=None
         What becomes of columns that are not numbers: a column of 0 and 1 for every value, or the values'
         numbers in sorted order; None for an error that names the columns. Only for CSV and Parquet.
@@ -103,12 +111,13 @@ def read(
     -------
     Bunch
         `data` of shape (n_samples, n_features), float64, unknown values as NaN; `target`, integers, real
-        numbers or text; `feature_names`; `target_name`; `ids`, for LibOPF the samples' identifiers, else None.
+        numbers or text; `feature_names`; `target_name`; `ids`, the samples' identifiers in LibOPF's and
+        opfython's files, else None.
 
     Notes
     -----
     A CSV file opens with the names of its columns. Where the first line is all numbers, it counts as a sample,
-    and the columns are named ``x1``, ``x2``, ...
+    the columns are named ``x1``, ``x2``, ..., and `target` must be given.
 
     Examples
     --------
@@ -133,14 +142,23 @@ def read(
             )
     if kind == "csv":
         need_pandas()
-        table: Table = CsvFile(check_file(path), Dialect(delimiter, encoding), need_names=False)
+        table = CsvFile(check_file(path), Dialect(delimiter, encoding), need_names=False)
+        if target is None and not table.has_names:
+            raise ValueError(
+                f"{path} opens with numbers, not with names of columns: give the position of the labels, as "
+                "`target=-1` for the last column, or `format='opfython'` if its columns are identifier, label, "
+                "features."
+            )
         samples = samples_of(table, target, encode)
     elif kind == "parquet":
         need_pandas()
         samples = samples_of(ParquetFile(check_file(path)), target, encode)
     else:
-        parse = parse_libopf if kind == "libopf" else parse_svmlight
-        samples = parse(read_unpacked(path), str(path))
+        content = read_unpacked(path)
+        if format is None and suffix_of(path) == ".txt":
+            kind = text_format(content)
+        parse = {"libopf": parse_libopf, "opfython": parse_opfython}.get(kind, parse_svmlight)
+        samples = parse(content, str(path))
     if return_X_y:
         return samples.X, samples.y
     return Bunch(
@@ -150,6 +168,34 @@ def read(
         target_name=samples.target_name,
         ids=samples.ids,
     )
+
+
+def read_distances(path: str | os.PathLike[str]) -> NDArray[np.float64]:
+    r"""Read a matrix of distances: LibOPF's ``distances.dat``, or lines of numbers, as opfython writes them.
+
+    Parameters
+    ----------
+    path : str or path-like
+        ``.gz`` or ``.bz2`` is unpacked.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_samples)
+        For ``metric="precomputed"``. In LibOPF's file row i is that of the sample with identifier i.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from popf.datasets import read_distances
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "distances.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("0 1.5\n1.5 0\n")
+    ...     read_distances(path)
+    array([[0. , 1.5],
+           [1.5, 0. ]])
+    """
+    return parse_distances(read_unpacked(path), str(path))
 
 
 def write(
@@ -166,7 +212,8 @@ def write(
     """Write samples and labels to a file, whole or not at all.
 
     Reading the file gives the same numbers back, to the last bit; LibOPF's format alone keeps single
-    precision only, and numbers the labels from 1 in sorted order.
+    precision only. Its labels are whole numbers from 1, and 0 for samples without a label; text is numbered
+    from 1 in sorted order.
 
     Parameters
     ----------
@@ -198,6 +245,8 @@ def write(
     array([2, 1, 2])
     """
     kind = format_of(path, format)
+    if kind == "opfython":
+        raise ValueError("opfython's files are read, but not written: write CSV or LibOPF's .dat.")
     data = check_array(X, dtype=np.float64, ensure_all_finite=False, input_name="X")
     labels = _checked_labels(y, len(data))
     if feature_names is None:

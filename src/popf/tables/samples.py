@@ -18,7 +18,7 @@ class Samples(NamedTuple):
     y: NDArray[Any]  # integers, real numbers or text
     feature_names: list[str]
     target_name: str = "target"
-    ids: NDArray[np.int64] | None = None  # of the samples, which only LibOPF's files have
+    ids: NDArray[np.int64] | None = None  # of the samples, which LibOPF's and opfython's files have
 
 
 def default_names(n_features: int) -> list[str]:
