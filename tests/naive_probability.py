@@ -86,13 +86,11 @@ def pool(parts, y, w, ridge=20.0, temperature=8.0):
     return minimum(objective, start, bounds), objective
 
 
-def trust(loss, y, w, n_classes):
-    """Odds e^gain / N that held-out evidence says more than the prior."""
-    prior = np.log(smoothed_prior(y, w, n_classes))
-    gain = w.sum() * (-(w * prior[y]).sum() / w.sum() - loss)
-    sizes = np.array([w[y == k].sum() for k in range(n_classes)])
-    odds = np.exp(gain) / (n_classes * len(sizes) / (1.0 / sizes).sum())
-    return odds / (1.0 + odds)
+def log_odds(gain, y, w, n_candidates):
+    """Log of e^(n gain) / (N m), for m candidates; N is the number of classes times their harmonic mean."""
+    sizes = np.array([w[y == k].sum() for k in np.unique(y)])
+    harmonic = len(sizes) / (1.0 / sizes).sum()
+    return np.log(np.exp(w.sum() * gain) / (len(sizes) * harmonic * n_candidates))
 
 
 def quantile(x, w, share):

@@ -166,6 +166,21 @@ def test_the_split_of_the_log_odds_is_exact():
     refused(lambda: POPFClassifier("paper").fit(WIDE, Y).explain_proba(WIDE), "paper")
 
 
+@pytest.mark.parametrize("method", ["pooled", "forest"])
+def test_what_all_samples_share_is_neither_the_forests_nor_a_features(method):
+    rng = np.random.default_rng(0)
+    y = (np.arange(300) % 5 == 0).astype(int)
+    samples = rng.normal(size=(300, 3)) + y[:, None]
+    split = POPFClassifier(method).fit(samples, y).explain_proba(samples)
+    assert_allclose(split.features.mean(axis=0), 0.0, atol=1e-9)
+    assert abs(split.forest.mean()) < 0.1
+    noise = POPFClassifier(method).fit(samples, rng.permutation(y)).explain_proba(samples)
+    assert_allclose(
+        noise.prior, np.log(61 / 241), rtol=1e-3
+    )  # the frequencies, one sample added to each
+    assert_allclose(noise.forest, 0.0, atol=1e-3)
+
+
 def test_paths_take_samples_as_they_are():
     model = POPFClassifier().fit(X, Y)
     (path,) = model.explain(X[:1])

@@ -9,6 +9,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
+from popf.probability.bandwidths import BandwidthGrid, ForestScaling
+from popf.probability.choosing import Choice, warn_if_useless
+from popf.probability.pooling import Pool
+from popf.probability.preparation import Candidate
 from probability_problems import (
     DUPLICATE_LABELS,
     DUPLICATES,
@@ -154,15 +158,28 @@ def test_heavy_duplicates():
     assert_allclose(P[:, 1], [0.25, 0.875], atol=0.1)
 
 
-def test_noise_is_answered_by_the_class_frequencies():
-    losses = []
+@pytest.mark.parametrize(("n", "d", "n_classes"), [(100, 5, 2), (120, 4, 3)])
+def test_noise_is_answered_by_the_class_frequencies(n, d, n_classes):
+    excess = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        samples, y = rng.normal(size=(100, 5)), np.arange(100) % 2
-        new, truth = rng.normal(size=(400, 5)), np.arange(400) % 2
-        losses.append(log_loss(truth, POPFClassifier().fit(samples, y).predict_proba(new)))
-    # By chance one draw in some looks as if there were something to learn.
-    assert np.sort(losses)[-2] < np.log(2.0) + 0.005
+        samples, y = rng.normal(size=(n, d)), np.arange(n) % n_classes
+        new, truth = rng.normal(size=(400, d)), np.arange(400) % n_classes
+        P = POPFClassifier().fit(samples, y).predict_proba(new)
+        excess.append(log_loss(truth, P) - log_loss(truth, [np.bincount(y) / n] * 400))
+    assert max(excess) < 0.015
+    assert np.mean(excess) < 0.002
+
+
+def test_probabilities_that_are_no_better_than_the_frequencies_are_reported():
+    masses = np.array([200.0, 200.0])
+    nothing = np.zeros(2)
+    scaling = ForestScaling(np.zeros(2, int), nothing, nothing, nothing, 0.7)
+    found = Candidate("none", True), BandwidthGrid(), 1.0, scaling, {}, Pool(np.ones(1), nothing)
+    with pytest.warns(UserWarning, match="80%.*50%.*OPFClassifier"):
+        warn_if_useless(Choice(*found, 0.0, {}, {}, 0.8, 400.0), masses)
+    for trust, accuracy in ((0.9, 0.8), (0.0, 0.55), (0.0, 0.3)):
+        warn_if_useless(Choice(*found, trust, {}, {}, accuracy, 400.0), masses)
 
 
 def heavy(kind, d, seed=0):

@@ -18,7 +18,7 @@ from popf.probability.bandwidths import (
     prior_exponents,
 )
 from popf.probability.ordering import deal_folds, order_by_distances, order_samples, take_evenly
-from popf.probability.pooling import fit_pool, weight_of_evidence
+from popf.probability.pooling import fit_pool, log_odds_of_evidence
 from popf.probability.softmax import Designs, Penalty, fit_softmax, log_softmax, softmax_targets
 from popf.probability.splines import spline_columns
 from popf.probability.squashing import fit_scaling, weighted_quantile
@@ -298,11 +298,18 @@ def test_the_pool_minimises_its_objective(n_classes, useless):
     assert (pool.weights >= 0.0).all()
     assert (pool.weights[1] == 0.0) == useless
     assert_allclose(pool.weights, expected.x[:3], atol=1e-3)
-    loss = naive_probability.log_loss(pool.exponents(parts), y, w)
-    for each in (loss, 0.9 * loss, np.log(n_classes), 2.0):
-        masses = np.bincount(y, weights=w)
-        expected = naive_probability.trust(each, y, w, n_classes)
-        assert_allclose(weight_of_evidence(each, y, w, masses), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_odds_of_evidence_pay_for_parameters_and_candidates(n_classes):
+    y = np.repeat(np.arange(n_classes), [30, 10, 5][:n_classes])
+    w = np.arange(len(y)) % 3 + 1.0
+    for gain, n_candidates in ((0.2, 1), (-0.1, 5), (0.0, 2)):
+        expected = naive_probability.log_odds(gain, y, w, n_candidates)
+        assert_allclose(log_odds_of_evidence(gain, y, w, n_candidates), expected)
+        # Samples of small weight are no less than samples.
+        light = log_odds_of_evidence(gain, y, np.full(len(y), 0.01), n_candidates)
+        assert_allclose(light, log_odds_of_evidence(gain, y, np.ones(len(y)), n_candidates))
 
 
 # Bandwidths --------------------------------------------------------------------------------------

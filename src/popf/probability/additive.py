@@ -85,6 +85,10 @@ class AdditiveEvidence(NamedTuple):
         exponents: FloatArray = columns @ self.coefficients.T + self.intercepts
         return exponents
 
+    def without_intercepts(self) -> tuple["AdditiveEvidence", FloatArray]:
+        """Split into a function of mean 0 among the training samples, and the intercepts."""
+        return self._replace(intercepts=np.zeros_like(self.intercepts)), self.intercepts
+
     def shares(self, samples: FloatArray) -> FloatArray:
         """Split the exponents, intercepts apart, by features: (n_samples, n_features, n_classes)."""
         columns = self.centered_columns(samples)

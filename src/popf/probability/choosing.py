@@ -1,7 +1,7 @@
 """What is chosen and fitted by samples that it has not seen: maps, bandwidths, strengths, weights of the pool.
 
-`choose` fits the parts (the forest with each candidate's features, the additive regressions) to some samples,
-scores others, and compares; `fit_evidence` then fits what was chosen to all samples.
+`choose` compares the forest with each candidate's features and the additive regressions on held-out samples;
+`fit_evidence` then fits what was chosen to all samples.
 """
 
 import warnings
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from popf.probability.additive import STRENGTHS, RidgeRegressions
@@ -21,50 +22,40 @@ from popf.probability.bandwidths import (
     fit_forest_scaling,
     prior_exponents,
 )
-from popf.probability.evidence import FOREST, Evidence
-from popf.probability.ordering import N_FOLDS, OrderedSamples, deal_folds, take_evenly
-from popf.probability.pooling import Pool, fit_pool, weight_of_evidence
+from popf.probability.evidence import Evidence
+from popf.probability.held_out import (
+    Labels,
+    Split,
+    fold_splits,
+    held_out_labels,
+    hold_out_additive,
+    hold_out_forest,
+    scaled_samples,
+)
+from popf.probability.ordering import take_evenly
+from popf.probability.pooling import Pool, fit_pool, log_odds_of_evidence
 from popf.probability.preparation import Candidate, candidates_for
 from popf.probability.softmax import centered, log_loss, log_losses
-from popf.probability.squashing import Scaling, fit_scaling
-from popf.probability.training import (
-    N_FOR_FEATURES,
-    GrownForest,
-    TrainingSamples,
-    masses_of,
-)
+from popf.probability.training import GrownForest, TrainingSamples, masses_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 #: From how many samples everything is chosen at most.
 N_TO_CHOOSE = 5000
 #: From so many samples on a single split, with as many samples held out, stands for the folds.
 N_FOR_ONE_SPLIT = 10_000
-#: A ratio of log losses at which no weaker ridge is tried.
-CLEARLY_WORSE = 1.02
-#: By what the grid of bandwidths is moved where the best is at its end, and how often.
-SHIFT, MOST_SHIFTS = 16.0, 1
+#: Up to these log odds the evidence might be chance, and everything is chosen anew without each fold.
+IN_DOUBT = 50.0
 #: By how many standard errors labels must beat the most frequent class to be called good.
 CLEARLY = 4.0
 
 
 class Options(NamedTuple):
-    """What is asked for.
+    """What is asked for; `smoothing` is that of the targets."""
 
-    Attributes
-    ----------
-    parts : tuple of str
-        ``"forest"``, and with features ``"linear"`` and ``"spline"``.
-    squash : "auto" or bool
-        Whether features are squashed; "auto" also tries them standardised only.
-    linear_map : None, str or transformer
-    background, class_bandwidths : bool
-    smoothing : float
-        Of the targets.
-    """
-
-    parts: tuple[str, ...]
+    parts: tuple[str, ...]  # "forest", and with features "linear" and "spline"
     squash: str | bool
     linear_map: Any
     background: bool
@@ -72,50 +63,20 @@ class Options(NamedTuple):
     smoothing: float
 
 
-class Split(NamedTuple):
-    """Places in the order: on which parts are fitted, and which are scored."""
-
-    fitted: IntArray
-    scored: IntArray
-
-
 class Choice(NamedTuple):
-    """What the held-out samples decide.
+    """What the held-out samples decide."""
 
-    Attributes
-    ----------
-    candidate : Candidate
-        The features of the forest.
-    grid : BandwidthGrid
-    widest : float
-        The widest bandwidth of a class, in the unit of the forest's metric.
-    scaling : ForestScaling
-    strengths : dict
-        The strength of each additive part.
-    pool : Pool
-    trust : float
-        How far the pool can be trusted to say more than the prior, from 0 to 1.
-    losses : dict
-        The held-out log loss of each part, of ``"pool"`` and of the ``"prior"``.
-    map_losses : dict
-        That of the forest with each map, one bandwidth for all classes.
-    accuracy : float
-        The share of held-out samples whose narrowest scores are highest for their own class.
-    n_held_out : float
-        How many samples of equal weight would tell as much as those held out.
-    """
-
-    candidate: Candidate
+    candidate: Candidate  # the features of the forest
     grid: BandwidthGrid
-    widest: float
+    widest: float  # bandwidth of a class, in the unit of the forest's metric
     scaling: ForestScaling
-    strengths: dict[str, float]
+    strengths: dict[str, float]  # of the additive parts
     pool: Pool
-    trust: float
-    losses: dict[str, float]
-    map_losses: dict[str, float]
-    accuracy: float
-    n_held_out: float
+    trust: float  # from 0, where the class frequencies are the answer, to 1
+    losses: dict[str, float]  # held out: of each part, of "pool" and "prior"
+    map_losses: dict[str, float]  # of the forest with each map, one bandwidth for all classes
+    accuracy: float  # of the narrowest scores
+    n_held_out: float  # how many samples of equal weight would tell as much
 
 
 def fit_evidence(
@@ -144,16 +105,6 @@ def _choose_for(training: TrainingSamples, options: Options) -> Choice:
     return later._replace(map_losses=choice.map_losses)
 
 
-def fold_splits(ordered: OrderedSamples) -> list[Split]:
-    """Deal samples to folds, each of which is scored by what was fitted to the others."""
-    folds = deal_folds(ordered)
-    splits = [
-        Split(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
-        for fold in range(N_FOLDS)
-    ]
-    return [split for split in splits if len(split.scored) and len(split.fitted)]
-
-
 def choose(
     training: TrainingSamples,
     splits: Sequence[Split],
@@ -163,61 +114,119 @@ def choose(
 ) -> Choice:
     """Compare candidates by samples that they have not seen.
 
-    Parameters
-    ----------
-    training : TrainingSamples
-    splits : sequence of Split
-    candidates : sequence of Candidate
-        What the forest may see.
-    options : Options
-    before : Choice, optional
-        What fewer samples decided: the strengths of additive parts, and about where bandwidths are.
+    `before` is what fewer samples decided: the strengths of additive parts, and about where bandwidths are.
     """
     masses = masses_of(training)
-    prior = prior_exponents(masses)
-    truth = _held_out_labels(training, splits, masses)
-    if len(np.unique(truth.codes)) < 2:
-        return _nothing_to_choose(training, candidates[0], prior)
+    labels = held_out_labels(training, splits, masses)
+    codes, weights = labels.codes, labels.weights
+    if len(np.unique(codes)) < 2:
+        return _nothing_to_choose(training, candidates[0], prior_exponents(masses))
 
     widest = None if before is None else before.widest
+    settings = labels, options.smoothing, options.background, widest
     tried = {
-        candidate.name: _hold_out_forest(training, splits, candidate, truth, options, widest)
+        candidate.name: hold_out_forest(training, splits, candidate, *settings)
         for candidate in candidates
     }
-    map_losses = {name: found.scaling.loss for name, found in tried.items()}
+    map_losses = {name: found.shared.loss for name, found in tried.items()}
     best = min(map_losses, key=map_losses.__getitem__)  # of equals the first, which is the simplest
-    found = tried[best]
-    scaling = found.scaling
-    if options.class_bandwidths:
-        held = HeldOutScores(found.scores, *truth, found.grid.n_chains)
-        scaling = fit_forest_scaling(held, options.smoothing, options.background, by_class=True)
-    parts, strengths = {FOREST: scaling.exponents_on_grid(found.scores)}, {}
+    found, additive = tried[best], {}
     if len(options.parts) > 1:
-        fitted = [_scaled(training, split.fitted, bool(options.squash)) for split in splits]
+        fitted = [scaled_samples(training, split.fitted, bool(options.squash)) for split in splits]
         scored = [training.features(split.scored) for split in splits]
         for name in options.parts[1:]:
             known = STRENGTHS if before is None else (before.strengths[name],)
-            parts[name], strengths[name] = _hold_out_additive(fitted, scored, name, known, truth)
-    codes, weights = truth.codes, truth.weights
-    together = centered(np.stack([parts[name] for name in options.parts]))
-    pool = fit_pool(together, codes, weights, options.smoothing)
-    pooled = _held_out_pool(together, codes, weights, splits, options)
-    losses_of = {name: log_loss(parts[name], codes, weights) for name in options.parts}
-    losses_of["pool"] = float(np.average(pooled, weights=weights))
-    losses_of["prior"] = float(np.average(-prior[codes], weights=weights))
+            additive[name] = hold_out_additive(fitted, scored, name, known, labels)
+    held = _HeldOutParts(labels, found.scores, found.grid.n_chains, additive)
+    chosen = _fit_parts(held, options)
+    parts = chosen.exponents(held)
+    pool = fit_pool(parts, codes, weights, options.smoothing)
+    # The mean of the forest's exponents is no evidence on any sample: it belongs to the biases of the pool.
+    mean = np.average(parts[0], axis=0, weights=weights)
+    scaling = chosen.scaling._replace(biases=chosen.scaling.biases - mean)
+    pool = pool._replace(biases=pool.biases + pool.weights[0] * mean)
+    losses = dict(
+        zip(options.parts, (log_loss(part, codes, weights) for part in parts), strict=True)
+    )
+    prior = float(np.average(-prior_exponents(masses)[codes], weights=weights))
+    losses["pool"] = _pool_loss(parts, labels, options)
+    odds = log_odds_of_evidence(prior - losses["pool"], codes, weights, len(candidates))
+    if odds < IN_DOUBT:
+        losses["pool"] = _pool_loss(_chosen_without_fold(held, options), labels, options)
+        odds = log_odds_of_evidence(prior - losses["pool"], codes, weights, len(candidates))
+    losses["prior"] = prior
     return Choice(
         candidate=next(candidate for candidate in candidates if candidate.name == best),
         grid=found.grid,
-        widest=float(found.grid.ranked(found.unit)[scaling.steps].max()),
+        widest=float(found.grid.ranked(found.unit)[chosen.scaling.steps].max()),
         scaling=scaling,
-        strengths=strengths,
+        strengths=chosen.strengths,
         pool=pool,
-        trust=weight_of_evidence(losses_of["pool"], codes, weights, masses),
-        losses=losses_of,
+        trust=float(expit(odds)),
+        losses=losses,
         map_losses=map_losses,
         accuracy=float(np.average(found.scores[:, :, -1].argmax(axis=1) == codes, weights=weights)),
         n_held_out=float(weights.sum() * (weights.sum() / (weights @ weights))),
     )
+
+
+class _HeldOutParts(NamedTuple):
+    """Held-out scores at all bandwidths, and exponents of the additive parts at all strengths."""
+
+    labels: Labels
+    scores: FloatArray
+    n_chains: int
+    additive: dict[str, dict[float, FloatArray]]
+
+
+class _ChosenParts(NamedTuple):
+    """Bandwidths, slopes and biases of the forest, and the strengths of the additive parts."""
+
+    scaling: ForestScaling
+    strengths: dict[str, float]
+
+    def exponents(self, held: _HeldOutParts) -> FloatArray:
+        """Exponents of all parts: (n_parts, n_rows, n_classes)."""
+        additive = [held.additive[name][strength] for name, strength in self.strengths.items()]
+        return centered(np.stack([self.scaling.exponents_on_grid(held.scores), *additive]))
+
+
+def _fit_parts(
+    held: _HeldOutParts, options: Options, rows: BoolArray | slice = slice(None)
+) -> _ChosenParts:
+    """Choose bandwidths and strengths by some of the held-out samples."""
+    codes, weights = held.labels.codes[rows], held.labels.weights[rows]
+    scores = HeldOutScores(held.scores[rows], codes, weights, held.labels.masses, held.n_chains)
+    scaling = fit_forest_scaling(
+        scores, options.smoothing, options.background, options.class_bandwidths
+    )
+    strengths = {}
+    for name, tried in held.additive.items():
+        losses = {strength: log_loss(z[rows], codes, weights) for strength, z in tried.items()}
+        strengths[name] = min(losses, key=losses.__getitem__)  # of equals the strongest ridge
+    return _ChosenParts(scaling, strengths)
+
+
+def _chosen_without_fold(held: _HeldOutParts, options: Options) -> FloatArray:
+    """Exponents of all parts, of each fold by what the others would choose."""
+    folds, found = held.labels.folds, None
+    for fold in np.unique(folds):
+        here = folds == fold
+        exponents = _fit_parts(held, options, ~here).exponents(held)
+        found = exponents if found is None else np.where(here[:, None], exponents, found)
+    assert found is not None
+    return found
+
+
+def _pool_loss(parts: FloatArray, labels: Labels, options: Options) -> float:
+    """Log loss of the pool, its weights fitted to the other folds."""
+    losses = np.empty(len(labels.codes))
+    for fold in np.unique(labels.folds):
+        here = labels.folds == fold
+        codes, weights = labels.codes[~here], labels.weights[~here]
+        pool = fit_pool(parts[:, ~here], codes, weights, options.smoothing)
+        losses[here] = log_losses(pool.exponents(parts[:, here]), labels.codes[here])
+    return float(np.average(losses, weights=labels.weights))
 
 
 def fit_chosen(
@@ -225,15 +234,18 @@ def fit_chosen(
 ) -> tuple[Evidence, GrownForest]:
     """Fit what was chosen to all samples."""
     grown = training.grow(None, choice.candidate)
-    ordered = training.ordered
+    ordered, pool = training.ordered, choice.pool
     scaling, additive = None, {}
     if choice.strengths:
         everyone = np.arange(len(ordered.rows))
-        scaled = _scaled(training, everyone, squash)
+        scaled = scaled_samples(training, everyone, squash)
         scaling = scaled.scaling
-        for name, strength in choice.strengths.items():
+        for (name, strength), weight in zip(
+            choice.strengths.items(), pool.weights[1:], strict=True
+        ):
             ridge = RidgeRegressions(*scaled[1:], training.n_classes, name)
-            additive[name] = ridge.fit(strength)
+            additive[name], intercepts = ridge.fit(strength).without_intercepts()
+            pool = pool._replace(biases=pool.biases + weight * centered(intercepts))
     evidence = Evidence(
         preparation=grown.preparation,
         nodes=ordered.rows,
@@ -242,151 +254,12 @@ def fit_chosen(
         forest_scaling=choice.scaling,
         scaling=scaling,
         additive=additive,
-        pool=choice.pool,
+        pool=pool,
         trust=choice.trust,
         prior=prior_exponents(masses_of(training)),
         competition=grown.competition,
     )
     return evidence, grown
-
-
-class _Truth(NamedTuple):
-    """Labels and weights of held-out samples, and the weight of each class among all samples."""
-
-    codes: IntArray
-    weights: FloatArray
-    masses: FloatArray
-
-
-def _held_out_labels(
-    training: TrainingSamples, splits: Sequence[Split], masses: FloatArray
-) -> _Truth:
-    scored = np.concatenate([split.scored for split in splits]) if splits else np.empty(0, np.int64)
-    codes, weights = training.ordered.codes[scored], training.ordered.weights[scored]
-    if len(splits) == 1:
-        # Of rare classes more were held out: all classes shall weigh what they do among all samples.
-        own = np.bincount(codes, weights=weights, minlength=len(masses))
-        balanced = weights * np.divide(masses, own, where=own > 0.0, out=np.ones_like(own))[codes]
-        weights = balanced * (weights.sum() / balanced.sum())
-    return _Truth(codes, weights, masses)
-
-
-class _HeldOutForest(NamedTuple):
-    """Scores of held-out samples, at all bandwidths of a grid, and what was made of them."""
-
-    scaling: ForestScaling
-    scores: FloatArray
-    grid: BandwidthGrid
-    unit: float
-
-
-def _hold_out_forest(
-    training: TrainingSamples,
-    splits: Sequence[Split],
-    candidate: Candidate,
-    truth: _Truth,
-    options: Options,
-    widest: float | None,
-) -> _HeldOutForest:
-    """Score held-out samples by forests that have not seen them, on a grid that holds the best bandwidth.
-
-    With more samples bandwidths get narrower: where `widest` is known from fewer, a single chain begins at
-    twice of it, because sums over so many samples cost most of the time.
-    """
-    forests = [training.grow(split.fitted, candidate) for split in splits]
-    unit = float(np.mean([grown.unit for grown in forests]))
-    grid = BandwidthGrid() if widest is None else BandwidthGrid(2.0 * widest / unit, 1)
-    for attempt in range(MOST_SHIFTS + 1):
-        scores = np.concatenate(
-            [
-                _scores_on_grid(grown, split.scored, grid)
-                for grown, split in zip(forests, splits, strict=True)
-            ]
-        )
-        held = HeldOutScores(scores, *truth)
-        scaling = fit_forest_scaling(held, options.smoothing, options.background, by_class=False)
-        step, last = scaling.steps[0], scores.shape[2] - 1
-        if attempt == MOST_SHIFTS or 0 < step < last or scaling.slopes[0] == 0.0:
-            break
-        grid = grid._replace(widest=grid.widest * (SHIFT if step == 0 else 1.0 / SHIFT))
-    return _HeldOutForest(scaling, scores, grid, unit)
-
-
-def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -> FloatArray:
-    """Scores at all bandwidths of the grid, the widest first."""
-    scores = grown.scores(places, grid.chains(grown.unit))
-    by_chain = scores.reshape(*scores.shape[:2], grid.n_chains, -1)
-    return np.swapaxes(by_chain, 2, 3).reshape(scores.shape)
-
-
-class _ScaledSamples(NamedTuple):
-    """Samples for the additive parts, no more than are needed."""
-
-    scaling: Scaling
-    samples: FloatArray
-    codes: IntArray
-    weights: FloatArray
-
-
-def _scaled(training: TrainingSamples, places: IntArray, squashed: bool) -> _ScaledSamples:
-    codes, weights = training.ordered.codes, training.ordered.weights
-    some = places[take_evenly(codes[places], N_FOR_FEATURES)]
-    samples = training.features(some)
-    scaling = fit_scaling(samples, weights[some], squashed)
-    return _ScaledSamples(scaling, scaling.apply(samples), codes[some], weights[some])
-
-
-def _hold_out_additive(
-    fitted: Sequence[_ScaledSamples],
-    scored: Sequence[FloatArray],
-    name: str,
-    strengths: tuple[float, ...],
-    truth: _Truth,
-) -> tuple[FloatArray, float]:
-    """Exponents of held-out samples at the strength with the least log loss, and that strength.
-
-    Strengths come from the strongest ridge to the weakest. The search ends where the loss clearly rises.
-    """
-    ridges = [RidgeRegressions(*each[1:], len(truth.masses), name) for each in fitted]
-    columns = [
-        ridge.columns(each.scaling.apply(new))
-        for ridge, each, new in zip(ridges, fitted, scored, strict=True)
-    ]
-    least, best = np.inf, None
-    for strength in strengths:
-        exponents = np.concatenate(
-            [
-                ridge.fit(strength).exponents_of_columns(new)
-                for ridge, new in zip(ridges, columns, strict=True)
-            ]
-        )
-        loss = log_loss(exponents, truth.codes, truth.weights)
-        if loss > CLEARLY_WORSE * least:
-            break
-        if best is None or loss < least:
-            least, best = loss, (exponents, strength)
-    assert best is not None
-    return best
-
-
-def _held_out_pool(
-    parts: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
-    splits: Sequence[Split],
-    options: Options,
-) -> FloatArray:
-    """Log losses of the pool, its weights fitted to the other splits, or halves of a single one."""
-    sizes = [len(split.scored) for split in splits]
-    split_of = np.repeat(np.arange(len(splits)), sizes)
-    if len(splits) == 1:
-        split_of = np.arange(len(codes)) % 2
-    losses = np.empty(len(codes))
-    for number in np.unique(split_of):
-        here = split_of == number
-        pool = fit_pool(parts[:, ~here], codes[~here], weights[~here], options.smoothing)
-        losses[here] = log_losses(pool.exponents(parts[:, here]), codes[here])
-    return losses
 
 
 def _nothing_to_choose(

@@ -426,9 +426,10 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return new if self._evidence is None else self._evidence.preparation.apply(new)
 
     def explain_proba(self, X: ArrayLike) -> ProbabilityExplanation:
-        """Split the log odds of each sample into those of the class frequencies, the forest and each feature.
+        """Split the log odds of each sample into a constant and what the forest and each feature add.
 
-        The additive part of the pool is a sum over features, so that the split is exact.
+        The additive part of the pool is a sum over features, so that the split is exact. The constant holds the
+        class frequencies: it is the same for all samples, and forest and features add 0 on average.
 
         Parameters
         ----------
@@ -455,7 +456,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         total, features = self._exponents(X), self._evidence.feature_shares(new)
         names = getattr(self, "feature_names_in_", None)
         return ProbabilityExplanation.from_exponents(
-            self._evidence.prior, features, total, self.classes_, names
+            self._evidence.base, features, total, self.classes_, names
         )
 
     def _log_proba(self, X: ArrayLike) -> FloatArray:

@@ -99,6 +99,11 @@ class Evidence:
         exponents: FloatArray = self.trust * pooled + (1.0 - self.trust) * self.prior
         return exponents
 
+    @property
+    def base(self) -> FloatArray:
+        """Exponents of a sample for which the forest and all features are as on average."""
+        return self.trust * self.pool.biases + (1.0 - self.trust) * self.prior
+
     def feature_shares(self, new: FloatArray) -> FloatArray:
         """Split what the additive parts say by features: (n_samples, n_features, n_classes)."""
         shares = np.zeros((*new.shape, len(self.prior)))

@@ -22,7 +22,7 @@ class ProbabilityExplanation:
     Attributes
     ----------
     prior : float or ndarray of shape (n_classes,)
-        Of the class frequencies.
+        What is known before the sample is looked at: the class frequencies, and the mean of all that follows.
     forest : ndarray of shape (n_samples,) or (n_samples, n_classes)
         What the forest adds.
     features : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)

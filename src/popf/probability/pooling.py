@@ -4,9 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from popf.probability.bandwidths import prior_exponents
 from popf.probability.softmax import Designs, Penalty, fit_softmax, log_loss, softmax_targets
 
 FloatArray = NDArray[np.float64]
@@ -63,29 +61,17 @@ def fit_pool(parts: FloatArray, codes: IntArray, weights: FloatArray, smoothing:
     return Pool(found, np.append(0.0, theta[n_free:]))
 
 
-def weight_of_evidence(
-    loss: float, codes: IntArray, weights: FloatArray, masses: FloatArray
+def log_odds_of_evidence(
+    gain: float, codes: IntArray, weights: FloatArray, n_candidates: int
 ) -> float:
-    r"""How far held-out evidence can be trusted to say more than the class prior does, from 0 to 1.
+    r"""Log odds that held-out evidence says more than the class prior does.
 
-    The odds are :math:`e^g / N`: g is what the evidence gains over the prior in log likelihood, and N is the
-    number of classes times the harmonic mean of their sizes. Chosen on the same samples, the evidence gains a
-    little even where labels have nothing to do with the features; by Schwarz's approximation N is the price of
-    two parameters.
-
-    Parameters
-    ----------
-    loss : float
-        The mean held-out log loss.
-    codes, weights : ndarray of shape (n_rows,)
-        Of the samples held out. Weights count as repetition, but the mean sample as no less than one.
-    masses : ndarray of shape (n_classes,)
-        The weight of each class, for the prior.
+    They are :math:`n g - \log (N m)`: g is the mean gain over the prior in log likelihood, N the number of
+    classes times the harmonic mean of their sizes, and m the number of candidates that the best was taken from.
+    By Schwarz's approximation N is the price of two parameters. Weights count as repetition, but the mean
+    sample as no less than one.
     """
-    own = np.bincount(codes, weights=weights, minlength=len(masses)).astype(np.float64)
+    own = np.bincount(codes, weights=weights).astype(np.float64)
     own = own[own > 0.0] * max(1.0, len(codes) / weights.sum())
-    if len(own) < 2:
-        return 0.0
-    gain = float(np.average(-prior_exponents(masses)[codes], weights=weights)) - loss
     size = len(own) ** 2 / float((1.0 / own).sum())
-    return float(expit(own.sum() * gain - np.log(max(size, 1.0))))
+    return float(own.sum() * gain - np.log(n_candidates * max(size, 1.0)))
