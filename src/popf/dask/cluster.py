@@ -11,9 +11,9 @@ import dask
 import distributed
 
 from popf.dask.blocks import load
-from popf.engine.backends import Backend, backend_for
+from popf.engine.backends import Backend, Resources, backend_for
 from popf.forest.metrics import Metric
-from popf.forest.validation import Resources, n_threads_of
+from popf.forest.validation import n_threads_of
 
 # Packages whose versions must agree between this process and the workers, entirely or in the first number.
 SAME = ("popf",)

@@ -23,7 +23,7 @@ from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.points import collapse_duplicates
 from popf.engine.structures import FloatArray
 from popf.forest.devices import to_host
-from popf.forest.indexing import ScannedNodes, index_points
+from popf.forest.indexing import ScannedNodes
 from popf.forest.metrics import Metric
 from popf.probability.soft_competition import Nodes as CompetingNodes
 from popf.probability.soft_competition import SoftCompetition
@@ -81,9 +81,8 @@ class Part:
             return ScannedNodes(self.metric, points, self.codes, self.costs, n_bytes)
         # All parts are scaled by one power of two, so that their offers can be compared.
         distinct = collapse_duplicates(points, settings.exponent)
-        return index_points(
-            distinct, self.codes, self.costs, settings.algorithm, settings.resources
-        )
+        costs, algorithm = self.costs[distinct.first], settings.algorithm
+        return EuclideanConquest(distinct, self.codes, costs, algorithm, settings.resources)
 
     @cached_property
     def _competition(self) -> SoftCompetition:

@@ -24,7 +24,6 @@ from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
-from popf.engine.tiles import block_size
 from popf.engine.training import choose_algorithm, find_neighbours, point_classes
 from popf.engine.trees import prim
 from popf.engine.trees.boruvka import GrowingTree
@@ -175,14 +174,8 @@ def _span(
     algorithm, n_threads = settings.algorithm, settings.n_threads
     if algorithm == "prim" or len(points) == 1:
         return _span_by_prim(kernel_rows("sqeuclidean", points, n_threads), classes)
-    lists, search, order, _ = find_neighbours(
-        points,
-        algorithm,
-        n_threads,
-        block_size(points.shape[1], settings.n_bytes // n_threads),
-        settings.resources.backend,
-        None if known is None else known.side,
-    )
+    side = None if known is None else known.side
+    lists, search, order, _ = find_neighbours(points, algorithm, settings.resources, side)
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(len(order))
     reach = np.full(len(points), -1.0)

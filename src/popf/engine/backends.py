@@ -5,7 +5,7 @@ All of them give the forest that the processor gives, to the bit.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from popf.engine.structures import Conquered, FloatArray, IntArray, NeighbourLists
 
@@ -42,6 +42,14 @@ class Backend(Protocol):
         self, nodes: "CompetingPoints", queries: FloatArray, taus: FloatArray
     ) -> FloatArray:
         """Score queries softly, as ``nodes.scores``."""
+
+
+class Resources(NamedTuple):
+    """What a computation may use."""
+
+    n_threads: int = 1
+    n_bytes: int = 2**30  # for blocks of distances, of all threads together
+    backend: Backend | None = None  # a device, None for the processor
 
 
 _makers: dict[str, Callable[[], Backend]] = {}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from popf.engine import space_tree, tiles
-from popf.engine.backends import Backend
+from popf.engine.backends import Backend, Resources
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.distances import WeightsAmong, kernel_rows
 from popf.engine.points import DistinctPoints, distinct_points
@@ -57,62 +57,46 @@ def train(weights_among: WeightsAmong, codes: IntArray) -> Trained:
 
 
 def train_euclidean(
-    X: FloatArray,
-    codes: IntArray,
-    algorithm: str,
-    n_threads: int,
-    block: int,
-    backend: Backend | None = None,
+    X: FloatArray, codes: IntArray, algorithm: str, resources: Resources
 ) -> tuple[Trained, EuclideanConquest]:
     """Train on Euclidean distances, by "kd_tree", "brute" or "prim", and index the samples for conquest.
 
-    A `block` of a matrix product has so many points; a `backend` takes the place of the processor. Weights and
-    costs are squared, and scaled by ``4**-exponent`` of the conquest.
+    Weights and costs are squared, and scaled by ``4**-exponent`` of the conquest.
     """
+    n_threads = resources.n_threads
     distinct = distinct_points(X, n_threads)
     classes = point_classes(distinct, codes)
-    tree, prototypes, order, space = _tree_of_points(
-        distinct.points, classes, algorithm, n_threads, block, backend
-    )
+    tree, prototypes, order, space = _tree_of_points(distinct.points, classes, algorithm, resources)
     if len(classes) < len(codes):
         # Points with samples of several classes are prototypes: those samples are at distance zero.
         prototypes[classes[order] < 0] = True
     forest = compete(tree, prototypes, order, n_threads)
     found = Trained(*_by_point(tree, prototypes, order, n_threads), forest)
-    conquest = EuclideanConquest(
-        distinct, codes, forest.costs, algorithm, block, backend, space, n_threads
-    )
+    conquest = EuclideanConquest(distinct, codes, forest.costs, algorithm, resources, space)
     return copy_to_samples(found, distinct), conquest
 
 
-def euclidean_tree(
-    X: FloatArray, algorithm: str, n_threads: int, block: int, backend: Backend | None = None
-) -> tuple[SpanningTree, int]:
+def euclidean_tree(X: FloatArray, algorithm: str, resources: Resources) -> tuple[SpanningTree, int]:
     """Find the spanning tree alone, and its exponent; parameters as for `train_euclidean`."""
-    distinct = distinct_points(X, n_threads)
+    distinct = distinct_points(X, resources.n_threads)
     one_class = np.zeros(len(distinct.points), dtype=np.int64)
-    tree, prototypes, order, _ = _tree_of_points(
-        distinct.points, one_class, algorithm, n_threads, block, backend
-    )
-    tree, _ = _by_point(tree, prototypes, order, n_threads)
+    tree, prototypes, order, _ = _tree_of_points(distinct.points, one_class, algorithm, resources)
+    tree, _ = _by_point(tree, prototypes, order, resources.n_threads)
     return _hang_duplicates(tree, distinct)[0], distinct.exponent
 
 
 def _tree_of_points(
-    points: FloatArray,
-    classes: IntArray,
-    algorithm: str,
-    n_threads: int,
-    block: int,
-    backend: Backend | None,
+    points: FloatArray, classes: IntArray, algorithm: str, resources: Resources
 ) -> tuple[SpanningTree, BoolArray, IntArray, SpaceTree | None]:
     """Give the tree and the prototypes of distinct points in an order, that order, and the space tree."""
     if algorithm == "prim" or len(points) == 1:
-        rows = kernel_rows("sqeuclidean", points, n_threads)
+        rows = kernel_rows("sqeuclidean", points, resources.n_threads)
         tree, prototypes = prim.spanning_tree(rows, len(points), classes)
         return tree, prototypes, np.arange(len(points)), None
-    lists, search, order, space = find_neighbours(points, algorithm, n_threads, block, backend)
-    tree, prototypes = boruvka.spanning_tree(lists, order, classes[order], search, n_threads)
+    lists, search, order, space = find_neighbours(points, algorithm, resources)
+    tree, prototypes = boruvka.spanning_tree(
+        lists, order, classes[order], search, resources.n_threads
+    )
     return tree, prototypes, order, space
 
 
@@ -126,32 +110,30 @@ def point_classes(distinct: DistinctPoints, codes: IntArray) -> IntArray:
 
 
 def find_neighbours(
-    points: FloatArray,
-    algorithm: str,
-    n_threads: int,
-    block: int,
-    backend: Backend | None = None,
-    side: BoolArray | None = None,
+    points: FloatArray, algorithm: str, resources: Resources, side: BoolArray | None = None
 ) -> Neighbourhood:
     """List the nearest neighbours of distinct points; parameters as for `train_euclidean`.
 
     `side` tells on which of two sides every point lies: then products are taken between the sides only, and
     neighbours are those on the other side. A space tree lists them all.
     """
-    if backend is not None:
-        return _neighbours_by_backend(points, backend, side)
+    n_threads = resources.n_threads
+    if resources.backend is not None:
+        return _neighbours_by_backend(points, resources.backend, side)
     if algorithm == "kd_tree":
         space = space_tree.build(points, n_threads)
         n_neighbours = neighbours.neighbours_to_list(points.shape[1])
         lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
         search = partial(neighbours.nearest_outsiders, space, n_threads)
         return Neighbourhood(lists, search, space.order, space)
-    return _neighbours_by_products(points, n_threads, block, side)
+    return _neighbours_by_products(points, resources, side)
 
 
 def _neighbours_by_products(
-    points: FloatArray, n_threads: int, block: int, side: BoolArray | None
+    points: FloatArray, resources: Resources, side: BoolArray | None
 ) -> Neighbourhood:
+    n_threads = resources.n_threads
+    block = tiles.block_size(points.shape[1], resources.n_bytes // n_threads)
     if n_threads > 1:  # enough blocks that threads need not wait for one
         share = len(points) // (BLOCKS_PER_THREAD * n_threads * LANES) * LANES
         block = min(block, max(tiles.SMALLEST_BLOCK, share))

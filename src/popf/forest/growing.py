@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.backends import Resources
 from popf.engine.points import sort_by_values
 from popf.engine.structures import FloatArray, Forest, IntArray, SpanningTree
-from popf.engine.tiles import block_size
 from popf.engine.training import (
     Trained,
     choose_algorithm,
@@ -19,7 +19,6 @@ from popf.engine.trees import prim
 from popf.engine.trees.competition import compete
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
-from popf.forest.validation import Resources
 
 
 def grow_forest(
@@ -50,10 +49,8 @@ def grow_forest(
         # A copy: the user may change X after the fit.
         kept = None if metric.precomputed else samples.copy()
         return OptimumPathForest(metric, codes, trained, "prim", samples=kept, classes=classes)
-    algorithm, block = _plan(samples, resources, algorithm)
-    trained, index = train_euclidean(
-        samples, codes, algorithm, resources.n_threads, block, resources.backend
-    )
+    algorithm = _settle_algorithm(samples, resources, algorithm)
+    trained, index = train_euclidean(samples, codes, algorithm, resources)
     return OptimumPathForest(
         *(metric, codes, trained, algorithm),
         exponent=index.exponent,
@@ -83,20 +80,16 @@ def grow_tree(
         rows = metric.rows(samples, resources.n_threads)
         tree, _ = prim.spanning_tree(rows, len(samples), one_class)
         return GrownTree(tree, metric, 0, "prim")
-    algorithm, block = _plan(samples, resources, algorithm)
-    tree, exponent = euclidean_tree(
-        samples, algorithm, resources.n_threads, block, resources.backend
-    )
+    algorithm = _settle_algorithm(samples, resources, algorithm)
+    tree, exponent = euclidean_tree(samples, algorithm, resources)
     return GrownTree(tree, metric, exponent, algorithm)
 
 
-def _plan(samples: FloatArray, resources: Resources, algorithm: str) -> tuple[str, int]:
-    """Choose the algorithm for Euclidean distances, and how many points make a block of a product."""
+def _settle_algorithm(samples: FloatArray, resources: Resources, algorithm: str) -> str:
+    """Replace "auto" by the algorithm that suits Euclidean distances; a GPU takes products."""
     if resources.backend is not None:
-        algorithm = "brute"
-    elif algorithm == "auto":
-        algorithm = choose_algorithm(samples)
-    return algorithm, block_size(samples.shape[1], resources.n_bytes // resources.n_threads)
+        return "brute"
+    return choose_algorithm(samples) if algorithm == "auto" else algorithm
 
 
 def spread_labels(

@@ -3,12 +3,8 @@
 import numpy as np
 
 from popf.engine.conquest import by_scan
-from popf.engine.conquest.euclidean import EuclideanConquest
-from popf.engine.points import DistinctPoints
 from popf.engine.structures import Conquered, FloatArray, IntArray
-from popf.engine.tiles import block_size
 from popf.forest.metrics import Metric
-from popf.forest.validation import Resources
 
 
 class ScannedNodes:
@@ -50,19 +46,3 @@ class ScannedNodes:
     def _rows_at_once(self, n_threads: int) -> int:
         share = min(by_scan.BLOCK_BYTES, self._n_bytes // n_threads)
         return by_scan.rows_per_block(len(self._codes), share)
-
-
-def index_points(
-    distinct: DistinctPoints,
-    codes: IntArray,
-    costs: FloatArray,
-    algorithm: str,
-    resources: Resources,
-) -> EuclideanConquest:
-    """Index the points of a forest that was grown before; `costs` are in the engine's unit."""
-    block = block_size(distinct.points.shape[1], resources.n_bytes // resources.n_threads)
-    return EuclideanConquest(
-        *(distinct, codes, costs[distinct.first], algorithm, block),
-        backend=resources.backend,
-        n_threads=resources.n_threads,
-    )

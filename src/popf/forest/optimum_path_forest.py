@@ -12,12 +12,11 @@ if TYPE_CHECKING:
     import networkx
     import pandas
 
-    from popf.engine.backends import Backend
+    from popf.engine.backends import Backend, Resources
     from popf.engine.conquest.euclidean import EuclideanConquest
     from popf.engine.training import Trained
     from popf.forest.indexing import ScannedNodes
     from popf.forest.metrics import Metric
-    from popf.forest.validation import Resources
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -189,8 +188,9 @@ class OptimumPathForest:
     def _indexed(self, resources: "Resources") -> "EuclideanConquest | ScannedNodes":
         """Lay out the nodes for conquest, on first use."""
         if self._index is None:
+            from popf.engine.conquest.euclidean import EuclideanConquest
             from popf.engine.points import distinct_points
-            from popf.forest.indexing import ScannedNodes, index_points
+            from popf.forest.indexing import ScannedNodes
 
             samples, costs = self._samples, self._trained.forest.costs
             if samples is None and not self.metric.precomputed:
@@ -199,9 +199,9 @@ class OptimumPathForest:
                 n_bytes = resources.n_bytes
                 self._index = ScannedNodes(self.metric, samples, self.codes, costs, n_bytes)
             else:
-                self._index = index_points(
-                    distinct_points(samples, resources.n_threads),
-                    *(self.codes, costs, self.algorithm),
+                distinct = distinct_points(samples, resources.n_threads)
+                self._index = EuclideanConquest(
+                    *(distinct, self.codes, costs[distinct.first], self.algorithm),
                     resources._replace(backend=self.backend),
                 )
             self._samples = None  # the index has them

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from popf.engine.backends import Resources
 from popf.forest.devices import choose_device, pays_on_host, to_host
-from popf.forest.validation import Resources, check_algorithm, n_bytes_of, n_threads_of
+from popf.forest.validation import check_algorithm, n_bytes_of, n_threads_of
 
 if TYPE_CHECKING:
     from popf.engine.structures import SpanningTree

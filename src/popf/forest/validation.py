@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from popf.engine.backends import Resources, backend_for
 from popf.forest.devices import choose_device, pays_on_host, to_host
 from popf.labels import check_labels, encode
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from popf.engine.backends import Backend
     from popf.forest.metrics import Metric
 
 FloatArray = NDArray[np.float64]
@@ -25,14 +25,6 @@ IntArray = NDArray[np.int64]
 ALGORITHMS = ("auto", "kd_tree", "brute", "prim")
 # Weights beyond these are mistakes; sums and squares of those within stay finite.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
-
-
-class Resources(NamedTuple):
-    """What a computation may use."""
-
-    n_threads: int = 1
-    n_bytes: int = 2**30  # for blocks of distances
-    backend: "Backend | None" = None  # a GPU, None for the processor
 
 
 @dataclass(frozen=True)
@@ -62,7 +54,6 @@ def validate_training(
 
     `estimator` has the parameters of `OPFClassifier`; its ``n_features_in_`` and ``feature_names_in_`` are set.
     """
-    from popf.engine.backends import backend_for
     from popf.forest.metrics import choose_metric
     from popf.forest.precomputed import check_precomputed
 

@@ -16,8 +16,8 @@ from popf.probability.splines import N_KNOTS
 from popf.probability.squashing import Scaling
 
 if TYPE_CHECKING:
+    from popf.engine.backends import Resources
     from popf.forest.optimum_path_forest import OptimumPathForest
-    from popf.forest.validation import Resources
     from popf.probability.soft_competition import SoftCompetition
 
 FloatArray = NDArray[np.float64]

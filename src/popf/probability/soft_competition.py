@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.backends import Resources
 from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
 from popf.engine.conquest.euclidean import FAR
 from popf.engine.distances import kernel_blocks
@@ -15,7 +16,6 @@ from popf.engine.soft.by_tiles import CompetingPoints
 from popf.engine.structures import BlockOfDistances
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
-from popf.forest.validation import Resources
 from popf.probability.squashing import weighted_quantile
 
 FloatArray = NDArray[np.float64]

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.backends import Resources
 from popf.forest.growing import grow_forest
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
-from popf.forest.validation import Resources
 from popf.probability.ordering import (
     OrderedSamples,
     order_by_distances,

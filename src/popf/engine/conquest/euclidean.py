@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from popf.engine.backends import Backend
+from popf.engine.backends import Resources
 from popf.engine.conquest.by_scan import ScannedPoints
 from popf.engine.conquest.by_space_tree import CostedTree
 from popf.engine.conquest.by_tiles import CostedBlocks
@@ -12,6 +12,7 @@ from popf.engine.points import DistinctPoints, scale_exponent, scaled_copy
 from popf.engine.runtime.threads import Team
 from popf.engine.space_tree import SpaceTree, build
 from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray
+from popf.engine.tiles import block_size
 
 # From 2**FAR times the size of the training data, differences within that no longer matter: they
 # vanish in float64, and nearer by, squares can be taken without harm.
@@ -27,15 +28,14 @@ class EuclideanConquest:
         codes: IntArray,  # the class of every sample
         costs: FloatArray,  # of the points, squared, scaled as they are
         algorithm: str,  # "kd_tree", "brute" or "prim"
-        block: int,  # how many points make a block of a matrix product
-        backend: Backend | None = None,  # the device that conquers, by products
+        resources: Resources,  # if they have a backend, that conquers, by products
         space: SpaceTree | None = None,  # of the points, if there is one already
-        n_threads: int = 1,
     ) -> None:
+        n_threads = resources.n_threads
         self.algorithm = algorithm
         self.exponent = distinct.exponent
-        self.block = block
-        self.backend = backend
+        self.block = block_size(distinct.points.shape[1], resources.n_bytes // n_threads)
+        self.backend = resources.backend
         self._placed: Any = None  # the points laid out by the backend
         self._codes = codes
         self._point_of = distinct.point_of
