@@ -18,6 +18,11 @@ def listed(names: Sequence[Any], most: int = 8) -> str:
     return ", ".join(str(name) for name in names[:most]) + more
 
 
+def counted(n: int, thing: str) -> str:
+    """Write a number with its noun, in the plural where it is one."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
 def near_words(name: str, known: Iterable[str]) -> str:
     """End a sentence about an unknown name: with the nearest known ones, or with a full stop."""
     by_lower = {word.lower(): word for word in known}

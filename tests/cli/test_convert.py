@@ -82,7 +82,7 @@ def test_csv_to_svmlight(csv, tmp_path, capsys):
 
 def test_decimal_commas(tmp_path):
     (tmp_path / "a.csv").write_text("x;label\n1,5;0\n-2,25;1\n")
-    options = ("--delimiter", ";", "--decimal", ",")
+    options = ("--decimal", ",")
     assert convert(tmp_path / "a.csv", tmp_path / "a.svm", *options) == 0
     assert read(tmp_path / "a.svm").data.ravel().tolist() == [1.5, -2.25]
     assert convert(tmp_path / "a.csv", tmp_path / "b.csv", *options) == 0

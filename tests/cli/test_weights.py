@@ -122,7 +122,7 @@ def test_what_is_wrong_is_said_with_the_row_of_the_file(tmp_path, capsys):
         words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer", *WEIGHED)
         return refused(capsys, *words, "-o", tmp_path / "m.popf")
 
-    assert "in 1 rows, the first is row 21" in said(stolen=(20, np.nan))
+    assert "in 1 row, the first is row 21" in said(stolen=(20, np.nan))
     assert "'demand' (1); the first in row 21" in said(demand=(20, np.nan))
     assert "row 21: column 'demand' holds infinity" in said(demand=(20, np.inf))
     assert "row 21: the weight in 'weight' must be a number" in said(weight=(20, -1.0))

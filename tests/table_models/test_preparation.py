@@ -41,11 +41,11 @@ def prepared(frame, weights=None, **options):
     return TablePreparation(NUMBERS, CATEGORIES, **options).fit(frame, sample_weight=weights)
 
 
-@pytest.mark.parametrize("missing", ["median", "mean", "most_frequent"])
+@pytest.mark.parametrize("missing", ["median", "mean"])
 def test_it_does_what_scikit_learns_steps_do(missing):
     numbers = make_pipeline(SimpleImputer(strategy=missing), StandardScaler())
     words = make_pipeline(
-        SimpleImputer(strategy="most_frequent"),
+        SimpleImputer(strategy="constant", fill_value=""),
         OneHotEncoder(handle_unknown="ignore", sparse_output=False),
     )
     theirs = ColumnTransformer([("n", numbers, NUMBERS), ("c", words, CATEGORIES)]).fit(rows())
@@ -55,7 +55,7 @@ def test_it_does_what_scikit_learns_steps_do(missing):
     assert_allclose(ours.transform(new), theirs.transform(new), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("missing", ["median", "mean", "most_frequent"])
+@pytest.mark.parametrize("missing", ["median", "mean"])
 @pytest.mark.parametrize("scale", [True, False])
 def test_a_weight_is_a_number_of_rows(missing, scale):
     weights = np.random.default_rng(2).integers(1, 5, 60)
@@ -65,7 +65,6 @@ def test_a_weight_is_a_number_of_rows(missing, scale):
     )
     for name in ("fill_numbers_", "mean_", "scale_"):
         assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-12)
-    assert_array_equal(weighted.fill_categories_, repeated.fill_categories_)
 
 
 @pytest.mark.parametrize("total", [1e-9, 1.0, 1e17])
@@ -83,8 +82,6 @@ def test_the_unit_of_the_weights_does_not_matter(total):
         ("mean", [1.0, 1.0, 3.0, 1.0, 9.0], 16 / 3),
         ("median", [1.0, 1.0, 3.0, 1.0, 9.0], 6.0),  # between 4 and 8, half of the weight each
         ("median", [0.1, 0.1, 0.1, 0.5, 9.0], 2.0),
-        ("most_frequent", [1.0, 2.0, 3.0, 2.5, 9.0], 2.0),
-        ("most_frequent", [1.0, 3.0, 3.0, 1.5, 9.0], 4.0),  # of two the smaller
     ],
 )
 def test_weighted_values_for_missing_cells(missing, weights, value):
@@ -134,8 +131,7 @@ def test_copies_keep_what_was_learnt():
         ("scale_", np.array([1.0, np.nan, 1.0]), "scale_"),
         ("n_known_", np.array([5, 0]), "n_known_"),
         ("n_known_", np.array([3, 4]), r"known_ .*shape \(7\)"),
-        ("known_", np.array(["a", "b", "b", "c", "d"]), "known_ .*different"),
-        ("fill_categories_", np.array([1, 2]), "fill_categories_ .*text"),
+        ("known_", np.array(["a", "b", "b", "c", "d", "e"]), "known_ .*different"),
         ("rows_", np.zeros((2, 2), dtype=np.int64), "rows_"),
     ],
 )

@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("suffix", ["svm", "csv", "tsv", "parquet", "svm.gz", "csv.bz2", "libsvm"])
 def test_every_double_comes_back_to_the_last_bit(folder, suffix):
-    @settings(max_examples=30)  # each flushes a file to the disk
+    @settings(max_examples=30, deadline=None)  # each flushes a file to the disk
     @given(MATRICES)
     def check(X):
         y = integers(X)
@@ -50,7 +50,7 @@ def test_every_double_comes_back_to_the_last_bit(folder, suffix):
     check()
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(hnp.arrays(np.float64, SHAPES, elements=st.floats(-1e30, 1e30)))
 def test_libopf_keeps_single_precision_and_labels_from_0(tmp_path_factory, X):
     y = integers(X) + 3
@@ -62,7 +62,7 @@ def test_libopf_keeps_single_precision_and_labels_from_0(tmp_path_factory, X):
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
 def test_names_and_labels_of_text_come_back(folder, suffix):
-    @settings(max_examples=30)
+    @settings(max_examples=30, deadline=None)
     @given(st.lists(TEXT, min_size=2, max_size=4, unique=True), st.data())
     def check(names, data):
         y = np.array(data.draw(st.lists(TEXT, min_size=3, max_size=3)))
@@ -323,7 +323,7 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
         ("", {}, "is empty"),
         ("\n \n", {}, "is empty"),
         ("a,y\n", {}, "no row"),
-        ("a;b;y\n1;2;0\n", {}, "pass `delimiter=';'`"),
+        ("a;b;y\n1;2;0\n", {"delimiter": ","}, "pass `delimiter=';'`"),
         ("a y\n1 0\n", {}, "one column only"),
         ("a,y\n1,0\n2\n", {}, "line 3: 1 cells, where the file has 2"),
         ("a,y\n1,0\n2,\n", {}, "no label .*row 2"),

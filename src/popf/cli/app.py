@@ -100,4 +100,6 @@ def sentence(error: BaseException) -> str:
         return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
     # str() of a KeyError quotes its message.
     message = error.args[0] if len(error.args) == 1 else error
-    return " ".join(str(message).split()) or type(error).__name__
+    # Only a list keeps its lines.
+    lines = [" ".join(part.split()) for part in str(message).split("\n- ")]
+    return "\n- ".join(lines) or type(error).__name__

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
-from popf.cli.output import check_output, counted, file_for, show, writing
+from popf.cli.output import check_output, file_for, show, writing
+from popf.formatting import counted
 
 if TYPE_CHECKING:
     from popf.tables import Table
@@ -19,8 +20,6 @@ Examples:
   popf convert data.csv data.dat --target stolen --drop consumer
   popf convert data.csv data.svm --target stolen --encode onehot
 """
-#: Suffixes of files with named columns; the others hold numbers and one label per row.
-TABLES = (".csv", ".tsv", ".parquet", ".pq")
 
 
 def convert(
@@ -46,7 +45,7 @@ def convert(
     order. LibOPF's and opfython's text (.txt) and opfython's .json are read, too.
     """
     from popf.tables import write
-    from popf.tables.formats import format_of, suffix_of
+    from popf.tables.formats import TABLES, format_of, suffix_of
 
     for path in (source, output):
         check_format(path)
@@ -98,7 +97,7 @@ def read_samples(
 ) -> "Samples":
     """Read features and labels from a file in any format; `how` is delimiter, encoding, decimal mark."""
     from popf.tables import read
-    from popf.tables.formats import suffix_of
+    from popf.tables.formats import TABLES, suffix_of
     from popf.tables.samples import Samples, samples_of
 
     if suffix_of(path) in TABLES:

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from popf.cli import options, scoring
-from popf.cli.output import aligned, counted, plain_warnings, show
+from popf.cli.output import aligned, plain_warnings, show
+from popf.formatting import counted
 
 EXAMPLES = """\b
 Examples:

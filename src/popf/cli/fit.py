@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
-from popf.cli.output import aligned, check_output, counted, plain_warnings, say, show, writing
-from popf.formatting import listed
+from popf.cli.output import aligned, check_output, plain_warnings, say, show, writing
+from popf.formatting import counted, listed
 
 if TYPE_CHECKING:
     from popf.table_models.fitting import Fitted
@@ -32,7 +32,7 @@ def fit(
         typer.Option(metavar="COLUMN", help="Categories that look like numbers. Repeatable."),
     ] = None,
     missing: Annotated[
-        str, typer.Option(help="Missing values: refuse, or fill in median, mean, most_frequent.")
+        str, typer.Option(help="Missing numbers: refuse, or fill in median or mean.")
     ] = "refuse",
     positive: Annotated[
         str | None,
@@ -101,15 +101,14 @@ def fit(
         with writing(output):
             save(fitted.table_model.model, output, X=fitted.frame.head(1), facts=layout.as_facts())
     for name, n in fitted.repeated.items():
+        one_per = options.as_options(f"`one_per={name!r}`")
         say(
             f"note: {name!r} repeats ({n:,} values): rows that belong together are nearly alike, which "
-            f"makes the model overconfident. Consider --one-per {name}."
+            f"makes the model overconfident. Consider {one_per}."
         )
-    for name in fitted.counters:
-        say(
-            f"note: {name!r} counts up from row to row, as an identifier does, and is used as a feature. If "
-            f"it is one: --id {name}."
-        )
+    for column in fitted.columns:
+        if column.note:
+            say(f"note: {options.as_options(column.note)}")
     facts = _facts(fitted, output)
     title = f"Fitted {data} and wrote {output}; {fitted.table_model.rule}"
     show(facts, [title, *_lines(facts)], json)
@@ -131,6 +130,7 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
         "target": layout.target,
         "missing": layout.missing,
         "n_imputed": fitted.n_imputed,
+        "columns": {column.name: column.words for column in fitted.columns},
         "positive": table_model.positive if binary else None,
         "threshold": layout.threshold if binary else None,
         "threshold_from": layout.threshold_from if binary else None,
@@ -147,6 +147,22 @@ def _map_name(final: Any) -> str | None:
     return None if chosen is None else type(chosen).__name__
 
 
+def _column_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """List the columns by how they were read."""
+    by_words: dict[str, list[str]] = {}
+    for name, words in facts["columns"].items():
+        role, _, n_values = words.partition(", ")
+        by_words.setdefault(role, []).append(f"{name} ({n_values})" if n_values else name)
+    titles = {"number": "numbers", "category": "categories", "id": "ids"}
+    return [
+        (
+            titles.get(role, role),
+            f"{len(names)}: {listed(names, 12)}" if len(names) > 1 else names[0],
+        )
+        for role, names in by_words.items()
+    ]
+
+
 def _lines(facts: dict[str, Any]) -> list[str]:
     shares = listed([f"{label} {n:,}" for label, n in facts["classes"].items()])
     read, costs = facts["n_rows_read"], facts["cost_per_row"]
@@ -154,14 +170,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     rows = [("rows", f"{facts['n_rows']:,}{of_all} ({shares})")]
     if facts["n_zero_weight"]:
         rows.append(("left out", f"{counted(facts['n_zero_weight'], 'row')} of weight 0"))
-    features = counted(len(facts["numbers"]), "number")
-    if facts["categories"]:
-        features += f", {len(facts['categories'])} categorical ({listed(facts['categories'])})"
-    rows.append(("features", features))
-    if facts["ids"]:
-        rows.append(("carried through", listed(facts["ids"])))
+    rows += _column_rows(facts)
     if facts["n_imputed"]:
-        rows.append(("missing", f"{counted(facts['n_imputed'], 'cell')} by {facts['missing']}"))
+        filled = f"{counted(facts['n_imputed'], 'number')} filled in by the {facts['missing']}"
+        rows.append(("missing", filled))
     if facts["linear_map"]:
         rows.append(("linear map", facts["linear_map"]))
     if facts["positive"] is not None:

@@ -1,30 +1,75 @@
-"""``popf info``: what is in a model file."""
+"""``popf info``: what is in a model file, or how the columns of a table are read."""
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from popf.cli import options
-from popf.cli.output import aligned, counted, show
+from popf.cli.output import aligned, show
 from popf.files import check_file
-from popf.formatting import listed
+from popf.formatting import counted, listed
 
 EXAMPLES = """\b
 Examples:
   popf info model.popf
   popf info model.popf --json | jq .features
+  popf info data.csv
 """
 
 
-def info(model: options.Model, json: options.Json = False) -> int:
-    """Show what is in a model file, without loading the model.
+def info(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A model of `popf fit` or popf.save, or a table.")
+    ],
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = ".",
+    na: options.Missing = None,
+    json: options.Json = False,
+) -> int:
+    """Show what is in a model file, without loading the model, or how `popf fit` would read a table.
 
     Opening a model file never runs code from it, whoever wrote it; only its header is read here.
     """
     from popf.io import describe
+    from popf.tables.formats import TABLES, suffix_of
 
-    check_file(model)
-    known = describe(model)
-    show(known, [f"{model}", *aligned(_rows(known), left=True)], json)
+    check_file(file)
+    if suffix_of(file) in TABLES:
+        table = options.table(file, delimiter, encoding, decimal, na)
+        facts, lines = _table(table)
+        show(facts, lines, json)
+        return 0
+    known = describe(file)
+    show(known, [f"{file}", *aligned(_rows(known), left=True)], json)
     return 0
+
+
+def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
+    """Tell how every column of a table is read, and what would have to be said about it."""
+    from popf.table_models.columns import read_columns
+
+    columns = read_columns(table, {})
+    facts = {
+        "columns": {
+            column.name: {
+                "read_as": column.role,
+                "n_values": column.n_values,
+                "n_missing": column.n_missing,
+                "problem": options.as_options(column.problem),
+                "note": options.as_options(column.note),
+            }
+            for column in columns
+        }
+    }
+    rows = [["column", "read as", "values", "missing"]]
+    for column in columns:
+        role = f"{column.role} (?)" if column.problem or column.note else column.role
+        rows.append([column.name, role, f"{column.n_values:,}", f"{column.n_missing:,}"])
+    remarks = [found["problem"] or found["note"] for found in facts["columns"].values()]
+    lines = [f"{table.path}: {counted(len(columns), 'column')}", *aligned(rows, left=True)]
+    return facts, [*lines, *(f"- {remark}" for remark in remarks if remark)]
 
 
 def _rows(known: dict[str, Any]) -> list[tuple[str, str]]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options, scoring
-from popf.cli.output import aligned, check_output, counted, file_for, plain_warnings, say, show
+from popf.cli.output import aligned, check_output, file_for, plain_warnings, say, show
+from popf.formatting import counted
 
 if TYPE_CHECKING:
     from popf.monitoring import Series

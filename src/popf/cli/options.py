@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from popf.formatting import with_options
+
 if TYPE_CHECKING:
     from popf.tables import Table
 
@@ -39,7 +41,7 @@ Ids = Annotated[
 ]
 Drop = Annotated[Names | None, typer.Option(metavar="COLUMN", help="Left out. Repeatable.")]
 Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Between cells. Default: comma; tab in .tsv.")
+    str | None, typer.Option(metavar="CHAR", help="Between cells. Default: found out.")
 ]
 Encoding = Annotated[str, typer.Option(help="Of the text, for instance latin-1.")]
 Decimal = Annotated[str, typer.Option(metavar="CHAR", help="The decimal mark, . or ,")]
@@ -63,10 +65,17 @@ CostFn = Annotated[float | None, typer.Option(help="Cost of a miss.")]
 Threshold = Annotated[float | None, typer.Option(help="Instead of the model's own.")]
 
 
+def as_options(words: str) -> str:
+    """Show parameters of `popf fit`, in backticks, as its options."""
+    names = ("id", "drop", "categorical", "one_per", "na", "decimal", "missing")
+    return with_options(words, {name: "--" + name.replace("_", "-") for name in names})
+
+
 def table(
     path: Path, delimiter: str | None, encoding: str, decimal: str, na: Names | None = None
 ) -> "Table":
     """Open a table as the options say."""
     from popf.tables import Dialect, open_table
 
-    return open_table(path, Dialect(delimiter, encoding, decimal, tuple(na or ())))
+    mark = "\t" if delimiter == "\\t" else delimiter  # as it is typed in a shell
+    return open_table(path, Dialect(mark, encoding, decimal, tuple(na or ())))

@@ -64,11 +64,6 @@ def aligned(rows: Sequence[Sequence[str]], left: bool = False, indent: str = "  
     return lines
 
 
-def counted(n: int, thing: str) -> str:
-    """Write a number with its noun, in the plural where it is one."""
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
-
-
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Print warnings as notes of one line, without file names and line numbers."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options, scoring
-from popf.cli.output import check_output, counted, file_for, plain_warnings, say, show
-from popf.formatting import listed
+from popf.cli.output import check_output, file_for, plain_warnings, say, show
+from popf.formatting import counted, listed
 
 if TYPE_CHECKING:
     from popf.table_models.model import Scored, TableModel

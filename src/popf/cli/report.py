@@ -7,7 +7,8 @@ import typer
 
 from popf.cli import options, scoring
 from popf.cli.evaluate import measure_lines
-from popf.cli.output import check_output, counted, file_for, plain_warnings, show
+from popf.cli.output import check_output, file_for, plain_warnings, show
+from popf.formatting import counted
 
 if TYPE_CHECKING:
     from popf.report import Report

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from popf.cli.output import counted, progress_bar, say
-from popf.formatting import near_words
+from popf.cli.output import progress_bar, say
+from popf.formatting import counted, near_words
 
 if TYPE_CHECKING:
     from popf.table_models.model import Scored, TableModel

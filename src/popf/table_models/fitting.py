@@ -11,15 +11,14 @@ from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import unknown
 from popf.labels import encode
 from popf.probability.parameters import MAPS, METHODS
-from popf.table_models.model import Layout, TableModel, check_infinite, check_missing
+from popf.table_models.columns import MANY_VALUES, Column, read_columns
+from popf.table_models.model import Layout, TableModel, infinite_cells, missing_numbers
 from popf.table_models.preparation import MISSING, TablePreparation, fit_pipeline
 from popf.table_models.thresholds import with_least_cost
 from popf.tables import ColumnTypes, Table
-from popf.tables.cells import Kind, find_class, labels_of
+from popf.tables.cells import find_class, labels_of
 
 FloatArray = NDArray[np.float64]
-#: A column of text with more different values than this, and than half of its rows, is no category.
-MANY_VALUES = 50
 MAP_CHOICES = ("none", *MAPS)
 
 
@@ -39,8 +38,8 @@ class FitOptions:
     sample_weight : str or None
         The column with weights, which are scaled to a mean of 1: only their ratios matter. A row of weight 0
         is left out before anything else.
-    missing : {"refuse", "median", "mean", "most_frequent"}
-        What to do about missing values; of categories always the most frequent is taken.
+    missing : {"refuse", "median", "mean"}
+        What to do about missing numbers; a missing text is a category of its own.
     scale : bool
         Whether to standardise numbers.
     positive : str or None
@@ -84,11 +83,11 @@ class Fitted(NamedTuple):
     log_loss: float | None  # of training rows that were held out
     prior_log_loss: float  # of predicting the class frequencies
     costs: dict[str, float] | None  # per row, by cross-validation, where costs were given
-    n_imputed: int  # cells that were missing
+    n_imputed: int  # missing numbers that were filled in
     n_read: int  # rows of the file
     n_weightless: int  # those of weight 0, which are left out
     repeated: dict[str, int]  # id columns whose values repeat, with the number of different ones
-    counters: list[str]  # features that count the rows up, as identifiers do
+    columns: list[Column]  # how each is read
 
 
 def fit_table(table: Table, options: FitOptions) -> Fitted:
@@ -119,28 +118,40 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     ({'no': 6, 'yes': 5}, 'yes')
     """
     _check_options(options)
-    features, numbers, counters = _choose_columns(table, options)
-    categories = [name for name in features if name not in numbers]
-    verbatim = [options.target, *options.id, *_given(options.one_per)]
-    types = ColumnTypes([*numbers, *_given(options.sample_weight)], categories, verbatim)
-    frame = table.frame(types)
+    columns, problems = _choose_columns(table, options)
+    features = [column for column in columns if column.role in ("number", "category")]
+    if not features:
+        problems.append(Problem("no column is left to learn from."))
+    numbers = [column.name for column in features if column.role == "number"]
+    categories = [column.name for column in features if column.role == "category"]
+    known = [column.name for column in columns if column.role in ("target", "id", "one per")]
+    weight = [column.name for column in columns if column.role == "weight"]
+    frame = table.frame(ColumnTypes([*numbers, *weight], categories, known))
     n_read = len(frame)
     # From here on the index of the frame holds the rows of the file.
-    frame = _with_weight(frame, options.sample_weight, table)
+    frame = _with_weight(frame, weight, table)
     n_weightless = n_read - len(frame)
     repeated = {}
     if options.one_per is None:
-        repeated = _repeated(frame, options.id)
-    else:
+        repeated = _repeated(frame, [name for name in options.id if name in frame])
+    elif options.one_per in frame:
         frame = _one_of_each(frame, options.one_per, options.seed)
-    y = labels_of(frame[options.target].tolist(), options.target, str(table.path), frame.index)
+    problems += _cell_problems(frame, numbers, columns, options)
+    y = np.array([])
+    if options.target in frame:
+        try:
+            y = labels_of(frame[options.target].tolist(), options.target, frame.index)
+            _check_classes(np.unique(y), len(y), options)
+        except ValueError as error:
+            problems.append(Problem(str(error)))
+    if problems:
+        raise ValueError(_listed(problems, table))
     weights = None
-    if options.sample_weight is not None:
+    if weight:
         # Weights whose mean is far from 1 would count as many more or fewer rows than there are.
-        weights = frame[options.sample_weight].to_numpy()
+        weights = frame[weight[0]].to_numpy()
         weights = weights / weights.mean()
-    frame = frame[features]
-    _check_cells(frame, numbers, options, table)
+    frame = frame[[column.name for column in features]]
     classes, codes = encode(y)
     masses = np.bincount(codes, weights).astype(np.float64)
     layout = _layout(numbers, categories, (classes, masses), options, table)
@@ -159,11 +170,11 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
         losses.get("pool"),
         _prior_loss(masses),
         costs,
-        int(frame.isna().to_numpy().sum()),
+        int(frame[numbers].isna().to_numpy().sum()),
         n_read,
         n_weightless,
         repeated,
-        counters,
+        columns,
     )
 
 
@@ -184,10 +195,6 @@ def make_pipeline(numbers: list[str], categories: list[str], options: FitOptions
         n_jobs=options.n_jobs,
     )
     return Pipeline([("columns", preparation), ("popf", classifier)])
-
-
-def _given(name: str | None) -> list[str]:
-    return [] if name is None else [name]
 
 
 def _one_of_each(frame: Any, column: str, seed: int) -> Any:
@@ -231,114 +238,96 @@ def _check_options(options: FitOptions) -> None:
         raise ValueError(f"`threshold` must lie between 0 and 1, not at {options.threshold:g}.")
 
 
-def _choose_columns(table: Table, options: FitOptions) -> tuple[list[str], list[str], list[str]]:
-    """Return the features, those of them that are numbers, and those of these that look like identifiers."""
-    weight, groups = _given(options.sample_weight), _given(options.one_per)
-    for parameter, wanted in (
-        ("target", [options.target]),
-        ("id", options.id),
-        ("drop", options.drop),
-        ("categorical", options.categorical),
-        ("sample_weight", weight),
-        ("one_per", groups),
+class Problem(NamedTuple):
+    """What is wrong with a table, and the parameter that most likely mends it."""
+
+    text: str
+    remedy: str = ""
+
+
+def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], list[Problem]]:
+    """Read the columns by the roles that the options give them; find unknown names and unusable columns."""
+    roles = {} if table.index is None else {table.index: "dropped"}
+    problems = []
+    for parameter, role, names in (
+        ("id", "id", options.id),
+        ("drop", "dropped", options.drop),
+        ("sample_weight", "weight", [options.sample_weight]),
+        ("one_per", "one per", [options.one_per]),
+        ("target", "target", [options.target]),
+        ("categorical", None, options.categorical),
     ):
-        table.need(wanted, parameter)
-    aside = {options.target, *options.id, *options.drop, *weight, *groups}
-    if options.target in options.id or options.target in options.drop:
-        raise ValueError(
-            f"column {options.target!r} is the target: it cannot be an id, or dropped."
+        for name in filter(None, names):
+            unknown_name = table.unknown_name(name, parameter)
+            if unknown_name:
+                problems.append(Problem(unknown_name))
+            elif role is not None:
+                roles[name] = role
+    if options.target in (*options.id, *options.drop):
+        problems.append(
+            Problem(f"column {options.target!r} is the target: it cannot be an id, or dropped.")
         )
-    features = [name for name in table.names if name not in aside]
-    if not features:
-        raise ValueError(f"{table.path} has no column left to learn from.")
-    text = table.text()
-    numbers, empty = [], []
-    for name in features:
-        kind = table.kind(text[name])
-        if kind.n_present == 0:
-            empty.append(name)
-        elif kind.numbers and name not in options.categorical:
-            numbers.append(name)
-        elif name not in options.categorical:
-            _check_category(name, kind, len(text), table)
-    if empty:
-        raise ValueError(
-            f"{table.path}: column {empty[0]!r} holds nothing at all: leave it out by `drop={empty[:1]}`."
-        )
-    return features, numbers, [name for name in numbers if _counts_up(text[name])]
+    columns = read_columns(table, roles, options.categorical)
+    problems += [Problem(column.problem, column.remedy) for column in columns if column.problem]
+    return columns, problems
 
 
-def _counts_up(column: Any) -> bool:
-    """Tell whether whole numbers rise from row to row, all the way."""
-    cells = column.astype(str).str.strip()
-    if len(cells) < 20 or not cells.str.fullmatch(r"\d+").all():
-        return False
-    return bool((np.diff(cells.astype(float)) > 0.0).all())
+def _listed(problems: list[Problem], table: Table) -> str:
+    """Write all problems of a table as one message, and the parameters that would mend them."""
+    if len(problems) == 1:
+        return f"{table.path}: {problems[0].text}"
+    remedies = dict.fromkeys(problem.remedy for problem in problems if problem.remedy)
+    lines = [f"{table.path} cannot be used as it is:", *(problem.text for problem in problems)]
+    if remedies:
+        lines.append(f"What would do: {' '.join(remedies)}")
+    return "\n- ".join(lines)
 
 
-def _check_category(name: str, kind: Kind, n_rows: int, table: Table) -> None:
-    """Refuse text that is a spoilt number, or a name."""
-    if kind.n_numbers >= 0.5 * kind.n_present:
-        raise ValueError(
-            f"{table.path}: column {name!r} holds numbers, but {kind.odd_cell!r} in row {kind.odd_row}. "
-            f"Mend it, or say what it is: `na=[{kind.odd_cell!r}]` for a missing value, "
-            f"`categorical=[{name!r}]` for categories, `decimal=','` for numbers such as 1,5."
-        )
-    if kind.n_values > max(MANY_VALUES, 0.5 * n_rows):
-        raise ValueError(
-            f"{table.path}: column {name!r} holds {kind.n_values} different texts in {n_rows} rows (such "
-            f"as {kind.odd_cell!r}): carry it through by `id=[{name!r}]`, leave it out by "
-            f"`drop=[{name!r}]`, or insist by `categorical=[{name!r}]`."
-        )
-
-
-def _with_weight(frame: Any, column: str | None, table: Table) -> Any:
+def _with_weight(frame: Any, column: list[str], table: Table) -> Any:
     """Leave out the rows of weight zero."""
-    if column is None:
+    if not column:
         return frame
-    weights: FloatArray = frame[column].to_numpy()
+    weights: FloatArray = frame[column[0]].to_numpy()
     odd = np.flatnonzero(~((weights >= 0.0) & np.isfinite(weights)))
     if len(odd):
         raise ValueError(
-            f"{table.path}, row {odd[0] + 1}: the weight in {column!r} must be a number "
+            f"{table.path}, row {odd[0] + 1}: the weight in {column[0]!r} must be a number "
             f"from 0 on, not {weights[odd[0]]:g}."
         )
     if not weights.any():
         raise ValueError(
-            f"{table.path}: every weight in {column!r} is 0, which leaves no row: give "
+            f"{table.path}: every weight in {column[0]!r} is 0, which leaves no row: give "
             "some of them a positive weight."
         )
     return frame[weights > 0.0]
 
 
-def _check_cells(frame: Any, numbers: list[str], options: FitOptions, table: Table) -> None:
-    where = str(table.path)
-    check_infinite(frame[numbers], frame.index, where)
-    empty = [str(name) for name in frame.columns[frame.isna().all()]]
-    if empty:
-        raise ValueError(
-            f"{where}: column {empty[0]!r} holds nothing in the rows that are left to learn from: "
-            f"leave it out by `drop={empty[:1]}`."
-        )
+def _cell_problems(
+    frame: Any, numbers: list[str], columns: list[Column], options: FitOptions
+) -> list[Problem]:
+    """Find infinite and missing numbers, and columns that are empty in the rows that are left."""
+    problems = []
+    infinite = infinite_cells(frame[numbers], frame.index)
+    if infinite:
+        problems.append(Problem(infinite))
+    sound = [column.name for column in columns if column.name in frame and not column.problem]
+    empty = [name for name in sound if frame[name].isna().all()]
+    for name in empty:
+        drop = f"`drop={[name]}`"
+        text = f"column {name!r} holds nothing in the rows that are left to learn from"
+        problems.append(Problem(f"{text}: leave it out by {drop}.", drop))
     if options.missing == "refuse":
-        remedy = (
-            "fill them in, or impute: `missing='median'` (or mean, most_frequent; categories get their "
-            "most frequent value)"
-        )
-        check_missing(frame, frame.index, where, remedy)
+        filled = [name for name in numbers if name in sound and name not in empty]
+        gaps = missing_numbers(frame[filled], frame.index)
+        if gaps:
+            fill = "`missing='median'`"
+            problems.append(Problem(f"{gaps}: fill them in, or let {fill} (or mean) do it.", fill))
+    return problems
 
 
-def _layout(
-    numbers: list[str],
-    categories: list[str],
-    target: tuple[NDArray[Any], FloatArray],
-    options: FitOptions,
-    table: Table,
-) -> Layout:
-    """Say what the columns are; `target` holds the classes and their total weights."""
-    classes, masses = target
-    n_rows = round(masses.sum())
-    where = f"column {options.target!r} of {table.path}"
+def _check_classes(classes: NDArray[Any], n_rows: int, options: FitOptions) -> None:
+    """Raise ValueError unless the target has classes that can be told apart, and that the options fit."""
+    where = f"column {options.target!r}"
     if len(classes) < 2:
         raise ValueError(
             f"{where} holds one class only, {classes[0]!s}: there is nothing to tell apart. Give rows of "
@@ -355,13 +344,23 @@ def _layout(
             f"{where} has {len(classes)} classes; `positive`, `threshold` and costs are for two. Leave "
             "them out: the label is then the class of the largest probability."
         )
+
+
+def _layout(
+    numbers: list[str],
+    categories: list[str],
+    target: tuple[NDArray[Any], FloatArray],
+    options: FitOptions,
+    table: Table,
+) -> Layout:
+    """Say what the columns are; `target` holds the classes and their total weights."""
     return Layout(
         numbers,
         categories,
-        list(dict.fromkeys([*options.id, *_given(options.one_per)])),
+        list(dict.fromkeys([*options.id, *filter(None, [options.one_per])])),
         options.target,
         0.5 if options.threshold is None else options.threshold,
-        _positive(classes, masses, options),
+        _positive(*target, options),
         options.missing,
         "the default" if options.threshold is None else "given",
         table.path.name,

@@ -160,11 +160,14 @@ class TableModel:
         """Compute probabilities and labels of some rows; raise ValueError if a cell cannot be used."""
         features = frame[self.features]
         rows = range(start, start + len(frame))
-        check_infinite(features[self.layout.numbers], rows, where)
-        if self.layout.missing == "refuse":
-            remedy = "fill them in, or fit the model with `missing='median'`"
-            check_missing(
-                features[[*self.layout.numbers, *self.layout.categories]], rows, where, remedy
+        numbers = features[self.layout.numbers]
+        infinite = infinite_cells(numbers, rows)
+        if infinite:
+            raise ValueError(f"{where}, {infinite}")
+        gaps = missing_numbers(numbers, rows) if self.layout.missing == "refuse" else ""
+        if gaps:
+            raise ValueError(
+                f"{where}: {gaps}: fill them in, or fit the model with `missing='median'`."
             )
         preparation = self.preparation
         unknown = {} if preparation is None else preparation.count_unknown(features)
@@ -182,26 +185,23 @@ class TableModel:
         return np.where(probability[:, positive] >= self.layout.threshold, positive, 1 - positive)
 
 
-def check_infinite(numbers: Any, rows: Sequence[int], where: str) -> None:
-    """Raise ValueError if a frame of numbers holds infinity; `rows` count from 0."""
+def infinite_cells(numbers: Any, rows: Sequence[int]) -> str:
+    """Name the first infinite cell of a frame of numbers, empty if there is none; `rows` count from 0."""
     endless = np.argwhere(np.isinf(numbers.to_numpy(dtype=np.float64)))
-    if len(endless):
-        row, column = endless[0]
-        raise ValueError(
-            f"{where}, row {rows[row] + 1}: column {numbers.columns[column]!r} holds infinity: mend the "
-            "cell."
-        )
+    if not len(endless):
+        return ""
+    row, column = endless[0]
+    return f"row {rows[row] + 1}: column {numbers.columns[column]!r} holds infinity: mend the cell."
 
 
-def check_missing(frame: Any, rows: Sequence[int], where: str, remedy: str) -> None:
-    """Raise ValueError if cells are missing; `rows` count from 0."""
-    absent = frame.isna()
-    if absent.to_numpy().any():
-        first = int(np.flatnonzero(absent.to_numpy().any(axis=1))[0])
-        columns = listed([f"{name!r} ({n})" for name, n in absent.sum().items() if n])
-        raise ValueError(
-            f"{where} has missing values in {columns}; the first in row {rows[first] + 1}: {remedy}."
-        )
+def missing_numbers(numbers: Any, rows: Sequence[int]) -> str:
+    """Name the columns of a frame with missing cells, empty if there are none; `rows` count from 0."""
+    absent = numbers.isna()
+    if not absent.to_numpy().any():
+        return ""
+    first = int(np.flatnonzero(absent.to_numpy().any(axis=1))[0])
+    columns = listed([f"{name!r} ({n})" for name, n in absent.sum().items() if n])
+    return f"numbers are missing in {columns}; the first in row {rows[first] + 1}"
 
 
 def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> TableModel:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 #: What may be done about missing numbers.
-MISSING = ("refuse", "median", "mean", "most_frequent")
+MISSING = ("refuse", "median", "mean")
+#: What stands for a missing text, which is a category of its own; no cell of a table holds it.
+NO_TEXT = ""
 #: A frame of features, labels, and weights (all positive) or None.
 Data = tuple[Any, NDArray[Any], FloatArray | None]
 
@@ -30,9 +32,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     numbers, categories : sequence of str
         The columns.
-    missing : {"refuse", "median", "mean", "most_frequent"}, default="refuse"
-        What missing numbers are replaced by; missing categories by the most frequent. ``"refuse"`` replaces
-        none.
+    missing : {"refuse", "median", "mean"}, default="refuse"
+        What missing numbers are replaced by; ``"refuse"`` replaces none. A missing text is a category of its
+        own.
     scale : bool, default=True
         Whether to standardise numbers.
 
@@ -40,10 +42,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     fill_numbers_, mean_, scale_ : ndarray of shape (n_numbers,)
         What replaces missing numbers, what is subtracted, and what the rest is divided by.
-    fill_categories_ : ndarray of str of shape (n_categorical,)
-        What replaces missing categories.
     known_ : ndarray of str of shape (n_values,)
-        The values of all categorical columns, one column after the other, sorted in each.
+        The values of all categorical columns, one column after the other, sorted in each; empty for missing.
     n_known_ : ndarray of int of shape (n_categorical,)
         How many values each categorical column has.
     rows_ : ndarray of int of shape (n_rows,)
@@ -98,15 +98,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             scaler = StandardScaler().fit(self._filled(cells), sample_weight=shares)
             self.mean_, self.scale_ = scaler.mean_, scaler.scale_
 
-        known, fills = [], []
-        for name in self.categories:
-            present = X[name].notna().to_numpy()
-            words = X[name].to_numpy()[present].astype(str)
-            known.append(np.unique(words))
-            fills.append(
-                "" if self.missing == "refuse" else _most_frequent(words, weights[present])
-            )
-        self.fill_categories_ = np.array(fills, dtype=str)
+        known = [np.unique(_texts(X[name]).astype(str)) for name in self.categories]
         self.known_ = np.concatenate(known) if known else np.array([], dtype=str)
         self.n_known_ = np.array([len(words) for words in known], dtype=np.int64)
         return self
@@ -122,7 +114,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def inverse_transform(self, Z: FloatArray) -> NDArray[Any]:
         """Return prepared rows in the units of the table, columns as in `feature_names_in_`.
 
-        What was filled in is shown as filled in; None stands for a category never seen in training.
+        Numbers that were filled in are shown as filled in; None stands for a missing text, and for a category
+        never seen in training.
         """
         n = len(self.numbers)
         columns = dict(zip(self.numbers, (Z[:, :n] * self.scale_ + self.mean_).T, strict=True))
@@ -130,7 +123,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, known in zip(self.categories, self._known_by_column(), strict=True):
             block = Z[:, start : start + len(known)]
             words = known.astype(object)[block.argmax(axis=1)]
-            columns[name] = np.where(block.any(axis=1), words, None)
+            columns[name] = np.where(block.any(axis=1) & (words != NO_TEXT), words, None)
             start += len(known)
         found = np.empty((len(Z), self.n_features_in_), dtype=object)
         for at, name in enumerate(self.feature_names_in_):
@@ -168,13 +161,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the position of each category among those of its column, -1 for one never seen."""
         import pandas
 
-        found = []
-        fills = self.fill_categories_.tolist()
-        for name, known, fill in zip(self.categories, self._known_by_column(), fills, strict=True):
-            cells = X[name].astype(object)
-            cells = cells.where(X[name].notna(), fill)
-            found.append(pandas.Index(known.astype(object)).get_indexer(cells))
-        return found
+        return [
+            pandas.Index(known.astype(object)).get_indexer(_texts(X[name]))
+            for name, known in zip(self.categories, self._known_by_column(), strict=True)
+        ]
 
     def _known_by_column(self) -> list[NDArray[Any]]:
         return np.split(self.known_, np.cumsum(self.n_known_))[:-1]
@@ -190,7 +180,6 @@ def _fitted_values(fields: Fields) -> dict[str, Any]:
     n_numbers, n_categorical = len(fields.value("numbers")), len(fields.value("categories"))
     for name, low in (("fill_numbers_", -LARGEST), ("mean_", -LARGEST), ("scale_", 1e-300)):
         values[name] = fields.floats(name, (n_numbers,), low, LARGEST)
-    values["fill_categories_"] = fields.texts("fill_categories_", (n_categorical,))
     values["n_known_"] = n_known = fields.integers("n_known_", (n_categorical,), 1, 2**31)
     values["known_"] = known = fields.texts("known_", (int(n_known.sum()),))
     for words in np.split(known, np.cumsum(n_known)):
@@ -207,16 +196,13 @@ def fit_pipeline(model: Any, data: Data) -> Any:
     return model.fit(frame, y, **dict.fromkeys(names, weights))
 
 
+def _texts(column: Any) -> Any:
+    """Put the sign for a missing text where there is none."""
+    return column.astype(object).where(column.notna(), NO_TEXT).to_numpy(dtype=object)
+
+
 def _typical(values: FloatArray, weights: FloatArray, strategy: str) -> Any:
     """Choose what stands for a missing number."""
     if strategy == "mean":
         return np.average(values, weights=weights)
-    if strategy == "median":
-        return weighted_quantile(values[:, None], weights, 0.5)[0]
-    return _most_frequent(values, weights)
-
-
-def _most_frequent(values: NDArray[Any], weights: FloatArray) -> Any:
-    """Return the value of the largest weight; of several the smallest."""
-    distinct, codes = np.unique(values, return_inverse=True)
-    return distinct[np.bincount(codes, weights).argmax()]
+    return weighted_quantile(values[:, None], weights, 0.5)[0]

@@ -7,10 +7,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.formatting import counted
+
 #: What stands for a missing value, in lower case.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+_DIGITS = re.compile(r"[+-]?[0-9]+")
+_WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
 _SHOWN = 5
+
+
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[ap]m)?(?: ?z|[+-]\d\d:?\d\d)?"
+_DAYS = (
+    r"\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?",
+    r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}",
+    rf"\d{{1,2}}[ -]{_MONTH}(?:[ -]\d{{2,4}})?",
+    rf"{_MONTH}[ -](?:\d{{1,2}},? )?\d{{4}}",
+)
+#: Text that is no category but a number or a date in disguise; the first pattern that all cells follow counts.
+DISGUISES = {
+    "dates or times": re.compile(rf"(?:{'|'.join(_DAYS)})(?:[t ]{_CLOCK})?|{_CLOCK}"),
+    "percentages": re.compile(r"[+-]?\d+(?:[.,]\d+)? ?%"),
+    "numbers with thousands separators": re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?"),
+    "numbers with a decimal comma": re.compile(r"[+-]?\d*,\d+"),
+    "amounts": re.compile(
+        r"[a-z]{0,2}[$€£¥] ?[+-]?\d[\d.,']*|[+-]?\d[\d.,']* ?[$€£¥]|[+-]?\d{1,3}(?:[.']\d{3})+(?:,\d+)?"
+    ),
+}
+#: What share of the cells must follow a pattern.
+_MOST = 0.9
 
 
 class Kind(NamedTuple):
@@ -19,9 +45,12 @@ class Kind(NamedTuple):
     numbers: bool  # whether every cell that is not missing is a number
     n_present: int  # cells that are not missing
     n_numbers: int
+    n_values: int  # different texts
+    rows_each: int  # in how many rows every value stands, if all stand in equally many; else 0
+    whole: bool  # whether every cell that is not missing is a whole number
     odd_row: int | None  # the first row, from 1, with a cell that is no number
     odd_cell: str  # what stands there
-    n_values: int  # different texts, in a column that is not of numbers
+    looks_like: str  # the key in `DISGUISES` if it is a number or a date in disguise, else empty
 
 
 def is_missing(word: str, na: Sequence[str] = ()) -> bool:
@@ -32,7 +61,8 @@ def is_missing(word: str, na: Sequence[str] = ()) -> bool:
 
 def is_number(word: str, decimal: str = ".") -> bool:
     """Whether a text is a number."""
-    if "_" in word:  # Python's float would take "1_000" for a thousand, and pandas would not
+    # Python's float would take "1_000" for a thousand, and "1.5" whatever the decimal mark; pandas would not.
+    if "_" in word or (decimal != "." and "." in word):
         return False
     try:
         float(word if decimal == "." else word.replace(decimal, "."))
@@ -52,22 +82,43 @@ def text_cells(column: Any, na: Sequence[str] = ()) -> NDArray[Any]:
     """Strip the spaces around text, and put NaN where it is missing."""
     words, codes = _distinct(column)
     cleaned = np.empty(len(words) + 1, dtype=object)
-    cleaned[:] = [*(np.nan if is_missing(word, na) else word for word in words), np.nan]
+    # "1.0" is the category 1, which a column of numbers with gaps has become.
+    plain = (_WHOLE.sub(r"\1", word) for word in words)
+    cleaned[:] = [*(np.nan if is_missing(word, na) else word for word in plain), np.nan]
     return cleaned[codes]
 
 
 def kind_of(column: Any, na: Sequence[str] = (), decimal: str = ".") -> Kind:
     """Tell whether a pandas Series of text holds numbers, and if not, where it does not."""
     words, codes = _distinct(column)
-    missing = np.array([*(is_missing(word, na) for word in words), True])[codes]
-    number = np.array([*(is_number(word, decimal) for word in words), False])[codes] & ~missing
-    odd = np.flatnonzero(~number & ~missing)
-    n_present, n_numbers = int((~missing).sum()), int(number.sum())
-    if not len(odd):
-        return Kind(True, n_present, n_numbers, None, "", 0)
-    first = int(odd[0])
-    n_values = len(np.unique(codes[~missing]))
-    return Kind(False, n_present, n_numbers, first + 1, words[codes[first]], n_values)
+    absent = np.array([*(is_missing(word, na) for word in words), True])
+    number = np.array([*(is_number(word, decimal) for word in words), False]) & ~absent
+    n_each = np.append(np.bincount(codes + 1, minlength=len(absent))[1:], 0)  # of a null, -1, none
+    present = np.flatnonzero(~absent & (n_each > 0))
+    counts = n_each[present]
+    n_present, n_numbers = int(counts.sum()), int(n_each[number].sum())
+    odd = [(words[code].lower(), int(n_each[code])) for code in present if not number[code]]
+    rows = np.flatnonzero(~number[codes] & ~absent[codes])
+    return Kind(
+        numbers=not odd,
+        n_present=n_present,
+        n_numbers=n_numbers,
+        n_values=len(present),
+        rows_each=int(counts[0]) if len(counts) and (counts == counts[0]).all() else 0,
+        whole=n_present > 0 and all(_DIGITS.fullmatch(words[code]) for code in present),
+        odd_row=int(rows[0]) + 1 if odd else None,
+        odd_cell=words[codes[rows[0]]] if odd else "",
+        looks_like=_disguise(odd, n_present, n_numbers),
+    )
+
+
+def _disguise(odd: list[tuple[str, int]], n_present: int, n_numbers: int) -> str:
+    """Find what texts, given with their frequencies, look like, among `n_numbers` plain numbers."""
+    for name, pattern in DISGUISES.items():
+        n_like = sum(n for word, n in odd if pattern.fullmatch(word))
+        if n_like and n_like + n_numbers >= _MOST * n_present:
+            return name
+    return ""
 
 
 def _distinct(column: Any) -> tuple[list[str], NDArray[np.int64]]:
@@ -78,14 +129,14 @@ def _distinct(column: Any) -> tuple[list[str], NDArray[np.int64]]:
     return [str(value).strip() for value in values], codes
 
 
-def labels_of(cells: Sequence[str], name: str, where: str, rows: Any = None) -> NDArray[Any]:
+def labels_of(cells: Sequence[str], name: str, rows: Any = None) -> NDArray[Any]:
     """Make labels of a column of text: integers if all are, else numbers if all are, else text.
 
     Parameters
     ----------
     cells : sequence of str
-    name, where : str
-        What an error calls the column, and the file.
+    name : str
+        What an error calls the column.
     rows : sequence of int, default=None
         Where the cells stand in the file, from 0; None for all rows in order.
     """
@@ -94,7 +145,7 @@ def labels_of(cells: Sequence[str], name: str, where: str, rows: Any = None) -> 
     if len(absent):
         first = absent[0] if rows is None else rows[absent[0]]
         raise ValueError(
-            f"{where} has no label (column {name!r}) in {len(absent)} rows, the first is row {first + 1}: "
+            f"column {name!r} has no label in {counted(len(absent), 'row')}, the first is row {first + 1}: "
             "fill them in, or leave those rows out."
         )
     return _as_numbers(words)[codes]
@@ -144,7 +195,7 @@ def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDA
         every = ", ".join(str(label) for label in classes.tolist()[:_SHOWN])
         raise ValueError(
             f"{said}; the model knows {every}{' ...' if len(classes) > _SHOWN else ''}. Mend or leave "
-            f"out {len(strange)} row{'s' if len(strange) > 1 else ''}."
+            f"out {counted(len(strange), 'row')}."
         )
     return matched
 

@@ -9,6 +9,7 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,11 @@ from popf.tables.table import (
     select,
 )
 
-_DELIMITERS = (",", ";", "\t", "|")
+#: Of delimiters that fit equally well, the first: commas are also in names and numbers.
+DELIMITERS = ("\t", ";", ",", "|")
+_ROWS_TRIED = 20
+#: What a first column without a name is called: spreadsheets' and data frames' numbers of the rows.
+INDEX = "index"
 
 
 class CsvFile(Table):
@@ -39,19 +44,13 @@ class CsvFile(Table):
 
     def __init__(self, path: Path, dialect: Dialect, need_names: bool = True) -> None:
         self.path = path
-        usual = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
-        self._delimiter = usual if dialect.delimiter is None else dialect.delimiter
         self.dialect = dialect
-        if len(self._delimiter) != 1:
-            raise ValueError(f"`delimiter` must be one character, not {self._delimiter!r}.")
-        if dialect.decimal not in (".", ",") or dialect.decimal == self._delimiter:
-            raise ValueError(
-                f"`decimal` must be '.' or ',' and differ from the delimiter, not {dialect.decimal!r}."
-            )
         self._raw: Any = None
-        self._widths_checked = False
         with self._open() as text:
-            names = self._first_line(text)
+            self._delimiter, names = self._first_line(text)
+        if dialect.decimal not in (".", ","):
+            raise ValueError(f"`decimal` must be '.' or ',', not {dialect.decimal!r}.")
+        self._widths_checked = False
         self._has_names = not all(self._is_number(name) for name in names)
         if need_names and not self._has_names:
             raise ValueError(
@@ -164,29 +163,48 @@ class CsvFile(Table):
         except ValueError as error:
             raise ValueError(_sentence(path, str(error))) from error
 
-    def _first_line(self, text: Any) -> list[str]:
-        reader = csv.reader(text, delimiter=self._delimiter, skipinitialspace=True)
-        line = next((row for row in reader if any(cell.strip() for cell in row)), None)
-        if line is None:
-            raise ValueError(f"{self.path} is empty.")
-        if any("\0" in cell for cell in line):
-            raise ValueError(
-                f"{self.path} holds zero bytes: it is no text, or in another encoding, for instance "
-                "`encoding='utf-16'`."
-            )
-        return [cell.strip() for cell in line]
+    def _first_line(self, text: Any) -> tuple[str, list[str]]:
+        """Return the delimiter and the first cells.
+
+        Unless it is given, the delimiter is that of most columns, as many in the next lines as in the first.
+        """
+        given = self.dialect.delimiter
+        if given is not None and len(given) != 1:
+            raise ValueError(f"`delimiter` must be one character, not {given!r}.")
+        found: list[tuple[tuple[bool, int], str, list[str]]] = []
+        for mark in DELIMITERS if given is None else (given,):
+            text.seek(0)
+            reader = csv.reader(text, delimiter=mark, skipinitialspace=True)
+            lines = (row for row in reader if any(cell.strip() for cell in row))
+            first = next(lines, None)
+            if first is None:
+                raise ValueError(f"{self.path} is empty.")
+            if any("\0" in cell for cell in first):
+                raise ValueError(
+                    f"{self.path} holds zero bytes: it is no text, or in another encoding, for instance "
+                    "`encoding='utf-16'`."
+                )
+            # A quote inside a cell was meant for a cell between other delimiters.
+            fits = len(first) > 1 and not any('"' in cell for cell in first)
+            fits = fits and all(len(row) == len(first) for row in islice(lines, _ROWS_TRIED))
+            score = (fits, len(first))
+            found.append((score, mark, [cell.strip() for cell in first]))
+        _, mark, names = max(found, key=lambda one: one[0])  # of equals the first
+        return mark, names
 
     def _is_number(self, name: str) -> bool:
         return is_number(name, self.dialect.decimal) and not is_missing(name)
 
     def _check_names(self) -> None:
         names = self.names
-        others = [mark for mark in _DELIMITERS if mark != self._delimiter and mark in names[0]]
+        others = [mark for mark in DELIMITERS if mark != self._delimiter and mark in names[0]]
         if len(names) == 1 and others:
             raise ValueError(
                 f"{self.path} has one column only when split at {self._delimiter!r}, and looks split at "
                 f"{others[0]!r}: pass `delimiter={others[0]!r}`."
             )
+        if not names[0]:
+            names[0] = self.index = INDEX
         unnamed = [number for number, name in enumerate(names, start=1) if not name]
         if unnamed:
             raise ValueError(

@@ -1,5 +1,6 @@
 """Read and write data files, in the format given by the suffix of the file."""
 
+import csv
 import io
 import os
 from pathlib import Path
@@ -11,7 +12,7 @@ from sklearn.utils import Bunch, check_array
 
 from popf.files import PACKED, check_file, read_unpacked, write_packed
 from popf.tables.cells import is_missing, is_number
-from popf.tables.csv_file import CsvFile
+from popf.tables.csv_file import DELIMITERS, CsvFile
 from popf.tables.libopf import (
     libopf_bytes,
     parse_distances,
@@ -32,6 +33,9 @@ FORMATS = {
     "libopf": (".dat", ".opf"),
     "opfython": (".json",),
 }
+
+#: Suffixes of files with named columns; the others hold numbers and one label per row.
+TABLES = (*FORMATS["csv"], *FORMATS["parquet"])
 
 
 def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Table:  # noqa: B008
@@ -101,7 +105,8 @@ def read(
         What becomes of columns that are not numbers: a column of 0 and 1 for every value, or the values'
         numbers in sorted order; None for an error that names the columns. Only for CSV and Parquet.
     delimiter : str, default=None
-        Between the values of a row; None for a comma, or a tab in a ``.tsv`` file.
+        Between the values of a row; None for what splits the first line into most columns: comma, semicolon,
+        tab or bar.
     encoding : str, default="utf-8"
         Of the text of a CSV file.
     return_X_y : bool, default=False
@@ -265,7 +270,13 @@ def write(
         if kind == "csv":
             _check_csv([*names, target_name], labels)
             usual = "\t" if suffix_of(path) == ".tsv" else ","
-            text = frame.to_csv(sep=delimiter or usual, index=False, lineterminator="\n")
+            words = [*names, target_name, *np.unique(labels).astype(str)]
+            # Text that holds another delimiter is quoted, so that nobody takes that for the delimiter.
+            odd = any(mark in word for word in words for mark in DELIMITERS)
+            quoting = csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL
+            text = frame.to_csv(
+                sep=delimiter or usual, index=False, lineterminator="\n", quoting=quoting
+            )
             content = text.encode()
         else:
             need_pyarrow()

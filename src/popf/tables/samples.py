@@ -50,7 +50,10 @@ def samples_of(
     names = [name for name in table.names if name not in drop]
     target = _target_name(table, names, target)
     text = table.text()
-    y = labels_of(text[target].tolist(), target, str(table.path))
+    try:
+        y = labels_of(text[target].tolist(), target)
+    except ValueError as error:
+        raise ValueError(f"{table.path}: {error}") from None
     features = [name for name in names if name != target]
     if not features:
         raise ValueError(

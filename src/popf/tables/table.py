@@ -23,7 +23,7 @@ class Dialect(NamedTuple):
     Attributes
     ----------
     delimiter : str or None
-        Between cells; None for a comma, or a tab in a ``.tsv`` file.
+        Between cells; None for what splits the first line into most columns: comma, semicolon, tab or bar.
     encoding : str
     decimal : str
         The decimal mark.
@@ -66,12 +66,15 @@ class Table(ABC):
     dialect : Dialect
     booleans : frozenset of str
         Columns declared as truth values, which only Parquet has.
+    index : str or None
+        A first column without a name, which numbers the rows.
     """
 
     path: Path
     names: list[str]
     dialect: Dialect = Dialect()
     booleans: frozenset[str] = frozenset()
+    index: str | None = None
 
     @property
     @abstractmethod
@@ -94,14 +97,21 @@ class Table(ABC):
         """Tell whether a column of `text` holds numbers."""
         return kind_of(column, self.dialect.na, self.dialect.decimal)
 
+    def unknown_name(self, name: str, parameter: str) -> str:
+        """Say that a column which a parameter names is not there; empty if it is."""
+        if name in self.names:
+            return ""
+        near = near_words(name, self.names)
+        return (
+            f"`{parameter}`: there is no column {name!r}{near} The columns: {listed(self.names)}."
+        )
+
     def need(self, names: Iterable[str], parameter: str) -> None:
         """Raise ValueError if a column that a parameter names is missing."""
         for name in names:
-            if name not in self.names:
-                raise ValueError(
-                    f"`{parameter}`: {self.path} has no column {name!r}{near_words(name, self.names)} "
-                    f"Its columns: {listed(self.names)}."
-                )
+            message = self.unknown_name(name, parameter)
+            if message:
+                raise ValueError(f"{self.path}: {message}")
 
 
 def need_pandas() -> Any:
