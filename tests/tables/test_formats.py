@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from popf.datasets import read, read_distances, write
+from popf.tables import open_table
+from popf.tables.cells import kind_of
 from popf.tables.formats import FORMATS
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -453,3 +455,39 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_lost(
         write(path, X, y, **options)
     assert path.read_bytes() == b"before"
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a;b;y\n1,5;2,5;no\n3;4;yes\n", ["a", "b", "y"]),
+        ("height, m;y\n1,5;no\n3,25;yes\n", ["height, m", "y"]),
+        ("a\tb\ty\n1\t2\tno, never\n", ["a", "b", "y"]),
+        ("a|b|y\n1|2|no\n", ["a", "b", "y"]),
+        ('"a;b;c",y\n1,"k;k;k"\n', ["a;b;c", "y"]),
+        (",a,y\n0,1,no\n1,2,yes\n", ["index", "a", "y"]),
+    ],
+)
+def test_delimiters_are_told_apart_and_an_index_has_a_name(tmp_path, text, names):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    assert open_table(path).names == names
+
+
+@pytest.mark.parametrize(
+    ("cells", "looks_like"),
+    [
+        (["1,5", "2", "13,25"], "numbers with a decimal comma"),
+        (["1,200", "15,000", "7"], "numbers with thousands separators"),
+        (["$1,200.00", "R$ 3", "12,50 €", "1.200,50"], "amounts"),
+        (["45%", "3.5 %"], "percentages"),
+        (["2024-05-01", "3/4/2021", "3 Jan 2020", "Mar 2021", "12:30", "2024-05-01T12:30:00Z"],
+         "dates or times"),
+        (["A1", "B2", "60-69", "1st", "12 apples", "10.0.0.1"], ""),
+        (["1.5", "2"], ""),
+    ],
+)  # fmt: skip
+def test_text_that_is_a_number_or_a_date_in_disguise(cells, looks_like):
+    assert (
+        kind_of(pytest.importorskip("pandas").Series(cells, dtype=object)).looks_like == looks_like
+    )

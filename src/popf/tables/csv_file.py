@@ -26,7 +26,8 @@ from popf.tables.table import (
 
 #: Of delimiters that fit equally well, the first: commas are also in names and numbers.
 DELIMITERS = ("\t", ";", ",", "|")
-_ROWS_TRIED = 20
+_LINES_TRIED = 20
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 #: What a first column without a name is called: spreadsheets' and data frames' numbers of the rows.
 INDEX = "index"
 
@@ -47,7 +48,8 @@ class CsvFile(Table):
         self.dialect = dialect
         self._raw: Any = None
         with self._open() as text:
-            self._delimiter, names = self._first_line(text)
+            self._delimiter = self._find_delimiter(text)
+            names = self._first_line(text)
         if dialect.decimal not in (".", ","):
             raise ValueError(f"`decimal` must be '.' or ',', not {dialect.decimal!r}.")
         self._widths_checked = False
@@ -163,34 +165,37 @@ class CsvFile(Table):
         except ValueError as error:
             raise ValueError(_sentence(path, str(error))) from error
 
-    def _first_line(self, text: Any) -> tuple[str, list[str]]:
-        """Return the delimiter and the first cells.
-
-        Unless it is given, the delimiter is that of most columns, as many in the next lines as in the first.
-        """
+    def _find_delimiter(self, text: Any) -> str:
+        """Return the delimiter: the one given, else that of most columns, as many in every line tried."""
         given = self.dialect.delimiter
-        if given is not None and len(given) != 1:
-            raise ValueError(f"`delimiter` must be one character, not {given!r}.")
-        found: list[tuple[tuple[bool, int], str, list[str]]] = []
-        for mark in DELIMITERS if given is None else (given,):
-            text.seek(0)
-            reader = csv.reader(text, delimiter=mark, skipinitialspace=True)
-            lines = (row for row in reader if any(cell.strip() for cell in row))
-            first = next(lines, None)
-            if first is None:
-                raise ValueError(f"{self.path} is empty.")
-            if any("\0" in cell for cell in first):
-                raise ValueError(
-                    f"{self.path} holds zero bytes: it is no text, or in another encoding, for instance "
-                    "`encoding='utf-16'`."
-                )
-            # A quote inside a cell was meant for a cell between other delimiters.
-            fits = len(first) > 1 and not any('"' in cell for cell in first)
-            fits = fits and all(len(row) == len(first) for row in islice(lines, _ROWS_TRIED))
-            score = (fits, len(first))
-            found.append((score, mark, [cell.strip() for cell in first]))
-        _, mark, names = max(found, key=lambda one: one[0])  # of equals the first
-        return mark, names
+        if given is not None:
+            if len(given) != 1:
+                raise ValueError(f"`delimiter` must be one character, not {given!r}.")
+            return given
+        if ".tsv" in [suffix.lower() for suffix in self.path.suffixes]:
+            return "\t"
+        head = _QUOTED.sub("", "".join(islice(text, _LINES_TRIED)))
+        text.seek(0)
+        lines = [line for line in head.splitlines() if line.strip()]
+        best, most = ",", (False, 0)
+        for mark in DELIMITERS:
+            counts = [line.count(mark) for line in lines] or [0]
+            score = (0 < counts[0] == min(counts) == max(counts), counts[0])
+            if score > most:
+                best, most = mark, score
+        return best
+
+    def _first_line(self, text: Any) -> list[str]:
+        reader = csv.reader(text, delimiter=self._delimiter, skipinitialspace=True)
+        line = next((row for row in reader if any(cell.strip() for cell in row)), None)
+        if line is None:
+            raise ValueError(f"{self.path} is empty.")
+        if any("\0" in cell for cell in line):
+            raise ValueError(
+                f"{self.path} holds zero bytes: it is no text, or in another encoding, for instance "
+                "`encoding='utf-16'`."
+            )
+        return [cell.strip() for cell in line]
 
     def _is_number(self, name: str) -> bool:
         return is_number(name, self.dialect.decimal) and not is_missing(name)
