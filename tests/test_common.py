@@ -22,6 +22,7 @@ EXPECTED_FAILURES = {
         OPFClassifier(algorithm="brute"),
         OPFClassifier(algorithm="prim"),
         OPFClassifier(metric="manhattan", n_jobs=2),
+        OPFClassifier(metric="squared_chord"),
         OPFClassifier(metric="precomputed"),
         SemiSupervisedOPFClassifier(),
     ],

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import DistanceMetric
+from sklearn.metrics.pairwise import cosine_distances
 
 import naive
 from popf.engine import distances
@@ -27,6 +28,7 @@ FORMULAS = {
     "squared_chord": lambda x, y: np.sum((np.sqrt(x) - np.sqrt(y)) ** 2),
     "squared_chi_square": lambda x, y: np.sum(quotient((x - y) ** 2, x + y)),
     "chi_square": lambda x, y: np.sqrt(np.sum(quotient((x / x.sum() - y / y.sum()) ** 2, x + y))),
+    "cosine": lambda x, y: np.sum((x / np.linalg.norm(x) - y / np.linalg.norm(y)) ** 2) / 2,
     "chebyshev": lambda x, y: np.max(np.abs(x - y)),
     "hamming": lambda x, y: np.mean(x != y),
     "bray_curtis": lambda x, y: quotient(
@@ -38,7 +40,7 @@ FORMULAS = {
 def samples(name, n_samples=40, n_features=5, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (n_samples, n_features)) * rng.choice([1.0, 0.1], (n_samples, 1))
-    X[:, 0] += 0.5 * (name == "chi_square")
+    X[:, 0] += 0.5 * KERNELS[name].positive_mass
     return X if KERNELS[name].non_negative else X - 1.0
 
 
@@ -91,6 +93,22 @@ def test_names_shared_with_scikit_learn_mean_the_same(name):
     X = samples("manhattan")
     expected = DistanceMetric.get_metric(name).pairwise(X)
     np.testing.assert_allclose(matrix(choose_metric(name), X), expected, rtol=1e-12)
+
+
+def test_the_cosine_distance_is_scikit_learns():
+    X = samples("cosine")
+    np.testing.assert_allclose(
+        matrix(choose_metric("cosine"), X), cosine_distances(X), rtol=1e-12, atol=1e-15
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200])
+def test_the_cosine_distance_does_not_depend_on_lengths(scale):
+    X = samples("cosine")
+    lengths = scale * np.random.default_rng(0).uniform(1, 2, (len(X), 1))
+    D = kernel_blocks("cosine", X * lengths, X)(0, len(X))
+    atol = 1e-3 if scale < 1e-300 else 1e-15  # subnormal numbers have few digits
+    np.testing.assert_allclose(D, kernel_blocks("cosine", X, X)(0, len(X)), atol=atol)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.metrics import DistanceMetric, pairwise_distances
 from sklearn.model_selection import cross_val_score
+from sklearn.utils import get_tags
 
 from estimator_problems import (
     ALGORITHMS,
@@ -21,7 +22,7 @@ from estimator_problems import (
     assert_same_forest,
     furthest_feature,
 )
-from popf import OPFClassifier
+from popf import OPFClassifier, POPFClassifier
 from popf.forest.metrics import METRIC_NAMES, SKLEARN_METRICS, choose_metric
 from popf.forest.precomputed import check_precomputed
 
@@ -154,6 +155,31 @@ def test_callable_gets_its_parameters_and_the_lower_index_first():
 def test_callable_may_return_any_real_number(value):
     D = matrix(choose_metric(lambda x, y: value), np.zeros((2, 1)))
     np.testing.assert_array_equal(D, float(value))
+
+
+def test_a_distance_to_itself_below_0_by_rounding_is_0():
+    def cosine(x, y):
+        return 1.0 - x @ y / (np.linalg.norm(x) * np.linalg.norm(y))
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X = np.vstack([X, 3 * X])  # parallel to another
+    y = np.arange(120) % 2
+    assert min(cosine(x, x) for x in X) < 0
+    own, named = OPFClassifier(cosine).fit(X, y), OPFClassifier("cosine").fit(X, y)
+    np.testing.assert_array_equal(own.predict(X[:60]), y[:60])
+    np.testing.assert_allclose(own.costs_, named.costs_, atol=1e-15)
+    with pytest.raises(ValueError, match="returned -1e-11 for"):
+        OPFClassifier(lambda x, y: -1e-11).fit(X, y)
+
+
+def test_scikit_learn_is_told_where_features_must_not_be_negative():
+    names = ["chi_square", "chi_squared", "squared_chord", "squared_chi_square", "precomputed"]
+    for make in (OPFClassifier, POPFClassifier):
+        assert all(get_tags(make(metric=name)).input_tags.positive_only for name in names)
+        assert not get_tags(make(metric="canberra")).input_tags.positive_only
+        assert not get_tags(make(metric=max)).input_tags.positive_only
+    assert get_tags(POPFClassifier()).classifier_tags.multi_class
+    assert not get_tags(POPFClassifier("paper")).classifier_tags.multi_class
 
 
 # Matrices of distances

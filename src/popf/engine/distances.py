@@ -5,7 +5,7 @@ and the processor works on several at once, while every single pair is still sum
 features one after the other. The weight of a pair therefore does not depend on the size of the
 block, on the place of the points in it or on the number of threads, and it is symmetric to the bit.
 
-The metrics are LibOPF's [1]_ and two more that are asked for often, with the definitions of the
+The metrics are LibOPF's [1]_ and three more that are asked for often, with the definitions of the
 literature [2]_ where LibOPF's own leave the domain or are not distances; each difference is noted
 in `KERNELS`.
 
@@ -53,6 +53,7 @@ class Kernel(NamedTuple):
     non_negative: bool = False  # features must not be negative
     positive_mass: bool = False  # the features of a sample must not all be zero
     root_of_features: bool = False  # the sum is taken over the square roots of the features
+    unit_length: bool = False  # the sum is taken over samples scaled to unit length, and halved
 
 
 KERNELS = {
@@ -75,6 +76,10 @@ KERNELS = {
     ),
     # What LibOPF calls Bray–Curtis is Canberra's sum; this is Bray and Curtis's own.
     "bray_curtis": Kernel(BRAY_CURTIS, "Σ |x−y| / Σ (|x|+|y|), 0/0 = 0"),
+    # Half the squared distance of unit vectors: unlike 1 minus a product never negative, and 0 for equal ones.
+    "cosine": Kernel(
+        SQUARED_EUCLIDEAN, "1 − Σ xy / (‖x‖‖y‖)", positive_mass=True, unit_length=True
+    ),
     "chebyshev": Kernel(CHEBYSHEV, "max |x−y|"),
     "hamming": Kernel(HAMMING, "share of the features in which x ≠ y"),
 }
@@ -196,14 +201,17 @@ def check_domain(name: str, X: FloatArray) -> None:
     if kernel.positive_mass and not X.any(axis=1).all():
         row = np.flatnonzero(~X.any(axis=1))[0]
         raise ValueError(
-            f"metric {name!r}, {kernel.formula}, divides by the sum of a sample's features, but "
-            f"all features of X[{row}] are 0. Drop the sample, or choose 'squared_chi_square'."
+            f"metric {name!r}, {kernel.formula}, would divide by 0: all features of X[{row}] are 0. "
+            "Drop the sample, or choose a metric such as 'squared_chi_square' or 'manhattan'."
         )
 
 
 def _prepared(kernel: Kernel, X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the values that the kernel sums over, and each sample's mass where it needs one."""
     values = np.ascontiguousarray(np.sqrt(X) if kernel.root_of_features else X, dtype=np.float64)
+    if kernel.unit_length:
+        values = values / np.abs(values).max(axis=1, keepdims=True)  # for safe squares
+        values /= np.sqrt(2.0 * _sum_rows(values * values))[:, np.newaxis]
     if kernel.code in (CHI_SQUARE, BRAY_CURTIS):
         return values, _sum_rows(values)
     return values, np.zeros(len(values))

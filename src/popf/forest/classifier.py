@@ -13,7 +13,7 @@ from popf.forest.paths import Conquest, Path, class_margins
 from popf.forest.state import Fields, read_features
 from popf.forest.validation import (
     resources_of,
-    set_precomputed_tags,
+    set_metric_tags,
     validate_new,
     validate_training,
 )
@@ -56,8 +56,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     metric : str or callable, default="euclidean"
         ``"euclidean"``, ``"sqeuclidean"``, ``"log_euclidean"`` (LibOPF's) and ``"gaussian"`` have fast
         algorithms; labels are the same for all four, costs are not. Any other metric of
-        `sklearn.metrics.DistanceMetric` or of LibOPF (``"chi_square"``, ``"canberra"``,
-        ``"squared_chord"``, ``"bray_curtis"`` ...), a function ``d(x, y)``, or ``"precomputed"``: then
+        `sklearn.metrics.DistanceMetric` or of LibOPF (``"chi_square"``, ``"canberra"``, ``"squared_chord"``,
+        ``"bray_curtis"`` ...), ``"cosine"``, a function ``d(x, y)``, or ``"precomputed"``: then
         X is the matrix of distances, (n_samples, n_samples) in `fit` and (n_queries, n_samples) later.
     metric_params : dict, default=None
         Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
@@ -352,7 +352,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "forest_")
 
     def __sklearn_tags__(self) -> "Tags":
-        return set_precomputed_tags(super().__sklearn_tags__(), self.metric)
+        return set_metric_tags(super().__sklearn_tags__(), self.metric)
 
     def _validate_new(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)

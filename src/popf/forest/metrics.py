@@ -39,6 +39,9 @@ ALIASES = {
     "p": "minkowski",
 }
 
+#: A callable's distance may be this far below 0, as 1 - cos(x, x) is for many x; it counts as 0.
+ROUNDING = 1e-12
+
 SKLEARN_METRICS = (
     *("dice", "haversine", "jaccard", "kulsinski", "mahalanobis", "matching", "minkowski"),
     *("rogerstanimoto", "russellrao", "seuclidean", "sokalmichener", "sokalsneath"),
@@ -228,15 +231,15 @@ class _Callable(Metric):
 
     def _weight(self, x: FloatArray, y: FloatArray, pair: str, i: int, j: int) -> float:
         weight = self.function(x, y, **self.params)
-        if isinstance(weight, float) and 0.0 <= weight < np.inf:
-            return weight
+        if isinstance(weight, float) and -ROUNDING <= weight < np.inf:
+            return max(weight, 0.0)
         pair = pair.format(i, j)
         if isinstance(weight, np.ndarray) and weight.ndim == 0:
             weight = weight.item()
         if isinstance(weight, numbers.Real | np.bool_):
             weight = float(weight)
-            if 0.0 <= weight < np.inf:
-                return weight
+            if -ROUNDING <= weight < np.inf:
+                return max(weight, 0.0)
             raise ValueError(
                 f"metric {self.name!r} returned {weight} for {pair}; distances must be finite and "
                 "not negative."
@@ -307,13 +310,14 @@ def choose_metric(
     return _Precomputed(name) if name == "precomputed" else _Compiled(name)
 
 
+def needs_non_negative(metric: Any) -> bool:
+    """Whether X must not be negative: for some metrics, and because it holds distances."""
+    kernel = KERNELS.get(ALIASES.get(metric, metric)) if isinstance(metric, str) else None
+    return metric == "precomputed" or (kernel is not None and kernel.non_negative)
+
+
 def _unknown_metric(name: str) -> str:
     hint = near_words(name.replace("-", "_"), METRIC_NAMES)
-    if name == "cosine":
-        hint = (
-            ". For the cosine distance scale the samples to unit length "
-            "(sklearn.preprocessing.normalize) and use 'sqeuclidean', which is twice as large."
-        )
     return (
         f"unknown metric {name!r}{hint} Choose one of {', '.join(METRIC_NAMES)}, or pass a "
         "function d(x, y) of two samples."

@@ -155,9 +155,12 @@ def n_bytes_of(working_memory: Any) -> int:
     return int(float(working_memory) * 2**20)
 
 
-def set_precomputed_tags(tags: "Tags", metric: Any) -> "Tags":
-    """Tell scikit-learn what X is: with distances computed beforehand, a matrix of them."""
-    tags.input_tags.pairwise = tags.input_tags.positive_only = metric == "precomputed"
+def set_metric_tags(tags: "Tags", metric: Any) -> "Tags":
+    """Tell scikit-learn whether X is a matrix of distances, and whether it may hold negative numbers."""
+    from popf.forest.metrics import needs_non_negative
+
+    tags.input_tags.pairwise = metric == "precomputed"
+    tags.input_tags.positive_only = needs_non_negative(metric)
     return tags
 
 

@@ -15,7 +15,7 @@ from popf.forest.paths import Path
 from popf.forest.validation import (
     TrainingData,
     resources_of,
-    set_precomputed_tags,
+    set_metric_tags,
     validate_new,
     validate_training,
 )
@@ -513,4 +513,4 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.method != "paper"
-        return set_precomputed_tags(tags, self.metric)
+        return set_metric_tags(tags, self.metric)
