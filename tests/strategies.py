@@ -9,6 +9,7 @@ from numba.core import config
 
 import naive
 from popf import OPFClassifier
+from popf.engine.points import distinct_points
 
 #: The algorithms of `OPFClassifier`; each must give the same forest.
 ALGORITHMS = ("kd_tree", "brute", "prim", "auto")
@@ -174,6 +175,22 @@ def clusters(seed, n, d, radius, n_clusters=6):
     return with_labels(rng, X + radius * rng.normal(size=(n, d)))
 
 
+#: Kinds of `random_points`.
+KINDS = ("continuous", "grid", "offset", "clusters")
+
+
+def random_points(seed, n, d, kind):
+    """Distinct points, scaled, as the engine's trees and tiles get them."""
+    rng = np.random.default_rng(seed)
+    if kind == "grid":
+        X = rng.integers(0, 5, (n, d)).astype(np.float64)
+    elif kind == "clusters":
+        X = rng.random((4, d))[rng.integers(0, 4, n)] + 1e-7 * rng.normal(size=(n, d))
+    else:
+        X = rng.normal(size=(n, d)) + (1e8 if kind == "offset" else 0.0)
+    return distinct_points(X).points
+
+
 @st.composite
 def problems(draw, values, max_size=18, max_features=3):
     """Small problems whose features take some values, with two to four classes."""
@@ -189,6 +206,7 @@ def problems(draw, values, max_size=18, max_features=3):
     return Problem(np.array(X, dtype=np.float64), np.array(y), np.array(queries, dtype=np.float64))
 
 
+seeds = st.integers(0, 2**32 - 1)
 #: Few values: ties, duplicates with conflicting labels, often all samples in one place.
 small_integers = st.integers(0, 3)
 one_or_zero = st.integers(0, 1)

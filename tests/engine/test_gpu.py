@@ -17,40 +17,35 @@ from popf.engine.gpu.host import HostKernels
 from popf.engine.gpu.soft import device_scores
 from popf.engine.soft.by_tiles import CompetingPoints
 from popf.forest.devices import FEW_FEATURES, is_on_gpu
+from strategies import (
+    Problem,
+    assert_same_conquest,
+    assert_same_forest,
+    clusters,
+    fit,
+    gaussian,
+    grid,
+    with_labels,
+)
 
 
-def continuous(n, d, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 2, n)
-    return rng.normal(size=(n, d)) + y[:, None], y
-
-
-def ties(n, d, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 4, size=(n, d)).astype(float)
-    return X, (X.sum(axis=1) > 1.5 * d).astype(int) ^ (rng.random(n) < 0.1)
-
-
-def clusters(n, d, seed=0):
-    X, y = continuous(n, d, seed)
-    return X + 100.0 * (np.arange(n) % 7)[:, None], y
-
-
-def pairs(n, d, seed=0):
+def pairs(n, d):
     """Every point has a near twin and all else is far, so that lists tell little."""
-    X, y = continuous(n, d, seed)
+    X, y, queries = gaussian(0, n, d)
     X[1::2] = X[: 2 * (n // 2) : 2] + 1e-9
-    return X, y
+    return Problem(X, y, queries)
 
 
-PROBLEMS = [(continuous, 300, 12), (ties, 300, 5), (clusters, 210, 5), (pairs, 201, 6)]
-
-
-def same_forest(one, other):
-    for name in ("prototypes_", "costs_", "predecessors_", "roots_"):
-        assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    for mine, theirs in zip(one.spanning_tree_, other.spanning_tree_, strict=True):
-        assert_array_equal(mine, theirs)
+PROBLEMS = {
+    "continuous": gaussian(0, 300, 12),
+    "ties": grid(0, 300, 5, 4),
+    "clusters": clusters(0, 210, 5, 1e-3),
+    "pairs": pairs(201, 6),
+    "tiny": with_labels(np.random.default_rng(0), 1e-150 * gaussian(0, 150, 20).X),
+    "huge": with_labels(np.random.default_rng(0), 1e150 * gaussian(0, 150, 20).X),
+}
+each_device = pytest.mark.parametrize("device", DEVICES)
+each_problem = pytest.mark.parametrize("name", PROBLEMS)
 
 
 @pytest.fixture
@@ -61,21 +56,6 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(tree.nearest_neighbours, "__defaults__", (tree.N_NEIGHBOURS, 70, None))
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("make", "n", "d"), PROBLEMS, ids=lambda x: getattr(x, "__name__", x))
-def test_the_forest_is_the_same(make, n, d, device, small_tiles):
-    X, y = make(n, d)
-    new, _ = make(80, d, seed=1)
-    on_device = OPFClassifier(device=device).fit(X, y)
-    here = OPFClassifier().fit(X, y)
-    same_forest(on_device, here)
-    assert (on_device.device_, on_device.algorithm_) == (device, "brute")
-    for mine, theirs in zip(on_device.conquer(new), here.conquer(new), strict=True):
-        assert_array_equal(mine, theirs)
-    assert_array_equal(on_device.predict(new), here.predict(new))
-    assert_array_equal(on_device.path_costs_by_class(new), here.path_costs_by_class(new))
-
-
 @pytest.fixture
 def small_filters(small_tiles, monkeypatch):
     """Products that are filtered although there are few of them."""
@@ -84,22 +64,54 @@ def small_filters(small_tiles, monkeypatch):
     monkeypatch.setattr(candidates, "FILTERED_ROWS", 300)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+def assert_is_the_forest_of_the_processor(problem, device):
+    there, here = fit(problem, device=device), fit(problem)
+    assert_same_forest(there, here)
+    assert_same_conquest(there, here, problem.queries)
+    assert (there.device_, there.algorithm_) == (device, "brute")
+    far = problem.queries * 2.0**40  # more than half precision holds beside the training samples
+    assert_array_equal(there.predict(far), here.predict(far))
+
+
+@each_device
+@each_problem
+@pytest.mark.usefixtures("small_tiles")
+def test_the_forest_is_the_same(name, device):
+    assert_is_the_forest_of_the_processor(PROBLEMS[name], device)
+
+
+@each_device
+@each_problem
 @pytest.mark.parametrize("room", [0, 3, host.ROOM])
-def test_products_that_are_filtered_give_the_same_forest(device, room, small_filters, monkeypatch):
+@pytest.mark.usefixtures("small_filters")
+def test_products_that_are_filtered_give_the_same_forest(device, name, room, monkeypatch):
     # Whatever the room for what passes: rows that are crowded are done again.
     monkeypatch.setattr(host, "ROOM", room)
     monkeypatch.setattr(cuda, "ROOM", room or 1)
-    for make, n, d in PROBLEMS:
-        X, y = make(n, d)
-        new, _ = make(90, d, seed=2)
-        plain = OPFClassifier(algorithm="brute").fit(X, y)
-        there = OPFClassifier(device=device).fit(X, y)
-        assert_array_equal(there.costs_, plain.costs_)
-        assert_array_equal(there.prototypes_, plain.prototypes_)
-        assert_array_equal(there.predict(new), plain.predict(new))
-        far = new * 2.0**40  # more than half precision holds beside the training samples
-        assert_array_equal(there.predict(far), plain.predict(far))
+    assert_is_the_forest_of_the_processor(PROBLEMS[name], device)
+
+
+@each_device
+@each_problem
+@pytest.mark.usefixtures("small_tiles")
+def test_points_that_do_not_fit_are_brought_block_by_block(device, name, monkeypatch):
+    monkeypatch.setattr(points.DevicePoints.__init__, "__defaults__", (64, 0.0))
+    assert_is_the_forest_of_the_processor(PROBLEMS[name], device)
+
+
+@each_device
+@pytest.mark.usefixtures("small_tiles")
+def test_too_many_pairs_are_listed_in_parts(device, monkeypatch):
+    monkeypatch.setattr(tree, "CAPACITY", 3)
+    assert_is_the_forest_of_the_processor(grid(0, 150, 3, 4), device)
+
+
+@each_device
+def test_far_and_extreme_queries(device):
+    X, y, _ = gaussian(0, 100, 3)
+    new = np.array([[1e300, 0.0, 0.0], [-1e200, 1e200, 3.0], [0.0, 0.0, 0.0], [1e8, 1.0, 1.0]])
+    problem = Problem(X, y, new)
+    assert_same_conquest(fit(problem, device=device), fit(problem), new)
 
 
 @pytest.mark.parametrize(("n", "stride"), [(1, 1), (10, 4), (64, 64), (65, 64), (1000, 8)])
@@ -108,7 +120,7 @@ def test_chunks_have_every_column_once(n, stride):
     assert sorted(column for chunk in every for column in chunk) == list(range(3, 3 + n))
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 @pytest.mark.parametrize("outlier", [1.0, 1e6])
 def test_what_half_precision_leaves_out_is_farther(device, outlier):
     rng = np.random.default_rng(5)
@@ -159,41 +171,7 @@ def test_filtered_products_give_the_lists_of_whole_tiles(monkeypatch):
         assert_allclose(part, whole, rtol=1e-2 if part is filtered.horizon else 0.0)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_points_that_do_not_fit_are_brought_block_by_block(device, small_tiles, monkeypatch):
-    monkeypatch.setattr(points.DevicePoints.__init__, "__defaults__", (64, 0.0))
-    for make, n, d in PROBLEMS:
-        X, y = make(n, d)
-        new, _ = make(40, d, seed=2)
-        on_device, here = OPFClassifier(device=device).fit(X, y), OPFClassifier().fit(X, y)
-        same_forest(on_device, here)
-        assert_array_equal(on_device.conquer(new).nodes, here.conquer(new).nodes)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_too_many_pairs_are_listed_in_parts(device, small_tiles, monkeypatch):
-    monkeypatch.setattr(tree, "CAPACITY", 3)
-    X, y = ties(150, 3)
-    same_forest(OPFClassifier(device=device).fit(X, y), OPFClassifier().fit(X, y))
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("scale", [1e-150, 1e150])
-def test_any_scale(device, scale, small_tiles):
-    X, y = continuous(150, 20)
-    same_forest(OPFClassifier(device=device).fit(scale * X, y), OPFClassifier().fit(scale * X, y))
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_far_and_extreme_queries(device):
-    X, y = continuous(100, 3)
-    new = np.array([[1e300, 0.0, 0.0], [-1e200, 1e200, 3.0], [0.0, 0.0, 0.0], [1e8, 1.0, 1.0]])
-    on_device, here = OPFClassifier(device=device).fit(X, y), OPFClassifier().fit(X, y)
-    assert_array_equal(on_device.conquer(new).nodes, here.conquer(new).nodes)
-    assert_array_equal(on_device.conquer(new).costs, here.conquer(new).costs)
-
-
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("d", [2, 30])
 def test_probabilities(device, n_classes, d):
@@ -208,7 +186,7 @@ def test_probabilities(device, n_classes, d):
     assert_allclose(on_device.predict_proba(new), here.predict_proba(new), atol=1e-8)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 def test_soft_scores_equal_those_of_the_processor(device):
     kernels = backend_for(device).kernels
 
@@ -223,9 +201,9 @@ def test_soft_scores_equal_those_of_the_processor(device):
         assert_allclose(mine, nodes.scores(samples[:100], taus), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@each_device
 def test_a_model_goes_on_without_the_device(device):
-    X, y = continuous(120, 8)
+    X, y = gaussian(0, 120, 8)[:2]
     for model in (OPFClassifier(device=device), POPFClassifier(device=device)):
         model.fit(X, y)
         again = pickle.loads(pickle.dumps(model))
@@ -236,7 +214,7 @@ def test_few_features_are_left_to_the_space_tree(monkeypatch):
     assert FEW_FEATURES == training.LOW_DIMENSION
     # A GPU is asked for, and must be there, but need not work.
     monkeypatch.setattr(cuda, "cuda_kernels", HostKernels)
-    X, y = continuous(60, FEW_FEATURES)
+    X, y = gaussian(0, 60, FEW_FEATURES)[:2]
     for estimator in (OPFClassifier, POPFClassifier):
         assert estimator(device="cuda").fit(X, y).device_ == "cpu"
         assert estimator(device="cuda", algorithm="brute").fit(X, y).device_ == "cuda"
@@ -246,7 +224,7 @@ def test_few_features_are_left_to_the_space_tree(monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_arrays_on_the_gpu_stay_there(library):
-    X, y = continuous(200, 10)
+    X, y = gaussian(0, 200, 10)[:2]
     module = pytest.importorskip(library)
     there = module.asarray(X)
     there = there.cuda() if library == "torch" else there
@@ -278,7 +256,7 @@ def test_arrays_on_the_gpu_stay_there(library):
     ],
 )
 def test_what_a_device_cannot_do_is_said(estimator, parameters, said):
-    X, y = continuous(20, 2)
+    X, y = gaussian(0, 20, 2)[:2]
     with pytest.raises(ValueError, match=said):
         estimator(**parameters).fit(X, y)
 
@@ -318,7 +296,7 @@ def _broken(n_devices):
 )
 def test_a_machine_without_a_working_gpu_is_told_what_is_wrong(cupy, said, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    X, y = continuous(20, 2)
+    X, y = gaussian(0, 20, 2)[:2]
     cuda.cuda_kernels.cache_clear()
     with pytest.raises(cuda.DeviceError, match=said):
         OPFClassifier(device="cuda").fit(X, y)
@@ -337,6 +315,6 @@ def test_a_tensor_on_a_device_that_is_not_ours():
 def test_without_cupy_or_a_gpu_the_message_says_so():
     if has_gpu():
         pytest.skip("there is a GPU")
-    X, y = continuous(20, 2)
+    X, y = gaussian(0, 20, 2)[:2]
     with pytest.raises(cuda.DeviceError, match="device=None"):
         OPFClassifier(device="cuda").fit(X, y)

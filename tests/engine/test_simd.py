@@ -7,42 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from popf.engine.runtime import simd as lanes
+from popf.engine.runtime import simd
 from popf.engine.runtime.simd import LANES
-from strategies import bounded, size
-
-seeds = st.integers(0, 2**32 - 1)
+from strategies import bounded, seeds, size
 
 
-# Intrinsics can be called from compiled code only. Not cached: they depend on another file.
-@numba.njit
-def call_lane_distances(blocks, block, points, row, bound, out):
-    return lanes.lane_distances(blocks, block, points, row, bound, out)
+def compiled(operation):
+    """Call a vector operation from compiled code; not cached, for it depends on another file."""
+    return numba.njit(lambda *arguments: operation(*arguments))
 
 
-@numba.njit
-def call_lane_box_hits(blocks, block, lows, highs, node, bounds):
-    return lanes.lane_box_hits(blocks, block, lows, highs, node, bounds)
-
-
-@numba.njit
-def call_lanes_reaching(bounds, squared):
-    return lanes.lanes_reaching(bounds, squared)
-
-
-@numba.njit
-def call_lanes_unlike(values, start, value):
-    return lanes.lanes_unlike(values, start, value)
-
-
-@numba.njit
-def call_tile_hits(products, row, column, norm, norms, bound, bounds, at):
-    return lanes.tile_hits(products, row, column, norm, norms, bound, bounds, at)
-
-
-@numba.njit
-def call_lowest_bit(mask):
-    return lanes.lowest_bit(mask)
+call_lane_distances = compiled(simd.lane_distances)
+call_lane_box_hits = compiled(simd.lane_box_hits)
+call_lanes_reaching = compiled(simd.lanes_reaching)
+call_lanes_unlike = compiled(simd.lanes_unlike)
+call_tile_hits = compiled(simd.tile_hits)
+call_lowest_bit = compiled(simd.lowest_bit)
 
 
 def bits(mask):
@@ -54,8 +34,8 @@ class TestLanes:
     @bounded(30)
     def test_distances(self, seed, d, grid):
         rng = np.random.default_rng(seed)
-        blocks = lanes.empty_blocks(3, d)
-        assert blocks.ctypes.data % lanes.ALIGNMENT == 0
+        blocks = simd.empty_blocks(3, d)
+        assert blocks.ctypes.data % simd.ALIGNMENT == 0
         blocks[:] = np.inf
         points = rng.integers(0, 3, (5, d)).astype(float) if grid else rng.normal(size=(5, d))
         blocks[1, :, :9] = points[0][:, np.newaxis] + rng.integers(0, 3, (d, 9))
@@ -70,7 +50,7 @@ class TestLanes:
     @bounded(30)
     def test_distances_to_boxes(self, seed, d):
         rng = np.random.default_rng(seed)
-        blocks = lanes.empty_blocks(2, d)
+        blocks = simd.empty_blocks(2, d)
         blocks[1] = rng.integers(-3, 4, (d, LANES)) / 3.0
         lows = rng.integers(-2, 1, (4, d)) / 3.0
         highs = lows + rng.integers(0, 3, (4, d)) / 3.0
@@ -88,7 +68,7 @@ class TestLanes:
         for _ in range(size(200)):
             d = int(rng.integers(1, 12))
             inside, queries = rng.normal(size=(6, d)), rng.normal(size=(LANES, d))
-            blocks = lanes.empty_blocks(1, d)
+            blocks = simd.empty_blocks(1, d)
             blocks[0] = queries.T
             lows, highs = inside.min(axis=0)[None], inside.max(axis=0)[None]
             bounds = naive.squared_distances(queries, inside).min(axis=1)
@@ -101,7 +81,7 @@ class TestLanes:
 
     @pytest.mark.parametrize("n", [1, 16, 20])
     def test_components_that_differ(self, n):
-        values = lanes.padded_range(n)
+        values = simd.padded_range(n)
         assert values.tolist() == list(range(n))
         values[:] = np.arange(n) % 3
         start = n // LANES * LANES if n % LANES else 0

@@ -18,34 +18,35 @@ from popf.engine.runtime.threads import Team, map_chunks
 from popf.engine.trees import neighbours
 from popf.engine.trees import tile_neighbours as products
 from popf.engine.trees import tile_outsiders as product_outsiders
+from strategies import (
+    Problem,
+    assert_same_conquest,
+    assert_same_forest,
+    clusters,
+    fit,
+    gaussian,
+    grid,
+)
 
 ALGORITHMS = ("kd_tree", "brute")
-KINDS = ("continuous", "grid", "clusters", "duplicates")
 
 
-def problem(kind, seed=0, n=1500, d=3):
-    """Samples, classes and new samples."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    if kind == "grid":
-        X = rng.integers(0, 8, (n, d)).astype(float)
-    elif kind == "duplicates":
-        X = X[rng.integers(0, n // 3, n)]
-    elif kind == "clusters":
-        X += 50.0 * rng.normal(size=(7, d))[rng.integers(0, 7, n)]
-    new = np.concatenate([X[::5], X[::5] + rng.normal(size=X[::5].shape)])
-    return X, rng.integers(0, 3, n), new
+def with_duplicates():
+    X, y, queries = gaussian(0, 1500, 3, 3)
+    return Problem(X[np.random.default_rng(0).integers(0, 500, 1500)], y, queries)
 
 
-def everything(forest, new):
-    tree, found = forest.spanning_tree_, forest.conquer(new)
-    fitted = (forest.prototypes_, forest.costs_, forest.predecessors_, forest.roots_)
-    return (*fitted, *tree, *found, forest.path_costs_by_class(new))
+PROBLEMS = {
+    "continuous": gaussian(0, 1500, 3, 3),
+    "grid": grid(0, 1500, 3, 8, 3),
+    "clusters": clusters(0, 1500, 3, 1e-2),
+    "duplicates": with_duplicates(),
+}
 
 
-def assert_same(one, other):
-    for array, again in zip(one, other, strict=True):
-        np.testing.assert_array_equal(array, again)
+def assert_same(one, other, queries):
+    assert_same_forest(one, other)
+    assert_same_conquest(one, other, queries)
 
 
 @pytest.fixture
@@ -93,30 +94,28 @@ class TestTeam:
 
 
 class TestSameForest:
-    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("name", PROBLEMS)
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     @pytest.mark.usefixtures("small_chunks")
-    def test_whatever_the_number_of_threads(self, algorithm, kind):
-        X, y, new = problem(kind)
-        settings = {"algorithm": algorithm, "working_memory": 0.2}
-        expected = everything(OPFClassifier("euclidean", algorithm="prim").fit(X, y), new)
+    def test_whatever_the_number_of_threads(self, algorithm, name):
+        problem = PROBLEMS[name]
+        expected = fit(problem, "prim")
         for n_jobs in (1, 2, 3, 16):
-            forest = OPFClassifier(n_jobs=n_jobs, **settings).fit(X, y)
-            assert_same(everything(forest, new), expected)
+            forest = fit(problem, algorithm, n_jobs=n_jobs, working_memory=0.2)
+            assert_same(forest, expected, problem.queries)
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     @pytest.mark.usefixtures("small_chunks")
     def test_whoever_comes_first(self, algorithm):
         # Threads that lower each other's bounds do so in another order each time.
-        X, y, new = problem("clusters", n=600)
-        X = np.round(X)
-        expected = everything(OPFClassifier(algorithm=algorithm).fit(X, y), new)
+        problem = grid(1, 600, 3, 30, 3)
+        expected = fit(problem, algorithm)
         interval = sys.getswitchinterval()
         try:
             sys.setswitchinterval(1e-6)
             for _ in range(10):
-                forest = OPFClassifier(algorithm=algorithm, n_jobs=4, working_memory=0.2)
-                assert_same(everything(forest.fit(X, y), new), expected)
+                forest = fit(problem, algorithm, n_jobs=4, working_memory=0.2)
+                assert_same(forest, expected, problem.queries)
         finally:
             sys.setswitchinterval(interval)
 
@@ -170,8 +169,7 @@ class TestNoMoreThreadsThanAskedFor:
             return meet(*arguments)
 
         monkeypatch.setattr(products, "_meet", watched)
-        X, y, _ = problem("continuous")
-        OPFClassifier(algorithm="brute", n_jobs=3, working_memory=0.2).fit(X, y)
+        fit(PROBLEMS["continuous"], "brute", n_jobs=3, working_memory=0.2)
         # Those of other tests may come and go meanwhile, so only who took part is counted.
         assert 1 <= len(seen) <= 3
         assert threading.get_ident() not in seen
@@ -181,27 +179,23 @@ class TestNoMoreThreadsThanAskedFor:
 class TestInOtherHands:
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_several_fits_at_once(self, algorithm):
-        def work(seed):
-            X, y, new = problem("grid", seed, n=400)
-            return everything(OPFClassifier(algorithm=algorithm, n_jobs=2).fit(X, y), new)
-
+        problems = [grid(seed, 400, 3, 8, 3) for seed in range(6)]
         before = n_blas_threads()
-        alone = [work(seed) for seed in range(6)]
         with ThreadPoolExecutor(3) as pool:
-            together = list(pool.map(work, range(6)))
-        for one, other in zip(alone, together, strict=True):
-            assert_same(one, other)
+            together = list(pool.map(lambda problem: fit(problem, algorithm, n_jobs=2), problems))
+        for forest, problem in zip(together, problems, strict=True):
+            assert_same(forest, fit(problem, algorithm, n_jobs=2), problem.queries)
         assert {name: n_blas_threads()[name] for name in before} == before
 
     @pytest.mark.parametrize("backend", ["loky", "threading"])
     def test_in_workers_of_joblib(self, backend):
-        X, y, new = problem("clusters", n=400)
+        X, y, new = clusters(0, 400, 3, 1e-2)
         forests = [OPFClassifier(algorithm=algorithm, n_jobs=2) for algorithm in ALGORITHMS]
         fitted = joblib.Parallel(n_jobs=2, backend=backend)(
             joblib.delayed(forest.fit)(X, y) for forest in forests
         )
         for forest, there in zip(forests, fitted, strict=True):
-            assert_same(everything(there, new), everything(forest.fit(X, y), new))
+            assert_same(there, forest.fit(X, y), new)
 
     @pytest.mark.skipif(not hasattr(blas.os, "fork"), reason="no fork on this system")
     def test_in_a_forked_process(self):

@@ -1,0 +1,157 @@
+"""Neighbour lists, the shortest arcs out of components, and the tree from both, by each algorithm."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import naive
+from popf.engine import space_tree, tiles
+from popf.engine.runtime.simd import padded_range
+from popf.engine.structures import SpanningTree
+from popf.engine.trees import neighbours, tile_neighbours, tile_outsiders
+from popf.engine.trees.boruvka import spanning_tree
+from popf.engine.trees.outgoing_arcs import ARC, Components, OutgoingArcSearch
+from strategies import KINDS, bounded, random_points, seeds, size
+
+kinds = st.sampled_from(KINDS)
+
+
+def lists_of(kind, n, d, n_neighbours, by_products, n_threads=1):
+    X = random_points(n, n, d, kind)
+    if by_products:
+        ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
+        return ordered.points, tile_neighbours.nearest_neighbours(ordered, n_threads)
+    tree = space_tree.build(X)
+    return tree.points, neighbours.nearest_neighbours(tree, n_neighbours, n_threads)
+
+
+class TestNeighbourLists:
+    @pytest.mark.parametrize(
+        ("n", "n_neighbours", "by_products"),
+        [
+            (2, 3, False),
+            (17, 1, False),
+            (150, 2, False),
+            (300, 5, False),
+            (2, 8, True),
+            (9, 8, True),
+            (150, 8, True),
+            (300, 8, True),
+        ],
+    )
+    @pytest.mark.parametrize("d", [1, 2, 5])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_are_complete_below_the_horizon(self, kind, d, n, n_neighbours, by_products):
+        points, lists = lists_of(kind, size(n), d, n_neighbours, by_products)
+        D = naive.squared_distances(points, points)
+        np.fill_diagonal(D, np.inf)
+        for u in range(len(points)):
+            listed = lists.positions[u][lists.positions[u] >= 0]
+            assert len(set(listed)) == len(listed)
+            assert u not in listed
+            np.testing.assert_array_equal(lists.squared[u, : len(listed)], D[u, listed])
+            assert (np.diff(lists.squared[u, : len(listed)]) >= 0.0).all()
+            within = np.flatnonzero(D[u] < lists.horizon[u])
+            assert set(within) <= set(listed)
+            # They are the nearest ones: nothing left out is nearer than the last.
+            assert len(listed) == min(lists.squared.shape[1], len(points) - 1)
+            np.testing.assert_array_equal(
+                lists.squared[u, : len(listed)], np.sort(D[u])[: len(listed)]
+            )
+            # And the horizon is no farther short of them than a tie forces it to be.
+            assert lists.horizon[u] >= lists.squared[u, len(listed) - 1]
+
+    @pytest.mark.parametrize("by_products", [False, True])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_do_not_depend_on_the_threads(self, kind, by_products, monkeypatch):
+        monkeypatch.setattr(neighbours, "CHUNK_BLOCKS", 2)
+        _, one = lists_of(kind, size(300), 3, 4, by_products)
+        _, many = lists_of(kind, size(300), 3, 4, by_products, n_threads=3)
+        for array, other in zip(one, many, strict=True):
+            np.testing.assert_array_equal(array, other)
+
+
+def shortest_arcs_out(D, of, index):
+    """For every component its shortest arc (weight, lower, higher), and the ends of all as short."""
+    arcs = {}
+    for u in range(len(D)):
+        for v in np.flatnonzero(of != of[u]):
+            arc = (float(D[u, v]), int(min(index[u], index[v])), int(max(index[u], index[v])))
+            arcs.setdefault(int(of[u]), []).append((arc, u, int(v)))
+    first = {c: min(found)[0] for c, found in arcs.items()}
+    ties = {c: [(u, v) for a, u, v in found if a[0] == first[c][0]] for c, found in arcs.items()}
+    return first, ties
+
+
+class TestNearestOutsiders:
+    @given(seed=seeds, kind=kinds, n_components=st.integers(2, 12), n_threads=st.integers(1, 3))
+    @pytest.mark.parametrize("by_products", [False, True])
+    @bounded(30)
+    def test_are_the_first_arcs_out(self, by_products, seed, kind, n_components, n_threads):
+        rng = np.random.default_rng(seed)
+        X = random_points(seed, size(90), 2, kind)
+        if by_products:
+            ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
+            search = partial(tile_outsiders.nearest_outsiders, ordered)
+        else:
+            ordered = space_tree.build(X)
+            search = partial(neighbours.nearest_outsiders, ordered)
+        points, index = ordered.points, ordered.order
+        n = len(points)
+        components = Components(padded_range(n), index, rng.integers(0, 3, n))
+        n_components = min(n_components, n)
+        components.of[:] = np.concatenate(
+            [np.arange(n_components), rng.integers(0, n_components, n - n_components)]
+        )[rng.permutation(n)]
+        # Nothing is known yet but what `certain` components know.
+        certain, horizon = rng.random(n_components) < 0.2, np.zeros(n)
+        best = np.array([(np.inf, -1, -1, 0)] * n_components, dtype=ARC)
+        prototypes, bounds = np.zeros(n, dtype=bool), best["squared"].copy()
+        state = OutgoingArcSearch(components, best, certain, horizon, prototypes, bounds)
+        search(n_threads, state)
+        D = naive.squared_distances(points, points)
+        first, ties = shortest_arcs_out(D, components.of, index)
+        ends = set()
+        for c in np.flatnonzero(~certain):
+            u, v = index[best[c]["inside"]], index[best[c]["outside"]]
+            assert (best[c]["squared"], min(u, v), max(u, v)) == first[c]
+            assert components.of[best[c]["inside"]] == c
+            assert bool(best[c]["tied"]) == (len(ties[c]) > 1)
+            if best[c]["tied"]:
+                classes = components.classes
+                ends |= {p for u, v in ties[c] if classes[u] != classes[v] for p in (u, v)}
+        assert set(np.flatnonzero(prototypes)) == ends
+        # Horizons are still true: nobody outside is nearer.
+        D[components.of[:, None] == components.of[None, :]] = np.inf
+        assert (D.min(axis=1) >= horizon).all()
+
+
+@given(seed=seeds, kind=kinds, k=st.integers(1, 6))
+@bounded(30)
+def test_the_tree_does_not_depend_on_how_long_the_lists_are(seed, kind, k):
+    tree = space_tree.build(random_points(seed, size(80), 2, kind))
+    classes = np.random.default_rng(seed).integers(0, 2, len(tree.points))
+    lists = neighbours.nearest_neighbours(tree, k)
+
+    search = partial(neighbours.nearest_outsiders, tree, 1)
+    found, prototypes = spanning_tree(lists, tree.order, classes, search)
+    X, y = np.empty_like(tree.points), np.empty_like(classes)
+    X[tree.order], y[tree.order] = tree.points, classes
+    D = naive.squared_distances(X, X)
+    edges = SpanningTree(tree.order[found.lower], tree.order[found.higher], found.weights)
+    lower, higher, weights = (array.tolist() for array in edges.in_order())
+    assert list(zip(weights, lower, higher, strict=True)) == naive.kruskal(D)
+    np.testing.assert_array_equal(prototypes, naive.prototypes(D, y)[tree.order])
+
+
+@pytest.mark.parametrize("n_blocks", range(1, 14))
+def test_in_a_tournament_every_two_meet_once_and_nobody_is_in_two_places(n_blocks):
+    turns = tile_neighbours.tournament(n_blocks)
+    for pairs in turns:
+        players = [block for pair in pairs for block in pair]
+        assert len(set(players)) == len(players)
+    met = sorted(pair for pairs in turns for pair in pairs)
+    assert met == [(i, j) for i in range(n_blocks) for j in range(i + 1, n_blocks)]

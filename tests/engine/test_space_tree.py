@@ -1,0 +1,63 @@
+"""The space tree holds all points, in tight boxes, however it is built."""
+
+import numpy as np
+import pytest
+
+from popf.engine import space_tree
+from popf.engine.runtime.simd import LANES
+from strategies import KINDS, random_points, size
+
+
+def nodes_of(tree):
+    """Walk down a tree: each node with its first and last block."""
+    waiting = [(0, 0, len(tree.blocks))]
+    while waiting:
+        node, first, last = waiting.pop()
+        yield node, first, last
+        right = int(tree.nodes["right"][node])
+        if right >= 0:
+            middle = int(tree.nodes["block"][right])
+            waiting += [(node + 1, first, middle), (right, middle, last)]
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 32, 33, 100, 777])
+@pytest.mark.parametrize("kind", KINDS)
+def test_holds_all_points_in_tight_boxes(n, kind):
+    X = random_points(n, size(n), 3, kind)
+    before = X.copy()
+    tree = space_tree.build(X)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(np.sort(tree.order), np.arange(len(X)))
+    np.testing.assert_array_equal(tree.points, X[tree.order])
+    columns = tree.blocks.transpose(0, 2, 1).reshape(-1, 3)
+    np.testing.assert_array_equal(columns[: len(X)], tree.points)
+    assert np.isinf(columns[len(X) :]).all()
+    assert len(tree.blocks) == -(-len(X) // LANES)
+    costs = np.random.default_rng(n).random(len(X))
+    lowest = space_tree.lowest_in_nodes(tree.nodes, costs)
+    seen = []
+    for node, first, last in nodes_of(tree):
+        here = slice(first * LANES, last * LANES)
+        np.testing.assert_array_equal(tree.lows[node], tree.points[here].min(axis=0))
+        np.testing.assert_array_equal(tree.highs[node], tree.points[here].max(axis=0))
+        assert lowest[node] == costs[here].min()
+        seen.append(node)
+    assert sorted(seen) == list(range(len(tree.nodes)))
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_large_trees_are_built_from_the_top(monkeypatch, n_threads):
+    X = random_points(0, size(2000), 2, "continuous")
+    whole = space_tree.build(X)
+    monkeypatch.setattr(space_tree, "SUBTREE_POINTS", 64)
+    level_by_level = space_tree.build(X, n_threads)
+    for name in ("points", "order", "blocks", "leaf", "lows", "highs"):
+        np.testing.assert_array_equal(getattr(level_by_level, name), getattr(whole, name))
+    for name in ("block", "right", "parent"):
+        np.testing.assert_array_equal(level_by_level.nodes[name], whole.nodes[name])
+
+
+def test_equal_points_are_no_obstacle():
+    # Queries are grouped by a tree as well, and they may coincide.
+    tree = space_tree.build(np.ones((100, 2)))
+    np.testing.assert_array_equal(np.sort(tree.order), np.arange(100))
