@@ -194,7 +194,7 @@ def check_domain(name: str, X: FloatArray) -> None:
     if kernel.non_negative and (X < 0.0).any():
         row, column = np.argwhere(X < 0.0)[0]
         raise ValueError(
-            f"metric {name!r}, {kernel.formula}, needs non-negative features, but "
+            f"Negative values in data: metric {name!r}, {kernel.formula}, needs non-negative features, but "
             f"X[{row}, {column}] is {X[row, column]}. Shift or scale the features "
             "(sklearn.preprocessing.MinMaxScaler), or choose a metric such as 'manhattan'."
         )
