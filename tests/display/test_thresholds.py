@@ -15,6 +15,7 @@ def test_values_over_the_threshold_are_those_of_the_metrics():
     found = prepare_thresholds(Y_TEST, P, thresholds=[0.2, 0.5, 0.65], cost_fp=2, cost_fn=7)
     for k, threshold in enumerate(found.thresholds):
         called = np.where(threshold <= P, "stolen", "honest")
+        assert found.values["accuracy"][k] == pytest.approx(np.mean(called == Y_TEST))
         assert found.values["balanced accuracy"][k] == pytest.approx(
             opf_accuracy_score(Y_TEST, called)
         )
@@ -48,7 +49,8 @@ def test_the_picture_shows_the_values_the_cost_and_the_chosen_threshold():
         assert np.array_equal(line.get_ydata(), values, equal_nan=True)
         assert line.axes is (display.cost_ax_ if name == "cost" else display.ax_)
     words = labels_of(display.ax_.get_legend())
-    assert words == ["balanced accuracy", "precision", "recall", f"Θ = {found.chosen:.3g}"]
+    names = ["accuracy", "balanced accuracy", "precision", "recall"]
+    assert words == [*names, f"Θ = {found.chosen:.3g}"]
     for panel in (display.ax_, display.cost_ax_):
         assert any(np.all(np.array(line.get_xdata()) == found.chosen) for line in panel.lines)
 

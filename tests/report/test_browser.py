@@ -20,8 +20,10 @@ from contrast import contrast
 from popf import POPFClassifier, report
 from popf.datasets import make_energy_theft
 from popf.display import prepare_thresholds
+from popf.report import numbers
+from popf.report.formatting import chance as chance_text
 from popf.report.formatting import count, fixed, line_path, percent, threshold_text
-from popf.report.sentences import cost_text, path_summary
+from popf.report.sentences import path_summary
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser: pip install playwright")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -31,7 +33,7 @@ pytestmark = pytest.mark.skipif(
 )
 ROOT = Path(__file__).parents[2]
 THEFT, IMAGE = "</script><b>theft", "<img src=x onerror=alert(1)>"
-HEADS = ["consumer", IMAGE, "Row", "Probability", "Is", "At Θ", "Path cost", "Steps"]
+HEADS = ["consumer", "Probability", "Is", "At Θ", IMAGE, "Row"]
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,7 @@ def check_numbers(page, case, theta, ratio):
         "misses": count(misses),
         "alarms": count(alarms),
         "passes": count(passes),
+        "accuracy": percent((hits + passes) / len(chance)),
         "balanced_accuracy": percent((recall + (1.0 - alarms / (alarms + passes))) / 2.0),
         "precision": percent(hits / (hits + alarms)) if flagged.any() else "–",
         "recall": percent(recall),
@@ -143,30 +146,39 @@ def test_the_threshold_slider_moves_the_numbers_to_what_python_computes(case, pa
         check_numbers(page, case, theta, 5.0)
         cursors = page.locator(".cursor").evaluate_all("all => all.map(e => e.getAttribute('x1'))")
         assert [float(x.rstrip("%")) for x in cursors] == pytest.approx([100 * theta] * 3)
-        for name in ("balanced_accuracy", "recall"):
+        for name in ("accuracy", "balanced_accuracy", "recall"):
             height = page.get_attribute(f"[data-dot={name}]", "cy")
             assert height == f"{fixed(100 * (1 - scores[name][at]), 2)}%"
+        share = (found.counts.hits + found.counts.alarms)[at] / found.n_samples
+        assert page.get_attribute("[data-dot=gain]", "cx") == f"{fixed(100 * share, 2)}%"
         flagged = [row.probability >= theta for row in case[0].rows]
         assert column(page, "At Θ") == ["flagged" if one else "not" for one in flagged]
 
 
-def test_the_cost_slider_moves_the_recommendation_and_the_curve(case, page):
-    found, (_, _, happened, chance) = case[0].decisions, case
-    thresholds = found.counts.thresholds
-    for pair in (0, 5, 8, 12, len(found.costs) - 1):
-        alarm, miss = found.costs[pair]
-        slide(page, "cost", pair)
+def test_costs_that_are_typed_or_slid_move_the_recommendation_and_the_curve(case, page):
+    _, _, happened, chance = case
+    thresholds = case[0].decisions.counts.thresholds
+
+    def check(ratio):
         best = prepare_thresholds(
-            happened, chance, thresholds=thresholds, cost_fp=1, cost_fn=miss / alarm
+            happened, chance, thresholds=thresholds, cost_fp=1, cost_fn=ratio
         ).chosen
-        check_numbers(page, case, best, miss / alarm)
-        assert texts(page, "cost-text", "best", "exact") == {
-            "cost-text": cost_text(alarm, miss),
-            "best": threshold_text(best),
-            "exact": fixed(alarm / (alarm + miss), 3),
-        }
+        check_numbers(page, case, best, ratio)
+        exact = fixed(1 / (1 + ratio), 3)
+        assert texts(page, "best", "exact") == {"best": threshold_text(best), "exact": exact}
+        found = numbers.decisions(happened, chance, ratio=ratio, also=thresholds)
         drawn = page.get_attribute(".curves .line.cost", "d")
-        assert drawn == line_path(thresholds, found.mean_cost(pair) / found.cost_top(pair))
+        assert drawn == line_path(thresholds, found.mean_cost / found.cost_top)
+
+    for typed in ("0.01", "0.3", "1", "13.7", "1000"):
+        page.fill("#ratio", typed)
+        check(float(typed))
+    page.fill("#ratio", "-3")  # is ignored
+    check(1000.0)
+    for place, ratio in ((-2, 0.01), (0, 1.0), (1.3, 20.0), (3, 1000.0)):
+        slide(page, "cost", place)
+        assert float(page.input_value("#ratio")) == ratio
+        check(ratio)
     page.click("#use-exact")
     assert page.text_content("#theta-text") == "0.001"
     page.click("#use-best")
@@ -182,7 +194,8 @@ def test_what_python_draws_first_is_what_the_script_draws(case, page):
     first = drawn()
     slide(page, "theta", 10)
     assert drawn() != first
-    slide(page, "cost", case[0].pair)
+    page.fill("#ratio", "7")
+    page.fill("#ratio", "5")
     slide(page, "theta", case[0].start)
     assert drawn() == first
 
@@ -201,20 +214,29 @@ def test_sorting_sorts(case, page):
     sort_by("consumer")  # words with numbers in them: C-9 before C-10
     names = [row.name for row in case[0].rows]
     assert column(page, "consumer") == sorted(names, key=lambda name: int(name[2:]))
-    sort_by("Path cost")
-    costs = sorted(row.path.cost for row in case[0].rows)
-    assert column(page, "Path cost") == [f"{cost:.4g}" for cost in costs]
     sort_by("Probability")
     assert column(page, "Row") == rows
 
 
-def test_a_click_or_a_key_on_a_row_shows_its_path(case, page):
+def test_a_click_or_a_key_on_a_row_shows_what_decides_and_its_path(case, page):
     def check(number):
         row = case[0].rows[number]
-        assert texts(page, "path-title", "path-summary") == {
-            "path-title": f"Path to {row.name}",
-            "path-summary": path_summary(THEFT, row.probability, row.path),
+        assert texts(page, "why-title", "probability", "rival", "path-summary") == {
+            "why-title": f"Why {row.name}?",
+            "probability": f"Probability of “{THEFT}”: {chance_text(row.probability)}.",
+            "rival": "“regular”",
+            "path-summary": path_summary(row.path),
         }
+        terms = [*row.log_odds.terms(12, row.values), ("sum", row.log_odds.total)]
+        drawn = page.locator("#terms tr").evaluate_all(
+            "rows => rows.map(row => [row.cells[0].textContent, row.cells[2].textContent,"
+            "Number(row.querySelector('rect').getAttribute('width'))])"
+        )
+        assert [name for name, _, _ in drawn] == [name for name, _ in terms]
+        shares = [share for _, share in terms]
+        assert [width for _, _, width in drawn] == pytest.approx(np.abs(shares), abs=1e-4)
+        shown = [float(text.replace("−", "-")) for _, text, _ in drawn]
+        assert shown == pytest.approx(shares, abs=0.0051)
         nodes = page.locator("#chain .node b").all_text_contents()
         assert nodes == [node[0] for node in row.path.nodes]
         assert page.locator("#chain .longest").count() == 1
@@ -225,7 +247,7 @@ def test_a_click_or_a_key_on_a_row_shows_its_path(case, page):
         assert page.text_content("[aria-current]") == row.name
 
     check(0)
-    page.click("#people tbody tr:nth-child(4) td:nth-child(6)")
+    page.click("#people tbody tr:nth-child(4) td:nth-child(3)")
     check(3)
     page.focus("#people tbody tr:nth-child(4) button")
     for key in ("ArrowDown", "ArrowDown", "Enter"):
@@ -249,16 +271,7 @@ def test_the_keyboard_reaches_everything_in_order(page):
         assert outline != "none", f"focus on {name} must be visible"
         seen.append(name)
     assert seen[0] == "Skip to the report"
-    order = [
-        "cost",
-        "use-best",
-        "use-exact",
-        "theta",
-        "Row",
-        "Probability",
-        "Path cost",
-        "features",
-    ]
+    order = ["ratio", "cost", "use-best", "use-exact", "theta", "Probability", "Row", "features"]
     assert [name for name in seen if name in order] == order
     assert sum(name.startswith("C-") for name in seen) == 60
 
@@ -301,7 +314,7 @@ def test_text_and_lines_stand_out_from_their_background(open_page, scheme):
         for ground in ("card", "back", "faint", "hover"):
             assert contrast(colour(name), colour(ground)) >= 4.5, (name, ground)
     assert contrast(colour("on-strong"), colour("strong")) >= 4.5
-    for name in ("one", "zero", "accuracy", "precision", "recall", "cost"):
+    for name in ("one", "zero", "accuracy", "balanced", "precision", "recall", "cost"):
         assert contrast(colour(name), colour("card")) >= 3.0, name
     assert (colour("back").mean() > 0.5) == (scheme == "light")
 
@@ -326,6 +339,36 @@ def test_the_page_has_a_language_a_title_headings_and_labels(page):
     tree = page.locator("body").aria_snapshot()
     unnamed = r"- (slider|button|link|img|region|navigation)(:| *$)"
     assert not re.findall(unnamed, tree, re.MULTILINE)
+
+
+def test_at_1200_pixels_no_table_is_cut_and_dates_are_not_broken(browser, tmp_path):
+    data = make_energy_theft(n_samples=300, theft_rate=0.3, random_state=1)
+    X = pd.DataFrame(data.data, columns=data.feature_names)
+    model = POPFClassifier().fit(X[:200], data.target[:200])
+    ids = {
+        "consumer": [f"consumer {k}" for k in range(100)],
+        "installed": ["2024-12-28"] * 100,
+        "district": ["North-Western Highlands"] * 100,
+    }
+    path = tmp_path / "page.html"
+    report.write(path, model, X[200:], data.target[200:], ids=ids)
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.goto(path.as_uri())
+    for place in (".people", "#features", "#gains .scroll"):
+        room = "e => e.scrollWidth - e.clientWidth"
+        assert page.locator(place).evaluate(room) <= 0, place
+    date = page.get_by_role("cell", name="2024-12-28").first
+    assert date.evaluate("e => e.clientHeight") < 45
+    page.close()
+
+
+def test_without_javascript_the_page_says_what_needs_it(case, browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(case[1])
+    for place in ("#threshold", "#risk"):
+        assert "JavaScript, which is off" in page.locator(f"{place} noscript").inner_text()
+    context.close()
 
 
 def test_it_fits_a_telephone_and_does_not_move_where_motion_is_not_wanted(open_page):

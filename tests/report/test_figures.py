@@ -6,6 +6,7 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import (
+    accuracy_score,
     balanced_accuracy_score,
     brier_score_loss,
     confusion_matrix,
@@ -19,7 +20,7 @@ from popf import POPFClassifier, report
 from popf.display import prepare_thresholds
 from popf.metrics import evaluate
 from popf.report import numbers
-from popf.report.formatting import figure
+from popf.report.formatting import figure, percent
 from popf.report.sentences import path_summary, verdict
 from report_cases import energy
 
@@ -73,30 +74,57 @@ def test_counts_at_a_threshold_are_the_confusion_matrix(theft_case, theta):
     (passes, alarms), (misses, hits) = confusion_matrix(y, called).tolist()
     assert (counts.hits[at], counts.alarms[at]) == (hits, alarms)
     assert (counts.n_positive - hits, counts.n_negative - alarms) == (misses, passes)
-    balanced = counts.scores()["balanced_accuracy"][at]
-    assert balanced == pytest.approx(balanced_accuracy_score(y, called))
+    scores = counts.scores()
+    assert scores["accuracy"][at] == pytest.approx(accuracy_score(y, called))
+    assert scores["balanced_accuracy"][at] == pytest.approx(balanced_accuracy_score(y, called))
 
 
-def test_recommended_thresholds_are_those_of_lowest_cost(theft_case):
+@pytest.mark.parametrize(("cost_fp", "cost_fn"), [(3.0, 40.0), (1.0, 1.0), (20.0, 1.0)])
+def test_the_page_opens_at_the_threshold_of_lowest_cost(theft_case, cost_fp, cost_fn):
     model, X, y = theft_case
-    found = report.compute(*theft_case).decisions
+    report_found = report.compute(*theft_case, cost_fp=cost_fp, cost_fn=cost_fn)
+    found = report_found.decisions
     chance, thresholds = model.predict_proba(X)[:, 1], found.counts.thresholds
-    for number, (alarm, miss) in list(enumerate(found.costs))[::3]:
-        values = prepare_thresholds(
-            y, chance, thresholds=thresholds, cost_fp=1, cost_fn=miss / alarm
-        )
-        assert thresholds[found.recommended[number]] == values.chosen
-        np.testing.assert_allclose(found.mean_cost(number), values.cost, rtol=1e-12)
+    ratio = cost_fn / cost_fp
+    values = prepare_thresholds(y, chance, thresholds=thresholds, cost_fp=1, cost_fn=ratio)
+    assert found.ratio == pytest.approx(ratio)
+    assert thresholds[found.recommended] == values.chosen
+    assert report_found.start == found.recommended
+    np.testing.assert_allclose(found.mean_cost, values.cost, rtol=1e-12)
 
 
-def test_costs_of_ones_own_are_on_the_slider(theft_case):
-    found = report.compute(*theft_case, cost_fp=3.0, cost_fn=40.0)
-    ratios = [miss / alarm for alarm, miss in found.decisions.costs]
-    assert ratios[found.pair] == pytest.approx(40 / 3)
-    assert ratios == sorted(ratios)
-    assert found.start == found.decisions.recommended[found.pair]
-    usual = report.compute(*theft_case, cost_fp=2.0, cost_fn=40.0)
-    assert len(usual.decisions.costs) == len(numbers.COSTS)
+def test_gains_count_what_is_found_among_the_first(theft_case):
+    model, X, y = theft_case
+    found = report.compute(*theft_case).gains
+    chance = model.predict_proba(X)[:, 1]
+    ranked = (y == "theft")[np.argsort(-chance, kind="stable")]
+    assert len(set(chance.tolist())) > 490  # so that ties hardly matter
+    assert [one.n for one in found.first] == [10, 20, 50, 100, 200, 500]
+    for one in found.first:
+        assert one.found == pytest.approx(ranked[: one.n].sum(), abs=0.5)
+        assert one.precision.value == pytest.approx(one.found / one.n)
+        assert one.precision.lower <= one.precision.value <= one.precision.upper
+        assert one.lift == pytest.approx(one.precision.value / (y == "theft").mean())
+    assert found.gains[[0, -1]].tolist() == [0.0, 1.0]
+    tenth = ranked[:50].sum() / ranked.sum()
+    assert found.gains[found.fractions.searchsorted(0.1)] == pytest.approx(tenth, abs=0.01)
+
+
+@pytest.mark.parametrize("method", ["pooled", "paper"])
+def test_log_odds_of_the_listed_samples_add_up_to_their_probabilities(theft_case, method):
+    _, X, y = theft_case
+    model = POPFClassifier(method, box=((-60.0, 20.0), (-10.0, 10.0))).fit(X[:200], y[:200])
+    found = report.compute(model, X[200:].reset_index(drop=True), y[200:], top=20)
+    for row in found.rows:
+        if method == "paper":
+            assert row.log_odds is None
+            continue
+        terms = row.log_odds.terms(3, row.values)
+        total = sum(share for _, share in terms)
+        assert total == pytest.approx(row.log_odds.total, abs=1e-9)
+        assert 1 / (1 + np.exp(-total)) == pytest.approx(row.probability, abs=1e-9)
+        name = next(iter(row.log_odds.features))
+        assert terms[2][0] == f"{name} = {figure(X[name].iloc[199 + row.number])}"
 
 
 def test_the_slider_starts_at_the_models_threshold_or_as_told(theft_case):
@@ -132,14 +160,13 @@ def test_paths_are_those_of_the_forest_in_the_users_units(theft_case):
     model, X, _ = theft_case
     training = energy()[0][:400]
     found = report.compute(*theft_case, top=30)
-    forest = model[-1].opf_
-    for listed in found.rows:
-        row = X.iloc[[listed.number - 1]]
-        prepared = model[-1].prepare(model[:-1].transform(row))
-        (path,) = forest.explain(prepared)
-        view = listed.path
+    forest, rows = model[-1].opf_, X.iloc[[listed.number - 1 for listed in found.rows]]
+    prepared = model[-1].prepare(model[:-1].transform(rows))
+    paths, offers = forest.explain(prepared), forest.path_costs_by_class(prepared)
+    for number, listed in enumerate(found.rows):
+        row, path, view = rows.iloc[[number]], paths[number], listed.path
         assert (view.label, view.n_steps) == (path.label, len(path.weights))
-        assert view.cost == pytest.approx(path.cost, rel=1e-12)
+        assert view.cost == path.cost
         assert view.nodes[0] == (f"training row {path.nodes[0] + 1}", path.label, "prototype")
         assert view.nodes[-1][2] == "sample"
         assert [length for length, _, longest, _ in view.steps if longest] == [f"{path.cost:.4g}"]
@@ -147,9 +174,7 @@ def test_paths_are_those_of_the_forest_in_the_users_units(theft_case):
         for name, prototype, *_, own in view.features:
             assert own == figure(row[name].iloc[0])
             assert prototype == figure(training[name].iloc[path.nodes[0]])
-        costs = forest.path_costs_by_class(prepared)
-        summary = path_summary(found.event, listed.probability, view)
-        assert f"costs {costs.max():.4g}" in summary
+        assert f"costs {offers[number].max():.4g}" in path_summary(view)
 
 
 def test_categories_and_many_features_are_shown_as_they_were():
@@ -213,3 +238,5 @@ def test_three_classes_are_shown_one_against_the_others():
     page = report.build(model, test, labels, positive="versicolor")
     assert "all others" in page
     assert "Confusion matrix of all classes" in page
+    for share in (*together.recall_by_class, *together.precision_by_class):
+        assert f"<td>{percent(share)}</td>" in page

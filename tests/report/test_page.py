@@ -17,8 +17,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import popf
 from popf import OPFClassifier, POPFClassifier, report
-from popf.report.formatting import figure, fixed, line_path, plain, threshold_text
-from popf.report.sentences import cost_text, outcome
+from popf.report.formatting import chance, figure, fixed, line_path, plain, threshold_text
+from popf.report.sentences import outcome
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",
@@ -136,7 +136,7 @@ def test_whatever_the_data_holds_is_shown_as_text(word):
     assert plain(word) in "".join(found.words)
     assert "\x00" not in page
     (data,) = re.findall(r'id="data">(.*?)</script>', page)
-    assert json.loads(data)["paths"][0]["features"][0][0] in (plain(word), "words")
+    assert json.loads(data)["people"][0]["features"][0][0] in (plain(word), "words")
 
 
 def test_words_are_printable_and_short():
@@ -149,8 +149,10 @@ def test_numbers_are_written_for_people():
     shown = ["12,346", "0.0001235", "3", "17", "rural", "missing", "missing", "True"]
     assert [figure(cell) for cell in cells] == shown
     assert [threshold_text(value) for value in (0.5, 0.33337)] == ["0.500", "0.33337"]
-    assert cost_text(1, 20) == "A miss costs as much as 20 false alarms."
-    assert cost_text(2, 1) == "A false alarm costs as much as 2 misses."
+    assert [chance(p) for p in (0.0, 1e-5, 0.5, 0.99999, 1.0)] == [
+        *("0.0 %", "< 0.1 %", "50.0 %"),
+        *("> 99.9 %", "100.0 %"),
+    ]
     assert fixed(float("nan"), 1) == "–"
 
 

@@ -109,8 +109,6 @@ def report(
 
 def _facts(contents: "Report", output: Path, n_bytes: int) -> dict[str, Any]:
     quality, found = contents.quality, contents.decisions
-    alarm, miss = found.costs[contents.pair]
-    best = found.recommended[contents.pair]
     return {
         "output": str(output),
         "n_bytes": n_bytes,
@@ -119,8 +117,8 @@ def _facts(contents: "Report", output: Path, n_bytes: int) -> dict[str, Any]:
         "n_positive": int(found.counts.n_positive),
         "measures": {name: score._asdict() for name, score in quality.scores.items()},
         "prior_log_loss": quality.prior_log_loss,
-        "miss_per_false_alarm": miss / alarm,
-        "recommended_threshold": float(found.counts.thresholds[best]),
+        "miss_per_false_alarm": found.ratio,
+        "recommended_threshold": float(found.counts.thresholds[found.recommended]),
         "threshold": float(found.counts.thresholds[contents.start]),
         "n_classes": len(contents.classes),
     }

@@ -1,7 +1,7 @@
 """Pictures of models, by scikit-learn's conventions for displays.
 
 ``reliability``   are probabilities frequencies? curve, interval, histogram
-``threshold``     balanced accuracy, precision, recall and cost over the threshold
+``threshold``     accuracy, precision, recall and cost over the threshold
 ``landscape``     the objective of the paper's fit over A × B, and the paths of solvers
 ``forest``        the forest in the plane or in a projection, and the path of one sample
 ``log_odds``      what class frequencies, forest and features add to the log odds of one sample

@@ -1,4 +1,4 @@
-"""Balanced accuracy, precision, recall and cost over the threshold on the probability."""
+"""Accuracy, precision, recall and cost over the threshold on the probability."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -28,8 +28,8 @@ class ThresholdValues(NamedTuple):
     thresholds : ndarray of shape (n_thresholds,)
         The thresholds Θ.
     values : dict
-        ``"balanced accuracy"``, ``"precision"`` (NaN where no sample is predicted positive) and ``"recall"``,
-        arrays of shape (n_thresholds,).
+        ``"accuracy"``, ``"balanced accuracy"``, ``"precision"`` (NaN where no sample is predicted positive)
+        and ``"recall"``, arrays of shape (n_thresholds,).
     cost : ndarray of shape (n_thresholds,), or None
         The mean cost of a sample, if costs were given.
     chosen : float
@@ -51,7 +51,7 @@ def prepare_thresholds(
     cost_fn: float | None = None,
     pos_label: Any = None,
 ) -> ThresholdValues:
-    r"""Compute balanced accuracy, precision, recall and cost at every threshold; nothing is drawn.
+    r"""Compute accuracy, precision, recall and cost at every threshold; nothing is drawn.
 
     Samples with P ≥ Θ are predicted positive. The cost is that of the errors, per sample:
 
@@ -145,7 +145,7 @@ class ThresholdDisplay:
     ...     [0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], cost_fp=1, cost_fn=4, ax=Figure().subplots()
     ... )
     >>> sorted(display.lines_)
-    ['balanced accuracy', 'cost', 'precision', 'recall']
+    ['accuracy', 'balanced accuracy', 'cost', 'precision', 'recall']
     >>> display.chosen
     0.4
 

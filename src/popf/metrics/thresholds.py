@@ -36,12 +36,15 @@ class ThresholdCounts(NamedTuple):
     n_negative: float
 
     def scores(self) -> dict[str, FloatArray]:
-        """Balanced accuracy, precision (NaN where nothing is predicted positive) and recall."""
-        misses = (self.n_positive - self.hits) / self.n_positive
+        """Accuracy, balanced accuracy, precision (NaN where nothing is predicted positive) and recall."""
+        misses = self.n_positive - self.hits
+        wrong = (misses + self.alarms) / (self.n_positive + self.n_negative)
+        balanced = (misses / self.n_positive + self.alarms / self.n_negative) / 2.0
         with np.errstate(invalid="ignore"):
             precision = self.hits / (self.hits + self.alarms)
         return {
-            "balanced_accuracy": 1.0 - (misses + self.alarms / self.n_negative) / 2.0,
+            "accuracy": 1.0 - wrong,
+            "balanced_accuracy": 1.0 - balanced,
             "precision": precision,
             "recall": self.hits / self.n_positive,
         }

@@ -15,6 +15,13 @@ METHODS = {
     "forest": "the forest alone: every training sample offers a path, and those of each class are weighed",
     "paper": "the paper’s P-OPF: the cost of the winning path alone",
 }
+HELD_OUT = {
+    "pool": "all together",
+    "forest": "the forest",
+    "linear": "logistic regression",
+    "spline": "logistic regression on splines",
+    "prior": "the class frequencies",
+}
 
 
 def model_facts(
@@ -54,9 +61,9 @@ def _in_short(final: Any, known: Mapping[str, Any]) -> Entries:
     entries.append(("Probabilities by", METHODS[final.method]))
     if getattr(final, "linear_map_", None) is not None:
         text = type(final.linear_map_).__name__
-        losses = getattr(final, "linear_map_losses_", {})
-        if losses:
-            tried = (f"{plain(name)} {loss:.4g}" for name, loss in losses.items())
+        tried_losses = getattr(final, "linear_map_losses_", {})
+        if tried_losses:
+            tried = (f"{plain(name)} {loss:.4g}" for name, loss in tried_losses.items())
             text += f" (log loss of those tried: {', '.join(tried)})"
         entries.append(("Features mapped by", text))
     if hasattr(final, "A_"):
@@ -66,6 +73,10 @@ def _in_short(final: Any, known: Mapping[str, Any]) -> Entries:
         entries.append(("Weights in the pool", weights))
         taus = ", ".join(f"{tau:.5g}" for tau in final.bandwidths_)
         entries.append(("Bandwidths τ by class", taus))
+    losses = getattr(final, "held_out_losses_", {})
+    if losses:
+        parts = (f"{HELD_OUT[name]} {loss:.3g}" for name, loss in losses.items())
+        entries.append(("Log loss on held-out training samples", ", ".join(parts)))
     if getattr(final, "prior_weight_", 0.0) >= 0.01:
         text = f"{percent(final.prior_weight_)}: the training samples hardly tell the classes apart"
         entries.append(("Shrunken to the base rate by", text))

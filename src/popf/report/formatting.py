@@ -31,6 +31,18 @@ def percent(value: float, digits: int = 1) -> str:
     return "–" if not np.isfinite(value) else f"{fixed(100.0 * value, digits)} %"
 
 
+def chance(value: float) -> str:
+    """Write a probability in per cent; what is not certain is not called so."""
+    if 0.0 < value < 0.001:
+        return "< 0.1 %"
+    return "> 99.9 %" if 0.999 < value < 1.0 else percent(value)
+
+
+def log10(value: float) -> str:
+    """Write the logarithm of a number."""
+    return fixed(float(np.log10(value)), 2)
+
+
 def points(value: float) -> str:
     """Write a difference of two shares in percentage points."""
     return f"{fixed(100.0 * value, 1)} percentage points"

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.display.reliability import ReliabilityCurve, prepare_reliability
-from popf.metrics import Score, evaluate
+from popf.metrics import Score, average_precision_at, evaluate, lift_curve, precision_at
 from popf.metrics.evaluation import chance_calibration_error
+from popf.metrics.intervals import wilson
 from popf.metrics.thresholds import ThresholdCounts, best_threshold, count_at_thresholds
 
 FloatArray = NDArray[np.float64]
@@ -16,12 +17,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 CLASS_BINS = 40
-#: Costs of a false alarm and of a miss at every stop of the page's cost slider.
-COSTS: tuple[tuple[float, float], ...] = (
-    *((float(alarm), 1.0) for alarm in (100, 50, 20, 10, 7, 5, 3, 2)),
-    (1.0, 1.0),
-    *((1.0, float(miss)) for miss in (2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000)),
-)
+#: How many of the highest probabilities are looked at, in the table of gains; and points of its curve.
+FIRST, CURVE_POINTS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000), 201
 
 
 class Quality(NamedTuple):
@@ -37,11 +34,11 @@ class Quality(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """What every threshold leads to, and which is best at what cost."""
+    """What every threshold leads to, and which costs least."""
 
     counts: ThresholdCounts  # at every thousandth, ascending
-    costs: list[tuple[float, float]]  # of a false alarm and of a miss, ascending by their ratio
-    recommended: list[int]  # for each pair of costs, the threshold of the lowest cost
+    ratio: float  # the cost of a miss, in false alarms
+    recommended: int  # the threshold of the lowest cost
     positive_shares: FloatArray  # of the positive samples in each fortieth of [0, 1]
     negative_shares: FloatArray  # of the others
 
@@ -50,21 +47,53 @@ class Decisions(NamedTuple):
         """Number of samples."""
         return int(self.counts.n_positive + self.counts.n_negative)
 
-    def mean_cost(self, pair: int) -> FloatArray:
+    @property
+    def mean_cost(self) -> FloatArray:
         """Cost per sample at every threshold, in false alarms."""
-        alarm, miss = self.costs[pair]
-        return self.counts.mean_cost(1.0, miss / alarm)
+        return self.counts.mean_cost(1.0, self.ratio)
 
-    def cost_top(self, pair: int) -> float:
+    @property
+    def cost_top(self) -> float:
         """Highest cost of the chart: 1.5 times that of predicting everyone or no one positive."""
-        alarm, miss = self.costs[pair]
         counts = self.counts
-        trivial = min(counts.n_negative, counts.n_positive * (miss / alarm)) / self.n_samples
-        return float(min(1.5 * trivial, self.mean_cost(pair).max()))
+        trivial = min(counts.n_negative, counts.n_positive * self.ratio) / self.n_samples
+        return float(min(1.5 * trivial, self.mean_cost.max()))
 
     def nearest(self, threshold: float) -> int:
         """Index of the threshold nearest to a number, the lower of two."""
         return int(np.abs(self.counts.thresholds - threshold).argmin())
+
+
+class First(NamedTuple):
+    """What is found among the first of the highest probabilities."""
+
+    n: int  # how many are looked at
+    found: float
+    precision: Score
+    average_precision: float
+    lift: float
+
+
+class Gains(NamedTuple):
+    """What is found by looking at the highest probabilities first."""
+
+    fractions: FloatArray  # of the samples, evenly spaced
+    gains: FloatArray  # the share of the positive samples found by then
+    first: list[First]
+
+
+def gains(happened: BoolArray, probability: FloatArray) -> Gains:
+    """Compute what is found by looking at the highest probabilities first."""
+    curve = lift_curve(happened, probability)
+    fractions = np.linspace(0.0, 1.0, CURVE_POINTS)
+    first = []
+    for n in FIRST:
+        if n <= len(happened):
+            share = precision_at(happened, probability, n)
+            precision = Score(share, *map(float, wilson(share, n)))
+            ordered = average_precision_at(happened, probability, n)
+            first.append(First(n, n * share, precision, ordered, share / float(happened.mean())))
+    return Gains(fractions, np.interp(fractions, curve.fractions, curve.gains), first)
 
 
 def quality(
@@ -84,32 +113,14 @@ def quality(
 
 
 def decisions(
-    happened: BoolArray,
-    probability: FloatArray,
-    *,
-    ratio: float = 1.0,
-    also: Sequence[float] = (),
+    happened: BoolArray, probability: FloatArray, *, ratio: float, also: Sequence[float] = ()
 ) -> Decisions:
-    """Count true and false positives at every thousandth, and find the best threshold at every cost.
-
-    Parameters
-    ----------
-    happened : ndarray of bool, shape (n_samples,)
-        Both values must occur.
-    probability : ndarray of shape (n_samples,)
-    ratio : float, default=1
-        Cost of a miss in false alarms, added to the usual costs.
-    also : sequence of float
-        Thresholds besides the thousandths.
-    """
+    """Count true and false positives at every thousandth and `also`; find the threshold of lowest cost."""
     thresholds = np.union1d(np.arange(1, 1000) / 1000, [value for value in also if 0 < value < 1])
     counts = count_at_thresholds(happened, probability, thresholds)
-    known = any(np.isclose(miss / alarm, ratio, rtol=1e-9) for alarm, miss in COSTS)
-    pairs = sorted([*COSTS, *([] if known else [(1.0, float(ratio))])], key=lambda p: p[1] / p[0])
     edges = np.linspace(0.0, 1.0, CLASS_BINS + 1)
     shares = [
         np.histogram(probability[which], edges)[0] / which.sum() for which in (happened, ~happened)
     ]
-    costs = (counts.mean_cost(1.0, miss / alarm) for alarm, miss in pairs)
-    recommended = [best_threshold(thresholds, -cost) for cost in costs]
-    return Decisions(counts, pairs, recommended, shares[0], shares[1])
+    recommended = best_threshold(thresholds, -counts.mean_cost(1.0, ratio))
+    return Decisions(counts, ratio, recommended, shares[0], shares[1])

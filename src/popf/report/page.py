@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 
+from popf.display import LogOdds
 from popf.display.html import render
+from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.display.positive_class import check_classifier, last_step
 from popf.files import replacing
 from popf.io.columns import align
@@ -20,7 +23,7 @@ from popf.probability.classifier import POPFClassifier
 from popf.report import formatting, numbers, sentences
 from popf.report.facts import Entries, model_facts
 from popf.report.formatting import plain
-from popf.report.paths import PathView, trace_paths
+from popf.report.paths import MAX_FEATURES, PathView, feature_names, trace_paths
 
 FloatArray = NDArray[np.float64]
 MAX_ROWS = 2000
@@ -80,6 +83,8 @@ class Row:
     ids: list[str]
     probability: float
     truth: str  # its class
+    log_odds: LogOdds | None  # None for the paper's method
+    values: dict[str, str]  # of its features
     path: PathView
 
     @property
@@ -100,8 +105,9 @@ class Report:
         All that the model knows.
     quality : Quality
     decisions : Decisions
-    start, pair : int
-        The threshold and the costs that the page opens with, as positions in `decisions`.
+    gains : Gains
+    start : int
+        The threshold that the page opens with, as a position in `decisions`.
     overall : Evaluation or None
         Of all classes together, if there are more than two.
     id_names : list of str
@@ -120,8 +126,8 @@ class Report:
     classes: list[str]
     quality: numbers.Quality
     decisions: numbers.Decisions
+    gains: numbers.Gains
     start: int
-    pair: int
     overall: Evaluation | None
     id_names: list[str]
     rows: list[Row]
@@ -140,7 +146,7 @@ class Report:
             data=self.script_data(),
             text=formatting,
             words=sentences,
-            confidence=f"{CONFIDENCE:.0%}",
+            confidence=f"{100 * CONFIDENCE:g} %",
             printed_rows=PRINTED_ROWS,
         )
 
@@ -154,20 +160,23 @@ class Report:
             "alarms": counts.alarms.astype(int).tolist(),
             "positive": int(counts.n_positive),
             "negative": int(counts.n_negative),
-            "ratios": [miss / alarm for alarm, miss in self.decisions.costs],
-            "recommended": self.decisions.recommended,
+            "ratio": self.decisions.ratio,
             "start": self.start,
-            "pair": self.pair,
-            "paths": [
-                {
-                    "summary": sentences.path_summary(self.event, row.probability, row.path),
-                    "nodes": row.path.nodes,
-                    "steps": row.path.steps,
-                    "features": row.path.features,
-                    "hidden": row.path.n_hidden,
-                }
-                for row in self.rows
-            ],
+            "people": [self._explained(row) for row in self.rows],
+        }
+
+    def _explained(self, row: Row) -> dict[str, Any]:
+        path, why = row.path, row.log_odds
+        terms = [] if why is None else [*why.terms(MAX_FEATURES, row.values), ("sum", why.total)]
+        return {
+            "probability": f"Probability of “{self.event}”: {formatting.chance(row.probability)}.",
+            "rival": "" if why is None else plain(why.against),
+            "terms": [(plain(name), round(share, 4)) for name, share in terms],
+            "summary": sentences.path_summary(path),
+            "nodes": path.nodes,
+            "steps": path.steps,
+            "features": path.features,
+            "hidden": path.n_hidden,
         }
 
 
@@ -299,13 +308,12 @@ def compute(
     own = _own_threshold(final, code)
     wanted = own if chosen.threshold is None else float(chosen.threshold)
     found = numbers.decisions(happened, chances, ratio=ratio, also=[own, wanted])
-    pair = int(np.argmin([abs(np.log(miss / alarm / ratio)) for alarm, miss in found.costs]))
     by_cost = chosen.threshold is None and chosen.cost_fp is not None
-    start = found.recommended[pair] if by_cost else found.nearest(wanted)
+    start = found.recommended if by_cost else found.nearest(wanted)
     theta = float(found.counts.thresholds[start])
     highest = np.lexsort([np.arange(len(chances)), -chances])[: chosen.top]
-    paths, note = trace_paths(model, final, X, highest)
     names = [plain(label) for label in classes.tolist()]
+    rows, note = _rows(model, final, X, highest, classes.tolist()[code])
     return Report(
         title=plain(chosen.title or _title(names[code], about)),
         source=_source(about),
@@ -314,8 +322,8 @@ def compute(
         classes=names,
         quality=numbers.quality(happened, chances, threshold=theta, seed=chosen.seed),
         decisions=found,
+        gains=numbers.gains(happened, chances),
         start=start,
-        pair=pair,
         overall=evaluate(labels, table, labels=classes, intervals=False) if names[2:] else None,
         id_names=[plain(name) for name in columns],
         rows=[
@@ -324,13 +332,40 @@ def compute(
                 ids=[plain(values[row]) for values in columns.values()],
                 probability=float(chances[row]),
                 truth=plain(labels[row]),
-                path=path,
+                **explained,
             )
-            for row, path in zip(highest.tolist(), paths, strict=True)
+            for row, explained in zip(highest.tolist(), rows, strict=True)
         ],
         facts=model_facts(model, final, about),
         note=note,
     )
+
+
+def _rows(
+    model: Any, final: POPFClassifier, X: Any, which: NDArray[np.int64], label: Any
+) -> tuple[list[dict[str, Any]], str]:
+    """Explain samples: the split of their log odds, their values and paths; and what cannot be shown."""
+    chosen = _safe_indexing(X, which)
+    paths, note = trace_paths(model, final, chosen)
+    split = None if final.method == "paper" else split_log_odds(model, chosen)
+    names, cells = feature_names(model), np.asarray(chosen, dtype=object)
+    if (
+        split is not None
+        and not hasattr(chosen, "columns")
+        and len(split.feature_names) == len(names)
+    ):
+        split = replace(split, feature_names=names)
+    rows = []
+    for number, path in enumerate(paths):
+        shown = map(formatting.figure, cells[number])
+        rows.append(
+            {
+                "log_odds": None if split is None else log_odds_of(split, number, label),
+                "values": dict(zip(names, shown, strict=True)),
+                "path": path,
+            }
+        )
+    return rows, note
 
 
 def _title(label: str, about: Mapping[str, Any] | None) -> str:

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
 from popf.display.layout import as_forest_sees
 from popf.forest.paths import Path
@@ -36,30 +35,12 @@ class PathView(NamedTuple):
     n_hidden: int  # features that are not shown
 
 
-def trace_paths(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[PathView], str]:
-    """Trace the paths to some samples.
-
-    Parameters
-    ----------
-    model : POPFClassifier or Pipeline
-        Fitted.
-    final : POPFClassifier
-        Its last step.
-    X : frame or array of shape (n_samples, n_features)
-        Columns in the model's order.
-    rows : ndarray
-        Which samples.
-
-    Returns
-    -------
-    paths : list of PathView
-    note : str
-        What cannot be shown, empty if everything can.
-    """
-    opf, chosen = final.opf_, _safe_indexing(X, rows)
+def trace_paths(model: Any, final: Any, chosen: Any) -> tuple[list[PathView], str]:
+    """Trace the paths to samples; return them, and what cannot be shown, empty if everything can."""
+    opf = final.opf_
     prepared = as_forest_sees(model, chosen)
     paths, offers = opf.explain(prepared), opf.path_costs_by_class(prepared)
-    names, own = _feature_names(model), np.asarray(chosen, dtype=object)
+    names, own = feature_names(model), np.asarray(chosen, dtype=object)
     training: Cells | None = None
     note = ""
     nodes = np.unique(np.concatenate([path.nodes for path in paths]))
@@ -83,7 +64,8 @@ def trace_paths(model: Any, final: Any, X: Any, rows: IntArray) -> tuple[list[Pa
     return views, note
 
 
-def _feature_names(model: Any) -> list[str]:
+def feature_names(model: Any) -> list[str]:
+    """Return the names of the columns of X, or numbers from 1."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return [f"feature {number}" for number in range(1, model.n_features_in_ + 1)]

@@ -71,16 +71,7 @@ def outcome(found: Decisions, at: int, event: str) -> str:
     )
 
 
-def cost_text(alarm: float, miss: float) -> str:
-    """Say what a pair of costs means."""
-    if alarm == miss:
-        return "A miss and a false alarm cost the same."
-    if miss > alarm:
-        return f"A miss costs as much as {miss / alarm:.4g} false alarms."
-    return f"A false alarm costs as much as {alarm / miss:.4g} misses."
-
-
-def path_summary(event: str, probability: float, path: PathView) -> str:
+def path_summary(path: PathView) -> str:
     """Say what a path means."""
     if path.n_steps == 1:
         way = f"One step leads to it from a prototype of “{path.label}”; its length"
@@ -92,7 +83,4 @@ def path_summary(event: str, probability: float, path: PathView) -> str:
     rivals = "".join(
         f" The cheapest path of “{label}” costs {cost}." for label, cost in path.rivals
     )
-    return (
-        f"Probability of “{event}”: {percent(probability)}. {way}, {path.cost:.4g}, is the cost of the path."
-        f"{rivals}"
-    )
+    return f"{way}, {path.cost:.4g}, is the cost of the path.{rivals}"

@@ -13,16 +13,20 @@
     const short = value.toFixed(3);
     return Number(short) === value ? short : String(Number(value.toPrecision(6)));
   };
-  const costText = (ratio) => {
-    const number = (value) => String(Number(value.toPrecision(4)));
-    if (ratio === 1) return "A miss and a false alarm cost the same.";
-    if (ratio > 1) return `A miss costs as much as ${number(ratio)} false alarms.`;
-    return `A false alarm costs as much as ${number(1 / ratio)} misses.`;
-  };
 
-  const state = { theta: data.start, pair: data.pair };
-  const costAt = (k) =>
-    (data.alarms[k] + (data.positive - data.hits[k]) * data.ratios[state.pair]) / total;
+  const state = { theta: data.start, ratio: data.ratio };
+  const costAt = (k) => (data.alarms[k] + (data.positive - data.hits[k]) * state.ratio) / total;
+  // The threshold of the lowest cost; of several, up to rounding, the nearest to 0.5, then the lower.
+  const cheapest = () => {
+    const costs = data.thresholds.map((_, k) => costAt(k));
+    const limit = costs.reduce((a, b) => Math.min(a, b)) * (1 + 1e-12);
+    const distance = (k) => Number(Math.abs(data.thresholds[k] - 0.5).toFixed(12));
+    let found = -1;
+    costs.forEach((cost, k) => {
+      if (cost <= limit && (found < 0 || distance(k) < distance(found))) found = k;
+    });
+    return found;
+  };
 
   const show = (id, text) => { $(id).textContent = text; };
   const moveDot = (name, across, up) => {
@@ -47,6 +51,7 @@
     const alarms = data.alarms[k];
     const recall = hits / data.positive;
     const scores = {
+      accuracy: 1 - (data.positive - hits + alarms) / total,
       balanced_accuracy: (recall + (1 - alarms / data.negative)) / 2,
       precision: hits / (hits + alarms),
       recall,
@@ -59,6 +64,7 @@
       show(name, percent(value));
       moveDot(name, theta, value);
     }
+    moveDot("gain", (hits + alarms) / total, recall);
     show("mean-cost", (1000 * costAt(k)).toFixed(1));
     show("theta-text", thresholdText(theta));
     $("theta").value = String(k);
@@ -79,7 +85,7 @@
   };
 
   const drawCost = () => {
-    const ratio = data.ratios[state.pair];
+    const ratio = state.ratio;
     const costs = data.thresholds.map((_, k) => costAt(k));
     // At most 1.5 times the cost of flagging nobody or everybody, whichever is cheaper.
     const trivial = Math.min(data.negative, data.positive * ratio) / total;
@@ -88,12 +94,12 @@
       (cost, k) => `${(1000 * data.thresholds[k]).toFixed(1)} ${(1000 * (1 - cost / top)).toFixed(1)}`
     );
     document.querySelector(".curves .line.cost").setAttribute("d", "M" + points.join("L"));
-    const best = data.recommended[state.pair];
+    const best = cheapest();
     moveDot("best", data.thresholds[best], costs[best] / top);
     moveDot("cost", data.thresholds[state.theta], Math.min(costs[state.theta] / top, 1));
     show("cost-top", (1000 * top).toFixed(0));
-    show("cost-text", costText(ratio));
-    $("cost").setAttribute("aria-valuetext", costText(ratio));
+    $("cost").value = String(Math.log10(ratio));
+    $("cost").setAttribute("aria-valuetext", String(ratio));
     show("best", thresholdText(data.thresholds[best]));
     show("exact", (1 / (1 + ratio)).toFixed(3));
   };
@@ -163,6 +169,20 @@
     item.append(bar, length + (longest ? ", the longest step" : ""));
     return item;
   };
+  const termRow = ([name, share], low, high) => {
+    const row = make("tr", undefined, name === "sum" ? "sum" : share > 0 ? "for" : "against");
+    const head = make("th", name, "words");
+    head.scope = "row";
+    const bar = svg("svg", {
+      viewBox: `${low} 0 ${high - low} 10`, preserveAspectRatio: "none", "aria-hidden": "true",
+    });
+    bar.append(svg("rect", { class: "part", height: 10, width: Math.abs(share), x: Math.min(0, share) }));
+    bar.append(svg("path", { class: "zero-line", d: "M0 0V10" }));
+    const cell = make("td", undefined, "bar-cell");
+    cell.append(bar);
+    row.append(head, cell, make("td", (share < 0 ? "−" : "+") + Math.abs(share).toFixed(2)));
+    return row;
+  };
   const featureTable = (path) => {
     if (!path.features.length) return [];
     const table = make("table");
@@ -193,9 +213,15 @@
     for (const one of body.querySelectorAll("[aria-current]")) one.removeAttribute("aria-current");
     button.closest("tr").classList.add("chosen");
     button.setAttribute("aria-current", "true");
-    const path = data.paths[Number(button.dataset.person)];
-    show("path-title", `Path to ${button.textContent}`);
+    const path = data.people[Number(button.dataset.person)];
+    show("why-title", `Why ${button.textContent}?`);
+    show("probability", path.probability);
+    show("rival", `“${path.rival}”`);
     show("path-summary", path.summary);
+    $("decides").hidden = !path.terms.length;
+    const shares = path.terms.map(([, share]) => share);
+    const [low, high] = [Math.min(-1e-9, ...shares), Math.max(1e-9, ...shares)];
+    $("terms").replaceChildren(...path.terms.map((term) => termRow(term, low, high)));
     const chain = [];
     path.nodes.forEach((node, k) => {
       chain.push(nodeItem(node));
@@ -203,7 +229,7 @@
     });
     $("chain").replaceChildren(...chain);
     $("features").replaceChildren(...featureTable(path));
-    if (scroll) $("path").scrollIntoView({ block: "nearest", behavior: reduced ? "auto" : "smooth" });
+    if (scroll) $("why").scrollIntoView({ block: "nearest", behavior: reduced ? "auto" : "smooth" });
   };
   body.addEventListener("click", (event) => {
     const button = event.target.closest("tr")?.querySelector("button");
@@ -219,12 +245,21 @@
   });
 
   $("theta").addEventListener("input", (event) => choose(Number(event.target.value)));
+  const setRatio = (ratio) => {
+    state.ratio = ratio;
+    choose(cheapest());
+  };
   $("cost").addEventListener("input", (event) => {
-    state.pair = Number(event.target.value);
-    choose(data.recommended[state.pair]);
+    const ratio = Number((10 ** Number(event.target.value)).toPrecision(2));
+    $("ratio").value = String(ratio);
+    setRatio(ratio);
   });
-  $("use-best").addEventListener("click", () => choose(data.recommended[state.pair]));
-  $("use-exact").addEventListener("click", () => choose(nearest(1 / (1 + data.ratios[state.pair]))));
+  $("ratio").addEventListener("input", (event) => {
+    const ratio = Number(event.target.value);
+    if (ratio > 0 && Number.isFinite(ratio)) setRatio(ratio);
+  });
+  $("use-best").addEventListener("click", () => choose(cheapest()));
+  $("use-exact").addEventListener("click", () => choose(nearest(1 / (1 + state.ratio))));
   const first = body.querySelector("button");
   if (first) choosePerson(first, false);
 })();
