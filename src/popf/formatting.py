@@ -23,6 +23,18 @@ def counted(n: int, thing: str) -> str:
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
+def install(extra: str) -> str:
+    """Say how to install an extra of popf."""
+    return f'pip install "popf[{extra}]", or pip install ".[{extra}]" in a clone of popf'
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal would obey instead of showing it; line breaks stay."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
 def near_words(name: str, known: Iterable[str]) -> str:
     """End a sentence about an unknown name: with the nearest known ones, or with a full stop."""
     by_lower = {word.lower(): word for word in known}

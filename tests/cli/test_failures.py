@@ -63,6 +63,30 @@ def test_a_file_that_may_not_grow_in_a_real_process(months, tmp_path):
     assert os.listdir(tmp_path) == ["t.csv"]
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full on this system")
+@pytest.mark.parametrize("way", ["predict", "evaluate"])
+def test_a_full_disk_behind_standard_output_is_no_bad_input(months, way):
+    with open("/dev/full", "w") as nowhere:
+        command = [sys.executable, "-m", "popf", way]
+        command += [str(months / name) for name in ("model.popf", "good.csv")]
+        done = subprocess.run(command, stdout=nowhere, stderr=subprocess.PIPE, timeout=300)
+    assert done.returncode == 1
+    assert b"no space left on device" in done.stderr
+
+
+def test_control_characters_are_shown_not_obeyed(months, tmp_path, capfd):
+    table = rows()
+    table["stolen"] = table["stolen"].replace("yes", "\x1b[31myes\x1b[0m")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["fit", tmp_path / "t.csv", "--target", "stolen", "--drop", "month"]
+    assert main([*map(str, words), "-o", str(tmp_path / "m.popf")]) == 0
+    assert main(["evaluate", str(tmp_path / "m.popf"), str(tmp_path / "t.csv")]) == 0
+    assert main(["evaluate", str(tmp_path / "m.popf"), str(months / "good.csv")]) == 2
+    said = capfd.readouterr()
+    assert "\\x1b[31myes" in said.out
+    assert "\x1b" not in said.out + said.err
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_nothing_half_written(months, tmp_path, capfd, monkeypatch, how):
     (tmp_path / "o.csv").write_text("old")

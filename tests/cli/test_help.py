@@ -53,5 +53,7 @@ def test_without_the_extra_one_line_says_what_to_install(capsys, monkeypatch):
         assert main(words) == 1
         said = capsys.readouterr()
         assert said.out == ""
-        assert said.err.endswith('pip install "popf[cli]".\n')
+        assert said.err.endswith(
+            'pip install "popf[cli]", or pip install ".[cli]" in a clone of popf.\n'
+        )
         assert said.err.count("\n") == 1

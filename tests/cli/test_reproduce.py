@@ -215,7 +215,7 @@ def test_the_demo_fits_evaluates_explains_reports_and_compares(tmp_path, capsys,
     out = tmp_path / "demo"
     assert main(["demo", "--out", str(out)]) == 0
     said = capsys.readouterr()
-    assert 'No figures: they need matplotlib, pip install "popf[plot]".' in said.err
+    assert 'No figures: they need matplotlib, pip install "popf[plot]"' in said.err
     for step in demo.STEPS:
         assert f"$ popf {step.format(out=out)}\n" in said.out
     for words in (

@@ -158,7 +158,7 @@ def test_the_graph_is_a_forest_with_a_tree_at_every_prototype():
 def test_looking_without_the_package_says_what_to_install(method, package, monkeypatch):
     forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN).forest_
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf"needs {package}.*pip install popf\[{package}\]"):
+    with pytest.raises(ImportError, match=rf"needs {package}.*pip install .popf\[{package}\]"):
         getattr(forest, f"to_{method}")()
 
 

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from popf.formatting import install
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit status of the process.
@@ -29,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if find_spec("typer") is None:
         print(
-            'popf: the command line needs Typer, which is not installed: pip install "popf[cli]".',
+            f"popf: the command line needs Typer, which is not installed: {install('cli')}.",
             file=sys.stderr,
         )
         return 1

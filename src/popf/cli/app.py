@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from popf import __version__
-from popf.cli.output import say
+from popf.cli.output import DISK, say
 from popf.formatting import with_options
 
 #: One module per command, with a function of the same name.
@@ -61,6 +61,7 @@ def main(arguments: list[str]) -> int:
         status = command.main(args=words, prog_name="popf", standalone_mode=False)
         if status == INTERRUPTED:  # Typer turns Ctrl-C into this
             raise KeyboardInterrupt
+        sys.stdout.flush()  # what goes wrong there is found here
         return status if isinstance(status, int) else 0
     except (KeyboardInterrupt, typer.Abort):
         say("interrupted.")
@@ -78,7 +79,8 @@ def main(arguments: list[str]) -> int:
         # Usage errors are click's, which some versions of Typer bring along and others import.
         usage = hasattr(error, "format_message")
         expected = ValueError | TypeError | LookupError | OSError
-        return BAD_INPUT if usage or isinstance(error, expected) else FAILED
+        full = isinstance(error, OSError) and error.errno in DISK
+        return BAD_INPUT if usage or (isinstance(error, expected) and not full) else FAILED
 
 
 def _options(command: Any) -> dict[str, str]:

@@ -59,7 +59,10 @@ def evaluate(
         table_model = scoring.model_for(model, n_jobs, threshold)
         table = options.table(data, delimiter, encoding, decimal, na)
         column = scoring.choose_target(table_model, table, target)
-        frame, probability = scoring.score_all(table_model, table, [column], progress)
+        frame, probability = scoring.score_all(
+            table_model, table, [column], progress, features=True
+        )
+        scoring.note_training_rows(table_model, table, frame)
         codes = scoring.true_codes(table_model, table, frame, column)
         layout, binary = table_model.layout, table_model.binary
         found = measure(

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from popf.files import check_target, replacing, writable_folder
+from popf.formatting import printable
 
 Advance = Callable[[int, int, str], None]
-_DISK = {
+#: What is wrong with a disk, by the number of the error.
+DISK = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota is used up",
     errno.EFBIG: "the file would be too large",
@@ -30,13 +32,15 @@ class OutputError(RuntimeError):
 
 def say(sentence: str) -> None:
     """Print a sentence on the error stream, where it does not get into the output."""
-    print(f"popf: {sentence}", file=sys.stderr)
+    print(f"popf: {printable(sentence)}", file=sys.stderr)
 
 
 def show(facts: dict[str, Any], lines: Sequence[str], as_json: bool) -> None:
     """Print the facts as JSON, or the lines for a person."""
-    text = json.dumps(_plain(facts), allow_nan=False, indent=2) if as_json else "\n".join(lines)
-    print(text)
+    if as_json:
+        print(json.dumps(_plain(facts), allow_nan=False, indent=2))
+    else:
+        print(printable("\n".join(lines)))
 
 
 def _plain(value: Any) -> Any:
@@ -141,9 +145,9 @@ def writing(path: Path) -> Iterator[None]:
         with _cleanup_on_sigterm():
             yield
     except OSError as error:
-        if error.errno in _DISK:
+        if error.errno in DISK:
             raise OutputError(
-                f"{path} was not written: {_DISK[error.errno]}. What was there before is unchanged."
+                f"{path} was not written: {DISK[error.errno]}. What was there before is unchanged."
             ) from error
         if isinstance(error, PermissionError):
             raise ValueError(f"{path} was not written: no permission for that folder.") from error

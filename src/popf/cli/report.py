@@ -85,6 +85,7 @@ def report(
         frame, probability = scoring.score_all(
             table_model, table, [chosen, *ids], progress, features=True
         )
+        scoring.note_training_rows(table_model, table, frame)
         labels = classes[scoring.true_codes(table_model, table, frame, chosen)]
         contents = compute(
             table_model.model,

@@ -106,6 +106,16 @@ def score_all(
     return pandas.concat(frames, ignore_index=True), np.vstack(found)
 
 
+def note_training_rows(table_model: "TableModel", table: "Table", frame: Any) -> None:
+    """Say so where a model is judged by the rows that it was fitted to; `frame` holds the features."""
+    n_seen = table_model.count_training_rows(frame)
+    if n_seen > 0.5 * len(frame):
+        say(
+            f"note: {n_seen:,} of the {counted(len(frame), 'row')} of {table.path} have the features of a "
+            "training row. On rows that it was fitted to, a model looks better than it is: judge it by others."
+        )
+
+
 def true_codes(table_model: "TableModel", table: "Table", frame: Any, column: str) -> Any:
     """Return the true classes of scored rows, as positions in the classes of the model."""
     from popf.tables.cells import match_labels

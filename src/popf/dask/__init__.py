@@ -21,8 +21,10 @@ try:
     import dask
     import distributed
 except ImportError as error:
+    from popf.formatting import install
+
     raise ImportError(
-        f'popf.dask needs {error.name}, which is not installed: pip install "popf[dask]"'
+        f"popf.dask needs {error.name}, which is not installed: {install('dask')}"
     ) from error
 
 from popf.dask.forest import DaskOPFClassifier

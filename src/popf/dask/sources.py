@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array
 from popf.dask.blocks import map_file
 from popf.engine.structures import FloatArray
 from popf.forest.devices import to_host
+from popf.formatting import install
 
 # What a chunk of an array in memory may take, and two blocks of a file with the work on their tree.
 CHUNK_BYTES = 2**26
@@ -169,7 +170,7 @@ def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise ImportError('this needs pyarrow: pip install "popf[parquet]"') from error
+        raise ImportError(f"this needs pyarrow: {install('parquet')}") from error
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise FileNotFoundError(f"the folder {str(path)!r} holds no .parquet files.")

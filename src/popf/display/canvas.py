@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from popf.formatting import install
+
 # The colours of Okabe and Ito, which colour-blind people can tell apart. Vermillion is for what must stand out.
 _BLUE, _SKY, _GREEN, _PURPLE = "#0072B2", "#56B4E9", "#009E73", "#CC79A7"
 _ORANGE, _YELLOW, STRONG = "#E69F00", "#F0E442", "#D55E00"
@@ -47,7 +49,7 @@ def need_matplotlib(module: str = "matplotlib") -> Any:
         return import_module(module)
     except ImportError as error:
         raise ImportError(
-            'Drawing needs matplotlib, which is not installed: pip install "popf[plot]"'
+            f"Drawing needs matplotlib, which is not installed: {install('plot')}"
         ) from error
 
 

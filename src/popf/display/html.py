@@ -5,6 +5,8 @@ import hashlib
 from importlib.resources import files
 from typing import Any
 
+from popf.formatting import install
+
 
 def render(package: str, template: str, **context: Any) -> str:
     """Fill in a template of a package, which extends ``base.html`` of this one.
@@ -23,7 +25,7 @@ def render(package: str, template: str, **context: Any) -> str:
         import jinja2
     except ImportError:
         raise ImportError(
-            'reports need Jinja2, which is not installed: pip install "popf[report]"'
+            f"reports need Jinja2, which is not installed: {install('report')}"
         ) from None
     folder = files(package).joinpath("templates")
     assets = {}

@@ -17,6 +17,7 @@ from popf.experiment.results import MEASURES, Results
 from popf.experiment.run import run
 from popf.experiment.tables import runs_csv, table
 from popf.files import replacing, writable_folder
+from popf.formatting import install
 
 JOURNAL = "journal.jsonl"
 REPORT = "report.html"
@@ -73,7 +74,7 @@ def reproduce(
     if figures is None:
         figures = find_spec("matplotlib") is not None
         if not figures:
-            say('No figures: they need matplotlib, pip install "popf[plot]".')
+            say(f"No figures: they need matplotlib, {install('plot')}.")
     elif figures:
         need_matplotlib()
     journal = folder / JOURNAL

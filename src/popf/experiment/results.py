@@ -10,6 +10,7 @@ from popf.experiment.data import Dataset
 from popf.experiment.journal import Record, key_of
 from popf.experiment.protocol import Protocol
 from popf.experiment.statistics import best_and_equals
+from popf.formatting import install
 
 FloatArray = NDArray[np.float64]
 
@@ -156,7 +157,7 @@ class Results:
             import pandas as pd
         except ImportError:
             raise ImportError(
-                'to_pandas needs pandas, which is not installed: pip install "popf[pandas]"'
+                f"to_pandas needs pandas, which is not installed: {install('pandas')}"
             ) from None
         return pd.DataFrame(self.records).drop(columns="over_thresholds", errors="ignore")
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.structures import Conquered, SpanningTree
+from popf.formatting import install
 
 if TYPE_CHECKING:
     import networkx
@@ -215,5 +216,5 @@ def _need(package: str) -> Any:
         return import_module(package)
     except ImportError as error:
         raise ImportError(
-            f"This needs {package}, which is not installed: pip install popf[{package}]"
+            f"This needs {package}, which is not installed: {install(package)}"
         ) from error

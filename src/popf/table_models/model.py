@@ -177,6 +177,18 @@ class TableModel:
         probability = self.model.predict_proba(features)
         return Scored(start, frame, probability, self.codes(probability), unknown)
 
+    def count_training_rows(self, frame: Any) -> int:
+        """Count the rows whose features are, after preparation, exactly those of a training row."""
+        known = getattr(self.final, "samples_", None)
+        if known is None:
+            return 0
+        rows = frame[self.features]
+        if self.steps:
+            rows = self.model[:-1].transform(rows)
+        # Adding 0 turns -0 into 0, so that equal numbers have equal bytes.
+        seen = {row.tobytes() for row in np.asarray(known, dtype=np.float64) + 0.0}
+        return sum(row.tobytes() in seen for row in np.asarray(rows, dtype=np.float64) + 0.0)
+
     def codes(self, probability: FloatArray) -> NDArray[np.int64]:
         """Label rows by the threshold, or with three classes and more by the largest probability."""
         if not self.binary:

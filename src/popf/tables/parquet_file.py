@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from popf.formatting import install
 from popf.tables.table import ColumnTypes, Table, check_names, need_pandas, rows_per_piece, select
 
 
@@ -16,7 +17,7 @@ def need_pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError('Parquet needs pyarrow: pip install "popf[parquet]"') from error
+        raise ImportError(f"Parquet needs pyarrow: {install('parquet')}") from error
     return pyarrow
 
 

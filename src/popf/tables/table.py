@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from popf.formatting import listed, near_words
+from popf.formatting import install, listed, near_words
 from popf.tables.cells import Kind, kind_of, text_cells
 
 # How many cells are held at a time, unless the number of rows is given.
@@ -120,7 +120,7 @@ def need_pandas() -> Any:
         import pandas
     except ImportError as error:
         raise ImportError(
-            'tables need pandas, which is not installed: pip install "popf[pandas]"'
+            f"tables need pandas, which is not installed: {install('pandas')}"
         ) from error
     return pandas
 
