@@ -10,6 +10,7 @@ import pkgutil
 import re
 import runpy
 import shlex
+import statistics
 import tomllib
 from pathlib import Path
 
@@ -77,7 +78,7 @@ SHOWN_BY = {
 # Fitted attributes are shown on pages.
 SHOWN_ON = {
     "popf.forest.SpanningTree": ("how_opf_works.md", "opf.spanning_tree_"),
-    "popf.forest.OptimumPathForest": ("start.md", "opf.forest_.to_pandas()"),
+    "popf.forest.OptimumPathForest": ("tutorial_python.md", "opf.forest_.to_pandas()"),
 }
 
 
@@ -119,7 +120,11 @@ def write_sample():
 
 
 # The files that pages speak of.
-FILES = {"README.md": write_sample, "moving.md": write_wine_as_dat}
+FILES = {
+    "README.md": write_sample,
+    "moving.md": write_wine_as_dat,
+    "tutorial_csv.md": lambda: [exec(code, {}) for _, code, _ in blocks(DOCS / "tutorial_csv.md")],
+}
 
 
 @pytest.fixture
@@ -157,7 +162,7 @@ def test_the_pages_hold_code_and_output():
     assert sum(shown is not None for _, _, shown in found) > 30
 
 
-@pytest.mark.parametrize("page", ["README.md", "moving.md"])
+@pytest.mark.parametrize("page", list(FILES))
 def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     """start.md and monitoring.md are run by cli/test_sessions.py."""
     pytest.importorskip("typer", reason="the command line needs popf[cli]")
@@ -312,28 +317,43 @@ def assert_rounded(shown, value):
     assert round(value, digits) == float(shown), f"{shown} is printed for {value}"
 
 
-def test_the_times_of_the_readme_are_those_measured():
+def test_the_figures_of_the_readme_are_those_measured():
+    from benchmarks.probability.journal import Journal
+    from benchmarks.probability.tables import means_of
     from benchmarks.tables import best
 
     text = README.read_text(encoding="utf-8")
     (file,) = set(re.findall(r"[\w-]+-table\.json", text))
     records = json.loads((RESULTS / file).read_text(encoding="utf-8"))["records"]
-    (table,) = re.findall(r"<!-- speed -->\n\n(.*?)\n\n<!-- end -->", text, re.DOTALL)
-    rows = table.splitlines()[2:]
-    for row in rows:
-        task, ours, theirs, ratio = (cell.strip() for cell in row.strip("|").split("|"))
-        peer, _, time = theirs.rpartition(": ")
-        peer = peer.partition(",")[0].removeprefix("scikit-learn's ")
-        operation, _, size = task.partition(" ")
-        (mine, rival), *_ = (
-            (best(record, "popf", operation), best(record, peer, operation))
+    (file,) = set(re.findall(r"[\w-]+\.jsonl", text))
+    runs = [
+        run
+        for run in Journal(RESULTS / file).runs.values()
+        if run["group"] == "untouched" and run["size"] is None
+    ]
+    means = means_of(runs).values()
+
+    def measured(kind, name):
+        if kind == "log loss":
+            return statistics.mean(row[name]["log loss"] for row in means)
+        if kind == "median fit":
+            return statistics.median(r["scores"][name]["fit"] for r in runs if name in r["scores"])
+        operation, _, size = kind.partition(" ")
+        found = (
+            best(record, name, operation)
             for record in records
-            if record["task"]["name"] in (task, size) and best(record, peer, operation)
+            if record["task"]["name"] in (kind, size)
         )
-        assert_rounded(ours.removesuffix(" s"), mine)
-        assert_rounded(time.removesuffix(" s"), rival)
-        assert_rounded(ratio, mine / rival)
-    assert len(rows) > 5
+        return next(filter(None, found))
+
+    (table,) = re.findall(r"^\| Peer \|.*?\n\|---.*?\n(.*?)\n\n", text, re.MULTILINE | re.DOTALL)
+    for row in table.splitlines():
+        peer, kind, ours, theirs = (cell.strip() for cell in row.strip("|").split("|"))
+        peer = peer.partition(" (")[0].removeprefix("scikit-learn's ")
+        if kind != "–":
+            assert_rounded(ours.removesuffix(" s"), measured(kind, "popf"))
+            assert_rounded(theirs.removesuffix(" s"), measured(kind, peer))
+    assert table.count("log loss") == 7
 
 
 def test_what_is_cited_is_what_the_citation_file_says():
