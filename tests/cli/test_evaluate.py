@@ -1,5 +1,6 @@
 """``popf evaluate`` and ``info`` on a person's own table."""
 
+import numpy as np
 import pytest
 from sklearn.metrics import (
     accuracy_score,
@@ -16,7 +17,7 @@ import popf
 from popf.__main__ import main
 from popf.metrics import expected_calibration_error, opf_accuracy_score
 from popf.table_models import open_model
-from table_commands import facts, refused
+from table_commands import consumers, facts, fit, refused
 
 pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
 
@@ -61,6 +62,26 @@ def test_one_class_alone_leaves_some_measures_undefined(place, tmp_path, capsys)
     assert found["accuracy"]["value"] > 0.5
     assert main(["evaluate", str(place / "model.popf"), str(tmp_path / "no.csv")]) == 0
     assert "undefined" in capsys.readouterr().out
+
+
+def test_more_classes_have_precision_and_recall_each(tmp_path, capsys):
+    frame = consumers(300)
+    frame["stolen"] = np.array(["low", "mid", "top"])[pd.qcut(frame["demand"], 3, labels=False)]
+    frame.loc[::7, "stolen"] = "mid"
+    frame[::2].to_csv(tmp_path / "train.csv", index=False)
+    frame[1::2].to_csv(tmp_path / "test.csv", index=False)
+    assert fit(tmp_path / "train.csv", tmp_path / "m.popf") == 0
+    words = ("evaluate", tmp_path / "m.popf", tmp_path / "test.csv")
+    found = facts(capsys, *words)
+    counts = np.array(found["confusion"])
+    recalls, precisions = (counts.diagonal() / counts.sum(axis=axis) for axis in (1, 0))
+    assert found["recall_by_class"] == pytest.approx(recalls)
+    assert found["precision_by_class"] == pytest.approx(precisions)
+    assert main(list(map(str, words))) == 0
+    *_, low, mid, top, last = capsys.readouterr().out.splitlines()
+    for line, row, recall in zip((low, mid, top), counts, recalls, strict=True):
+        assert line.split()[1:] == [*map(str, row), f"{recall:.3f}"]
+    assert last.split() == ["precision", *(f"{share:.3f}" for share in precisions)]
 
 
 # Info

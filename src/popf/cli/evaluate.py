@@ -80,6 +80,8 @@ def evaluate(
         "threshold": layout.threshold if binary else None,
         "measures": {name: score._asdict() for name, score in found.scores.items()},
         "confusion": found.confusion,
+        "precision_by_class": found.precision_by_class,
+        "recall_by_class": found.recall_by_class,
     }
     title = f"{counted(facts['n_rows'], 'row')} of {data}; {table_model.rule}"
     show(facts, [title, "", *_lines(facts)], json)
@@ -88,10 +90,18 @@ def evaluate(
 
 def _lines(facts: dict[str, Any]) -> list[str]:
     labels = [str(label) for label in facts["classes"]]
-    confusion = [["true \\ predicted", *labels]]
+    rows = [["true \\ predicted", *labels]]
     for label, row in zip(labels, facts["confusion"], strict=True):
-        confusion.append([label, *(f"{n:,}" for n in row)])
-    return [*measure_lines(facts["measures"]), "", *aligned(confusion)]
+        rows.append([label, *(f"{n:,}" for n in row)])
+    if len(labels) > 2:
+        precisions, recalls = (
+            ["-" if isnan(share) else f"{share:.3f}" for share in facts[f"{name}_by_class"]]
+            for name in ("precision", "recall")
+        )
+        cells = ["recall", *recalls]
+        rows = [[*row, cell] for row, cell in zip(rows, cells, strict=True)]
+        rows.append(["precision", *precisions, ""])
+    return [*measure_lines(facts["measures"]), "", *aligned(rows)]
 
 
 def measure_lines(measures: dict[str, Any]) -> list[str]:
