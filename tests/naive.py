@@ -47,6 +47,16 @@ def prim(D):
     return sorted(edges)
 
 
+def tree_path(edges, start, end):
+    """The samples from `start` to `end` along the edges of a tree."""
+    paths = [[start]]
+    while paths[0][-1] != end:
+        path = paths.pop(0)
+        ends = [b if a == path[-1] else a for a, b in edges if path[-1] in (a, b)]
+        paths += [[*path, sample] for sample in ends if sample not in path]
+    return paths[0]
+
+
 def minimax(D):
     """For each pair the smallest possible largest arc on a path between the two."""
     best = np.array(D, dtype=np.float64)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from popf.forest.classifier import OPFClassifier
+    from popf.forest.pruning import prune
     from popf.forest.semi_supervised import SemiSupervisedOPFClassifier
     from popf.forest.spanning_tree import minimum_spanning_tree, single_linkage
     from popf.io import load, save
@@ -21,6 +22,7 @@ __all__ = [
     "__version__",
     "load",
     "minimum_spanning_tree",
+    "prune",
     "save",
     "single_linkage",
 ]
@@ -33,6 +35,7 @@ _HOMES = {
     "SemiSupervisedOPFClassifier": "popf.forest",
     "load": "popf.io",
     "minimum_spanning_tree": "popf.forest",
+    "prune": "popf.forest",
     "save": "popf.io",
     "single_linkage": "popf.forest",
 }

@@ -2,6 +2,7 @@
 
 ``classifier``           OPFClassifier
 ``semi_supervised``      SemiSupervisedOPFClassifier
+``pruning``              `prune`: a forest of fewer samples
 ``validation``           checks of parameters, samples, labels and weights
 ``metrics``              metrics by name; ``precomputed`` checks a matrix of distances
 ``devices``              processor or GPU
@@ -15,6 +16,7 @@ from popf.engine.structures import SpanningTree
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.paths import Conquest, Path
+from popf.forest.pruning import prune
 from popf.forest.semi_supervised import SemiSupervisedOPFClassifier
 from popf.forest.spanning_tree import minimum_spanning_tree, single_linkage
 
@@ -26,5 +28,6 @@ __all__ = [
     "SemiSupervisedOPFClassifier",
     "SpanningTree",
     "minimum_spanning_tree",
+    "prune",
     "single_linkage",
 ]

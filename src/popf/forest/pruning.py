@@ -1,0 +1,130 @@
+"""A smaller forest that answers a validation set as well."""
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from popf.forest.classifier import OPFClassifier
+from popf.forest.devices import to_host
+from popf.forest.validation import resources_of, validate_new
+
+if TYPE_CHECKING:
+    from popf.engine.structures import BoolArray, IntArray
+    from popf.forest.optimum_path_forest import OptimumPathForest
+
+
+def prune(
+    model: OPFClassifier, X_val: ArrayLike, y_val: ArrayLike, max_loss: float = 0.0
+) -> OPFClassifier:
+    """Make a forest of fewer samples that is as accurate on a validation set.
+
+    Samples that conquer a validation sample are kept, with the paths that lead to them, and a forest is grown
+    on them alone; so on, until all samples are needed or the accuracy on the validation set falls. A smaller
+    forest makes smaller files and faster predictions.
+
+    Parameters
+    ----------
+    model : OPFClassifier
+        Fitted; it stays as it is.
+    X_val : array-like of shape (n_samples, n_features)
+        Validation samples. Use others to measure the pruned model.
+    y_val : array-like of shape (n_samples,)
+        Their labels.
+    max_loss : float, default=0.0
+        By how much `popf.metrics.opf_accuracy_score` on the validation set may fall below that of `model`.
+
+    Returns
+    -------
+    OPFClassifier
+        The last forest that was accurate enough, perhaps with all samples of `model`; every class keeps a
+        sample. Its ``sample_indices_`` are the rows of the X that `model` was fitted to.
+
+    Notes
+    -----
+    Distances stay those of `model`: what a metric learned from its samples is kept.
+
+    References
+    ----------
+    .. [1] J. P. Papa, A. X. Falcão, V. H. C. de Albuquerque, J. M. R. S. Tavares, "Efficient supervised
+       optimum-path forest classification for large datasets", Pattern Recognition 45(1), 2012.
+
+    Examples
+    --------
+    >>> from popf import OPFClassifier, prune
+    >>> X = [[0.0], [1.0], [2.0], [5.0], [6.0], [7.0]]
+    >>> model = OPFClassifier().fit(X, ["low", "low", "low", "high", "high", "high"])
+    >>> small = prune(model, [[1.9], [4.5], [5.4]], ["low", "high", "high"])
+    >>> small.sample_indices_
+    array([2, 3])
+    >>> small.predict([[0.5], [6.5]])
+    array(['low', 'high'], dtype='<U4')
+    """
+    from popf.forest.growing import grow_forest
+    from popf.metrics import opf_accuracy_score
+
+    _check(model, max_loss)
+    forest, resources = model.forest_, resources_of(model)
+    samples, kept = forest.samples, np.arange(len(forest))
+    if samples is None:
+        raise ValueError(
+            "prune needs the training samples, which a model of metric 'precomputed' does not hold."
+        )
+    new = validate_new(model, X_val, forest.metric, model.sample_indices_)
+    labels = column_or_1d(to_host(y_val))
+    check_consistent_length(new, labels)
+
+    def judge(forest: "OptimumPathForest") -> "tuple[float, BoolArray]":
+        nodes = forest.conquer(new, resources).nodes
+        accuracy = opf_accuracy_score(labels, forest.classes[forest.codes[nodes]])
+        return accuracy, _on_paths(forest, nodes)
+
+    accuracy, used = judge(forest)
+    least = accuracy - max_loss
+    while not used.all():
+        smaller = grow_forest(
+            *(samples[kept[used]], forest.codes[used], forest.metric),
+            resources._replace(backend=forest.backend),
+            algorithm=model.algorithm,
+            classes=forest.classes,
+        )
+        accuracy, used_next = judge(smaller)
+        if accuracy < least:
+            break
+        forest, kept, used = smaller, kept[used], used_next
+    small = OPFClassifier.from_forest(
+        *(forest, model.get_params(), model.n_features_in_, model.sample_indices_[kept]),
+        device=model.device_,
+    )
+    if hasattr(model, "feature_names_in_"):
+        small.feature_names_in_ = model.feature_names_in_
+    return small
+
+
+def _check(model: Any, max_loss: Any) -> None:
+    """Raise an error for what cannot be pruned."""
+    if type(model) is not OPFClassifier:
+        remedies = {
+            "Pipeline": "prune its last step: prune(model[-1], model[:-1].transform(X_val), y_val)",
+            "POPFClassifier": "its probabilities rest on all samples; fit it to fewer samples instead",
+        }
+        remedy = remedies.get(type(model).__name__, "fit one to its samples and labels")
+        raise TypeError(f"prune takes an OPFClassifier, not a {type(model).__name__}: {remedy}.")
+    check_is_fitted(model)
+    if not (isinstance(max_loss, Real) and 0.0 <= float(max_loss) <= 1.0):
+        raise ValueError(f"`max_loss` must be a number from 0 to 1, not {max_loss!r}.")
+
+
+def _on_paths(forest: "OptimumPathForest", nodes: "IntArray") -> "BoolArray":
+    """Mark nodes and all before them on their paths; of a class without any of them, the prototypes."""
+    used = np.zeros(len(forest), dtype=np.bool_)
+    nodes = np.unique(nodes)
+    while len(nodes):
+        used[nodes] = True
+        nodes = np.unique(forest.predecessors[nodes])
+        nodes = nodes[(nodes >= 0) & ~used[nodes]]
+    absent = np.bincount(forest.codes[used], minlength=len(forest.classes)) == 0
+    used[forest.prototypes] |= absent[forest.codes[forest.prototypes]]
+    return used
