@@ -19,15 +19,10 @@ from popf.dask.kruskal import NO_ARCS, Arcs, Links, forest_on_tree, link, reduce
 from popf.dask.nearby import boxes_reached, bridge
 from popf.dask.partitioning import Blocks
 from popf.dask.prediction import make_part
-from popf.dask.spanning import (
-    BlockTree,
-    confirm_ties,
-    settle_algorithm,
-    tree_of_block,
-    tree_of_two,
-)
+from popf.dask.spanning import BlockTree, confirm_ties, tree_of_block, tree_of_two
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.engine.training import Trained
+from popf.forest.growing import settle_algorithm
 from popf.forest.optimum_path_forest import OptimumPathForest
 
 # How many lists of candidates are merged at a time.
@@ -80,8 +75,8 @@ def grow_forest(
     tasks: Tasks, blocks: Blocks, settings: Settings, folder: str | None
 ) -> ForestInBlocks:
     """Grow the forest of all blocks; `folder` is where the blocks are, None for memory."""
-    choice = tasks.submit("choose-algorithm", settle_algorithm, blocks.blocks[0], settings)
-    settings = tasks.gather(choice)
+    choice = tasks.submit("choose-algorithm", _choose_algorithm, blocks.blocks[0], settings)
+    settings = settings._replace(algorithm=tasks.gather(choice))
     forest, n_pairs = _grow_on_all(tasks, blocks, settings)
     trained = tasks.gather(forest)
     if folder is None:
@@ -96,6 +91,13 @@ def grow_forest(
     settings = settings._replace(exponent=blocks.exponent, n_classes=len(blocks.classes))
     found = (settings, blocks.classes, nodes, trained, codes, weights, blocks.kept)
     return ForestInBlocks(*found, blocks.lows.shape[1], n_pairs)
+
+
+def _choose_algorithm(block: Block, settings: Settings) -> str:
+    """Choose the algorithm that suits one block."""
+    if not settings.metric.euclidean:
+        return "prim"
+    return settle_algorithm(block.points, settings.resources, settings.algorithm)
 
 
 def _with_costs(block: Block, trained: Trained) -> Nodes:

@@ -24,7 +24,7 @@ from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
-from popf.engine.training import choose_algorithm, find_neighbours, point_classes
+from popf.engine.training import find_neighbours, hang_duplicates, point_classes
 from popf.engine.trees import prim
 from popf.engine.trees.boruvka import GrowingTree
 
@@ -36,18 +36,6 @@ class BlockTree(NamedTuple):
     sure: IntArray  # samples that coincide with one of another class: prototypes in any case
     tied: IntArray  # samples with an arc between classes that ties with an edge, but is not in the tree
     reach: FloatArray  # an upper bound on the length of such an arc, for each of them
-
-
-def settle_algorithm(block: Block, settings: Settings) -> Settings:
-    """Replace "auto" by the algorithm that suits one block."""
-    algorithm = settings.algorithm
-    if not settings.metric.euclidean:
-        algorithm = "prim"
-    elif settings.device != "cpu":
-        algorithm = "brute"
-    elif algorithm == "auto":
-        algorithm = choose_algorithm(block.points)
-    return settings._replace(algorithm=algorithm)
 
 
 def tree_of_block(block: Block, settings: Settings) -> BlockTree:
@@ -124,21 +112,14 @@ def _grow(
 def _add_duplicates(
     tree: SpanningTree, reach: FloatArray, distinct: DistinctPoints, classes: IntArray
 ) -> tuple[SpanningTree, FloatArray]:
-    """Copy a tree of distinct points to their samples, the others of a point joined to the first."""
-    point_of, first = distinct.point_of, distinct.first
-    shared = np.bincount(point_of) > 1
+    """Copy a tree of distinct points, and how far arcs that tie reach, to their samples."""
+    shared = np.bincount(distinct.point_of) > 1
     # An edge between classes to a point of several samples ties with the arcs to the others there.
     tying = classes[tree.lower] != classes[tree.higher]
     tying &= shared[tree.lower] | shared[tree.higher]
     for ends in (tree.lower[tying], tree.higher[tying]):
         np.maximum.at(reach, ends, tree.weights[tying])
-    others = np.flatnonzero(first[point_of] != np.arange(len(point_of)))
-    whole = SpanningTree(
-        np.concatenate([first[tree.lower], first[point_of[others]]]),
-        np.concatenate([first[tree.higher], others]),
-        np.concatenate([tree.weights, np.zeros(len(others))]),
-    )
-    return whole, reach[point_of]
+    return hang_duplicates(tree, distinct)[0], reach[distinct.point_of]
 
 
 class KnownArcs(NamedTuple):

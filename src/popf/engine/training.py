@@ -82,7 +82,7 @@ def euclidean_tree(X: FloatArray, algorithm: str, resources: Resources) -> tuple
     one_class = np.zeros(len(distinct.points), dtype=np.int64)
     tree, prototypes, order, _ = _tree_of_points(distinct.points, one_class, algorithm, resources)
     tree, _ = _by_point(tree, prototypes, order, resources.n_threads)
-    return _hang_duplicates(tree, distinct)[0], distinct.exponent
+    return hang_duplicates(tree, distinct)[0], distinct.exponent
 
 
 def _tree_of_points(
@@ -190,7 +190,7 @@ def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
     if len(first) == len(point_of):
         return found
     forest = found.forest
-    tree, others, hooks = _hang_duplicates(found.tree, distinct)
+    tree, others, hooks = hang_duplicates(found.tree, distinct)
     before = np.where(forest.predecessors < 0, -1, first[forest.predecessors])
     whole = Forest(
         forest.costs[point_of],
@@ -206,7 +206,7 @@ def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
     return Trained(tree, prototypes, whole)
 
 
-def _hang_duplicates(
+def hang_duplicates(
     tree: SpanningTree, distinct: DistinctPoints
 ) -> tuple[SpanningTree, IntArray, IntArray]:
     """Make a tree of samples from one of points; also give the duplicates, and the sample each hangs on."""

@@ -49,7 +49,7 @@ def grow_forest(
         # A copy: the user may change X after the fit.
         kept = None if metric.precomputed else samples.copy()
         return OptimumPathForest(metric, codes, trained, "prim", samples=kept, classes=classes)
-    algorithm = _settle_algorithm(samples, resources, algorithm)
+    algorithm = settle_algorithm(samples, resources, algorithm)
     trained, index = train_euclidean(samples, codes, algorithm, resources)
     return OptimumPathForest(
         *(metric, codes, trained, algorithm),
@@ -80,12 +80,12 @@ def grow_tree(
         rows = metric.rows(samples, resources.n_threads)
         tree, _ = prim.spanning_tree(rows, len(samples), one_class)
         return GrownTree(tree, metric, 0, "prim")
-    algorithm = _settle_algorithm(samples, resources, algorithm)
+    algorithm = settle_algorithm(samples, resources, algorithm)
     tree, exponent = euclidean_tree(samples, algorithm, resources)
     return GrownTree(tree, metric, exponent, algorithm)
 
 
-def _settle_algorithm(samples: FloatArray, resources: Resources, algorithm: str) -> str:
+def settle_algorithm(samples: FloatArray, resources: Resources, algorithm: str) -> str:
     """Replace "auto" by the algorithm that suits Euclidean distances; a GPU takes products."""
     if resources.backend is not None:
         return "brute"
