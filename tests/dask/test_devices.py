@@ -7,8 +7,7 @@ import pytest
 import naive
 from dask_problems import settings
 from gpus import DEVICES, has_gpu
-from popf import OPFClassifier, POPFClassifier
-from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
+from popf.dask import DaskOPFClassifier
 from popf.dask.blocks import Block
 from popf.dask.kruskal import link, longest_edges_to, reduce_arcs
 from popf.dask.spanning import tree_of_block, tree_of_two
@@ -63,37 +62,6 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
             for v in ends[y[ends] != y[u]].tolist():
                 if (min(u, v), max(u, v)) not in there:
                     assert min(told[u], told[v]) >= every[u, v]
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_the_forest_of_blocks_on_a_device_is_the_plain_one(device, client):
-    rng = np.random.default_rng(SEED)
-    X = np.round(rng.normal(size=(400, 6)), 1)
-    y = rng.integers(0, 3, size=400)
-    new = rng.normal(size=(90, 6))
-    plain = OPFClassifier().fit(X, y)
-    model = DaskOPFClassifier(client, device=device)
-    model.fit(da.from_array(X, chunks=(70, 6)), da.from_array(y, chunks=70))
-    for name in ("prototypes_", "costs_", "predecessors_", "roots_"):
-        np.testing.assert_array_equal(getattr(model, name), getattr(plain, name))
-    answers = model.predict(da.from_array(new, chunks=(40, 6)))
-    np.testing.assert_array_equal(answers.compute(scheduler=client), plain.predict(new))
-    local = model.to_local()
-    assert local.device_ == device
-    np.testing.assert_array_equal(local.predict(new), plain.predict(new))
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_probabilities_of_blocks_on_a_device_are_the_plain_ones(device, client):
-    rng = np.random.default_rng(SEED)
-    X = rng.normal(size=(300, 6))
-    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-    new = rng.normal(size=(60, 6))
-    plain = POPFClassifier(random_state=0).fit(X, y)
-    model = DaskPOPFClassifier(client, random_state=0, device=device)
-    model.fit(da.from_array(X, chunks=(80, 6)), da.from_array(y, chunks=80))
-    found = model.predict_proba(da.from_array(new, chunks=(25, 6))).compute(scheduler=client)
-    np.testing.assert_allclose(found, plain.predict_proba(new), atol=1e-5)
 
 
 @pytest.mark.skipif(has_gpu(), reason="there is a GPU")

@@ -6,19 +6,23 @@ import pytest
 from sklearn.base import clone
 
 from dask_problems import SEED, as_dask, assert_same_forest, samples
+from gpus import DEVICES
 from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
 
 
+@pytest.mark.parametrize("device", ["cpu", *DEVICES])
 @pytest.mark.parametrize("kind", ["normal", "grid"])
-def test_the_cluster_gives_the_plain_forest_and_predictions(client, kind):
+def test_the_cluster_gives_the_plain_forest_and_predictions(client, kind, device):
     rng = np.random.default_rng(SEED)
     X, y = samples(kind, 400, rng)
     new, _ = samples(kind, 90, rng)
     plain = OPFClassifier().fit(X, y)
-    model = DaskOPFClassifier(client).fit(*as_dask(X, y))
+    algorithm = "auto" if device == "cpu" else "brute"
+    model = DaskOPFClassifier(client, algorithm=algorithm, device=device).fit(*as_dask(X, y))
     assert_same_forest(model, plain)
     assert model.n_blocks_ == 8
+    assert model.to_local().device_ == device
     lazy = da.from_array(new, chunks=(40, new.shape[1]))
     for method in ("predict", "decision_function"):
         expected = getattr(plain, method)(new)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from dask_problems import SEED, as_dask, two_classes
+from gpus import DEVICES
 from popf import POPFClassifier
 from popf.dask import DaskPOPFClassifier
 from popf.probability import choosing
@@ -68,3 +69,13 @@ def test_samples_may_all_have_company(client):
     model = DaskPOPFClassifier(client).fit(*as_dask(X, y, 8))
     np.testing.assert_allclose(model.bandwidths_, plain.bandwidths_, rtol=1e-12)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_probabilities_of_blocks_on_a_device_are_the_plain_ones(client, device):
+    rng = np.random.default_rng(SEED)
+    X, y = two_classes(300, 6, rng)
+    new = rng.normal(size=(60, 6))
+    model = DaskPOPFClassifier(client, device=device).fit(*as_dask(X, y, 80))
+    expected = POPFClassifier().fit(X, y).predict_proba(new)
+    np.testing.assert_allclose(model.predict_proba(new), expected, atol=1e-5)

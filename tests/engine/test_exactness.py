@@ -75,6 +75,7 @@ class TestAgainstTheDefinition:
         expected = expected_forest(problem)
         for algorithm in ALGORITHMS:
             assert_is_the_forest(fit(problem, algorithm), problem, expected)
+            assert_same_forest(fit(problem, algorithm, n_jobs=3), fit(problem, algorithm))
 
     # More points than a leaf of the space tree (16) and than a block of products (64) hold.
     @pytest.mark.parametrize(
@@ -181,21 +182,20 @@ class TestOneForest:
         [
             ("kd_tree", 1, None),
             ("kd_tree", 3, None),
+            ("kd_tree", 16, None),
             ("brute", 1, None),
             ("brute", 2, TINY_MEMORY),
             ("brute", 3, 1.0),
+            ("brute", 16, 0.2),
             ("prim", 3, TINY_MEMORY),
             ("auto", 2, None),
         ],
     )
+    @pytest.mark.usefixtures("small_chunks")
     def test_whatever_the_algorithm_the_threads_and_the_blocks(
-        self, large, algorithm, n_jobs, working_memory, monkeypatch
+        self, large, algorithm, n_jobs, working_memory
     ):
-        # Small chunks, so that several threads have something to do.
-        monkeypatch.setattr("popf.engine.trees.neighbours.CHUNK_BLOCKS", 7)
-        monkeypatch.setattr("popf.engine.conquest.by_space_tree.CHUNK_BLOCKS", 2)
         problem, reference = large
-        monkeypatch.setattr("popf.engine.distances.GRAIN", problem.X.size // 3)
         forest = fit(problem, algorithm, n_jobs=n_jobs, working_memory=working_memory)
         assert_same_forest(forest, reference)
         queries = np.concatenate([problem.queries, problem.X[:200], problem.X[:200] + 0.25])
@@ -204,14 +204,6 @@ class TestOneForest:
     def test_paths_of_thousands_of_samples_are_valid(self, large):
         problem, reference = large
         assert_paths_are_valid(reference, problem.y)
-
-    @given(problems(small_integers, max_size=40), st.integers(2, 3))
-    @bounded(25)
-    def test_threads_change_nothing_where_there_is_little_to_share(self, problem, n_jobs):
-        for algorithm in ALGORITHMS:
-            one, many = fit(problem, algorithm), fit(problem, algorithm, n_jobs=n_jobs)
-            assert_same_forest(one, many)
-            assert_same_conquest(one, many, problem.queries)
 
 
 def assert_rows_may_come_in_any_order(problem, order, algorithm):
@@ -251,16 +243,6 @@ class TestTheOrderOfTheRows:
     def test_changes_nothing_on_many_samples(self, problem, algorithm):
         order = np.random.default_rng(5).permutation(len(problem.X))
         assert_rows_may_come_in_any_order(problem, order, algorithm)
-
-    @each_algorithm
-    def test_of_new_samples_does_not_matter_either(self, algorithm):
-        problem = grid(3, size(300), 2, 9)
-        forest = fit(problem, algorithm)
-        order = np.random.default_rng(0).permutation(len(problem.queries))
-        np.testing.assert_array_equal(
-            forest.conquer(problem.queries[order]),
-            np.array(forest.conquer(problem.queries))[:, order],
-        )
 
 
 def laid_out(X, layout, folder):

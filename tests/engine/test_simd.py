@@ -1,4 +1,4 @@
-"""Vector instructions, against the plain loops that they stand for."""
+"""Vector operations: compiled, they do what their NumPy expressions say."""
 
 import numba
 import numpy as np
@@ -9,100 +9,109 @@ from hypothesis import strategies as st
 import naive
 from popf.engine.runtime import simd
 from popf.engine.runtime.simd import LANES
+from popf.engine.soft import simd as soft
 from strategies import bounded, seeds, size
 
 
-def compiled(operation):
-    """Call a vector operation from compiled code; not cached, for it depends on another file."""
-    return numba.njit(lambda *arguments: operation(*arguments))
+def blocks_of(rng, n_blocks, d):
+    blocks = simd.empty_blocks(n_blocks, d)
+    assert blocks.ctypes.data % simd.ALIGNMENT == 0
+    blocks[:] = rng.integers(-3, 4, blocks.shape) / 3.0
+    return blocks
 
 
-call_lane_distances = compiled(simd.lane_distances)
-call_lane_box_hits = compiled(simd.lane_box_hits)
-call_lanes_reaching = compiled(simd.lanes_reaching)
-call_lanes_unlike = compiled(simd.lanes_unlike)
-call_tile_hits = compiled(simd.tile_hits)
-call_lowest_bit = compiled(simd.lowest_bit)
+def make_distances(rng, d):
+    blocks = blocks_of(rng, 3, d)
+    blocks[1, :, 9:] = np.inf  # missing points
+    return blocks, 1, rng.normal(size=(5, d)), 3, float(d), np.empty(LANES)
 
 
-def bits(mask):
-    return [bool(mask >> lane & 1) for lane in range(LANES)]
+def make_box_hits(rng, d):
+    lows = rng.integers(-2, 1, (4, d)) / 3.0
+    highs = lows + rng.integers(0, 3, (4, d)) / 3.0
+    return blocks_of(rng, 2, d), 1, lows, highs, 2, rng.integers(-1, 4, LANES) / 3.0
 
 
-class TestLanes:
-    @given(seed=seeds, d=st.integers(1, 40), grid=st.booleans())
-    @bounded(30)
-    def test_distances(self, seed, d, grid):
-        rng = np.random.default_rng(seed)
-        blocks = simd.empty_blocks(3, d)
-        assert blocks.ctypes.data % simd.ALIGNMENT == 0
-        blocks[:] = np.inf
-        points = rng.integers(0, 3, (5, d)).astype(float) if grid else rng.normal(size=(5, d))
-        blocks[1, :, :9] = points[0][:, np.newaxis] + rng.integers(0, 3, (d, 9))
-        out = np.empty(LANES)
-        expected = naive.squared_distances(blocks[1, :, :9].T, points[[3]])[:, 0]
-        bound = float(np.median(expected))
-        mask = call_lane_distances(blocks, 1, points, 3, bound, out)
-        np.testing.assert_array_equal(out[:9], expected)
-        assert bits(mask) == [*(expected <= bound), *[False] * 7]
+def make_reaching(rng, d):
+    return np.array([-1.0, np.inf, *rng.integers(0, 5, LANES - 2)]), float(rng.integers(0, 5))
 
-    @given(seed=seeds, d=st.integers(1, 10))
-    @bounded(30)
-    def test_distances_to_boxes(self, seed, d):
-        rng = np.random.default_rng(seed)
-        blocks = simd.empty_blocks(2, d)
-        blocks[1] = rng.integers(-3, 4, (d, LANES)) / 3.0
-        lows = rng.integers(-2, 1, (4, d)) / 3.0
-        highs = lows + rng.integers(0, 3, (4, d)) / 3.0
-        bounds = rng.integers(0, 4, LANES) / 3.0
-        x = blocks[1].T
-        nearest = np.clip(x, lows[2], highs[2])
-        squared = np.array(
-            [naive.squared_distances(x[[i]], nearest[[i]])[0, 0] for i in range(LANES)]
-        )
-        mask = call_lane_box_hits(blocks, 1, lows, highs, 2, bounds)
-        assert bits(mask) == list(squared <= bounds)
 
-    def test_no_point_of_a_box_is_nearer_than_the_box_to_the_bit(self):
-        rng = np.random.default_rng(0)
-        for _ in range(size(200)):
-            d = int(rng.integers(1, 12))
-            inside, queries = rng.normal(size=(6, d)), rng.normal(size=(LANES, d))
-            blocks = simd.empty_blocks(1, d)
-            blocks[0] = queries.T
-            lows, highs = inside.min(axis=0)[None], inside.max(axis=0)[None]
-            bounds = naive.squared_distances(queries, inside).min(axis=1)
-            assert all(bits(call_lane_box_hits(blocks, 0, lows, highs, 0, bounds)))
+def make_unlike(rng, d):
+    values = simd.padded_range(16 * d + 3)
+    values[:] = rng.integers(0, 3, len(values))
+    return values, 16 * d, np.int32(1)
 
-    def test_bounds_that_reach(self):
-        bounds = np.array([-1.0, np.inf, *range(LANES - 2)], dtype=np.float64)
-        for squared in (0.0, 3.0, 3.5, np.inf):
-            assert bits(call_lanes_reaching(bounds, squared)) == list(bounds >= squared)
 
-    @pytest.mark.parametrize("n", [1, 16, 20])
-    def test_components_that_differ(self, n):
-        values = simd.padded_range(n)
-        assert values.tolist() == list(range(n))
-        values[:] = np.arange(n) % 3
-        start = n // LANES * LANES if n % LANES else 0
-        expected = [i >= n or i % 3 != 1 for i in range(start, start + LANES)]
-        assert bits(call_lanes_unlike(values, start, np.int32(1))) == expected
+def make_tile_hits(rng, d, real=np.float64):
+    norms, bounds = rng.integers(0, 9, (2, 3 * LANES)).astype(real)
+    tile = rng.integers(-4, 5, (3, 2 * LANES)).astype(real)
+    return tile, 1, LANES, real(4), norms, real(2), bounds, int(rng.integers(0, 2 * LANES))
 
-    @given(seed=seeds)
-    @pytest.mark.parametrize("real", [np.float32, np.float64])
-    @bounded(20)
-    def test_hits_of_a_tile(self, real, seed):
-        rng = np.random.default_rng(seed)
-        tile = rng.integers(-4, 5, (3, 2 * LANES)).astype(real)
-        norms, bounds = rng.integers(0, 9, (2, 3 * LANES)).astype(real)
-        norm, bound = real(4), real(2)
-        at = int(rng.integers(0, 2 * LANES))
-        there = slice(at, at + LANES)
-        lower = norm + norms[there] - 2 * tile[1, LANES:]
-        expected = (lower <= bound) | (lower <= bounds[there])
-        mask = call_tile_hits(tile, 1, LANES, norm, norms, bound, bounds, at)
-        assert bits(mask) == expected.tolist()
 
-    def test_the_lowest_bit(self):
-        for mask in (1, 6, 0b1000, 1 << 15, (1 << 16) - 1):
-            assert call_lowest_bit(mask) == bits(mask).index(True)
+def make_path_costs(rng, d):
+    blocks, costs = blocks_of(rng, 3, d), rng.random(3 * LANES)
+    return blocks, 1, rng.normal(size=(6, d)), 2, costs, np.zeros((4, 2 * LANES)), 8
+
+
+def make_row(rng, d):
+    row, norms, costs = 8.0 * rng.random((4, 64)), 40.0 + rng.random(64), 3.0 * rng.random(64)
+    return row, 2, 16, 8 * (d % 5 + 1), 30.0, norms, costs, np.zeros((3, 48)), 1
+
+
+def make_sums(rng, d):
+    costs, weights = 1.0 + 50.0 * rng.random((3, 48)), rng.random(64)
+    return costs, 1, 8 * (d % 6 + 1), weights, 8, 1.0, -0.7, rng.random((3, 12, 8)), 2
+
+
+EXACT = {
+    "lane_distances": (simd.lane_distances, make_distances),
+    "lane_box_hits": (simd.lane_box_hits, make_box_hits),
+    "lanes_reaching": (simd.lanes_reaching, make_reaching),
+    "lanes_unlike": (simd.lanes_unlike, make_unlike),
+    "tile_hits": (simd.tile_hits, make_tile_hits),
+    "tile_hits, float32": (simd.tile_hits, lambda rng, d: make_tile_hits(rng, d, np.float32)),
+    "lowest_bit": (simd.lowest_bit, lambda rng, d: (int(rng.integers(1, 1 << 16)),)),
+}
+# The soft sums round differently.
+ROUNDED = {
+    "path_costs": (soft.path_costs, make_path_costs),
+    "path_costs_of_four": (soft.path_costs_of_four, make_path_costs),
+    "costs_from_distances": (soft.costs_from_distances, make_row),
+    "costs_from_products": (soft.costs_from_products, make_row),
+    "smallest": (soft.smallest, lambda rng, d: (rng.random((3, 64)), 1, 8 * (d % 8 + 1))),
+    "add_exponentials": (soft.add_exponentials, make_sums),
+    "add_chain": (soft.add_chain, make_sums),
+}
+
+
+@pytest.mark.parametrize("name", [*EXACT, *ROUNDED])
+def test_compiled_operations_do_what_their_expressions_say(name):
+    operation, make = {**EXACT, **ROUNDED}[name]
+    compiled = numba.njit(lambda *arguments: operation(*arguments))
+    tolerance = 0.0 if name in EXACT else 1e-13
+    for d in range(1, 13):
+        mine, theirs = make(np.random.default_rng(d), d), make(np.random.default_rng(d), d)
+        found, expected = compiled(*mine), operation(*theirs)
+        for one, other in zip((found, *mine), (expected, *theirs), strict=True):
+            if other is not None:
+                np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+
+
+@given(seed=seeds, d=st.integers(1, 40))
+@bounded(30)
+def test_distances_are_those_of_the_definition_to_the_bit(seed, d):
+    blocks, block, points, row, bound, out = make_distances(np.random.default_rng(seed), d)
+    mask = simd.lane_distances(blocks, block, points, row, bound, out)
+    expected = naive.squared_distances(blocks[block, :, :9].T, points[[row]])[:, 0]
+    np.testing.assert_array_equal(out, [*expected, *[np.inf] * 7])
+    assert [bool(mask >> lane & 1) for lane in range(LANES)] == (out <= bound).tolist()
+
+
+def test_no_point_of_a_box_is_nearer_than_the_box_to_the_bit():
+    rng = np.random.default_rng(0)
+    for _ in range(size(200)):
+        d = int(rng.integers(1, 12))
+        inside, queries = rng.normal(size=(6, d)), rng.normal(size=(LANES, d))
+        lows, highs = inside.min(axis=0)[None], inside.max(axis=0)[None]
+        bounds = naive.squared_distances(queries, inside).min(axis=1)
+        assert simd.lane_box_hits(queries.T[None], 0, lows, highs, 0, bounds) == (1 << LANES) - 1

@@ -11,15 +11,11 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from popf import OPFClassifier
-from popf.engine import space_tree as kdtree
-from popf.engine.runtime import blas, threads
+from popf.engine.runtime import blas
 from popf.engine.runtime.blas import one_blas_thread
 from popf.engine.runtime.threads import Team, map_chunks
-from popf.engine.trees import neighbours
 from popf.engine.trees import tile_neighbours as products
-from popf.engine.trees import tile_outsiders as product_outsiders
 from strategies import (
-    Problem,
     assert_same_conquest,
     assert_same_forest,
     clusters,
@@ -31,31 +27,9 @@ from strategies import (
 ALGORITHMS = ("kd_tree", "brute")
 
 
-def with_duplicates():
-    X, y, queries = gaussian(0, 1500, 3, 3)
-    return Problem(X[np.random.default_rng(0).integers(0, 500, 1500)], y, queries)
-
-
-PROBLEMS = {
-    "continuous": gaussian(0, 1500, 3, 3),
-    "grid": grid(0, 1500, 3, 8, 3),
-    "clusters": clusters(0, 1500, 3, 1e-2),
-    "duplicates": with_duplicates(),
-}
-
-
 def assert_same(one, other, queries):
     assert_same_forest(one, other)
     assert_same_conquest(one, other, queries)
-
-
-@pytest.fixture
-def small_chunks(monkeypatch):
-    """Give every thread something to do on small data."""
-    monkeypatch.setattr(threads, "CHUNK_ROWS", 64)
-    monkeypatch.setattr(neighbours, "CHUNK_BLOCKS", 2)
-    monkeypatch.setattr(kdtree, "SMALLEST_SUBTREE", 64)
-    monkeypatch.setattr(product_outsiders, "CALL_BLOCKS", 2)
 
 
 class TestTeam:
@@ -94,16 +68,6 @@ class TestTeam:
 
 
 class TestSameForest:
-    @pytest.mark.parametrize("name", PROBLEMS)
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
-    @pytest.mark.usefixtures("small_chunks")
-    def test_whatever_the_number_of_threads(self, algorithm, name):
-        problem = PROBLEMS[name]
-        expected = fit(problem, "prim")
-        for n_jobs in (1, 2, 3, 16):
-            forest = fit(problem, algorithm, n_jobs=n_jobs, working_memory=0.2)
-            assert_same(forest, expected, problem.queries)
-
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     @pytest.mark.usefixtures("small_chunks")
     def test_whoever_comes_first(self, algorithm):
@@ -169,7 +133,7 @@ class TestNoMoreThreadsThanAskedFor:
             return meet(*arguments)
 
         monkeypatch.setattr(products, "_meet", watched)
-        fit(PROBLEMS["continuous"], "brute", n_jobs=3, working_memory=0.2)
+        fit(gaussian(0, 1500, 3), "brute", n_jobs=3, working_memory=0.2)
         # Those of other tests may come and go meanwhile, so only who took part is counted.
         assert 1 <= len(seen) <= 3
         assert threading.get_ident() not in seen

@@ -1,0 +1,17 @@
+"""What several tests of the engine need."""
+
+import pytest
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Give every thread something to do on small data."""
+    for name, value in {
+        "runtime.threads.CHUNK_ROWS": 64,
+        "trees.neighbours.CHUNK_BLOCKS": 2,
+        "trees.tile_outsiders.CALL_BLOCKS": 2,
+        "conquest.by_space_tree.CHUNK_BLOCKS": 2,
+        "space_tree.SMALLEST_SUBTREE": 64,
+        "distances.GRAIN": 2000,
+    }.items():
+        monkeypatch.setattr(f"popf.engine.{name}", value)
