@@ -15,7 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
-from popf.display import ForestDisplay, LandscapeDisplay, ReliabilityDisplay, ThresholdDisplay
+from popf.display import (
+    ForestDisplay,
+    LandscapeDisplay,
+    LogOddsDisplay,
+    ReliabilityDisplay,
+    ThresholdDisplay,
+)
 from popf.solvers import platt_probability
 
 FOLDER = Path(__file__).parent / "_static"
@@ -296,6 +302,12 @@ def draw_plane():
     return ForestDisplay.from_estimator(model, sample=test.iloc[[SAMPLE]], resolution=400)
 
 
+def draw_log_odds():
+    train, test, y_train, _ = tumours()
+    model = make_pipeline(StandardScaler(), POPFClassifier()).fit(train, y_train)
+    return LogOddsDisplay.from_estimator(model, test.iloc[[SAMPLE]])
+
+
 def draw_landscape():
     samples, labels = load_breast_cancer(return_X_y=True)
     model = POPFClassifier("paper").fit(StandardScaler().fit_transform(samples), labels)
@@ -337,6 +349,7 @@ DISPLAYS = {
     "reliability": draw_reliability,
     "threshold": draw_threshold,
     "forest": draw_plane,
+    "log-odds": draw_log_odds,
     "landscape": draw_landscape,
     "scaling": draw_scaling,
 }

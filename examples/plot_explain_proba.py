@@ -2,7 +2,7 @@
 What each feature adds
 ======================
 
-A pooled probability is a sum of log odds: those of the class frequencies, what the forest adds, and what each
+A pooled probability is a sum of log odds: a baseline, what the forest adds, and what each
 feature adds. ``explain_proba`` gives the terms for one sample; permutation importance tells which features
 matter over all samples.
 """

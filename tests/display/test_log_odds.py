@@ -91,7 +91,7 @@ def test_bars_are_the_terms_and_their_sum(flowers):
     assert heights == pytest.approx([found.prior, found.forest, *named, sum(rest), found.total])
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     values = [f"{name} = {X[name].iloc[40]:.5g}" for name in (first, second)]
-    assert labels == ["class frequencies", "forest", *values, "2 other features", "sum"]
+    assert labels == ["baseline", "forest", *values, "2 other features", "sum"]
     assert display.ax_.get_xlabel() == f"log odds of {found.pos_label} against {found.against}"
 
 

@@ -41,7 +41,7 @@ def explain(
 ) -> int:
     """Tell which columns decide, and show the path through the forest.
 
-    The log odds are a sum: of the class frequencies, the forest, and each column. The path leads from a
+    The log odds are a sum: of a baseline, the forest, and each column. The path leads from a
     prototype over training rows to the row; it is as good as its longest arc is short. Lengths are distances
     between prepared (standardised) rows; values are shown in the units of the data.
     """
@@ -119,7 +119,7 @@ def _label_line(facts: dict[str, Any]) -> str:
 
 
 def _log_odds_lines(facts: dict[str, Any], n_features: int) -> list[str]:
-    """Show what class frequencies, forest and columns add, as numbers and as bars."""
+    """Show what baseline, forest and columns add, as numbers and as bars."""
     from popf.display import LogOdds
 
     found = LogOdds(**facts["log_odds"])

@@ -4,7 +4,7 @@
 ``threshold``     accuracy, precision, recall and cost over the threshold
 ``landscape``     the objective of the paper's fit over A × B, and the paths of solvers
 ``forest``        the forest in the plane or in a projection, and the path of one sample
-``log_odds``      what class frequencies, forest and features add to the log odds of one sample
+``log_odds``      what baseline, forest and features add to the log odds of one sample
 
 Every display is made by ``from_estimator``, ``from_predictions`` or ``from_objective``, which draw at
 once, or from what its ``prepare_...`` function computes; ``plot(ax=...)`` draws it again elsewhere. After that

@@ -1,4 +1,4 @@
-"""The log odds of one sample as a sum: class frequencies, forest, and each feature."""
+"""The log odds of one sample as a sum: baseline, forest, and each feature."""
 
 import warnings
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class LogOdds(NamedTuple):
     pos_label, against : object
         The two classes.
     prior : float
-        What the class frequencies say.
+        The baseline: what holds for every sample, the class frequencies above all.
     forest : float
         What the forest adds.
     features : dict of str to float
@@ -59,7 +59,7 @@ class LogOdds(NamedTuple):
         """Return all terms in order, with the values of features, those after the first few as one."""
         named = [(_with_value(name, values or {}), share) for name, share in self.features.items()]
         rest = [share for _, share in named[n_features:]]
-        terms = [("class frequencies", self.prior), ("forest", self.forest), *named[:n_features]]
+        terms = [("baseline", self.prior), ("forest", self.forest), *named[:n_features]]
         if rest:
             noun = "feature" if len(rest) == 1 else "features"
             terms.append((f"{len(rest)} other {noun}", float(np.sum(rest))))
@@ -193,7 +193,7 @@ def _owners(step: Any, owners: list[str] | None) -> list[str] | None:
 
 
 class LogOddsDisplay:
-    """Bars for what class frequencies, forest and features add to the log odds of one sample.
+    """Bars for what baseline, forest and features add to the log odds of one sample.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class LogOddsDisplay:
     figure_ : matplotlib Figure
         The figure.
     bars_ : matplotlib BarContainer
-        The bars, from the top: class frequencies, forest, features, and the sum.
+        The bars, from the top: baseline, forest, features, and the sum.
 
     See Also
     --------
@@ -227,7 +227,7 @@ class LogOddsDisplay:
     ...     model, X[:1], pos_label=0, n_features=3, ax=Figure().subplots()
     ... )
     >>> [label.get_text() for label in display.ax_.get_yticklabels()][:2]
-    ['class frequencies', 'forest']
+    ['baseline', 'forest']
     """
 
     ax_: Any
