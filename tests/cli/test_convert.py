@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from popf import OPFClassifier, save
 from popf.__main__ import main
-from popf.datasets import read
+from popf.datasets import read, write
 
 pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
 pytest.importorskip("typer", reason="the command line needs popf[cli]")
@@ -66,6 +67,21 @@ def test_csv_to_libopf_and_back(csv, tmp_path, capsys):
     assert convert(out, tmp_path / "b.csv") == 0
     back = pd.read_csv(tmp_path / "b.csv")
     np.testing.assert_array_equal(back.to_numpy()[:, :-1], kept.data)
+
+
+def test_info_tells_what_a_data_file_holds(tmp_path, capsys):
+    write(tmp_path / "a.dat", np.ones((5, 3)), [0, 2, 2, 7, 0])
+    assert main(["info", str(tmp_path / "a.dat")]) == 0
+    shown = capsys.readouterr().out
+    assert "0 2 (no label), 2 2, 7 1" in shown
+    (tmp_path / "b.txt").write_text("4 1 0.5 nan\n5 0 1 2\n")
+    assert main(["info", str(tmp_path / "b.txt"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["format"], found["n_samples"], found["n_features"]) == ("opfython", 2, 2)
+    assert (found["labels"], found["label_counts"], found["n_missing"]) == ([0, 1], [1, 1], 1)
+    save(OPFClassifier().fit([[0.0], [1.0]], [0, 1]), tmp_path / "model.opf")  # a name of LibOPF's
+    assert main(["info", str(tmp_path / "model.opf")]) == 0
+    assert "OPFClassifier" in capsys.readouterr().out
 
 
 def test_csv_to_svmlight(csv, tmp_path, capsys):

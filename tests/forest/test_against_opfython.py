@@ -1,14 +1,17 @@
 """The same labels and costs as opfython, and one forest on the paper's public data."""
 
 import logging
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 
 from popf import OPFClassifier
+from popf.forest.metrics import METRIC_NAMES, choose_metric
 from strategies import assert_paths_are_valid, assert_same_conquest, assert_same_forest, gaussian
 
+MOVING = (Path(__file__).parents[2] / "docs" / "moving.md").read_text(encoding="utf-8")
 DATASETS = (
     *("australian", "australian_scale", "breast-cancer", "breast-cancer_scale", "colon-cancer"),
     *("diabetes", "diabetes_scale", "fourclass", "fourclass_scale", "heart", "heart_scale"),
@@ -47,6 +50,31 @@ def test_labels_and_costs_are_those_of_opfython(supervised_opf, theirs, ours, n_
         np.testing.assert_array_equal(forest.prototypes_, their_prototypes)
         np.testing.assert_allclose(forest.costs_, their_costs, rtol=1e-9)
         np.testing.assert_array_equal(forest.predict(new), their_labels)
+
+
+#: Names that mean something else there, by the table in docs/moving.md.
+THEIRS = {
+    "chi_squared": lambda x, y: np.sum((x - y) ** 2 / (x + y)) / 2,
+    "jaccard": lambda x, y: np.sum((x - y) ** 2) / (x @ x + y @ y - x @ y),
+    "dice": lambda x, y: np.sum((x - y) ** 2) / (x @ x + y @ y),
+    "gaussian": lambda x, y: np.exp(-np.linalg.norm(x - y)),
+    "hamming": lambda x, y: np.sum(x != y),
+    "log_euclidean": lambda x, y: 1e5 * np.log(1 + np.linalg.norm(x - y)),
+}
+
+
+def test_metrics_of_the_same_name_are_the_same_but_for_those_in_the_table(supervised_opf):
+    from opfython.math.distance import DISTANCES
+
+    x, y = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 1.0, 6.0]])
+    for name in {*DISTANCES} & {*METRIC_NAMES}:
+        metric = choose_metric(name)
+        ours = metric.transform(metric.blocks(x[None], y[None])(0, 1))[0, 0]
+        if name in THEIRS:
+            assert DISTANCES[name](x, y) == pytest.approx(THEIRS[name](x, y)) != ours
+            assert f"| `{name}` | " in MOVING
+        else:
+            assert DISTANCES[name](x, y) == pytest.approx(ours)
 
 
 @pytest.mark.parametrize("name", DATASETS)

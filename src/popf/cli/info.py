@@ -1,7 +1,8 @@
-"""``popf info``: what is in a model file, or how the columns of a table are read."""
+"""``popf info``: what is in a model file or a data file, and how the columns of a table are read."""
 
 from pathlib import Path
 from typing import Annotated, Any
+from zipfile import is_zipfile
 
 import typer
 
@@ -15,12 +16,14 @@ Examples:
   popf info model.popf
   popf info model.popf --json | jq .features
   popf info data.csv
+  popf info boat.dat
 """
 
 
 def info(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A model of `popf fit` or popf.save, or a table.")
+        Path,
+        typer.Argument(metavar="FILE", help="A model of `popf fit` or popf.save, or a data file."),
     ],
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -28,17 +31,23 @@ def info(
     na: options.Missing = None,
     json: options.Json = False,
 ) -> int:
-    """Show what is in a model file, without loading the model, or how `popf fit` would read a table.
+    """Show what is in a model file, without loading the model, or in a data file.
 
-    Opening a model file never runs code from it, whoever wrote it; only its header is read here.
+    Of a table it shows how `popf fit` would read its columns; of svmlight's, LibOPF's and opfython's files,
+    samples, features and labels. Opening a model file never runs code from it; only its header is read here.
     """
     from popf.io import describe
-    from popf.tables.formats import TABLES, suffix_of
+    from popf.tables.formats import FORMATS, TABLES, suffix_of
 
     check_file(file)
-    if suffix_of(file) in TABLES:
-        table = options.table(file, delimiter, encoding, decimal, na)
-        facts, lines = _table(table)
+    others = [suffix for suffixes in FORMATS.values() for suffix in suffixes if suffix]
+    if suffix_of(file) in others and not is_zipfile(
+        file
+    ):  # whatever its name, a model is a zip file
+        if suffix_of(file) in TABLES:
+            facts, lines = _table(options.table(file, delimiter, encoding, decimal, na))
+        else:
+            facts, lines = _samples(file)
         show(facts, lines, json)
         return 0
     known = describe(file)
@@ -70,6 +79,34 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
     remarks = [found["problem"] or found["note"] for found in facts["columns"].values()]
     lines = [f"{table.path}: {counted(len(columns), 'column')}", *aligned(rows, left=True)]
     return facts, [*lines, *(f"- {remark}" for remark in remarks if remark)]
+
+
+def _samples(file: Path) -> tuple[dict[str, Any], list[str]]:
+    """Tell what a file of numbers and labels holds."""
+    import numpy as np
+
+    from popf.tables import read
+
+    found = read(file)
+    labels, counts = np.unique(found.target, return_counts=True)
+    facts = {
+        "format": found.format,
+        "n_samples": len(found.data),
+        "n_features": found.data.shape[1],
+        "labels": labels.tolist(),
+        "label_counts": counts.tolist(),
+        "n_missing": int(np.isnan(found.data).sum()),
+    }
+    shares = [f"{label} {n:,}" for label, n in zip(labels, counts, strict=True)]
+    if found.format == "libopf" and labels[0] == 0:
+        shares[0] += " (no label)"
+    rows = [
+        ("format", found.format),
+        ("samples", f"{len(found.data):,}"),
+        ("features", f"{found.data.shape[1]:,}, {counted(facts['n_missing'], 'value')} missing"),
+        ("labels", listed(shares, 12)),
+    ]
+    return facts, [f"{file}", *aligned(rows, left=True)]
 
 
 def _rows(known: dict[str, Any]) -> list[tuple[str, str]]:

@@ -117,7 +117,7 @@ def read(
     Bunch
         `data` of shape (n_samples, n_features), float64, unknown values as NaN; `target`, integers, real
         numbers or text; `feature_names`; `target_name`; `ids`, the samples' identifiers in LibOPF's and
-        opfython's files, else None.
+        opfython's files, else None; `format`, the format that it was read in.
 
     Notes
     -----
@@ -172,6 +172,7 @@ def read(
         feature_names=samples.feature_names,
         target_name=samples.target_name,
         ids=samples.ids,
+        format=kind,
     )
 
 
