@@ -68,6 +68,7 @@ def test_json_has_the_keys_that_the_page_names(tmp_path, monkeypatch, capsys):
         "sample",
         "fit consumers.csv --target stolen --id consumer -o model.popf",
         "predict model.popf new.csv -o scored.csv",
+        "rank model.popf new.csv --budget 50",
         "evaluate model.popf test.csv",
         "explain model.popf new.csv --row 3",
         "info model.popf",

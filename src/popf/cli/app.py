@@ -14,8 +14,8 @@ from popf.formatting import with_options
 
 #: One module per command, with a function of the same name.
 COMMANDS = (
-    *("fit", "predict", "evaluate", "explain", "report", "info", "monitor", "convert"),
-    *("sample", "reproduce", "demo"),
+    *("fit", "predict", "rank", "evaluate", "explain", "report", "info", "monitor"),
+    *("convert", "sample", "reproduce", "demo"),
 )
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 

@@ -1,5 +1,6 @@
 """``popf convert``: from one format of data files to another."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,18 +16,21 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  popf convert data.csv data.parquet
-  popf convert boat.dat boat.csv
-  popf convert data.csv data.dat --target stolen --drop consumer
-  popf convert data.csv data.svm --target stolen --encode onehot
+  popf convert consumers.csv consumers.parquet
+  popf convert consumers.csv consumers.dat --target stolen --drop consumer
+  popf convert consumers.dat numbers.csv
+  popf convert consumers.csv - --drop consumer | head
 """
 
 
 def convert(
     source: Annotated[
-        Path, typer.Argument(metavar="IN", help="CSV, Parquet, svmlight, LibOPF or opfython.")
+        Path,
+        typer.Argument(metavar="IN", help="CSV, Parquet, svmlight, LibOPF, opfython; - is stdin."),
     ],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="The suffix sets the format.")],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The suffix sets the format; - is CSV on stdout.")
+    ],
     target: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column with the labels. Default: the last."),
@@ -47,6 +51,10 @@ def convert(
     from popf.tables import write
     from popf.tables.formats import TABLES, format_of, suffix_of
 
+    source = options.from_stdin(source)
+    to_stdout = output == options.STDIO
+    if to_stdout:
+        output = options.temporary("standard-output.csv")
     for path in (source, output):
         check_format(path)
     check_output(output, [source])
@@ -77,7 +85,10 @@ def convert(
         lines.append(
             f"Label 0, in {counted(n_unlabelled, 'row')}, stands for no label in LibOPF's files."
         )
-    show(facts, lines, json)
+    if to_stdout:
+        sys.stdout.write(output.read_text(encoding="utf-8"))
+    else:
+        show(facts, lines, json)
     return 0
 
 

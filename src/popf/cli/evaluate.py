@@ -83,7 +83,7 @@ def evaluate(
         "precision_by_class": found.precision_by_class,
         "recall_by_class": found.recall_by_class,
     }
-    title = f"{counted(facts['n_rows'], 'row')} of {data}; {table_model.rule}"
+    title = f"{counted(facts['n_rows'], 'row')} of {options.named(data)}; {table_model.rule}"
     show(facts, [title, "", *_lines(facts)], json)
     return 0
 

@@ -1,10 +1,15 @@
 """Options that several commands have."""
 
+import atexit
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from popf.cli.output import STDIO as STDIO
 from popf.formatting import with_options
 
 if TYPE_CHECKING:
@@ -34,7 +39,9 @@ def seed(words: str) -> Any:
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A file of `popf fit` or of popf.save.")
 ]
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet with named columns.")]
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="CSV or Parquet with named columns; - is stdin.")
+]
 Ids = Annotated[
     Names | None,
     typer.Option("--id", metavar="COLUMN", help="Carried through, never a feature. Repeatable."),
@@ -71,6 +78,28 @@ def as_options(words: str) -> str:
     return with_options(words, {name: "--" + name.replace("_", "-") for name in names})
 
 
+def named(path: Path) -> str:
+    """Name a file, or the stream that - stands for."""
+    return "standard input" if path == STDIO else str(path)
+
+
+def temporary(name: str) -> Path:
+    """Name a file in a folder that is deleted when the process ends."""
+    folder = tempfile.mkdtemp(prefix="popf-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder, name)
+
+
+def from_stdin(path: Path) -> Path:
+    """Keep standard input as a CSV file, because tables are read more than once; return any other path."""
+    if path != STDIO:
+        return path
+    kept = temporary("standard-input.csv")
+    with open(kept, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return kept
+
+
 def table(
     path: Path, delimiter: str | None, encoding: str, decimal: str, na: Names | None = None
 ) -> "Table":
@@ -78,4 +107,4 @@ def table(
     from popf.tables import Dialect, open_table
 
     mark = "\t" if delimiter == "\\t" else delimiter  # as it is typed in a shell
-    return open_table(path, Dialect(mark, encoding, decimal, tuple(na or ())))
+    return open_table(from_stdin(path), Dialect(mark, encoding, decimal, tuple(na or ())))

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 from popf.files import check_target, replacing, writable_folder
 from popf.formatting import printable
 
+#: Standard input or output.
+STDIO = Path("-")
 Advance = Callable[[int, int, str], None]
 #: What is wrong with a disk, by the number of the error.
 DISK = {
@@ -35,12 +37,14 @@ def say(sentence: str) -> None:
     print(f"popf: {printable(sentence)}", file=sys.stderr)
 
 
-def show(facts: dict[str, Any], lines: Sequence[str], as_json: bool) -> None:
-    """Print the facts as JSON, or the lines for a person."""
+def show(
+    facts: dict[str, Any], lines: Sequence[str], as_json: bool, error_stream: bool = False
+) -> None:
+    """Print the facts as JSON, or the lines for a person; on the error stream beside a table."""
+    text = printable("\n".join(lines))
     if as_json:
-        print(json.dumps(_plain(facts), allow_nan=False, indent=2))
-    else:
-        print(printable("\n".join(lines)))
+        text = json.dumps(_plain(facts), allow_nan=False, indent=2)
+    print(text, file=sys.stderr if error_stream else sys.stdout)
 
 
 def _plain(value: Any) -> Any:
@@ -116,9 +120,10 @@ def check_output(
 ) -> None:
     """Raise an error if a result would go where it cannot, or replace an input, before any work.
 
-    `path` is None for nowhere, `suffixes` are those it may have, `option` is what an error calls it.
+    `path` is None for nowhere, - for standard output; `suffixes` are those it may have, `option` is what an
+    error calls it.
     """
-    if path is None:
+    if path is None or path == STDIO:
         return
     folder = check_target(path).parent
     for source in inputs:

@@ -29,7 +29,9 @@ def predict(
     data: options.Data,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="CSV (also .gz) or Parquet. Default: standard output."),
+        typer.Option(
+            "--output", "-o", help="CSV (also .gz) or Parquet. Default: standard output, -."
+        ),
     ] = None,
     id: options.Ids = None,
     threshold: options.Threshold = None,
@@ -51,6 +53,7 @@ def predict(
 
     import numpy as np
 
+    output = None if output == options.STDIO else output
     if output is None and json:
         raise ValueError("--json needs --output: standard output cannot hold both.")
     check_output(output, [model, data])
@@ -62,7 +65,7 @@ def predict(
         counts = np.zeros(len(table_model.classes), dtype=np.int64)
         unknown: Counter[str] = Counter()
         with (
-            _writer(output) as write,
+            writer(output or options.STDIO) as write,
             scoring.scored_pieces(table_model, table, ids, progress, chunk_rows) as pieces,
         ):
             for scored in pieces:
@@ -115,12 +118,12 @@ def _frame(table_model: "TableModel", scored: "Scored", ids: list[str]) -> Any:
 
 
 @contextmanager
-def _writer(output: Path | None) -> Iterator[Writer]:
-    """Yield a function that writes frames to the output, one after another."""
+def writer(output: Path) -> Iterator[Writer]:
+    """Yield a function that writes frames to a file or standard output, one after another."""
     import gzip
     import io
 
-    if output is None:
+    if output == options.STDIO:
         yield _csv_writer(sys.stdout, ",")
         return
     suffixes = [suffix.lower() for suffix in output.suffixes]

@@ -1,9 +1,11 @@
 """Models on tables with named columns: what the commands do, as functions.
 
+``columns``      how every column of a table is read, and what is wrong with it
 ``fitting``      a model from a table: which rows and columns, the fit, and what is to be said of it
 ``preparation``  from the columns of a table to the numbers that a forest sees, and back
 ``thresholds``   the threshold that costs least
 ``model``        a model that knows its columns, scores tables and is opened from a file
+``ranking``      whom to inspect first
 ``explaining``   paths through the forest in the user's own features and units
 """
 

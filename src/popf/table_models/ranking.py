@@ -1,0 +1,86 @@
+"""Whom to inspect first: rows in order of probability, or of what a visit is expected to bring."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+#: Up to how many rows the distribution of the hits is computed exactly; beyond, it is normal.
+N_EXACT = 2000
+TAIL = 0.025
+
+
+class Ranking(NamedTuple):
+    """Rows to inspect, best first, and what to expect of them if the probabilities are right.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Positions of the rows.
+    gains : ndarray or None
+        For every row of the table, p times its value minus the cost of a visit; None without values.
+    expected_hits : float
+        The sum of the probabilities.
+    lower, upper : int
+        Between which the number of hits lies, 19 times in 20.
+    random_hits : float
+        The expected hits among as many rows chosen at random.
+    """
+
+    rows: NDArray[np.int64]
+    gains: FloatArray | None
+    expected_hits: float
+    lower: int
+    upper: int
+    random_hits: float
+
+    @property
+    def lift(self) -> float:
+        """How many times as many hits as among rows chosen at random."""
+        return self.expected_hits / self.random_hits if len(self.rows) else float("nan")
+
+
+def rank_rows(
+    probability: FloatArray,
+    budget: int | None = None,
+    values: FloatArray | None = None,
+    visit_cost: float = 0.0,
+) -> Ranking:
+    """Rank rows by probability or, where values are given, by expected gain.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n_rows,)
+    budget : int or None
+        How many rows can be inspected; None for all.
+    values : ndarray of shape (n_rows,) or None
+        What a hit brings. Rows whose visit is expected to cost more than it brings are left out.
+    visit_cost : float
+    """
+    gains = None if values is None else probability * values - visit_cost
+    score = probability if gains is None else gains
+    order = np.lexsort([-probability, -score])  # of equals the more probable, then the first
+    if gains is not None:
+        order = order[gains[order] > 0.0]
+    rows = order[:budget]
+    chosen = probability[rows]
+    lower, upper = hits_interval(chosen)
+    random_hits = len(rows) * float(probability.mean())
+    return Ranking(rows, gains, float(chosen.sum()), lower, upper, random_hits)
+
+
+def hits_interval(probability: FloatArray) -> tuple[int, int]:
+    """Return the 2.5 % and 97.5 % quantiles of the number of hits, a Poisson-binomial variable."""
+    n = len(probability)
+    if n > N_EXACT:
+        mean = float(probability.sum())
+        spread = 1.96 * float(np.sqrt((probability * (1.0 - probability)).sum()))
+        return max(0, int(np.floor(mean - spread))), min(n, int(np.ceil(mean + spread)))
+    mass = np.zeros(n + 1)
+    mass[0] = 1.0
+    for p in probability.tolist():
+        mass[1:] += p * (mass[:-1] - mass[1:])
+        mass[0] *= 1.0 - p
+    below = np.cumsum(mass)
+    return int(np.searchsorted(below, TAIL)), int(np.searchsorted(below, 1.0 - TAIL))

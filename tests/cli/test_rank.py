@@ -1,0 +1,103 @@
+"""``popf rank``: the order of the rows, what is expected of the first, and tables through pipes."""
+
+import io
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+
+from popf.__main__ import main
+from popf.table_models import open_model
+from popf.table_models.ranking import N_EXACT, hits_interval, rank_rows
+from table_commands import consumers, facts, refused
+
+pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 9])
+@pytest.mark.parametrize("power", [1, 6])
+def test_hits_lie_in_the_interval_19_times_in_20(n, power):
+    p = np.random.default_rng(n).random(n) ** power
+    mass = np.zeros(n + 1)
+    for hits in product([0, 1], repeat=n):
+        mass[sum(hits)] += np.prod(np.where(hits, p, 1.0 - p))
+    lower, upper = hits_interval(p)
+    assert mass[:lower].sum() < 0.025 <= mass[: lower + 1].sum()
+    assert mass[:upper].sum() < 0.975 <= mass[: upper + 1].sum() + 1e-12
+
+
+def test_the_interval_of_many_rows_is_that_of_the_exact_distribution():
+    p = np.random.default_rng(0).random(N_EXACT)
+    exact, normal = hits_interval(p), hits_interval(np.append(p, 0.0))
+    assert normal == pytest.approx(exact, abs=1)
+
+
+def test_rows_are_ranked_by_probability_or_by_what_a_visit_brings():
+    p = np.array([0.5, 0.9, 0.1, 0.5])
+    by_probability = rank_rows(p, 3)
+    assert by_probability.rows.tolist() == [1, 0, 3]
+    assert by_probability.expected_hits == pytest.approx(1.9)
+    assert by_probability.lift == pytest.approx(1.9 / 1.5)
+    by_gain = rank_rows(p, None, np.array([100.0, 10.0, 1000.0, 300.0]), 20.0)
+    assert by_gain.rows.tolist() == [3, 2, 0]  # a visit of row 1 costs more than it brings
+    assert by_gain.gains.tolist() == pytest.approx([30.0, -11.0, 80.0, 130.0])
+
+
+def test_ranked_rows_are_the_most_probable_ones(place, tmp_path, capsys):
+    out = tmp_path / "visits.csv"
+    words = ("rank", place / "model.popf", place / "new.csv", "-o", out)
+    found = facts(capsys, *words, "--budget", 20)
+    new = pd.read_csv(place / "new.csv", dtype={"consumer": str})
+    p = open_model(place / "model.popf").score(new).probability[:, 1]
+    listed = pd.read_csv(out, dtype={"consumer": str})
+    assert list(listed) == ["rank", "consumer", "probability_yes"]
+    assert listed["consumer"].tolist() == new["consumer"][np.argsort(-p)[:20]].tolist()
+    assert (found["n_rows"], found["n_ranked"], found["positive"]) == (90, 20, "yes")
+    assert found["expected_hits"] == pytest.approx(np.sort(p)[-20:].sum())
+    assert found["lift"] == pytest.approx(found["expected_hits"] / (20 * p.mean()))
+    gain = facts(capsys, *words, "--value", "demand", "--visit-cost", 500)
+    listed = pd.read_csv(out)
+    assert listed["expected_gain"].is_monotonic_decreasing
+    assert listed["expected_gain"].min() > 0
+    assert gain["expected_gain"] == pytest.approx(listed["expected_gain"].sum(), rel=1e-6)
+    assert main([*map(str, words), "--budget", "15"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Ranked 90 rows of")
+    assert "class to find: yes" in said.splitlines()[0]
+    assert "... 5 more in" in said
+
+
+def test_what_rank_cannot_do_is_said(place, tmp_path, capsys):
+    words = ("rank", place / "model.popf", place / "new.csv")
+    assert "--visit-cost needs --value" in refused(capsys, *words, "--visit-cost", 3)
+    assert "must hold numbers, not" in refused(capsys, *words, "--value", "region")
+    assert "did you mean demand" in refused(capsys, *words, "--value", "demnd")
+    assert "no class of the target" in refused(capsys, *words, "--positive", "maybe")
+    frame = consumers(60).assign(kind=np.arange(60) % 3)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", tmp_path / "t.csv", "--target", "kind", "--id", "consumer", "--drop", "stolen"]
+    assert main([*map(str, fit), "-o", str(tmp_path / "m.popf")]) == 0
+    three = ("rank", tmp_path / "m.popf", tmp_path / "t.csv")
+    assert "name the one to find by --positive" in refused(capsys, *three)
+    assert facts(capsys, *three, "--positive", 2)["positive"] == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "predict model.popf {}",
+        "rank model.popf {} -o -",
+        "evaluate model.popf {}",
+        "convert {} -",
+    ],
+)
+def test_a_dash_is_standard_input_and_output(place, monkeypatch, capsys, command):
+    monkeypatch.chdir(place)
+    piped = io.TextIOWrapper(io.BytesIO((place / "test.csv").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", piped)
+    assert main(command.format("-").split()) == 0
+    through_pipes = capsys.readouterr().out
+    assert main(command.format("test.csv").split()) == 0
+    assert through_pipes == capsys.readouterr().out.replace("test.csv", "standard input")
+    assert through_pipes
