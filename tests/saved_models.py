@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris
 
 import popf
+from popf.density.forest import DensityForest
 from popf.forest import OptimumPathForest
 from popf.io.estimators import NOT_KEPT
 
@@ -57,6 +58,8 @@ def assert_same_value(one, other):
         names = ("labels", "costs", "predecessors", "lengths", "roots", "prototypes", "samples")
         for name in (*names, "codes", "classes", "algorithm", "spanning_tree"):
             assert_same_value(getattr(one, name), getattr(other, name))
+    elif isinstance(one, DensityForest):
+        assert_same_value(one.to_arrays(), other.to_arrays())
     elif type(one).__module__.startswith("popf"):
         assert_same_value(vars(one), vars(other))
     else:
@@ -69,11 +72,11 @@ def assert_same_model(one, other, X):
     assert kept(one) == kept(other)
     assert_same_value(attributes(one), attributes(other))
     methods = ["predict", "decision_function", "predict_proba", "predict_log_proba"]
-    methods += ["conquer", "path_costs_by_class"]
+    methods += ["conquer", "path_costs_by_class", "score_samples"]
     for method in methods:
         if hasattr(one, method):
             assert_same_value(getattr(one, method)(X), getattr(other, method)(X))
-    if getattr(one, "linear_map_", None) is None:
+    if getattr(one, "linear_map_", None) is None and hasattr(getattr(one, "opf_", one), "explain"):
         same_X = X if hasattr(one, "explain") else np.asarray(X)  # the inner forest knows no names
         paths, twins = (getattr(model, "opf_", model).explain(same_X) for model in (one, other))
         assert_same_value([vars(path) for path in paths], [vars(path) for path in twins])

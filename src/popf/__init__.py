@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from popf.density.clustering import OPFClustering
     from popf.forest.classifier import OPFClassifier
     from popf.forest.pruning import prune
     from popf.forest.semi_supervised import SemiSupervisedOPFClassifier
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPFClassifier",
+    "OPFClustering",
     "POPFClassifier",
     "SemiSupervisedOPFClassifier",
     "__version__",
@@ -31,6 +33,7 @@ __version__ = "0.1.0"
 # What is imported when it is first asked for: the command line's help needs none of it.
 _HOMES = {
     "OPFClassifier": "popf.forest",
+    "OPFClustering": "popf.density",
     "POPFClassifier": "popf.probability",
     "SemiSupervisedOPFClassifier": "popf.forest",
     "load": "popf.io",

@@ -53,7 +53,7 @@ REFUSED = {
     ),
     "no classifier": (
         lambda: make_pipeline(StandardScaler()),
-        r"must end in a classifier of popf",
+        r"must end in an estimator of popf",
     ),
     "no forest": (lambda: PCA(2), r"the model is a sklearn PCA"),
     "random numbers": (

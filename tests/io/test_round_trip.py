@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import popf
-from popf import OPFClassifier, POPFClassifier, SemiSupervisedOPFClassifier
+from popf import OPFClassifier, OPFClustering, POPFClassifier, SemiSupervisedOPFClassifier
 from popf.forest.metrics import ALIASES, METRIC_NAMES
 from popf.io import trusted_types
 from popf.probability.linear_maps import EffectSizeWeights
@@ -184,19 +184,22 @@ KEPT = [
     POPFClassifier("paper", solver="nelder-mead", box=None),
     POPFClassifier("paper", solver=PSO(), random_state=0),
     POPFClassifier("forest", linear_map="whitening"),
+    OPFClustering(6),
+    OPFClustering(max_neighbors=8, metric="mahalanobis"),
 ]
 
 
 @pytest.mark.parametrize("estimator", KEPT, ids=repr)
 @pytest.mark.filterwarnings("ignore:The box")
-def test_pickle_joblib_and_copies_keep_models(estimator, model_path):
+def test_files_pickle_joblib_and_copies_keep_models(estimator, model_path):
     model = clone(estimator).fit(CANCER_X[::4], CANCER_Y[::4])
     assert_same_model(model, pickle.loads(pickle.dumps(model)), CANCER_X[1::4])
     assert_same_model(model, copy.deepcopy(model), CANCER_X[1::4])
+    assert_same_model(model, again(model, model_path), CANCER_X[1::4])
     joblib.dump(model, model_path)
     assert_same_model(model, joblib.load(model_path), CANCER_X[1::4])
     read_only = joblib.load(model_path, mmap_mode="r")
-    assert_same_value(model.decision_function(CANCER_X), read_only.decision_function(CANCER_X))
+    assert_same_value(model.predict(CANCER_X), read_only.predict(CANCER_X))
     assert b"popf.engine" not in pickle.dumps(model)
 
 

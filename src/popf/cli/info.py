@@ -127,7 +127,7 @@ def _rows(known: dict[str, Any]) -> list[tuple[str, str]]:
             "fitted on",
             f"{counted(known['n_samples'], 'row')} of {table.get('source') or 'unknown data'}",
         ),
-        ("classes", listed([f"{label} {n:,}" for label, n in pairs])),
+        ("classes", listed([f"{label} {n:,}" for label, n in pairs] or ["none"])),
         ("features", f"{len(names)}: {listed(names, 12)}"),
     ]
     if table:

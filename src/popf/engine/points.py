@@ -160,3 +160,14 @@ def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray
         if not repeats.any():
             break
     return order, np.cumsum(~repeats) - 1
+
+
+def distinct_distances(distances: FloatArray) -> FloatArray:
+    """Give for each sample its distinct distances to all, in order and padded by infinity.
+
+    They tell samples apart that are known by their distances only.
+    """
+    ranked = np.sort(distances, axis=1)
+    ranked[:, 1:][ranked[:, 1:] == ranked[:, :-1]] = np.inf
+    ranked.sort(axis=1)
+    return ranked

@@ -163,7 +163,7 @@ class _Sklearn(Metric):
                 f"is singular for these {X.shape[0]} samples of {X.shape[1]} features. Drop "
                 "redundant features, or pass an inverse as metric_params={'VI': ...}."
             )
-        return _Sklearn(self.name, {"VI": np.linalg.inv(covariance).T})
+        return _Sklearn(self.name, {"VI": np.ascontiguousarray(np.linalg.inv(covariance).T)})
 
     def check(self, X: FloatArray) -> None:
         if self.name == "haversine" and X.shape[1] != 2:

@@ -15,13 +15,15 @@ from popf.forest.state import Fields, read_features
 from popf.io.codec import KIND, Decoder, Encoder
 from popf.solvers.by_name import SOLVERS
 
-CLASSIFIERS = {
+#: What a model may end in.
+MODELS = {
     "OPFClassifier": "popf.forest.classifier",
     "POPFClassifier": "popf.probability.classifier",
     "SemiSupervisedOPFClassifier": "popf.forest.semi_supervised",
+    "OPFClustering": "popf.density.clustering",
 }
 OWN = {
-    **CLASSIFIERS,
+    **MODELS,
     "EffectSizeWeights": "popf.probability.linear_maps",
     "WithinClassWhitening": "popf.probability.linear_maps",
     "DiscriminantStretch": "popf.probability.linear_maps",
@@ -100,7 +102,7 @@ def decode_estimator(entry: dict[str, Any], decoder: Decoder) -> Any:
 
 
 def final_estimator(model: Any) -> Any:
-    """Give the classifier at the end of a pipeline, or the model itself."""
+    """Give the estimator at the end of a pipeline, or the model itself."""
     steps = getattr(model, "steps", None)
     return model if steps is None else steps[-1][1]
 
@@ -143,7 +145,7 @@ def _refusal(value: Any, where: str) -> str:
         )
     return (
         f"{where} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which popf.save does not know. It "
-        f"saves the classifiers of popf, alone or in a Pipeline after {', '.join(SCALERS)} or popf's "
+        f"saves the estimators of popf, alone or in a Pipeline after {', '.join(SCALERS)} or popf's "
         "own transformers. Keep other models by skops: skops.io.dump(model, path), and "
         "skops.io.load(path, trusted=popf.io.trusted_types)."
     )

@@ -17,7 +17,7 @@ from popf.io.codec import Decoder, Encoder
 from popf.io.columns import column_dtypes
 from popf.io.container import ModelFileError
 from popf.io.estimators import (
-    CLASSIFIERS,
+    MODELS,
     TOP,
     decode_estimator,
     encode_estimator,
@@ -40,8 +40,8 @@ def save(
 
     Parameters
     ----------
-    model : classifier of popf, or Pipeline
-        Fitted. A pipeline ends in such a classifier; before it may stand scalers of scikit-learn and popf's own
+    model : estimator of popf, or Pipeline
+        Fitted. A pipeline ends in such an estimator; before it may stand scalers of scikit-learn and popf's own
         transformers.
     path : str or path-like
         Where to; ``model.popf``, say.
@@ -76,9 +76,9 @@ def save(
         raise TypeError(f"path must be the name of a file, not {path!r}.")
     final = final_estimator(model)
     encoder = Encoder(encode_estimator)
-    if type(final).__name__ not in CLASSIFIERS:
+    if type(final).__name__ not in MODELS:
         encode_estimator(final, encoder, TOP)  # names what it is, and the remedy
-        raise TypeError(f"{TOP} must end in a classifier of popf, not in {final!r}.")
+        raise TypeError(f"{TOP} must end in an estimator of popf, not in {final!r}.")
     check_is_fitted(final)
     header = {
         "popf_version": version("popf"),
@@ -121,7 +121,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         model = decoder.value(header["model"])
         decoder.finish()
         final = final_estimator(model)
-        if type(final).__name__ not in CLASSIFIERS:
+        if type(final).__name__ not in MODELS:
             raise ValueError("it does not end in a forest")
         check_is_fitted(final)
     except Exception as error:
@@ -172,6 +172,8 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
     The dtypes of the columns are those of `X`, a frame or array, if it is given.
     """
     opf = getattr(final, "opf_", final)
+    codes = opf.forest_.codes
+    classes = opf.classes_.tolist() if hasattr(opf, "classes_") else []  # none of clusters
     names = getattr(model, "feature_names_in_", None)
     n_features = int(getattr(model, "n_features_in_", final.n_features_in_))
     dtypes = column_dtypes(X)
@@ -187,9 +189,9 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
             for label, step in getattr(model, "steps", [])
         ],
         "parameters": {name: shown(value) for name, value in final.get_params(deep=False).items()},
-        "n_samples": len(opf.forest_.codes),
+        "n_samples": len(codes),
         "n_features": n_features,
-        "n_prototypes": len(opf.prototypes_),
+        "n_prototypes": len(np.unique(opf.roots_)),
         "features": [
             {
                 "name": None if names is None else str(names[i]),
@@ -197,8 +199,8 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
             }
             for i in range(n_features)
         ],
-        "classes": [shown(label) for label in opf.classes_.tolist()],
-        "class_counts": np.bincount(opf.forest_.codes).tolist(),
+        "classes": [shown(label) for label in classes],
+        "class_counts": np.bincount(codes).tolist() if classes else [],
     }
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.points import sort_by_values
+from popf.engine.points import distinct_distances, sort_by_values
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -75,10 +75,7 @@ def order_by_distances(
     Copies of a sample cannot be told from others that merely look alike, so they are not merged, but they stay
     in one group.
     """
-    ranked = np.sort(distances, axis=1)
-    ranked[:, 1:][ranked[:, 1:] == ranked[:, :-1]] = np.inf
-    ranked.sort(axis=1)
-    order, values = sort_by_values(ranked.T, len(codes))
+    order, values = sort_by_values(distinct_distances(distances).T, len(codes))
     return _deal(order, codes[order], weights[order], values)
 
 

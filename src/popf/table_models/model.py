@@ -233,7 +233,12 @@ def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> Table
     TableModel
     """
     check_file(path)
-    layout = _layout(describe(path), path)
+    known = describe(path)
+    if not known["classes"]:
+        raise ValueError(
+            f"{path} holds {known['estimator']}, which knows no classes: use it in Python, by popf.load."
+        )
+    layout = _layout(known, path)
     table_model = TableModel(load(path), layout)
     if n_jobs is not None:
         for forest in (table_model.final, getattr(table_model.final, "opf_", None)):

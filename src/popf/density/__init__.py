@@ -1,0 +1,13 @@
+"""Densities on a graph of nearest neighbours, and what is grown from their maxima.
+
+``graph``        samples in an order of their own, and their nearest neighbours
+``propagation``  kernels: densities, optimum paths, normalised cut
+``maxima``       removal of maxima by area and volume
+``forest``       these in a row; what is kept claims new samples
+``base``         what the estimators share; ``validation`` their checks
+``clustering``   OPFClustering
+"""
+
+from popf.density.clustering import OPFClustering
+
+__all__ = ["OPFClustering"]

@@ -1,0 +1,205 @@
+"""Clustering by optimum paths from the maxima of a density."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from popf.density.base import DensityEstimator
+from popf.density.validation import check_at_least, given_neighbors, validate_unlabelled
+from popf.forest.devices import to_device_of
+from popf.forest.state import Fields
+
+if TYPE_CHECKING:
+    from typing import Self
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
+    r"""Clustering by an optimum-path forest on a nearest-neighbour graph.
+
+    Every sample has arcs to its k nearest others. Its density is
+
+    .. math:: \rho(s) = \frac{1}{k} \sum_{t} \exp\left(-\frac{d(s, t)^2}{2 \sigma^2}\right),
+
+    where σ is a third of the longest arc, scaled so that the densities of all samples span 1 to 1000. Maxima of
+    the density are roots, and each conquers the samples that it offers the best path to: the one whose
+    lowest density is highest. A root's samples are a cluster. There are as many clusters as maxima, of any
+    shape, and the number of neighbours decides at which scale.
+
+    Parameters
+    ----------
+    n_neighbors : int or "auto", default="auto"
+        The number k of nearest neighbours, n_samples - 1 at most. ``"auto"`` takes the one whose clusters have
+        the smallest normalised cut; one that leaves a single cluster, only if all do.
+    max_neighbors : int, default=50
+        The largest k that ``"auto"`` tries.
+    min_height : float, default=1.0
+        How high a maximum must rise, on the scale from 1 to 1000, above the best path that another root
+        offers. Lower maxima join the other's cluster.
+    min_area : float, default=1
+        How many samples must lie on a maximum, above the level at which it meets a higher one.
+    min_volume : float, default=0.0
+        How much these samples must rise above that level together.
+    metric : str or callable, default="euclidean"
+        As for `OPFClassifier`: any metric, a function ``d(x, y)``, or ``"precomputed"``.
+    metric_params : dict, default=None
+        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
+    n_jobs : int, default=None
+        How many threads to use, as in joblib: None is 1, -1 is all cores.
+    working_memory : float, default=None
+        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of every sample. Clusters are numbered by the density of their roots, the densest first.
+    n_clusters_ : int
+        The number of clusters.
+    density_ : ndarray of shape (n_samples,)
+        The density of every sample, from 1 to 1000.
+    roots_ : ndarray of shape (n_samples,)
+        The sample at which its path begins.
+    n_neighbors_ : int
+        The number of neighbours that was used.
+    cuts_ : ndarray of shape (n_tried,) or None
+        The normalised cut for 1, 2, ... neighbours, None if their number was given.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if X had names that are all strings.
+
+    See Also
+    --------
+    OPFOutlierDetector : Outliers by this density.
+    single_linkage : Hierarchical clustering by the minimum spanning tree.
+
+    Notes
+    -----
+    Nothing depends on the order of the rows: ties are settled by the values of the samples, and equal samples
+    share everything. The normalised cut sums over clusters the share, weighted by 1/d, of a cluster's arcs that
+    leave it. A sample that is nobody's neighbour is a root, which more neighbours remedy.
+
+    References
+    ----------
+    .. [1] L. M. Rocha, F. A. M. Cappabianco, A. X. Falcão, "Data clustering as an optimum-path forest
+       problem with applications in image analysis", International Journal of Imaging Systems and
+       Technology 19(2), 2009.
+
+    Examples
+    --------
+    >>> from popf import OPFClustering
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [10.0], [11.0], [12.5]]
+    >>> clustering = OPFClustering(n_neighbors=2).fit(X)
+    >>> clustering.labels_
+    array([0, 0, 0, 0, 1, 1, 1])
+    >>> clustering.predict([[4.0], [9.0]])
+    array([0, 1])
+    """
+
+    cuts_: FloatArray | None
+
+    def __init__(
+        self,
+        n_neighbors: int | str = "auto",
+        *,
+        max_neighbors: int = 50,
+        min_height: float = 1.0,
+        min_area: float = 1,
+        min_volume: float = 0.0,
+        metric: str | Callable[..., float] = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        n_jobs: int | None = None,
+        working_memory: float | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.max_neighbors = max_neighbors
+        self.min_height = min_height
+        self.min_area = min_area
+        self.min_volume = min_volume
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_jobs = n_jobs
+        self.working_memory = working_memory
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "Self":
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples, or the distances between them if ``metric="precomputed"``.
+        y : ignored
+
+        Returns
+        -------
+        self : OPFClustering
+        """
+        from popf.density.forest import Removal, cluster_samples
+
+        removal = Removal(
+            check_at_least("min_height", self.min_height, 0.0, strictly=True),
+            check_at_least("min_area", self.min_area, 0.0),
+            check_at_least("min_volume", self.min_volume, 0.0),
+        )
+        data = validate_unlabelled(self, X)
+        found = cluster_samples(
+            *(data.samples, data.metric, given_neighbors(self), int(self.max_neighbors)),
+            *(removal, data.resources),
+        )
+        self.forest_, self.cuts_ = found.forest, found.cuts
+        return self
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        r"""Give every sample the cluster of the neighbour that offers it the best path.
+
+        That is the training sample s among the k nearest whose :math:`\min(V(s), \rho(t))` is largest, where V
+        is the lowest density on the path to s; the nearest of several.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        nodes = self._claim(X).nodes
+        labels: IntArray = to_device_of(X, self.forest_.labels[nodes])
+        return labels
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        """Find the density at each sample, by its k nearest training samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            On the scale of ``density_``; where it is lower than at every training sample, less than 1.
+        """
+        density: FloatArray = to_device_of(X, self._claim(X).density)
+        return density
+
+    @property
+    def labels_(self) -> IntArray:
+        """The cluster of every sample."""
+        check_is_fitted(self)
+        return self.forest_.labels[self.forest_.node_of]
+
+    @property
+    def n_clusters_(self) -> int:
+        """The number of clusters."""
+        check_is_fitted(self)
+        return int(self.forest_.labels.max()) + 1
+
+    def _read_fitted(self, fields: Fields) -> dict[str, Any]:
+        given = fields.value("cuts_") is None
+        return {"cuts_": None if given else fields.floats("cuts_", (None,), 0.0)}

@@ -1,0 +1,186 @@
+"""Clustering by densities, beside the definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.metrics import adjusted_rand_score, pairwise_distances
+
+import naive_density
+import strategies
+from estimator_problems import furthest_feature
+from naive import squared_distances
+from popf import OPFClustering
+from refusals import refused
+
+BLOBS, BLOB = make_blobs(300, centers=3, cluster_std=0.7, random_state=1)
+IRIS = load_iris().data
+
+
+def distances(X, Y):
+    return np.sqrt(squared_distances(X, Y))
+
+
+def in_order(X):
+    """Samples sorted by their values, which is how ties are settled."""
+    X = np.asarray(X, dtype=np.float64) + 0.0
+    return X[np.lexsort(X.T[::-1])]
+
+
+def assert_as_defined(X, new, k, **removal):
+    D, D_new = distances(X, X), distances(new, X)
+    k = min(k, len(X) - 1)
+    V, roots = naive_density.paths(D, k, **removal)
+    raw, _ = naive_density.densities(D, k)
+    rho = naive_density.scaled(raw, raw)
+    expected = naive_density.labels(rho, roots)
+    model = OPFClustering(k, **removal).fit(X)
+    assert_allclose(model.density_, rho, rtol=1e-9)
+    assert_array_equal(model.labels_, expected)
+    nodes, density = naive_density.claim(D, D_new, k, V)
+    assert_allclose(model.score_samples(new), density, rtol=1e-8, atol=1e-6)
+    assert_array_equal(model.predict(new), expected[nodes])
+
+
+@given(
+    problem=strategies.problems(strategies.small_integers),
+    k=st.integers(1, 6),
+    height=st.sampled_from([1.0, 50.0, 400.0]),
+)
+@strategies.bounded(60)
+def test_with_ties_and_duplicates_clusters_are_those_of_the_definition(problem, k, height):
+    assert_as_defined(in_order(problem.X), problem.queries, k, min_height=height)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("k", [2, 5, 12])
+def test_without_ties_clusters_are_those_of_the_definition(seed, k):
+    X, _, new = strategies.gaussian(seed, 60, 2)
+    assert_as_defined(in_order(X), new, k)
+
+
+@given(
+    problem=strategies.problems(strategies.small_integers, max_features=2),
+    k=st.integers(1, 4),
+    area=st.sampled_from([1, 2, 4, 9]),
+    volume=st.sampled_from([0.0, 123.4, 2345.6]),
+)
+@strategies.bounded(60)
+def test_small_maxima_are_removed_by_area_and_volume(problem, k, area, volume):
+    X = in_order(problem.X)
+    assert_as_defined(X, problem.queries, k, min_area=area, min_volume=volume)
+
+
+def test_removal_leaves_fewer_and_larger_clusters():
+    plain = OPFClustering(8).fit(BLOBS)
+    assert plain.n_clusters_ > 6
+    for removal in ({"min_height": 300.0}, {"min_area": 40}, {"min_volume": 8000.0}):
+        model = OPFClustering(8, **removal).fit(BLOBS)
+        assert model.n_clusters_ < plain.n_clusters_
+        # Clusters merge: nobody leaves the company it was in.
+        assert all(len(np.unique(model.labels_[plain.labels_ == c])) <= 2 for c in range(3))
+
+
+def test_auto_takes_the_smallest_normalised_cut():
+    X = in_order(IRIS[::3])
+    D = distances(X, X)
+    cuts = []
+    for k in range(1, 13):
+        _, roots = naive_density.paths(D, k)
+        raw, _ = naive_density.densities(D, k)
+        cuts.append(naive_density.normalized_cut(D, k, naive_density.labels(raw, roots)))
+    model = OPFClustering(max_neighbors=12).fit(X)
+    assert_allclose(model.cuts_, cuts, rtol=1e-9)
+    assert model.n_neighbors_ == int(np.argmin(cuts)) + 1
+    # Nothing leaks from one k into the next: a fit with that k alone is the same.
+    alone = OPFClustering(model.n_neighbors_).fit(X)
+    assert_array_equal(alone.labels_, model.labels_)
+    assert_array_equal(alone.density_, model.density_)
+    assert alone.cuts_ is None
+
+
+def test_it_finds_well_separated_clusters():
+    model = OPFClustering(max_neighbors=100).fit(BLOBS)
+    assert adjusted_rand_score(BLOB, model.labels_) > 0.97
+    assert adjusted_rand_score(BLOB, model.predict(BLOBS)) > 0.97
+    for cluster in range(model.n_clusters_):
+        members = model.labels_ == cluster
+        (root,) = np.unique(model.roots_[members])
+        assert model.density_[root] == model.density_[members].max()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "precomputed", furthest_feature])
+@pytest.mark.parametrize("data", ["iris", "grid"])
+def test_the_order_of_rows_and_the_number_of_threads_change_nothing(metric, data):
+    rng = np.random.default_rng(0)
+    X = IRIS[::2] if data == "iris" else rng.integers(0, 7, (75, 3)).astype(float)
+    new = X[:20] + 0.25
+    shuffled = rng.permutation(len(X))
+    to_new, to_shuffled = new, new
+    settings = {"metric": metric, "max_neighbors": 12}
+    other = X[shuffled]
+    if metric == "precomputed":
+        to_new, to_shuffled = distances(new, X), distances(new, other)
+        X, other = distances(X, X), distances(other, other)
+    one = OPFClustering(**settings).fit(X)
+    two = OPFClustering(**settings, n_jobs=3, working_memory=0.01).fit(other)
+    assert_array_equal(one.labels_[shuffled], two.labels_)
+    assert_array_equal(one.density_[shuffled], two.density_)
+    assert_array_equal(one.cuts_, two.cuts_)
+    assert_array_equal(one.predict(to_new), two.predict(to_shuffled))
+    assert_array_equal(one.score_samples(to_new), two.score_samples(to_shuffled))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "canberra"])
+def test_precomputed_distances_give_the_same_clusters(metric):
+    D = pairwise_distances(BLOBS, metric=metric)
+    one, two = OPFClustering(12, metric=metric), OPFClustering(12, metric="precomputed")
+    assert_array_equal(one.fit_predict(BLOBS), two.fit_predict(D))
+    assert_allclose(one.density_, two.density_, rtol=1e-9)
+
+
+def test_equal_rows_share_everything():
+    X = np.repeat(IRIS[::5], 4, axis=0)
+    model = OPFClustering(6).fit(X)
+    for values in (model.labels_, model.density_, model.roots_):
+        assert (values.reshape(-1, 4) == values[::4, np.newaxis]).all()
+    everywhere = OPFClustering().fit(np.ones((5, 2)))
+    assert_array_equal(everywhere.labels_, np.zeros(5))
+    assert_array_equal(everywhere.density_, np.full(5, 1000.0))
+    assert_array_equal(everywhere.predict([[1.0, 1.0], [5.0, 5.0]]), [0, 0])
+
+
+def test_scale_changes_nothing():
+    model = OPFClustering(9).fit(BLOBS)
+    for scale in (2.0**-600, 2.0**600):
+        scaled = OPFClustering(9).fit(BLOBS * scale)
+        assert_array_equal(scaled.labels_, model.labels_)
+        assert_array_equal(scaled.density_, model.density_)
+        assert_array_equal(scaled.predict(BLOBS * scale), model.predict(BLOBS))
+    assert model.score_samples([[1e300, -1e300]]) < 1.0
+
+
+def test_a_new_sample_is_compared_with_all_training_samples():
+    # Neither the sample of the same number is left out, nor is the mean taken over another count.
+    model = OPFClustering(3).fit([[0.0], [1.0], [2.0], [3.0], [10.0]])
+    assert_allclose(model.score_samples([[1.0]]), model.score_samples([[9.0], [1.0]])[1:])
+
+
+def test_bad_input_is_refused_by_name():
+    for settings, said in (
+        ({"n_neighbors": 0}, "`n_neighbors` must be 'auto' or a whole number"),
+        ({"n_neighbors": "all"}, "not 'all'"),
+        ({"max_neighbors": 2.5}, "`max_neighbors` must be a whole number"),
+        ({"min_height": 0.0}, "`min_height` must be a number greater than 0"),
+        ({"min_area": -1}, "`min_area`"),
+        ({"min_volume": np.inf}, "`min_volume`"),
+        ({"metric": "euclid"}, "unknown metric 'euclid'"),
+        ({"metric": "precomputed"}, "square matrix"),
+    ):
+        refused(lambda settings=settings: OPFClustering(**settings).fit(BLOBS), said)
+    refused(lambda: OPFClustering().fit([[1.0]]), "minimum of 2 is required")
+    refused(lambda: OPFClustering().fit([[1.0], [np.nan]]), "NaN")
+    model = OPFClustering(metric="precomputed").fit(pairwise_distances(BLOBS[:9]))
+    refused(lambda: model.predict(BLOBS[:2]), "a column for every training sample")
