@@ -148,7 +148,7 @@ def make_energy_theft_months(
     theft_rate : float, default=None
         Share of consumers who turn to theft at some time; None for the profile's own.
     strength : float, default=None
-        As in `make_energy_theft`.
+        Mean share of energy that a thief hides from the meter; None for the profile's own.
     random_state : int, Generator or None, default=None
         Seed.
 

@@ -35,7 +35,9 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
     Parameters
     ----------
     metric : str or callable, default="euclidean"
-        As for `OPFClassifier`, as are all the others.
+        The distance: ``"euclidean"``, ``"sqeuclidean"``, ``"log_euclidean"`` and ``"gaussian"`` are fast; any
+        other metric of `sklearn.metrics.DistanceMetric` or of LibOPF, ``"cosine"``, a function ``d(x, y)``, or
+        ``"precomputed"``: then X is the matrix of distances.
     metric_params : dict, default=None
         Parameters of the metric.
     algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
@@ -55,8 +57,17 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
         The label of every training sample: its own, or the one that its path brought.
     prototypes_ : ndarray of shape (n_prototypes,)
         The labelled samples.
-    costs_, predecessors_, roots_, spanning_tree_, forest_, algorithm_, device_, sample_indices_
-        As in `OPFClassifier`.
+    costs_, predecessors_, roots_ : ndarray of shape (n_samples,)
+        The path cost of every training sample, the sample before it on its path (-1 for prototypes), and the
+        prototype at which its path begins.
+    spanning_tree_ : SpanningTree
+        The minimum spanning tree of all samples.
+    forest_ : OptimumPathForest
+        The forest, to look at: ``forest_.to_pandas()``, ``forest_.to_networkx()``.
+    algorithm_, device_ : str
+        The algorithm that was used, and where.
+    sample_indices_ : ndarray of shape (n_samples,)
+        The rows of X that were used.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

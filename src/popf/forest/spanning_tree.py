@@ -38,15 +38,18 @@ def minimum_spanning_tree(
     X : array-like of shape (n_samples, n_features)
         The samples, or the distances between them if ``metric="precomputed"``.
     metric : str or callable, default="euclidean"
-        As for `OPFClassifier`.
+        The distance: ``"euclidean"``, ``"sqeuclidean"``, ``"log_euclidean"`` and ``"gaussian"`` are fast; any
+        other metric of `sklearn.metrics.DistanceMetric` or of LibOPF, ``"cosine"``, a function ``d(x, y)``, or
+        ``"precomputed"``: then X is the matrix of distances.
     metric_params : dict, default=None
         Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
     algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        How the tree is computed, as for `OPFClassifier`.
+        How the tree is computed, in a space tree, by matrix products, or by Prim's algorithm; it is the same
+        tree, to the bit.
     n_jobs : int, default=None
         How many threads to use, as in joblib: None is 1, -1 is all cores.
     device : {None, "cpu", "cuda"}, default=None
-        Where to work, as for `OPFClassifier`.
+        Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is.
     working_memory : float, default=None
         How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
 
@@ -88,8 +91,20 @@ def single_linkage(
 
     Parameters
     ----------
-    X, metric, metric_params, algorithm, n_jobs, device, working_memory
-        As for `minimum_spanning_tree`; two samples at least.
+    X : array-like of shape (n_samples, n_features)
+        Two samples at least, or the distances between them if ``metric="precomputed"``.
+    metric : str or callable, default="euclidean"
+        The distance, any of `minimum_spanning_tree`.
+    metric_params : dict, default=None
+        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
+    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
+        How the tree is computed; it is the same tree, to the bit.
+    n_jobs : int, default=None
+        How many threads to use, as in joblib: None is 1, -1 is all cores.
+    device : {None, "cpu", "cuda"}, default=None
+        Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is.
+    working_memory : float, default=None
+        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
 
     Returns
     -------

@@ -67,7 +67,7 @@ def average_precision_at(
 ) -> float:
     r"""Mean precision at the ranks of the positive samples among the k with the highest scores.
 
-    If r of the first k samples are positive, at the ranks :math:`k_1 < \dots < k_r` [1]_:
+    If r of the first k samples are positive, at the ranks :math:`k_1 < \ldots < k_r` [1]_:
 
     .. math:: \mathrm{AP@}k = \frac{1}{r} \sum_{i=1}^{r} \frac{i}{k_i}
 

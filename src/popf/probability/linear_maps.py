@@ -266,7 +266,8 @@ class DiscriminantStretch(WithinClassWhitening):
     Parameters
     ----------
     shrinkage : "auto" or float, default="auto"
-        As for `WithinClassWhitening`.
+        Between 0 (the covariance within the classes as it is) and 1 (only standardise); "auto" is Ledoit and
+        Wolf's estimate of the best.
     strength : float, default=1.0
         s; 0 is whitening alone.
 
@@ -275,7 +276,7 @@ class DiscriminantStretch(WithinClassWhitening):
     stretches_, stretched_ : ndarray
         The factors, and the directions that are stretched.
     shrinkage_ : float
-        As for `WithinClassWhitening`.
+        The shrinkage that was used.
     mean_, scale_ : ndarray of shape (n_features,)
         Mean and standard deviation of the features, 0 for constant ones.
     n_features_in_ : int
