@@ -6,7 +6,7 @@ Nothing here imports popf.
 
 import numpy as np
 from scipy.interpolate import BSpline
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 
 def score(path_costs, w, tau):
@@ -68,7 +68,7 @@ def minimum(objective, start, bounds=None):
     return minimize(objective, found.x, method=method, bounds=bounds, tol=1e-12)
 
 
-def pool(parts, y, w, ridge=20.0, temperature=8.0):
+def pool(parts, y, w, ridge=40.0, temperature=16.0):
     """Weights from 0 on, and biases, by the penalised cross entropy of pooled exponents."""
     n_parts, n_classes = len(parts), parts[0].shape[1]
     T = targets(y, w, n_classes)
@@ -86,11 +86,17 @@ def pool(parts, y, w, ridge=20.0, temperature=8.0):
     return minimum(objective, start, bounds), objective
 
 
-def log_odds(gain, y, w, n_candidates):
-    """Log of e^(n gain) / (N m), for m candidates; N is the number of classes times their harmonic mean."""
+def trust(z, prior, y, w, n_candidates):
+    """How far to trust z beside the prior: the penalised log loss is least, or the gain is beyond doubt."""
     sizes = np.array([w[y == k].sum() for k in np.unique(y)])
-    harmonic = len(sizes) / (1.0 / sizes).sum()
-    return np.log(np.exp(w.sum() * gain) / (len(sizes) * harmonic * n_candidates))
+    price = np.log(n_candidates * len(sizes) ** 2 / (1.0 / sizes).sum())
+
+    def objective(t):
+        return w.sum() * log_loss(t * z + (1.0 - t) * prior, y, w) + t * price
+
+    t = minimize_scalar(objective, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-10}).x
+    gain = objective(0.0) - objective(1.0) + price
+    return t + (1.0 - t) / (1.0 + np.exp(1.5 * price - gain))
 
 
 def quantile(x, w, share):

@@ -164,9 +164,9 @@ def test_noise_is_answered_by_the_class_frequencies(n, d, n_classes):
     for seed in range(8):
         rng = np.random.default_rng(seed)
         samples, y = rng.normal(size=(n, d)), np.arange(n) % n_classes
-        new, truth = rng.normal(size=(400, d)), np.arange(400) % n_classes
+        new, truth = rng.normal(size=(2000, d)), np.arange(2000) % n_classes
         P = POPFClassifier().fit(samples, y).predict_proba(new)
-        excess.append(log_loss(truth, P) - log_loss(truth, [np.bincount(y) / n] * 400))
+        excess.append(log_loss(truth, P) - log_loss(truth, [np.bincount(y) / n] * 2000))
     assert max(excess) < 0.015
     assert np.mean(excess) < 0.002
 

@@ -18,7 +18,7 @@ from popf.probability.bandwidths import (
     prior_exponents,
 )
 from popf.probability.ordering import deal_folds, order_by_distances, order_samples, take_evenly
-from popf.probability.pooling import fit_pool, log_odds_of_evidence
+from popf.probability.pooling import fit_pool, trust_in
 from popf.probability.softmax import Designs, Penalty, fit_softmax, log_softmax, softmax_targets
 from popf.probability.splines import spline_columns
 from popf.probability.squashing import fit_scaling, weighted_quantile
@@ -300,16 +300,19 @@ def test_the_pool_minimises_its_objective(n_classes, useless):
     assert_allclose(pool.weights, expected.x[:3], atol=1e-3)
 
 
+@pytest.mark.parametrize("strength", [-1.0, 0.0, 0.4, 1.0, 3.0])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_odds_of_evidence_pay_for_parameters_and_candidates(n_classes):
-    y = np.repeat(np.arange(n_classes), [30, 10, 5][:n_classes])
+def test_trust_is_what_pays_for_itself(n_classes, strength):
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(n_classes), [30, 20, 10][:n_classes])
     w = np.arange(len(y)) % 3 + 1.0
-    for gain, n_candidates in ((0.2, 1), (-0.1, 5), (0.0, 2)):
-        expected = naive_probability.log_odds(gain, y, w, n_candidates)
-        assert_allclose(log_odds_of_evidence(gain, y, w, n_candidates), expected)
-        # Samples of small weight are no less than samples.
-        light = log_odds_of_evidence(gain, y, np.full(len(y), 0.01), n_candidates)
-        assert_allclose(light, log_odds_of_evidence(gain, y, np.ones(len(y)), n_candidates))
+    z = rng.normal(size=(len(y), n_classes)) + strength * (np.arange(n_classes) == y[:, None])
+    prior = prior_exponents(np.bincount(y, weights=w))
+    found = trust_in(z, prior, y, w, 3)
+    assert_allclose(found, naive_probability.trust(z, prior, y, w, 3), atol=1e-6)
+    assert (found < 1e-3) == (strength < 0.4)
+    # Samples of small weight are no less than samples.
+    assert_allclose(trust_in(z, prior, y, w * 1e-3, 3), trust_in(z, prior, y, w / w.mean(), 3))
 
 
 # Bandwidths --------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from popf.probability.additive import STRENGTHS, RidgeRegressions
@@ -33,9 +32,9 @@ from popf.probability.held_out import (
     scaled_samples,
 )
 from popf.probability.ordering import take_evenly
-from popf.probability.pooling import Pool, fit_pool, log_odds_of_evidence
+from popf.probability.pooling import Pool, fit_pool, trust_in
 from popf.probability.preparation import Candidate, candidates_for
-from popf.probability.softmax import centered, log_loss, log_losses
+from popf.probability.softmax import centered, log_loss
 from popf.probability.training import GrownForest, TrainingSamples, masses_of
 
 FloatArray = NDArray[np.float64]
@@ -46,7 +45,7 @@ BoolArray = NDArray[np.bool_]
 N_TO_CHOOSE = 5000
 #: From so many samples on a single split, with as many samples held out, stands for the folds.
 N_FOR_ONE_SPLIT = 10_000
-#: Up to these log odds the evidence might be chance, and everything is chosen anew without each fold.
+#: Up to this gain in log likelihood the evidence might be chance: everything is chosen anew without each fold.
 IN_DOUBT = 50.0
 #: By how many standard errors labels must beat the most frequent class to be called good.
 CLEARLY = 4.0
@@ -117,10 +116,11 @@ def choose(
     `before` is what fewer samples decided: the strengths of additive parts, and about where bandwidths are.
     """
     masses = masses_of(training)
+    prior = prior_exponents(masses)
     labels = held_out_labels(training, splits, masses)
     codes, weights = labels.codes, labels.weights
     if len(np.unique(codes)) < 2:
-        return _nothing_to_choose(training, candidates[0], prior_exponents(masses))
+        return _nothing_to_choose(training, candidates[0], prior)
 
     widest = None if before is None else before.widest
     settings = labels, options.smoothing, options.background, widest
@@ -148,13 +148,13 @@ def choose(
     losses = dict(
         zip(options.parts, (log_loss(part, codes, weights) for part in parts), strict=True)
     )
-    prior = float(np.average(-prior_exponents(masses)[codes], weights=weights))
-    losses["pool"] = _pool_loss(parts, labels, options)
-    odds = log_odds_of_evidence(prior - losses["pool"], codes, weights, len(candidates))
-    if odds < IN_DOUBT:
-        losses["pool"] = _pool_loss(_chosen_without_fold(held, options), labels, options)
-        odds = log_odds_of_evidence(prior - losses["pool"], codes, weights, len(candidates))
-    losses["prior"] = prior
+    loss = float(np.average(-prior[codes], weights=weights))
+    pooled = _pool_without_fold(parts, labels, options)
+    losses["pool"] = log_loss(pooled, codes, weights)
+    if (loss - losses["pool"]) * max(weights.sum(), len(codes)) < IN_DOUBT:
+        pooled = _pool_without_fold(_chosen_without_fold(held, options), labels, options)
+        losses["pool"] = log_loss(pooled, codes, weights)
+    losses["prior"] = loss
     return Choice(
         candidate=next(candidate for candidate in candidates if candidate.name == best),
         grid=found.grid,
@@ -162,7 +162,7 @@ def choose(
         scaling=scaling,
         strengths=chosen.strengths,
         pool=pool,
-        trust=float(expit(odds)),
+        trust=trust_in(pooled, prior, codes, weights, len(candidates)),
         losses=losses,
         map_losses=map_losses,
         accuracy=float(np.average(found.scores[:, :, -1].argmax(axis=1) == codes, weights=weights)),
@@ -218,15 +218,15 @@ def _chosen_without_fold(held: _HeldOutParts, options: Options) -> FloatArray:
     return found
 
 
-def _pool_loss(parts: FloatArray, labels: Labels, options: Options) -> float:
-    """Log loss of the pool, its weights fitted to the other folds."""
-    losses = np.empty(len(labels.codes))
+def _pool_without_fold(parts: FloatArray, labels: Labels, options: Options) -> FloatArray:
+    """Exponents of the pool, of each fold with weights that the others would choose."""
+    found: FloatArray = np.empty_like(parts[0])
     for fold in np.unique(labels.folds):
         here = labels.folds == fold
         codes, weights = labels.codes[~here], labels.weights[~here]
         pool = fit_pool(parts[:, ~here], codes, weights, options.smoothing)
-        losses[here] = log_losses(pool.exponents(parts[:, here]), labels.codes[here])
-    return float(np.average(losses, weights=labels.weights))
+        found[here] = pool.exponents(parts[:, here])
+    return found
 
 
 def fit_chosen(
