@@ -223,6 +223,48 @@ def test_three_classes_take_the_largest_probability(tmp_path, capsys):
     )
 
 
+def test_rows_kept_aside_judge_the_model(tmp_path, capsys):
+    table = consumers(160)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer")
+    words += ("--test-size", 0.25, "-o", tmp_path / "m.popf")
+    found = facts(capsys, *words)
+    assert (found["n_rows"], found["n_rows_read"], found["test"]["n_rows"]) == (120, 160, 40)
+    rare = (table["stolen"] == "yes").mean()
+    assert np.array(found["test"]["confusion"]).sum(axis=1)[1] == pytest.approx(40 * rare, abs=1)
+    aside = np.setdiff1d(np.arange(160), open_model(tmp_path / "m.popf").preparation.rows_)
+    table.iloc[aside].to_csv(tmp_path / "aside.csv", index=False)
+    again = facts(capsys, "evaluate", tmp_path / "m.popf", tmp_path / "aside.csv")
+    assert again == found["test"]
+    assert main(list(map(str, words))) == 0
+    assert "On 40 rows kept aside" in capsys.readouterr().out
+    assert "--test-size must lie between 0 and 1" in refused(capsys, *words, "--test-size", 3)
+    assert "--test-size: The test_size = 1" in refused(capsys, *words, "--test-size", 0.001)
+
+
+def test_the_stages_of_a_fit_are_shown_and_compiling_too(place, tmp_path, capsys, monkeypatch):
+    from numba.core import event
+
+    from popf.cli.output import stages
+
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    assert fit(place / "train.csv", tmp_path / "m.popf", "--progress") == 0
+    said = capsys.readouterr()
+    assert "reading" in said.err
+    assert "fitting 200 rows" in said.err
+    assert "fitting" not in said.out
+    with stages(True) as stage:
+        stage("fitting")
+        with event.trigger_event("numba:compile", data={"dispatcher": fit_dispatcher()}):
+            pass
+    assert "compiling, first run only" in capsys.readouterr().err
+
+
+def fit_dispatcher():
+    """Make what numba says of a function that it compiles."""
+    return type("Dispatcher", (), {"py_func": fit})
+
+
 def test_the_same_seed_gives_the_same_model(place, tmp_path):
     for name in ("a.popf", "b.popf"):
         assert fit(place / "train.csv", tmp_path / name, "--linear-map", "auto") == 0

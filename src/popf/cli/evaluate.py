@@ -1,13 +1,16 @@
 """``popf evaluate``: how good a model is on rows whose labels are known."""
 
 from math import isnan
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from popf.cli import options, scoring
 from popf.cli.output import aligned, plain_warnings, show
 from popf.formatting import counted
+
+if TYPE_CHECKING:
+    from popf.table_models.model import TableModel
 
 EXAMPLES = """\b
 Examples:
@@ -53,8 +56,6 @@ def evaluate(
     ROC curve their order, the others the labels at the threshold. Intervals are 95 %, by the bootstrap over
     rows.
     """
-    from popf.metrics import evaluate as measure
-
     with plain_warnings():
         table_model = scoring.model_for(model, n_jobs, threshold)
         table = options.table(data, delimiter, encoding, decimal, na)
@@ -64,16 +65,28 @@ def evaluate(
         )
         scoring.note_training_rows(table_model, table, frame)
         codes = scoring.true_codes(table_model, table, frame, column)
-        layout, binary = table_model.layout, table_model.binary
-        found = measure(
-            codes,
-            probability,
-            labels=range(len(table_model.classes)),
-            pos_label=layout.positive if binary else None,
-            threshold=layout.threshold,
-            seed=seed,
-        )
-    facts = {
+        facts = evaluation(table_model, codes, probability, seed)
+    title = f"{counted(facts['n_rows'], 'row')} of {options.named(data)}; {table_model.rule}"
+    show(facts, [title, "", *evaluation_lines(facts)], json)
+    return 0
+
+
+def evaluation(
+    table_model: "TableModel", codes: Any, probability: Any, seed: int
+) -> dict[str, Any]:
+    """Measure probabilities of rows whose classes, as positions, are known."""
+    from popf.metrics import evaluate as measure
+
+    layout, binary = table_model.layout, table_model.binary
+    found = measure(
+        codes,
+        probability,
+        labels=range(len(table_model.classes)),
+        pos_label=layout.positive if binary else None,
+        threshold=layout.threshold,
+        seed=seed,
+    )
+    return {
         "n_rows": len(codes),
         "classes": table_model.classes.tolist(),
         "positive": table_model.positive if binary else None,
@@ -83,12 +96,10 @@ def evaluate(
         "precision_by_class": found.precision_by_class,
         "recall_by_class": found.recall_by_class,
     }
-    title = f"{counted(facts['n_rows'], 'row')} of {options.named(data)}; {table_model.rule}"
-    show(facts, [title, "", *_lines(facts)], json)
-    return 0
 
 
-def _lines(facts: dict[str, Any]) -> list[str]:
+def evaluation_lines(facts: dict[str, Any]) -> list[str]:
+    """Show the measures and the confusion matrix."""
     labels = [str(label) for label in facts["classes"]]
     rows = [["true \\ predicted", *labels]]
     for label, row in zip(labels, facts["confusion"], strict=True):

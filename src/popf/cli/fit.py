@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
-from popf.cli.output import aligned, check_output, plain_warnings, say, show, writing
+from popf.cli.evaluate import evaluation, evaluation_lines
+from popf.cli.output import aligned, check_output, plain_warnings, say, show, stages, writing
 from popf.formatting import counted, listed
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ Examples:
   popf fit data.csv --target stolen -o model.popf
   popf fit data.csv --target stolen --id consumer --missing median -o model.popf
   popf fit data.csv --target stolen --positive yes --cost-fp 1 --cost-fn 20 -o model.popf
-  popf fit data.parquet --target species --linear-map auto -o model.popf
+  popf fit data.parquet --target species --test-size 0.25 -o model.popf
 """
 
 
@@ -59,12 +60,17 @@ def fit(
     ] = "auto",
     metric: Annotated[str, typer.Option(help="The distance.")] = "euclidean",
     scale: Annotated[bool, typer.Option("--scale/--no-scale", help="Standardise numbers.")] = True,
+    test_size: Annotated[
+        float | None,
+        typer.Option(help="Share of the rows to keep aside and to evaluate on, such as 0.25."),
+    ] = None,
     seed: Annotated[int, options.seed("Seed for everything random.")] = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
     na: options.Missing = None,
+    progress: options.Progress = None,
     json: options.Json = False,
 ) -> int:
     """Fit a model to a table of rows whose labels are known.
@@ -94,10 +100,13 @@ def fit(
         seed=seed,
         n_jobs=n_jobs,
         one_per=one_per,
+        test_size=test_size,
     )
-    with plain_warnings():
-        fitted = fit_table(options.table(data, delimiter, encoding, decimal, na), wanted)
+    with plain_warnings(), stages(progress) as stage:
+        table = options.table(data, delimiter, encoding, decimal, na)
+        fitted = fit_table(table, wanted, stage)
         layout = fitted.table_model.layout
+        stage(f"writing {output}")
         with writing(output):
             save(fitted.table_model.model, output, X=fitted.frame.head(1), facts=layout.as_facts())
     for name, n in fitted.repeated.items():
@@ -110,6 +119,8 @@ def fit(
         if column.note:
             say(f"note: {options.as_options(column.note)}")
     facts = _facts(fitted, output)
+    if fitted.test is not None:
+        facts["test"] = evaluation(fitted.table_model, *fitted.test, seed)
     title = f"Fitted {data} and wrote {output}; {fitted.table_model.rule}"
     show(facts, [title, *_lines(facts)], json)
     return 0
@@ -139,6 +150,7 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
         "prior_log_loss": fitted.prior_log_loss,
         "linear_map": _map_name(final),
         "n_prototypes": len(final.opf_.prototypes_),
+        "test": None,
     }
 
 
@@ -185,7 +197,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if facts["left_out_log_loss"] is not None:
         prior = f"predicting the class frequencies scores {facts['prior_log_loss']:.3f}"
         rows.append(("log loss", f"{facts['left_out_log_loss']:.3f} on left-out rows; {prior}"))
-    return [
-        *aligned(rows, left=True),
-        f"Next: popf predict {facts['model']} new.csv -o scored.csv",
-    ]
+    lines = aligned(rows, left=True)
+    if facts["test"] is not None:
+        aside = f"On {counted(facts['test']['n_rows'], 'row')} kept aside"
+        lines += ["", aside, *evaluation_lines(facts["test"]), ""]
+    return [*lines, f"Next: popf predict {facts['model']} new.csv -o scored.csv"]

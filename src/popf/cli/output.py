@@ -105,11 +105,50 @@ def progress_bar(shown: bool | None) -> Iterator[Advance]:
         progress.TimeRemainingColumn(),
         progress.TextColumn("left, {task.description}"),
     )
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with progress.Progress(*columns, console=console, transient=True, redirect_stdout=False) as bar:
         task = bar.add_task("", total=None, visible=False)
         yield lambda n_done, n_total, text: bar.update(
             task, completed=n_done, total=n_total, description=escape(text), visible=True
         )
+
+
+@contextmanager
+def stages(shown: bool | None) -> Iterator[Callable[[str], None]]:
+    """Show on the error stream what is being done, set by calls of ``stage(text)``, and for how long.
+
+    None for `shown` means: if the error stream is a terminal. While kernels are compiled, that is shown.
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda text: None
+        return
+    from numba.core import event
+    from rich import progress
+    from rich.console import Console
+    from rich.markup import escape
+
+    text = progress.TextColumn("{task.description}")
+    columns = (progress.SpinnerColumn(), text, progress.TimeElapsedColumn())
+    console = Console(stderr=True)
+    with progress.Progress(*columns, console=console, transient=True, redirect_stdout=False) as bar:
+        task, current = bar.add_task("", total=None), [""]
+
+        def describe(text: str) -> None:
+            bar.update(task, description=escape(text), refresh=True)
+
+        def stage(text: str) -> None:
+            current[0] = text
+            describe(text)
+
+        class Compiling(event.Listener):
+            def on_start(self, event: Any) -> None:
+                describe("compiling, first run only")
+
+            def on_end(self, event: Any) -> None:
+                describe(current[0])
+
+        with event.install_listener("numba:compile", Compiling()):
+            yield stage
 
 
 def check_output(

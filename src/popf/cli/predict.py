@@ -54,6 +54,8 @@ def predict(
     import numpy as np
 
     output = None if output == options.STDIO else output
+    if output is None and sys.stdout.isatty():
+        progress = False  # a bar between the rows
     if output is None and json:
         raise ValueError("--json needs --output: standard output cannot hold both.")
     check_output(output, [model, data])

@@ -1,6 +1,6 @@
 """From a table to a model: which rows and columns, the fit, and what is to be said of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -51,6 +51,8 @@ class FitOptions:
         What a false alarm and a miss cost: then the threshold of the least cost is chosen.
     method, linear_map, metric : str
         As for `POPFClassifier`; "none" is no map.
+    test_size : float or None
+        The share of the rows to keep aside, from each class alike.
     seed : int
     n_jobs : int
     """
@@ -69,6 +71,7 @@ class FitOptions:
     method: str = "pooled"
     linear_map: str = "auto"
     metric: str = "euclidean"
+    test_size: float | None = None
     seed: int = 0
     n_jobs: int | None = None
     one_per: str | None = None
@@ -88,9 +91,14 @@ class Fitted(NamedTuple):
     n_weightless: int  # those of weight 0, which are left out
     repeated: dict[str, int]  # id columns whose values repeat, with the number of different ones
     columns: list[Column]  # how each is read
+    test: (
+        tuple[NDArray[np.int64], FloatArray] | None
+    )  # classes and probabilities of rows kept aside
 
 
-def fit_table(table: Table, options: FitOptions) -> Fitted:
+def fit_table(
+    table: Table, options: FitOptions, stage: Callable[[str], None] = lambda text: None
+) -> Fitted:
     r"""Fit a model to a table.
 
     Parameters
@@ -98,6 +106,8 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     table : Table
         Of `open_table`.
     options : FitOptions
+    stage : callable
+        Told in words what is being done.
 
     Returns
     -------
@@ -118,6 +128,7 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     ({'no': 6, 'yes': 5}, 'yes')
     """
     _check_options(options)
+    stage(f"reading {table.path}")
     columns, problems = _choose_columns(table, options)
     features = [column for column in columns if column.role in ("number", "category")]
     if not features:
@@ -152,6 +163,10 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
         weights = frame[weight[0]].to_numpy()
         weights = weights / weights.mean()
     frame = frame[[column.name for column in features]]
+    kept, aside = _keep_aside(y, options)
+    test_frame, test_y = frame.iloc[aside], y[aside]
+    frame, y = frame.iloc[kept], y[kept]
+    weights = None if weights is None else weights[kept] / weights[kept].mean()
     classes, codes = encode(y)
     masses = np.bincount(codes, weights).astype(np.float64)
     layout = _layout(numbers, categories, (classes, masses), options, table)
@@ -159,12 +174,18 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
     costs = None
     if options.cost_fp is not None and options.cost_fn is not None:
         prices = (options.cost_fp, options.cost_fn)
-        layout, costs = with_least_cost(layout, model, data, prices, options.seed)
+        layout, costs = with_least_cost(layout, model, data, prices, options.seed, stage)
     threshold = layout.threshold if layout.positive == 1 else 1.0 - layout.threshold
+    stage(f"fitting {len(y):,} rows")
     fit_pipeline(model.set_params(popf__threshold=threshold), data)
     losses = getattr(model["popf"], "held_out_losses_", {})
+    table_model = TableModel(model, layout)
+    test = None
+    if len(aside):
+        stage(f"scoring {len(aside):,} rows that were kept aside")
+        test = np.searchsorted(classes, test_y), model.predict_proba(test_frame)
     return Fitted(
-        TableModel(model, layout),
+        table_model,
         frame,
         dict(zip(classes.tolist(), np.bincount(codes).tolist(), strict=True)),
         losses.get("pool"),
@@ -175,6 +196,7 @@ def fit_table(table: Table, options: FitOptions) -> Fitted:
         n_weightless,
         repeated,
         columns,
+        test,
     )
 
 
@@ -195,6 +217,22 @@ def make_pipeline(numbers: list[str], categories: list[str], options: FitOptions
         n_jobs=options.n_jobs,
     )
     return Pipeline([("columns", preparation), ("popf", classifier)])
+
+
+def _keep_aside(y: NDArray[Any], options: FitOptions) -> tuple[Any, Any]:
+    """Split the rows into those to fit and those to keep aside, which are none without `test_size`."""
+    rows = np.arange(len(y))
+    if options.test_size is None:
+        return rows, rows[:0]
+    from sklearn.model_selection import train_test_split
+
+    try:
+        kept, aside = train_test_split(
+            rows, test_size=options.test_size, stratify=y, random_state=options.seed
+        )
+    except ValueError as error:
+        raise ValueError(f"`test_size`: {error}") from error
+    return np.sort(kept), np.sort(aside)
 
 
 def _one_of_each(frame: Any, column: str, seed: int) -> Any:
@@ -234,8 +272,10 @@ def _check_options(options: FitOptions) -> None:
     for name, cost in zip(("cost_fp", "cost_fn"), costs, strict=True):
         if cost is not None and not 0.0 < cost < np.inf:
             raise ValueError(f"`{name}` must be a positive number, not {cost:g}.")
-    if options.threshold is not None and not 0.0 < options.threshold < 1.0:
-        raise ValueError(f"`threshold` must lie between 0 and 1, not at {options.threshold:g}.")
+    for name in ("threshold", "test_size"):
+        value = getattr(options, name)
+        if value is not None and not 0.0 < value < 1.0:
+            raise ValueError(f"`{name}` must lie between 0 and 1, not at {value:g}.")
 
 
 class Problem(NamedTuple):

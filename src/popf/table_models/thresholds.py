@@ -1,5 +1,6 @@
 """The threshold on the probability of the positive class that costs least."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,12 @@ _THRESHOLDS = np.arange(1, 100) / 100
 
 
 def with_least_cost(
-    layout: Layout, model: Any, data: Data, prices: tuple[float, float], seed: int
+    layout: Layout,
+    model: Any,
+    data: Data,
+    prices: tuple[float, float],
+    seed: int,
+    stage: Callable[[str], None],
 ) -> tuple[Layout, dict[str, float]]:
     """Choose the threshold of the least cost, by cross-validation.
 
@@ -33,6 +39,8 @@ def with_least_cost(
     prices : tuple of float
         What a false alarm and a miss cost.
     seed : int
+    stage : callable
+        Told in words what is being done.
 
     Returns
     -------
@@ -51,7 +59,7 @@ def with_least_cost(
             f"{classes[counts.argmin()]!s} has one: give a `threshold`."
         )
     folds = min(FOLDS, int(counts.min()))
-    probability = _left_out(model, data, folds, seed)[:, layout.positive]
+    probability = _left_out(model, data, folds, seed, stage)[:, layout.positive]
     happened = codes == layout.positive
 
     def cost(thresholds: Any) -> FloatArray:
@@ -68,11 +76,15 @@ def with_least_cost(
     return replace(layout, cost_fp=prices[0], cost_fn=prices[1]), costs
 
 
-def _left_out(model: Any, data: Data, folds: int, seed: int) -> FloatArray:
+def _left_out(
+    model: Any, data: Data, folds: int, seed: int, stage: Callable[[str], None]
+) -> FloatArray:
     """Return every row the probabilities of a model fitted without it."""
     frame, y, weights = data
     probability = np.empty((len(y), len(np.unique(y))))
-    for seen, new in StratifiedKFold(folds, shuffle=True, random_state=seed).split(frame, y):
+    splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(frame, y)
+    for fold, (seen, new) in enumerate(splits, start=1):
+        stage(f"choosing a threshold, fold {fold} of {folds}")
         mass = None if weights is None else weights[seen]
         one = fit_pipeline(clone(model), (frame.iloc[seen], y[seen], mass))
         probability[new] = one.predict_proba(frame.iloc[new])
