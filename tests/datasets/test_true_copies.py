@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dataset_copies import EMBEDDED, PUBLIC
-from popf.datasets import load, write
+from popf.datasets import load
 from popf.datasets.copies import difference
 from popf.datasets.registry import RECORDS
 
@@ -48,27 +48,3 @@ def test_embedded_copies_hold_the_same_rows_as_the_true_data(public_data, name):
 
     ours, theirs = load(name), load(name, data_home=public_data)
     np.testing.assert_allclose(rows(ours), rows(theirs), atol=1e-6)
-
-
-@pytest.mark.parametrize(("name", "columns"), [("australian", [1, 2, 6]), ("heart", [9])])
-def test_lost_decimal_points_are_recognised_in_the_true_data(public_data, name, columns, tmp_path):
-    if not (public_data / name).exists():
-        pytest.skip(f"{name} is missing: put it into the folder of POPF_DATA")
-    bunch = load(name, data_home=public_data)
-    X = bunch.data.copy()
-    for column in columns:
-        X[:, column] = [float(repr(round(v, 3)).replace(".", "")) for v in X[:, column].tolist()]
-    write(tmp_path / name, X, bunch.target)
-    with pytest.raises(ValueError, match=r"decimal points of column .* are lost"):
-        load(name, data_home=tmp_path)
-
-
-def test_the_true_breast_cancer_with_and_without_its_id(public_data):
-    if not (public_data / "breast-cancer").exists():
-        pytest.skip("breast-cancer is missing: put it into the folder of POPF_DATA")
-    kept = load("breast_cancer", data_home=public_data, keep_id=True)
-    assert kept.data.shape == (683, 10)
-    assert kept.data[:, 0].min() > 10_000
-    np.testing.assert_array_equal(
-        kept.data[:, 1:], load("breast_cancer", data_home=public_data).data
-    )

@@ -25,13 +25,10 @@ class Facts(NamedTuple):
 
     shape: tuple[int, int]
     counts: dict[int, int]  # samples of each label
-    moments: NDArray[
-        np.float64
-    ]  # of each recorded column: sum, sum of squares, sum over the first class
-    totals: NDArray[
-        np.float64
-    ]  # sum, sum weighted by the column's number, sum over the first class
-    fractional: list[int]  # recorded columns in which some value is not whole
+    # Of each recorded column: sum, sum of squares, sum over the first class.
+    moments: NDArray[np.float64]
+    # Sum, sum weighted by the column's number, sum over the first class.
+    totals: NDArray[np.float64]
 
 
 def measure(X: NDArray[np.float64], y: NDArray[Any]) -> Facts:
@@ -46,7 +43,6 @@ def measure(X: NDArray[np.float64], y: NDArray[Any]) -> Facts:
         dict(zip(labels.tolist(), counts.tolist(), strict=True)),
         np.array(moments),
         np.array(totals),
-        np.flatnonzero(np.any(head != np.round(head), axis=0)).tolist(),
     )
 
 
@@ -60,7 +56,6 @@ def recorded() -> dict[str, Facts]:
             {int(label): count for label, count in fact["counts"].items()},
             np.array(fact["moments"]),
             np.array(fact["totals"]),
-            fact["fractional"],
         )
         for name, fact in json.loads(text).items()
     }
@@ -73,17 +68,17 @@ def check_copy(X: NDArray[np.float64], y: NDArray[Any], file: str, where: str) -
         return
     hints = {
         ("breast-cancer", 9): ": it lacks the id, so name it breast-w"
-        + file.removeprefix("breast-cancer"),
+        + file[len("breast-cancer") :],
         (
             "liver-disorders",
             5,
-        ): ". This is the form that the LIBSVM page serves today, with another target; "
-        "the paper used the six features of UCI",
+        ): ". This is the form that the LIBSVM page serves today, with another "
+        "target; the paper used the six features of UCI",
         (
             "ionosphere",
             33,
-        ): ". The copies of the KEEL packages lack the constant column 2, and lost decimal "
-        "points: take another copy",
+        ): ". The copies of the KEEL packages lack the constant column 2, and lost "
+        "decimal points: take another copy",
     }
     hint = hints.get((file.removesuffix("_scale"), X.shape[1]), "")
     raise ValueError(f"{where} is not {file}: {wrong}{hint}.")
@@ -107,7 +102,12 @@ def difference(X: NDArray[np.float64], y: NDArray[Any], file: str) -> str | None
     allowed = _RELATIVE * size + 2 * len(X) * _ABSOLUTE * np.maximum(1.0, head.max(0))
     wrong = np.flatnonzero(np.any(np.abs(new.moments - known.moments) > allowed, axis=0))
     if len(wrong):
-        return _wrong_columns(X, new, known, wrong)
+        j = int(wrong[0])
+        numbers = ", ".join(str(column + 1) for column in wrong[:8])
+        return (
+            f"column {numbers} does not agree with what is recorded (column {j + 1} sums up to "
+            f"{new.moments[0, j]:.10g}, where {known.moments[0, j]:.10g} is right): were decimal points lost?"
+        )
     total = np.abs(X).sum() + len(X) * X.shape[1] * _ABSOLUTE
     weights = np.array([1.0, X.shape[1], 1.0])
     if np.any(np.abs(new.totals - known.totals) > _RELATIVE * total * weights):
@@ -117,20 +117,3 @@ def difference(X: NDArray[np.float64], y: NDArray[Any], file: str) -> str | None
 
 def _counted(counts: dict[int, int]) -> str:
     return ", ".join(f"{label}: {count}" for label, count in sorted(counts.items()))
-
-
-def _wrong_columns(
-    X: NDArray[np.float64], new: Facts, known: Facts, wrong: NDArray[np.int64]
-) -> str:
-    bare = [j for j in wrong if j in known.fractional and j not in new.fractional]
-    numbers = ", ".join(str(j + 1) for j in (bare or wrong)[:8])
-    if bare:
-        return (
-            f"the decimal points of column {numbers} are lost (the largest value is "
-            f"{X[:, bare[0]].max():g}), as in the copies of the KEEL packages: take another copy"
-        )
-    j = int(wrong[0])
-    return (
-        f"column {numbers} does not agree with what is recorded (column {j + 1} sums up to "
-        f"{new.moments[0, j]:.10g}, where {known.moments[0, j]:.10g} is right)"
-    )

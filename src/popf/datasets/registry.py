@@ -1,9 +1,7 @@
-"""Which datasets there are: the paper's fourteen, their scaled forms, and a few of scikit-learn's."""
+"""Which datasets there are: the paper's fourteen, and their scaled forms."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from html import escape
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from popf.formatting import unknown
 
@@ -30,7 +28,6 @@ class Record:
         As in the paper's tables, with ``_scale`` for the form scaled to [-1, 1].
     title : str
         What it is.
-    kind : {"public", "stand-in", "scikit-learn"}
     n_samples, n_features : int
     class_names : dict of int to str
         What the labels mean.
@@ -46,14 +43,15 @@ class Record:
     openml : OpenML or None
     note : str
         What to know before using it.
+    stand_in : bool
+        Whether it is generated in place of the paper's, which nobody can have.
     here : str
-        "folder", "embedded", "cache", "generated", "scikit-learn", or "needs download"; empty before
-        `popf.datasets.list` has looked.
+        "folder", "embedded", "cache", "generated" or "needs download"; empty before `popf.datasets.list` has
+        looked.
     """
 
     name: str
     title: str
-    kind: Literal["public", "stand-in", "scikit-learn"]
     n_samples: int
     n_features: int
     class_names: dict[int, str]
@@ -64,17 +62,13 @@ class Record:
     file: str = ""
     openml: OpenML | None = None
     note: str = ""
+    stand_in: bool = False
     here: str = ""
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
-
-    @property
-    def stand_in(self) -> bool:
-        """Whether it is generated in place of the paper's, which nobody can have."""
-        return self.kind == "stand-in"
 
     @property
     def scaled(self) -> bool:
@@ -98,10 +92,6 @@ class Catalogue(tuple[Record, ...]):
         lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        rows = [_html_row("th", _HEADS), *(_html_row("td", _cells(record)) for record in self)]
-        return f"<table>{''.join(rows)}</table>"
-
 
 _HEADS = ("name", "samples × features", "classes", "here", "paper", "licence", "what")
 
@@ -111,10 +101,6 @@ def _cells(record: Record) -> tuple[str, ...]:
     size = f"{record.n_samples:,} × {record.n_features:,}"
     n_classes = str(record.n_classes)
     return record.name, size, n_classes, record.here, paper, record.licence, record.title
-
-
-def _html_row(tag: str, cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
 def _numbered(word: str, count: int) -> tuple[str, ...]:
@@ -140,43 +126,43 @@ ENERGY_FEATURES = (
 
 _RAW = [
     Record(
-        "australian", "Credit approval, Statlog (Australian)", "public", 690, 14,
+        "australian", "Credit approval, Statlog (Australian)", 690, 14,
         {-1: "-", 1: "+"}, _numbered("A", 14), _LIBSVM, UCI, True, "australian",
         OpenML(40981, {"0": -1, "1": 1}),
         "Features of very different size: unscaled, A14 decides every distance.",
     ),
     Record(
-        "breast_cancer", "Breast Cancer Wisconsin (Original), complete cases", "public", 683, 9,
+        "breast_cancer", "Breast Cancer Wisconsin (Original), complete cases", 683, 9,
         {2: "benign", 4: "malignant"}, _BREAST, _LIBSVM, UCI, True, "breast-cancer",
         OpenML(15, {"benign": 2, "malignant": 4}),
-        "The patient's id, first of the LIBSVM page's ten columns, is dropped; keep_id=True keeps it. "
-        "Unscaled, the id swamps every distance.",
+        "The patient's id, first of the LIBSVM page's ten columns, is dropped: unscaled, it swamps every "
+        "distance.",
     ),
     Record(
-        "colon_cancer", "Gene expression in colon tissue (Alon et al., 1999)", "public", 62, 2000,
+        "colon_cancer", "Gene expression in colon tissue (Alon et al., 1999)", 62, 2000,
         {-1: "tumour", 1: "normal"}, _numbered("gene", 2000), _LIBSVM, UNSTATED, True, "colon-cancer",
     ),
     Record(
-        "diabetes", "Pima Indians diabetes", "public", 768, 8, {-1: "positive", 1: "negative"},
+        "diabetes", "Pima Indians diabetes", 768, 8, {-1: "positive", 1: "negative"},
         _DIABETES, _LIBSVM, "not clear", True, "diabetes",
         OpenML(37, {"tested_positive": -1, "tested_negative": 1}),
         "Zeros in glucose, blood pressure, skin thickness, insulin and mass stand for unknown values.",
     ),
     Record(
-        "fourclass", "Four regions in the plane, two classes (Ho and Kleinberg, 1996)", "public", 862, 2,
+        "fourclass", "Four regions in the plane, two classes (Ho and Kleinberg, 1996)", 862, 2,
         {-1: "-1", 1: "+1"}, ("x1", "x2"), _LIBSVM, UNSTATED, True, "fourclass",
     ),
     Record(
-        "heart", "Heart disease, Statlog", "public", 270, 13, {-1: "absent", 1: "present"}, _HEART,
+        "heart", "Heart disease, Statlog", 270, 13, {-1: "absent", 1: "present"}, _HEART,
         _LIBSVM, UCI, True, "heart", OpenML(53, {"absent": -1, "present": 1}),
     ),
     Record(
-        "ionosphere", "Radar returns from the ionosphere", "public", 351, 34, {-1: "bad", 1: "good"},
+        "ionosphere", "Radar returns from the ionosphere", 351, 34, {-1: "bad", 1: "good"},
         _numbered("a", 34), _LIBSVM, UCI, True, "ionosphere", OpenML(59, {"b": -1, "g": 1}),
         "Column 2 is constant.",
     ),
     Record(
-        "liver", "Liver disorders (BUPA), six features", "public", 345, 6,
+        "liver", "Liver disorders (BUPA), six features", 345, 6,
         {1: "selector 1", 2: "selector 2"}, _LIVER, _LIBSVM, UCI, True, "liver-disorders",
         OpenML(8, {"1": 1, "2": 2}, "selector"),
         "The label is a mark for splitting the data, not a diagnosis (McDermott and Forsyth, 2016): kept "
@@ -201,8 +187,8 @@ _PLANE = ("x1", "x2")
 _STAND_IN = "generated by popf; the paper's own is "
 _STAND_INS = [
     Record(
-        f"synthetic{number}", f"Stand-in: {title}", "stand-in", n_samples, 2, {-1: "-1", 1: "+1"}, _PLANE,
-        f"{_STAND_IN}not defined", "BSD-3-Clause (popf)", True,
+        f"synthetic{number}", f"Stand-in: {title}", n_samples, 2, {-1: "-1", 1: "+1"}, _PLANE,
+        f"{_STAND_IN}not defined", "BSD-3-Clause (popf)", True, stand_in=True,
         note="Not the paper's data: only size and overlap are like it.",
     )
     for number, n_samples, title in (
@@ -212,25 +198,12 @@ _STAND_INS = [
     )
 ] + [
     Record(
-        name, f"Stand-in: energy theft, {profile} consumers", "stand-in", n_samples, 8,
+        name, f"Stand-in: energy theft, {profile} consumers", n_samples, 8,
         {-1: "regular", 1: "theft"}, ENERGY_FEATURES, f"{_STAND_IN}private", "BSD-3-Clause (popf)", True,
+        stand_in=True,
         note=f"Not the paper's data: make_energy_theft(profile={profile!r}, random_state=0).",
     )
     for name, profile, n_samples in (("comercial", "commercial", 4952), ("industrial", "industrial", 3182))
-]  # fmt: skip
-
-_BUNDLED = [
-    Record(
-        name, title, "scikit-learn", n_samples, n_features, dict(enumerate(classes)), (),
-        "scikit-learn", UCI, note="Not in the paper; scikit-learn brings it.",
-    )
-    for name, title, n_samples, n_features, classes in (
-        ("breast_cancer_diagnostic", "Breast Cancer Wisconsin (Diagnostic), another set than breast_cancer",
-         569, 30, ("malignant", "benign")),
-        ("iris", "Iris plants", 150, 4, ("setosa", "versicolor", "virginica")),
-        ("wine", "Wine recognition", 178, 13, ("class_0", "class_1", "class_2")),
-        ("digits", "Handwritten digits", 1797, 64, tuple("0123456789")),
-    )
 ]  # fmt: skip
 
 _ORDER = (
@@ -241,7 +214,6 @@ _ALL = [
     *_RAW,
     *(_scaled(raw) for raw in _RAW if raw.name != "colon_cancer"),
     *_STAND_INS,
-    *_BUNDLED,
 ]
 _BY_NAME = {record.name: record for record in _ALL}
 #: All datasets by name: the paper's in its order, then the others.
