@@ -8,6 +8,19 @@ import math
 
 import numpy as np
 
+from naive import squared_distances
+
+
+def distances(X, Y):
+    """Euclidean distances."""
+    return np.sqrt(squared_distances(X, Y))
+
+
+def in_order(X):
+    """Samples sorted by their values, which is how ties are settled."""
+    X = np.asarray(X, dtype=np.float64) + 0.0
+    return X[np.lexsort(X.T[::-1])]
+
 
 def nearest(D, k):
     """The k nearest others of every sample, by (distance, index)."""

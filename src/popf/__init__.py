@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from popf.density.clustering import OPFClustering
+    from popf.density.outliers import OPFOutlierDetector
     from popf.forest.classifier import OPFClassifier
     from popf.forest.pruning import prune
     from popf.forest.semi_supervised import SemiSupervisedOPFClassifier
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OPFClassifier",
     "OPFClustering",
+    "OPFOutlierDetector",
     "POPFClassifier",
     "SemiSupervisedOPFClassifier",
     "__version__",
@@ -34,6 +36,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "OPFClassifier": "popf.forest",
     "OPFClustering": "popf.density",
+    "OPFOutlierDetector": "popf.density",
     "POPFClassifier": "popf.probability",
     "SemiSupervisedOPFClassifier": "popf.forest",
     "load": "popf.io",

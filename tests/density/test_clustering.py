@@ -11,22 +11,12 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances
 import naive_density
 import strategies
 from estimator_problems import furthest_feature
-from naive import squared_distances
+from naive_density import distances, in_order
 from popf import OPFClustering
 from refusals import refused
 
 BLOBS, BLOB = make_blobs(300, centers=3, cluster_std=0.7, random_state=1)
 IRIS = load_iris().data
-
-
-def distances(X, Y):
-    return np.sqrt(squared_distances(X, Y))
-
-
-def in_order(X):
-    """Samples sorted by their values, which is how ties are settled."""
-    X = np.asarray(X, dtype=np.float64) + 0.0
-    return X[np.lexsort(X.T[::-1])]
 
 
 def assert_as_defined(X, new, k, **removal):

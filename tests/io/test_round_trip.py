@@ -16,7 +16,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import popf
-from popf import OPFClassifier, OPFClustering, POPFClassifier, SemiSupervisedOPFClassifier
+from popf import (
+    OPFClassifier,
+    OPFClustering,
+    OPFOutlierDetector,
+    POPFClassifier,
+    SemiSupervisedOPFClassifier,
+)
 from popf.forest.metrics import ALIASES, METRIC_NAMES
 from popf.io import trusted_types
 from popf.probability.linear_maps import EffectSizeWeights
@@ -186,6 +192,7 @@ KEPT = [
     POPFClassifier("forest", linear_map="whitening"),
     OPFClustering(6),
     OPFClustering(max_neighbors=8, metric="mahalanobis"),
+    OPFOutlierDetector(),
 ]
 
 

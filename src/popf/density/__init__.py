@@ -6,8 +6,10 @@
 ``forest``       these in a row; what is kept claims new samples
 ``base``         what the estimators share; ``validation`` their checks
 ``clustering``   OPFClustering
+``outliers``     OPFOutlierDetector
 """
 
 from popf.density.clustering import OPFClustering
+from popf.density.outliers import OPFOutlierDetector
 
-__all__ = ["OPFClustering"]
+__all__ = ["OPFClustering", "OPFOutlierDetector"]

@@ -47,11 +47,12 @@ class Paths(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """Who claims new samples, and their densities as they are and scaled."""
+    """Who claims new samples, and their densities."""
 
     nodes: IntArray
-    raw: FloatArray
-    density: FloatArray
+    raw: FloatArray  # densities, not scaled
+    density: FloatArray  # scaled
+    twins: IntArray  # the node at the same place, -1 if there is none
 
 
 @dataclass(eq=False)
@@ -192,7 +193,14 @@ def claim_rows(graph: NeighbourGraph, k: int, paths: Paths) -> Claims:
     """Find who claims the rows of a graph, whose neighbours are the nodes of a forest."""
     raw = densities(graph, k, paths.longest)
     density = scaled(raw, paths.raw)
-    return Claims(claim(graph, k, density, paths.values, False), raw, density)
+    nodes = claim(graph, k, density, paths.values, False)
+    twins = np.where(graph.distances[:, 0] == 0.0, graph.neighbours[:, 0], -1)
+    return Claims(nodes, raw, density, twins)
+
+
+def claim_nodes(graph: NeighbourGraph, k: int, paths: Paths) -> IntArray:
+    """Find who would claim each node, if it were new."""
+    return claim(graph, k, scaled(paths.raw, paths.raw), paths.values, True)
 
 
 class Grown(NamedTuple):

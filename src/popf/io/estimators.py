@@ -21,6 +21,7 @@ MODELS = {
     "POPFClassifier": "popf.probability.classifier",
     "SemiSupervisedOPFClassifier": "popf.forest.semi_supervised",
     "OPFClustering": "popf.density.clustering",
+    "OPFOutlierDetector": "popf.density.outliers",
 }
 OWN = {
     **MODELS,

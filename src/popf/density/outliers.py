@@ -1,0 +1,204 @@
+"""Outliers: samples of low density for the cluster that claims them."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OutlierMixin
+
+from popf.density.base import DensityEstimator
+from popf.density.validation import check_at_least, given_neighbors, validate_unlabelled
+from popf.forest.devices import to_device_of
+from popf.forest.state import Fields
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from popf.density.forest import DensityForest
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
+    """Outliers by their density, relative to the cluster that claims them.
+
+    Samples are clustered as by `OPFClustering`. The score of a sample is its density, not scaled, divided by
+    the median density of the cluster that claims it: that of the neighbour which offers it the best path. So
+    a sparse cluster is not made of outliers because another one is dense. A cluster of no more samples than
+    there are neighbours has no density of its own: there the median of all samples counts.
+
+    Parameters
+    ----------
+    n_neighbors : int or "auto", default=20
+        The number of nearest neighbours, n_samples - 1 at most, or ``"auto"`` as for `OPFClustering`.
+    contamination : float, default=0.1
+        The share of outliers among the training samples, at most 0.5.
+    max_neighbors : int, default=50
+        The largest number of neighbours that ``"auto"`` tries.
+    metric : str or callable, default="euclidean"
+        As for `OPFClassifier`: any metric, a function ``d(x, y)``, or ``"precomputed"``.
+    metric_params : dict, default=None
+        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
+    n_jobs : int, default=None
+        How many threads to use, as in joblib: None is 1, -1 is all cores.
+    working_memory : float, default=None
+        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+
+    Attributes
+    ----------
+    offset_ : float
+        The score from which on a sample is an inlier.
+    scores_ : ndarray of shape (n_samples,)
+        The scores of the training samples, each by the others.
+    density_ : ndarray of shape (n_samples,)
+        The density of every training sample, from 1 to 1000.
+    roots_ : ndarray of shape (n_samples,)
+        The sample at which its path begins.
+    n_neighbors_ : int
+        The number of neighbours that was used.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if X had names that are all strings.
+
+    See Also
+    --------
+    OPFClustering : The clusters.
+    sklearn.neighbors.LocalOutlierFactor : Compares the density of a sample with that of its neighbours.
+
+    Notes
+    -----
+    A sample in the place of a training sample has its score, so that `predict` on the training samples finds
+    the share `contamination` of outliers.
+
+    Examples
+    --------
+    >>> from popf import OPFOutlierDetector
+    >>> X = [[0.0], [1.0], [2.0], [3.0], [4.0], [9.0]]
+    >>> detector = OPFOutlierDetector(n_neighbors=2, contamination=0.2).fit(X)
+    >>> detector.predict(X)
+    array([ 1,  1,  1,  1,  1, -1])
+    >>> detector.score_samples([[2.5], [20.0]]).round(2)
+    array([1.1, 0. ])
+    """
+
+    offset_: float
+    scores_: FloatArray
+
+    def __init__(
+        self,
+        n_neighbors: int | str = 20,
+        *,
+        contamination: float = 0.1,
+        max_neighbors: int = 50,
+        metric: str | Callable[..., float] = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        n_jobs: int | None = None,
+        working_memory: float | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.contamination = contamination
+        self.max_neighbors = max_neighbors
+        self.metric = metric
+        self.metric_params = metric_params
+        self.n_jobs = n_jobs
+        self.working_memory = working_memory
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "Self":
+        """Find clusters and scores, and the score that tells outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples, or the distances between them if ``metric="precomputed"``.
+        y : ignored
+
+        Returns
+        -------
+        self : OPFOutlierDetector
+        """
+        from popf.density.forest import Removal, claim_nodes, cluster_samples
+
+        share = check_at_least("contamination", self.contamination, 0.0, strictly=True)
+        if share > 0.5:
+            raise ValueError(f"`contamination` must be at most 0.5, not {self.contamination!r}.")
+        data = validate_unlabelled(self, X)
+        forest, graph, _ = cluster_samples(
+            *(data.samples, data.metric, given_neighbors(self), int(self.max_neighbors)),
+            *(Removal(), data.resources),
+        )
+        nodes = claim_nodes(graph, forest.n_neighbors, forest.paths)
+        scores = _relative(forest, forest.paths.raw, nodes)[forest.node_of]
+        self.offset_ = float(np.percentile(scores, 100.0 * share))
+        self.scores_, self.forest_ = scores, forest
+        return self
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        """Compare the density of each sample with that of the cluster that claims it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            About 1 for the usual sample of a cluster, 0 far from all of them.
+        """
+        scores: FloatArray = to_device_of(X, self._scores(X))
+        return scores
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Tell how far each sample is from being an outlier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The score minus ``offset_``, negative for outliers.
+        """
+        margins: FloatArray = to_device_of(X, self._scores(X) - self.offset_)
+        return margins
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Tell outliers from inliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            -1 for outliers, 1 for inliers.
+        """
+        labels: IntArray = to_device_of(X, np.where(self._scores(X) < self.offset_, -1, 1))
+        return labels
+
+    def _scores(self, X: ArrayLike) -> FloatArray:
+        found = self._claim(X)
+        scores = _relative(self.forest_, found.raw, found.nodes)
+        known = found.twins >= 0
+        scores[known] = self.scores_[self.forest_.rows[found.twins[known]]]
+        return scores
+
+    def _read_fitted(self, fields: Fields) -> dict[str, Any]:
+        offset, scores = fields.number("offset_"), fields.floats("scores_", (None,), 0.0)
+        return {"offset_": offset, "scores_": scores}
+
+
+def _relative(forest: "DensityForest", raw: FloatArray, nodes: IntArray) -> FloatArray:
+    """Divide densities by the median of the clusters that claim them."""
+    density, labels = forest.paths.raw[forest.node_of], forest.labels[forest.node_of]
+    sizes = np.bincount(labels)
+    ranked = density[np.lexsort((density, labels))]
+    start = np.cumsum(sizes) - sizes
+    medians = (ranked[start + (sizes - 1) // 2] + ranked[start + sizes // 2]) / 2.0
+    medians[sizes <= forest.n_neighbors] = np.median(density)
+    relative: FloatArray = raw / medians[forest.labels[nodes]]
+    return relative
