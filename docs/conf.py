@@ -32,6 +32,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+# numpydoc links inherited attributes by name alone, and several classes have them.
+suppress_warnings = ["ref.python"]
 
 html_math_renderer = "mathml"  # needs no scripts, so no network
 

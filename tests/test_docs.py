@@ -332,28 +332,22 @@ def test_the_figures_of_the_readme_are_those_measured():
         if run["group"] == "untouched" and run["size"] is None
     ]
     means = means_of(runs).values()
-
-    def measured(kind, name):
-        if kind == "log loss":
-            return statistics.mean(row[name]["log loss"] for row in means)
-        if kind == "median fit":
-            return statistics.median(r["scores"][name]["fit"] for r in runs if name in r["scores"])
-        operation, _, size = kind.partition(" ")
-        found = (
-            best(record, name, operation)
-            for record in records
-            if record["task"]["name"] in (kind, size)
-        )
-        return next(filter(None, found))
-
-    (table,) = re.findall(r"^\| Peer \|.*?\n\|---.*?\n(.*?)\n\n", text, re.MULTILINE | re.DOTALL)
+    (table,) = re.findall(r"Fit of a forest \|\n\|---.*?\n(.*?)\n\n", text, re.DOTALL)
     for row in table.splitlines():
-        peer, kind, ours, theirs = (cell.strip() for cell in row.strip("|").split("|"))
-        peer = peer.partition(" (")[0].removeprefix("scikit-learn's ")
-        if kind != "–":
-            assert_rounded(ours.removesuffix(" s"), measured(kind, "popf"))
-            assert_rounded(theirs.removesuffix(" s"), measured(kind, peer))
-    assert table.count("log loss") == 7
+        name, loss, fit, forests = (cell.strip(" *") for cell in row.strip("|").split("|"))
+        name = name.partition(" (")[0]
+        if fit:
+            assert_rounded(loss, statistics.mean(mean[name]["log loss"] for mean in means))
+            seconds = [run["scores"][name]["fit"] for run in runs if name in run["scores"]]
+            assert_rounded(fit.removesuffix(" s"), statistics.median(seconds))
+        for size, seconds in re.findall(r"(\S+ × \S+): (\S+) s", forests):
+            found = (
+                best(record, name, "fit")
+                for record in records
+                if record["task"]["name"] in (size, f"fit {size}")
+            )
+            assert_rounded(seconds, next(filter(None, found)))
+    assert table.count(" s |") > 10
 
 
 def test_what_is_cited_is_what_the_citation_file_says():
