@@ -13,6 +13,7 @@ STEPS = {
     "sample {out}": "Tables to try popf on: energy consumers, some of whom steal.",
     "fit {out}/consumers.csv --target stolen --id consumer -o {out}/model.popf": "Fit a model.",
     "evaluate {out}/model.popf {out}/test.csv": "How good is it on consumers it has not seen?",
+    "rank {out}/model.popf {out}/new.csv --budget 50 -o {out}/visits.csv": "Whom to inspect first?",
     "explain {out}/model.popf {out}/new.csv --where consumer=C2816": "Why this consumer?",
     "report {out}/model.popf {out}/test.csv -o {out}/report.html": "Everything on one page to share.",
 }
@@ -29,7 +30,7 @@ def demo(
     context: typer.Context,
     out: Annotated[Path, typer.Option(help="Folder for all files.")] = Path("popf-demo"),
 ) -> int:
-    """Show popf at work: fit, evaluate, explain and report a model, then the paper's experiment in small."""
+    """Show popf at work: fit, evaluate, rank, explain and report, then the paper's experiment in small."""
     writable_folder(out)
     popf: Any = context.find_root().command
     for step, title in STEPS.items():
