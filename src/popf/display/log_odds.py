@@ -105,8 +105,8 @@ def prepare_log_odds(
     >>> from popf.display import prepare_log_odds
     >>> model = POPFClassifier().fit([[0.0], [1.0], [4.0], [6.0]], ["no", "no", "yes", "yes"])
     >>> split = prepare_log_odds(model, [5.0])
-    >>> split.pos_label, split.against, split.prior
-    ('yes', 'no', 0.0)
+    >>> split.pos_label, split.against, split.total > 0
+    ('yes', 'no', True)
     """
     split = split_log_odds(estimator, one_sample(sample))
     return log_odds_of(split, 0, pos_label, against)
