@@ -98,7 +98,7 @@ def test_without_matplotlib_one_plain_line_says_what_to_install(name, monkeypatc
 def test_importing_and_preparing_need_no_matplotlib():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from popf.display import prepare_reliability\n"
+        "from popf.display.reliability import prepare_reliability\n"
         "print(prepare_reliability([0, 1], [0.2, 0.9]).frequency)"
     )
     done = subprocess.run(

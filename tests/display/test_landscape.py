@@ -7,7 +7,8 @@ from sklearn.exceptions import NotFittedError
 
 from display_examples import FOREST, MOON, MOONS, PAPER, labels_of, new_axes
 from popf import POPFClassifier
-from popf.display import LandscapeDisplay, prepare_landscape
+from popf.display import LandscapeDisplay
+from popf.display.objectives import prepare_landscape
 from popf.solvers import PSO, NelderMead, PlattObjective, platt_targets
 
 pytestmark = pytest.mark.usefixtures("closed_figures")
@@ -27,18 +28,17 @@ def test_the_landscape_of_a_model_is_the_one_it_was_fitted_in():
         PAPER, solvers=["pso", NelderMead()], random_state=3, resolution=9, ax=new_axes()
     )
     assert list(display.paths_) == ["newton (fitted)", "pso", "NelderMead()"]
-    assert np.array_equal(display.paths["newton (fitted)"], PAPER.solution_.path)
+    assert display.solutions["newton (fitted)"] is PAPER.solution_
     signed = np.where(MOON == 1, FOREST.costs_, -FOREST.costs_)
     objective = PlattObjective(signed, platt_targets(MOON))
     again = PSO().minimize(objective, PAPER.box, 3)
-    assert np.array_equal(display.paths["pso"], again.path)
-    assert display.finals["pso"] == again.value
+    assert np.array_equal(display.solutions["pso"].path, again.path)
     drawn = display.paths_["pso"].get_xydata()
     assert np.array_equal(drawn[-1], again.theta)
     assert (np.diff(drawn, axis=0) != 0).any(axis=1).all()
     words = labels_of(display.ax_.get_legend())
     assert words[1] == f"pso: F = {again.value:.4g}"
-    assert display.values[0, 0] == pytest.approx(objective([-60.0, -10.0]))
+    assert display.landscape.values[0, 0] == pytest.approx(objective([-60.0, -10.0]))
 
 
 def test_weights_are_asked_for_when_the_model_has_seen_them():
@@ -46,10 +46,7 @@ def test_weights_are_asked_for_when_the_model_has_seen_them():
     model = clone(PAPER).fit(MOONS, MOON, weights)
     with pytest.raises(ValueError, match="other sample weights"):
         LandscapeDisplay.from_estimator(model)
-    display = LandscapeDisplay.from_estimator(
-        model, sample_weight=weights, resolution=5, ax=new_axes()
-    )
-    assert list(display.finals.values()) == [model.solution_.value]
+    LandscapeDisplay.from_estimator(model, sample_weight=weights, resolution=5, ax=new_axes())
 
 
 def test_paths_that_take_little_room_are_drawn_again_larger():
@@ -67,14 +64,16 @@ def test_paths_that_take_little_room_are_drawn_again_larger():
 
 
 def test_flat_and_partly_undefined_functions_are_drawn():
-    flat = LandscapeDisplay(A=[0, 1], B=[0, 1, 2], values=np.ones((3, 2))).plot(ax=new_axes())
+    flat = LandscapeDisplay.from_objective(
+        lambda thetas: np.ones(len(thetas)), resolution=3, ax=new_axes()
+    )
     assert flat.ax_.get_legend() is None
     with np.errstate(invalid="ignore", divide="ignore"):
         holes = LandscapeDisplay.from_objective(
             lambda thetas: np.log(thetas[:, 0]), resolution=11, ax=new_axes()
         )
     holes.figure_.canvas.draw()
-    assert np.isinf(holes.values[:, 0]).all()
+    assert np.isinf(holes.landscape.values[:, 0]).all()
 
 
 @pytest.mark.parametrize(
@@ -94,16 +93,10 @@ def test_flat_and_partly_undefined_functions_are_drawn():
         (lambda: prepare_landscape(np.sum, None), ValueError, "needs bounds"),
         (lambda: prepare_landscape(np.sum, resolution=1), ValueError, "resolution is 1"),
         (
-            lambda: LandscapeDisplay(A=[0, 1], B=[0, 1, 2], values=np.ones((2, 3))),
+            lambda: LandscapeDisplay.from_objective(lambda t: t[:, 0] * np.nan, resolution=2),
             ValueError,
-            "a row for each B",
+            "no finite value",
         ),
-        (
-            lambda: LandscapeDisplay(A=[0], B=[0], values=[[1]], paths={"NM": [0, 1]}),
-            ValueError,
-            "the path 'NM'",
-        ),
-        (lambda: LandscapeDisplay(A=[0], B=[0], values=[[np.nan]]), ValueError, "no finite"),
     ],
 )
 def test_what_has_no_landscape_is_refused_plainly(call, error, words):

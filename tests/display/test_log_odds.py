@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 
 from display_examples import MODEL, MOON, MOONS, PAPER, POOLED, new_axes
 from popf import POPFClassifier
-from popf.display import LogOddsDisplay, prepare_log_odds
-from popf.display.log_odds import split_log_odds
+from popf.display import LogOddsDisplay
+from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.table_models.preparation import TablePreparation
 
 pd = pytest.importorskip("pandas")
@@ -25,13 +25,17 @@ def flowers():
     return POPFClassifier().fit(data.data[::2], y[::2]), data.data[1::2]
 
 
+def log_odds(model, sample, pos_label=None, against=None):
+    return log_odds_of(split_log_odds(model, sample), 0, pos_label, against)
+
+
 def added(found):
     return found.prior + found.forest + sum(found.features.values())
 
 
 @pytest.mark.parametrize("pos_label", [0, 1, None])
 def test_two_classes_have_the_log_odds_of_the_one_that_is_asked_for(pos_label):
-    found = prepare_log_odds(POOLED, MOONS[3] + 0.1, pos_label=pos_label)
+    found = log_odds(POOLED, MOONS[[3]] + 0.1, pos_label)
     code = 1 if pos_label is None else pos_label
     p = POOLED.predict_proba(MOONS[[3]] + 0.1)[0, code]
     assert (found.pos_label, found.against) == (code, 1 - code)
@@ -45,13 +49,13 @@ def test_more_classes_compare_the_most_probable_two_unless_others_are_named(flow
     model, X = flowers
     p = model.predict_proba(X)
     for row in range(0, len(X), 7):
-        found = prepare_log_odds(model, X.iloc[[row]])
+        found = log_odds(model, X.iloc[[row]])
         second, first = np.argsort(p[row])[-2:]
         assert [found.pos_label, found.against] == model.classes_[[first, second]].tolist()
         assert found.total == pytest.approx(added(found), abs=1e-12)
         assert found.total == pytest.approx(np.log(p[row, first] / p[row, second]), abs=1e-9)
         assert found.probability == pytest.approx(p[row, first], abs=1e-12)
-    named = prepare_log_odds(model, X.iloc[[0]], pos_label="virginica", against="setosa")
+    named = log_odds(model, X.iloc[[0]], "virginica", "setosa")
     assert named.total == pytest.approx(np.log(p[0, 2] / p[0, 0]), abs=1e-9)
 
 
@@ -74,7 +78,7 @@ def test_what_a_pipeline_makes_of_one_column_is_summed():
 def test_names_go_through_steps_that_keep_columns_and_come_from_those_that_mix_them():
     frame = pd.DataFrame(MOONS, columns=["east", "north"])
     scaled = make_pipeline(StandardScaler(), POPFClassifier()).fit(frame, MOON)
-    assert set(prepare_log_odds(scaled, frame[:1]).features) <= {"east", "north"}
+    assert set(log_odds(scaled, frame[:1]).features) <= {"east", "north"}
     mixed = make_pipeline(PCA(2), POPFClassifier()).fit(frame, MOON)
     assert split_log_odds(mixed, frame[:1]).feature_names == ["pca0", "pca1"]
     unnamed = make_pipeline(StandardScaler(), POPFClassifier()).fit(MOONS, MOON)
@@ -106,4 +110,4 @@ def test_bars_are_the_terms_and_their_sum(flowers):
 )
 def test_what_cannot_be_split_is_refused_plainly(model, options, error, words):
     with pytest.raises(error, match=words):
-        prepare_log_odds(model, MOONS[:1], **options)
+        LogOddsDisplay.from_estimator(model, MOONS[0], **options)

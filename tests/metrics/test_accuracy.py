@@ -106,15 +106,6 @@ def test_a_label_unknown_to_y_true_is_an_error_of_the_true_class_and_no_class():
     assert opf_accuracy_score([0, 0, 1, 1], [0, 9, 1, 1]) == 1 - (1 / 2) / 4
 
 
-def test_labels_choose_the_classes_of_the_sum():
-    true, predicted = ["a", "a", "b", "b", "c"], ["a", "b", "b", "c", "c"]
-    # class b: FP 1/3, FN 1/2; class c: FP 1/4, FN 0
-    score = opf_accuracy_score(true, predicted, labels=["c", "b"])
-    assert score == pytest.approx(1 - (1 / 3 + 1 / 2 + 1 / 4) / 4, abs=1e-15)
-    everything = opf_accuracy_score(true, predicted)
-    assert opf_accuracy_score(true, predicted, labels=["d", "c", "b", "a"]) == everything
-
-
 def test_a_class_of_tiny_weight_is_not_lost():
     # N - N_0 as a difference would be 0.
     score = opf_accuracy_score([0, 0, 1], [0, 0, 0], sample_weight=[1.0, 1.0, 1e-20])

@@ -100,7 +100,7 @@ BAD = {
     "k beyond": (lambda: average_precision_at(Y, S, 4), ["k=4", "from 1 to 3"]),
     "k of text": (lambda: precision_at(Y, S, "2"), ["k='2'"]),
     "three classes": (lambda: precision_at([0, 1, 2], S, 1), ["3 classes (0, 1, 2)", "pos_label"]),
-    "unknown": (lambda: precision_at(Y, S, 1, pos_label="yes"), ["pos_label='yes'", "0, 1"]),
+    "unknown": (lambda: precision_at(Y, S, 1, pos_label="yes"), ["'yes'", "one type"]),
     "columns": (lambda: precision_at(Y, [[0.1, 0.9]] * 3, 1), ["(3, 2)", "[:, 1]"]),
     "lengths": (lambda: lift_curve(Y, S[:2]), ["3 samples", "y_score has 2"]),
     "NaN": (lambda: lift_curve(Y, [0.1, np.nan, 0.2]), ["NaN"]),

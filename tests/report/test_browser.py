@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from contrast import contrast
 from popf import POPFClassifier, report
 from popf.datasets import make_energy_theft
-from popf.display import prepare_thresholds
+from popf.display.threshold import prepare_thresholds
 from popf.report import numbers
 from popf.report.formatting import chance as chance_text
 from popf.report.formatting import count, fixed, line_path, percent, threshold_text

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 
 from popf import POPFClassifier, report
-from popf.display import prepare_thresholds
+from popf.display.threshold import prepare_thresholds
 from popf.metrics import evaluate
 from popf.report import numbers
 from popf.report.formatting import figure, percent

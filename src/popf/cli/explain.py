@@ -120,7 +120,7 @@ def _label_line(facts: dict[str, Any]) -> str:
 
 def _log_odds_lines(facts: dict[str, Any], n_features: int) -> list[str]:
     """Show what baseline, forest and columns add, as numbers and as bars."""
-    from popf.display import LogOdds
+    from popf.display.log_odds import LogOdds
 
     found = LogOdds(**facts["log_odds"])
     terms = [*found.terms(n_features, facts["path"][-1]["values"]), ("sum", found.total)]

@@ -11,8 +11,6 @@ from popf.display.layout import COST_AXIS, ForestLayout, prepare_forest
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["ForestDisplay", "ForestLayout", "prepare_forest"]
-
 # In inches: the longer side of the picture, the legend beside it, the axis below it, and the least height.
 PICTURE, LEGEND, AXIS, LOWEST = 5.2, 2.1, 0.5, 3.0
 MAX_LETTERS = 32
@@ -25,12 +23,13 @@ class ForestDisplay:
 
     Arcs lead from prototypes, which have a ring, to the samples they have conquered. Dashed arcs are those
     of the spanning tree between two classes; their ends are the prototypes. The longest arc on the path of a
-    sample, which is its cost, is drawn in vermillion.
+    sample, which is its cost, is drawn in vermillion. Two features are drawn as they are. More are projected on
+    their first two principal components. A single one is drawn with the path cost as the other axis.
 
     Parameters
     ----------
-    layout : ForestLayout
-        What `prepare_forest` computes.
+    layout : named tuple
+        What is drawn where: ``coordinates``, ``predecessors``, ``crossings``, ``regions``, ``path``, ...
 
     Attributes
     ----------
@@ -81,17 +80,16 @@ class ForestDisplay:
         Parameters
         ----------
         estimator : OPFClassifier, POPFClassifier or Pipeline
-            Fitted.
+            Fitted. Samples are drawn as its forest knows them: after the steps of a pipeline, squashed and
+            mapped.
         sample : array-like of shape (n_features,) or (1, n_features), default=None
             A sample whose path is drawn.
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
         **options
-            Those of `prepare_forest`: ``regions``, ``resolution``.
-
-        Returns
-        -------
-        display : ForestDisplay
+            ``regions`` : whether to show who conquers each point of the picture, which takes one or two
+            features (None: yes, unless the metric is a Python function, which is slow); ``resolution`` : the
+            number of its points in each direction (200).
         """
         canvas.need_matplotlib()
         return cls(layout=prepare_forest(estimator, sample=sample, **options)).plot(ax=ax)
@@ -105,10 +103,6 @@ class ForestDisplay:
             Where to draw; None for a new figure.
         **marks
             Options of the marks of all samples, such as ``markersize``.
-
-        Returns
-        -------
-        self : ForestDisplay
         """
         layout, (low, high) = self.layout, self.layout.limits()
         own, (width, height) = ax is None, high - low

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from popf.probability.classifier import POPFClassifier
 
-__all__ = ["Landscape", "LandscapeDisplay", "prepare_landscape"]
-
 FloatArray = NDArray[np.float64]
 
 FIGURE_SIZE = (6.4, 5.0)
@@ -36,16 +34,10 @@ class LandscapeDisplay:
 
     Parameters
     ----------
-    A : array-like of shape (n_A,)
-        Grid of the first parameter.
-    B : array-like of shape (n_B,)
-        Grid of the second.
-    values : array-like of shape (n_B, n_A)
-        F on the grid. What is not finite is left blank.
-    paths : dict, default=None
-        For each name an array of shape (n_steps, 2), the points (A, B) a solver went through.
-    finals : dict, default=None
-        For each of these names, or some, the value of F at the end, for the legend.
+    landscape : named tuple
+        The grid ``A`` and ``B``, and ``values`` of shape (n_B, n_A). What is not finite is left blank.
+    solutions : dict, default=None
+        For each name what ``solver.minimize`` returned.
 
     Attributes
     ----------
@@ -76,7 +68,7 @@ class LandscapeDisplay:
     ... )
     >>> list(display.paths_)
     ['newton (fitted)', 'nelder-mead', 'pso']
-    >>> display.values.shape
+    >>> display.landscape.values.shape
     (101, 101)
     """
 
@@ -84,32 +76,12 @@ class LandscapeDisplay:
     figure_: Any
 
     def __init__(
-        self,
-        *,
-        A: ArrayLike,
-        B: ArrayLike,
-        values: ArrayLike,
-        paths: Mapping[str, ArrayLike] | None = None,
-        finals: Mapping[str, float] | None = None,
+        self, *, landscape: Landscape, solutions: Mapping[str, Solution] | None = None
     ) -> None:
-        self.A = np.asarray(A, dtype=np.float64)
-        self.B = np.asarray(B, dtype=np.float64)
-        self.values = np.asarray(values, dtype=np.float64)
-        wanted = (self.B.size, self.A.size)
-        if self.values.shape != wanted:
-            raise ValueError(
-                f"values has the shape {self.values.shape}; for {wanted[1]} values of A and "
-                f"{wanted[0]} of B it must be {wanted}, a row for each B."
-            )
-        if not np.isfinite(self.values).any():
-            raise ValueError("values holds no finite number; there is nothing to draw.")
-        self.paths = {name: np.asarray(path, float) for name, path in (paths or {}).items()}
-        for name, path in self.paths.items():
-            if path.ndim != 2 or path.shape[1] != 2 or len(path) == 0:
-                raise ValueError(
-                    f"the path {name!r} has the shape {path.shape}; it must be (n_steps, 2)."
-                )
-        self.finals = dict(finals or {})
+        if not np.isfinite(landscape.values).any():
+            raise ValueError("the function has no finite value on the grid: nothing to draw.")
+        self.landscape = landscape
+        self.solutions = dict(solutions or {})
 
     @classmethod
     def from_objective(
@@ -135,21 +107,10 @@ class LandscapeDisplay:
             How many values of each parameter.
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
-
-        Returns
-        -------
-        display : LandscapeDisplay
         """
         canvas.need_matplotlib()
         found = prepare_landscape(objective, box, resolution=resolution)
-        solutions = solutions or {}
-        return cls(
-            A=found.A,
-            B=found.B,
-            values=found.values,
-            paths={name: solution.path for name, solution in solutions.items()},
-            finals={name: solution.value for name, solution in solutions.items()},
-        ).plot(ax=ax)
+        return cls(landscape=found, solutions=solutions).plot(ax=ax)
 
     @classmethod
     def from_estimator(
@@ -176,10 +137,6 @@ class LandscapeDisplay:
             Seeds the swarms.
         **options
             Those of `from_objective`: ``resolution``, ``ax``.
-
-        Returns
-        -------
-        display : LandscapeDisplay
         """
         canvas.need_matplotlib()
         objective = paper_objective(estimator, sample_weight)
@@ -201,13 +158,9 @@ class LandscapeDisplay:
             Where to draw; None for a new figure.
         **line
             Options of all paths, such as ``linewidth``.
-
-        Returns
-        -------
-        self : LandscapeDisplay
         """
         ax = canvas.axes_for(ax, FIGURE_SIZE)
-        look = canvas.look_of(ax)
+        look, (A, B, values) = canvas.look_of(ax), self.landscape
         self.ax_, self.figure_ = ax, ax.figure
         above, contours = self._contours(look)
         self.contours_ = self._draw_contours(ax, above, contours)
@@ -215,23 +168,23 @@ class LandscapeDisplay:
         top = np.log10(contours["levels"][-1])
         self.colorbar_.set_ticks(10.0 ** np.arange(np.ceil(top - DECADES), np.floor(top) + 1))
         self.colorbar_.ax.minorticks_off()
-        lowest = self.values[np.isfinite(self.values)].min()
+        lowest = values[np.isfinite(values)].min()
         self.colorbar_.set_label(f"F − {lowest:.4g}, its lowest value on the grid")
         ax.set(xlabel="A", ylabel="B")
-        ax.set(xlim=(self.A.min(), self.A.max()), ylim=(self.B.min(), self.B.max()))
-        self.paths_ = {name: self._draw_path(ax, name, line) for name in self.paths}
+        ax.set(xlim=(A.min(), A.max()), ylim=(B.min(), B.max()))
+        self.paths_ = {name: self._draw_path(ax, name, line) for name in self.solutions}
         self.zoom_ax_ = None
-        if not self.paths:
+        if not self.solutions:
             return self
         x, y, share = self._where_paths_lie()
         # Legend and enlarged part lie one above the other, on the side where the paths are not.
-        right = x[0] + x[1] < self.A.min() + self.A.max()
+        right = x[0] + x[1] < A.min() + A.max()
         if share < ZOOMED:
             place = (0.53 if right else 0.03, 0.03, 0.44, 0.44)
             inset = self.zoom_ax_ = ax.inset_axes(place, zorder=6)
             self._draw_contours(inset, above, contours)
             inset.set(xlim=x, ylim=y, xticks=[], yticks=[])
-            for name in self.paths:
+            for name in self.solutions:
                 self._draw_path(inset, name, line)
             ax.indicate_inset_zoom(inset, edgecolor=look.ink, alpha=0.8)
         canvas.refresh_legend(ax, loc="upper right" if right else "upper left")
@@ -240,7 +193,7 @@ class LandscapeDisplay:
     def _contours(self, look: canvas.Look) -> tuple[Any, dict[str, Any]]:
         """Return the heights above the lowest value, and how to draw their contours."""
         colors = canvas.need_matplotlib("matplotlib.colors")
-        above = np.ma.masked_invalid(self.values)
+        above = np.ma.masked_invalid(self.landscape.values)
         above = above - above.min()
         # A flat function has no contours; any positive height serves to draw it.
         highest = float(above.max()) or 1.0
@@ -257,15 +210,16 @@ class LandscapeDisplay:
         }
 
     def _draw_contours(self, ax: Any, above: Any, style: dict[str, Any]) -> Any:
-        edge = canvas.look_of(ax).background
-        ax.contour(self.A, self.B, above, levels=style["levels"], colors=[edge], linewidths=0.5)
-        return ax.contourf(self.A, self.B, above, zorder=0, **style)
+        (A, B, _), edge = self.landscape, canvas.look_of(ax).background
+        ax.contour(A, B, above, levels=style["levels"], colors=[edge], linewidths=0.5)
+        return ax.contourf(A, B, above, zorder=0, **style)
 
     def _where_paths_lie(self) -> tuple[FloatArray, FloatArray, float]:
         """Return the ends of A and of B around all paths, and the share of the grid between them."""
-        low = np.array([self.A.min(), self.B.min()])
-        width = np.array([self.A.max(), self.B.max()]) - low
-        steps = (np.vstack(list(self.paths.values())) - low) / width
+        A, B, _ = self.landscape
+        low = np.array([A.min(), B.min()])
+        width = np.array([A.max(), B.max()]) - low
+        steps = (np.vstack([found.path for found in self.solutions.values()]) - low) / width
         steps = steps[((steps >= 0.0) & (steps <= 1.0)).all(axis=1)]
         if len(steps) == 0:
             steps = np.array([[0.0, 0.0], [1.0, 1.0]])
@@ -276,7 +230,7 @@ class LandscapeDisplay:
 
     def _draw_path(self, ax: Any, name: str, line: dict[str, Any]) -> Any:
         """Draw a path with small marks at its steps, hollow at the start and large at the end."""
-        look, path = canvas.look_of(ax), self.paths[name]
+        look, path = canvas.look_of(ax), self.solutions[name].path
         moved = np.append(True, (np.diff(path, axis=0) != 0.0).any(axis=1))
         path, number = path[moved], canvas.n_curves(ax)
         marker = canvas.MARKERS[number % len(canvas.MARKERS)]
@@ -288,8 +242,8 @@ class LandscapeDisplay:
         # Solvers that end in one place must all be seen there: each mark lies inside the last.
         size = max(10.0 - 1.7 * number, 3.5)
         ax.plot(*path[-1], mfc=colour, mec=look.background, mew=0.8, ms=size, **above)
-        value = f": F = {self.finals[name]:.4g}" if name in self.finals else ""
-        ax.plot([], [], **{**style, "gid": None, "markersize": 5.0, "label": name + value})
+        label = f"{name}: F = {self.solutions[name].value:.4g}"
+        ax.plot([], [], **{**style, "gid": None, "markersize": 5.0, "label": label})
         return drawn
 
 

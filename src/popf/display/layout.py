@@ -25,40 +25,19 @@ COST_AXIS = "path cost C"
 
 
 class ForestLayout(NamedTuple):
-    """A forest as it is drawn.
+    """A forest as it is drawn."""
 
-    Attributes
-    ----------
-    coordinates : ndarray of shape (n_samples, 2)
-        Where the training samples lie.
-    classes : ndarray of shape (n_classes,)
-        The labels.
-    codes : ndarray of shape (n_samples,)
-        The number of the label of every sample.
-    predecessors : ndarray of shape (n_samples,)
-        The sample before it on its path, -1 for prototypes.
-    crossings : ndarray of shape (n_crossings, 2)
-        The arcs of the spanning tree that join two classes: their ends are prototypes.
-    axis_names : tuple of two str
-        What the axes show.
-    regions : tuple of three arrays, or None
-        A grid ``x``, ``y``, and the number of the class that conquers each of its points, of shape
-        (n_y, n_x).
-    path : Path or None
-        The path by which one sample was conquered.
-    sample : ndarray of shape (2,) or None
-        Where that sample lies.
-    """
-
-    coordinates: FloatArray
+    coordinates: FloatArray  # of the training samples, (n_samples, 2)
     classes: NDArray[Any]
-    codes: IntArray
-    predecessors: IntArray
-    crossings: IntArray
+    codes: IntArray  # the number of the label of every sample
+    predecessors: IntArray  # the sample before it on its path, -1 for prototypes
+    crossings: IntArray  # the arcs of the spanning tree that join two classes, (n, 2)
     axis_names: tuple[str, str]
-    regions: tuple[FloatArray, FloatArray, IntArray] | None = None
-    path: Path | None = None
-    sample: FloatArray | None = None
+    regions: tuple[FloatArray, FloatArray, IntArray] | None = (
+        None  # x, y, and who conquers each point
+    )
+    path: Path | None = None  # by which one sample was conquered
+    sample: FloatArray | None = None  # where that sample lies
 
     def limits(self) -> tuple[FloatArray, FloatArray]:
         """Return the lower left and the upper right corner of the picture."""
@@ -78,38 +57,7 @@ def prepare_forest(
     regions: bool | None = None,
     resolution: int = 200,
 ) -> ForestLayout:
-    """Compute where a forest is drawn; nothing is drawn.
-
-    Two features are drawn as they are. More are projected on their first two principal components. A single
-    one is drawn with the path cost as the other axis.
-
-    Parameters
-    ----------
-    estimator : OPFClassifier, POPFClassifier or Pipeline
-        Fitted. Samples are drawn as its forest knows them: after the steps of a pipeline, squashed and mapped.
-    sample : array-like of shape (n_features,) or (1, n_features), default=None
-        A sample whose path is traced.
-    regions : bool, default=None
-        Whether to find who conquers each point of the picture, which takes one or two features; None for yes,
-        unless the metric is a Python function, which is slow.
-    resolution : int, default=200
-        The number of points of the regions in each direction.
-
-    Returns
-    -------
-    layout : ForestLayout
-
-    Examples
-    --------
-    >>> from popf import OPFClassifier
-    >>> from popf.display import prepare_forest
-    >>> forest = OPFClassifier().fit([[0, 0], [1, 0], [4, 0], [5, 1]], ["a", "a", "b", "b"])
-    >>> layout = prepare_forest(forest, sample=[0, 1])
-    >>> layout.crossings, layout.predecessors
-    (array([[1, 2]]), array([ 1, -1, -1,  2]))
-    >>> layout.path
-    Path([1] -1*- 0 -1- sample; label 'a', cost 1)
-    """
+    """Compute where a forest is drawn; see `ForestDisplay.from_estimator`."""
     check_integer("resolution", resolution, 2)
     last = last_step(estimator)
     if not isinstance(last, OPFClassifier | POPFClassifier):
@@ -122,8 +70,8 @@ def prepare_forest(
     samples = forest.samples
     if samples is None:
         raise ValueError(
-            "with metric='precomputed' the samples have no places to draw; find some, as by "
-            "sklearn.manifold.MDS, and draw ForestDisplay(layout=ForestLayout(...))."
+            "with metric='precomputed' the samples have no places to draw; fit a forest to places, as by "
+            "sklearn.manifold.MDS, to draw it."
         )
     # A classifier without names of features, which arrays do not have.
     parameters = {"metric": last.metric, "n_jobs": last.n_jobs}

@@ -27,31 +27,15 @@ WIDTH, HEIGHT_OF_BAR, AXIS = 6.4, 0.34, 1.0
 
 
 class LogOdds(NamedTuple):
-    """The log odds of one sample for one class against another, and what they are the sum of.
-
-    Attributes
-    ----------
-    pos_label, against : object
-        The two classes.
-    prior : float
-        The baseline: what holds for every sample, the class frequencies above all.
-    forest : float
-        What the forest adds.
-    features : dict of str to float
-        What each feature adds, the largest first; those that add nothing are left out.
-    total : float
-        The sum.
-    probability : float
-        Of `pos_label`, among all classes.
-    """
+    """The log odds of one sample for one class against another, and what they are the sum of."""
 
     pos_label: Any
     against: Any
-    prior: float
-    forest: float
-    features: dict[str, float]
+    prior: float  # the baseline: what holds for every sample, the class frequencies above all
+    forest: float  # what the forest adds
+    features: dict[str, float]  # what each feature adds, the largest first, without zeros
     total: float
-    probability: float
+    probability: float  # of `pos_label`, among all classes
 
     def terms(
         self, n_features: int, values: Mapping[str, Any] | None = None
@@ -73,43 +57,6 @@ def _with_value(name: str, values: Mapping[str, Any]) -> str:
     if value is None or value != value:
         return f"{name} is missing"
     return f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {value}"
-
-
-def prepare_log_odds(
-    estimator: Any, sample: ArrayLike, *, pos_label: Any = None, against: Any = None
-) -> LogOdds:
-    """Split the log odds of one sample; nothing is drawn.
-
-    Parameters
-    ----------
-    estimator : POPFClassifier or Pipeline
-        Fitted, with ``method="pooled"`` or ``"forest"``. What a pipeline makes of one column, such as an
-        encoded category in a model of ``popf fit``, is summed where its steps tell which column that is.
-    sample : array-like of shape (n_features,) or (1, n_features)
-    pos_label : int, float, bool or str, default=None
-        The class whose log odds these are; None for the second of two, and with more the most probable.
-    against : int, float, bool or str, default=None
-        The class that it is compared with; None for the most probable of the others.
-
-    Returns
-    -------
-    LogOdds
-
-    See Also
-    --------
-    popf.POPFClassifier.explain_proba : All samples, all classes.
-
-    Examples
-    --------
-    >>> from popf import POPFClassifier
-    >>> from popf.display import prepare_log_odds
-    >>> model = POPFClassifier().fit([[0.0], [1.0], [4.0], [6.0]], ["no", "no", "yes", "yes"])
-    >>> split = prepare_log_odds(model, [5.0])
-    >>> split.pos_label, split.against, split.total > 0
-    ('yes', 'no', True)
-    """
-    split = split_log_odds(estimator, one_sample(sample))
-    return log_odds_of(split, 0, pos_label, against)
 
 
 def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:
@@ -197,8 +144,9 @@ class LogOddsDisplay:
 
     Parameters
     ----------
-    log_odds : LogOdds
-        What `prepare_log_odds` computes.
+    log_odds : named tuple
+        ``prior`` (the baseline), ``forest``, ``features`` and their sum ``total``, for the class ``pos_label``
+        against ``against``; ``probability`` of the former.
     values : dict, default=None
         Values of features, written beside their names.
 
@@ -253,21 +201,21 @@ class LogOddsDisplay:
         Parameters
         ----------
         estimator : POPFClassifier or Pipeline
-            Fitted, with ``method="pooled"`` or ``"forest"``.
+            Fitted, with ``method="pooled"`` or ``"forest"``. What a pipeline makes of one column, such as an
+            encoded category in a model of ``popf fit``, is summed where its steps tell which column that is.
         sample : array-like of shape (n_features,) or (1, n_features)
-        pos_label, against : int, float, bool or str, default=None
-            The two classes, as for `prepare_log_odds`.
+        pos_label : int, float, bool or str, default=None
+            The class whose log odds these are; None for the second of two, and with more the most probable.
+        against : int, float, bool or str, default=None
+            The class that it is compared with; None for the most probable of the others.
         n_features : int, default=10
             How many features have a bar of their own.
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
-
-        Returns
-        -------
-        display : LogOddsDisplay
         """
         canvas.need_matplotlib()
-        found = prepare_log_odds(estimator, sample, pos_label=pos_label, against=against)
+        split = split_log_odds(estimator, one_sample(sample))
+        found = log_odds_of(split, 0, pos_label, against)
         values = sample.iloc[0].to_dict() if hasattr(sample, "iloc") else {}
         named = {str(name): value for name, value in values.items()}
         return cls(log_odds=found, values=named).plot(n_features=n_features, ax=ax)
@@ -281,10 +229,6 @@ class LogOddsDisplay:
             How many features have a bar of their own; the others share one.
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
-
-        Returns
-        -------
-        self : LogOddsDisplay
         """
         found = self.log_odds
         names, heights = zip(

@@ -15,15 +15,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Landscape(NamedTuple):
-    """Values on a grid.
-
-    Attributes
-    ----------
-    A, B : ndarray of shape (resolution,)
-        The grid.
-    values : ndarray of shape (resolution, resolution)
-        ``values[i, j]`` belongs to ``B[i]`` and ``A[j]``, as in `numpy.meshgrid`.
-    """
+    """Values on a grid: ``values[i, j]`` belongs to ``B[i]`` and ``A[j]``, as in `numpy.meshgrid`."""
 
     A: FloatArray
     B: FloatArray
@@ -33,34 +25,7 @@ class Landscape(NamedTuple):
 def prepare_landscape(
     objective: Objective, box: ArrayLike = PAPER_BOX, *, resolution: int = 101
 ) -> Landscape:
-    """Compute a function of two parameters on a grid; nothing is drawn.
-
-    Parameters
-    ----------
-    objective : callable
-        From an array of shape (n, 2), one point (A, B) a row, to n values, such as
-        `popf.solvers.PlattObjective`.
-    box : array-like of shape (2, 2), default=((-10, 10), (-10, 10))
-        (lowest, highest) of A and of B.
-    resolution : int, default=101
-        The number of values of each.
-
-    Returns
-    -------
-    landscape : Landscape
-        ``A``, ``B`` and ``values``.
-
-    Examples
-    --------
-    >>> from popf.display import prepare_landscape
-    >>> A, B, values = prepare_landscape(
-    ...     lambda thetas: thetas[:, 0] + 10 * thetas[:, 1], ((0, 2), (0, 1)), resolution=3
-    ... )
-    >>> values
-    array([[ 0.,  1.,  2.],
-           [ 5.,  6.,  7.],
-           [10., 11., 12.]])
-    """
+    """Compute a function of two parameters on a grid; see `LandscapeDisplay.from_objective`."""
     check_integer("resolution", resolution, 2)
     ends = check_box(box)
     if ends is None:

@@ -1,4 +1,4 @@
-"""The class whose probability is drawn, in labels and in estimators."""
+"""The class whose probability is drawn."""
 
 from typing import Any
 
@@ -8,35 +8,9 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from popf.labels import encode
-from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, shown
+from popf.metrics.checks import as_probabilities, shown
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-
-# Pairs of labels of which the second is the positive one even where the first does not occur.
-_CONVENTIONAL = ({0, 1}, {-1, 1})
-
-
-def event(y_true: ArrayLike, pos_label: Any) -> tuple[BoolArray, Any]:
-    """Find which samples are of the positive class, the second of two if None, and which class that is."""
-    labels = as_labels(y_true, "y_true")
-    classes, _ = encode(labels)
-    names: list[Any] = classes.tolist()
-    if pos_label is None:
-        if labels.dtype.kind != "b" and len(names) == 2:
-            pos_label = names[1]
-        elif any(set(names) <= pair for pair in _CONVENTIONAL):
-            pos_label = labels.dtype.type(1).item()
-        else:
-            raise ValueError(
-                f"y_true holds {len(names)} classes ({shown(classes)}), so which one is positive is "
-                "not clear; name it as in pos_label=..., and it is drawn against all others."
-            )
-    check_same_kind(labels, np.array([pos_label]), "y_true", "pos_label")
-    if len(names) > 1 and pos_label not in names:
-        raise ValueError(f"pos_label={pos_label!r} is not a class; y_true holds {shown(classes)}.")
-    return labels == pos_label, pos_label
 
 
 def probability_of(y_prob: ArrayLike) -> FloatArray:

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
-from popf.display.positive_class import event, last_step, predicted, probability_of
+from popf.display.positive_class import last_step, predicted, probability_of
 from popf.metrics import expected_calibration_error
 from popf.metrics.calibration import N_BINS, bins_of
-from popf.metrics.checks import as_weights, check_same_length
+from popf.metrics.checks import as_weights, check_same_length, event
 from popf.metrics.intervals import CONFIDENCE, wilson
 
 if TYPE_CHECKING:
@@ -23,31 +23,15 @@ CALIBRATED = "calibrated"
 
 
 class ReliabilityCurve(NamedTuple):
-    """A reliability curve, its interval, and a histogram of the probabilities.
+    """A reliability curve with its interval, over the bins that are not empty, and a histogram."""
 
-    Attributes
-    ----------
-    probability : ndarray of shape (n_filled,)
-        The mean probability in each bin that is not empty.
-    frequency : ndarray of shape (n_filled,)
-        The share of positive samples there.
-    lower, upper : ndarray of shape (n_filled,)
-        Wilson's 95 % interval of the frequency.
-    weights : ndarray of shape (n_filled,)
-        The number of samples in the bin, or the sum of their weights.
-    error : float
-        The expected calibration error with these bins.
-    shares : ndarray of shape (20,)
-        The share of the samples whose probability lies in each twentieth of [0, 1].
-    """
-
-    probability: FloatArray
-    frequency: FloatArray
-    lower: FloatArray
+    probability: FloatArray  # the mean probability in each bin
+    frequency: FloatArray  # the share of positive samples there
+    lower: FloatArray  # Wilson's 95 % interval of the frequency
     upper: FloatArray
-    weights: FloatArray
-    error: float
-    shares: FloatArray
+    weights: FloatArray  # the number of samples in the bin, or the sum of their weights
+    error: float  # the expected calibration error with these bins
+    shares: FloatArray  # of the samples whose probability lies in each twentieth of [0, 1]
 
 
 def prepare_reliability(
@@ -59,38 +43,9 @@ def prepare_reliability(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> ReliabilityCurve:
-    r"""Compute a reliability curve with its interval; nothing is drawn.
+    """Compute a reliability curve; nothing is drawn. See `ReliabilityDisplay.from_predictions`.
 
-    The interval of each bin is Wilson's, 95 %. Where samples have weights w, their number is the effective one,
-    :math:`(\sum w)^2 / \sum w^2`.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        True labels.
-    y_prob : array-like of shape (n_samples,)
-        The probability of the positive class.
-    n_bins : int, default=10
-        The number of bins.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width or of equal mass, those of `popf.metrics.expected_calibration_error`.
-    pos_label : int, float, bool or str, default=None
-        The positive class, drawn against all others; None for the second of two.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights; zero leaves a sample out.
-
-    Returns
-    -------
-    curve : ReliabilityCurve
-
-    Examples
-    --------
-    >>> from popf.display import prepare_reliability
-    >>> curve = prepare_reliability([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], n_bins=2)
-    >>> curve.probability, curve.frequency
-    (array([0.2, 0.7]), array([0., 1.]))
-    >>> curve.lower.round(2), curve.upper.round(2)
-    (array([0.  , 0.34]), array([0.66, 1.  ]))
+    Where samples have weights w, the interval is that of their effective number, (Σ w)² / Σ w².
     """
     happened, _ = event(y_true, pos_label)
     probability = probability_of(y_prob)
@@ -133,8 +88,9 @@ class ReliabilityDisplay:
 
     Parameters
     ----------
-    curve : ReliabilityCurve
-        What `prepare_reliability` computes.
+    curve : named tuple
+        ``probability`` and ``frequency`` of each bin that is not empty, ``lower`` and ``upper`` end of the
+        interval, ``weights`` (samples in the bin), ``error`` (ECE), and ``shares`` for the histogram.
     name : str, default=None
         The name in the legend.
     pos_label : object, default=None
@@ -213,10 +169,6 @@ class ReliabilityDisplay:
             The name in the legend; None for that of the class.
         **options
             Those of `from_predictions`.
-
-        Returns
-        -------
-        display : ReliabilityDisplay
         """
         canvas.need_matplotlib()
         probability, pos_label = predicted(estimator, X, pos_label)
@@ -249,11 +201,8 @@ class ReliabilityDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure. To compare, pass the ``ax_`` of another display.
         **options
-            Those of `prepare_reliability`: ``n_bins``, ``strategy``, ``sample_weight``.
-
-        Returns
-        -------
-        display : ReliabilityDisplay
+            ``n_bins`` (10), ``strategy`` (``"uniform"`` or ``"quantile"``) and ``sample_weight``, as for
+            `popf.metrics.expected_calibration_error`.
         """
         canvas.need_matplotlib()
         curve = prepare_reliability(y_true, y_prob, pos_label=pos_label, **options)
@@ -272,10 +221,6 @@ class ReliabilityDisplay:
             Whether to draw the histogram.
         **line
             Options of the line, such as ``color``.
-
-        Returns
-        -------
-        self : ReliabilityDisplay
         """
         ax, curve = canvas.axes_for(ax, FIGURE_SIZE), self.curve
         number, look = canvas.n_curves(ax), canvas.look_of(ax)

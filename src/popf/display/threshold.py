@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
-from popf.display.positive_class import event, predicted, probability_of
+from popf.display.positive_class import predicted, probability_of
 from popf.metrics import threshold_curve
+from popf.metrics.checks import event
 from popf.metrics.thresholds import best_threshold, count_at_thresholds
 
 if TYPE_CHECKING:
@@ -21,25 +22,12 @@ COST_SHARE = 0.3
 
 
 class ThresholdValues(NamedTuple):
-    """What every threshold leads to.
-
-    Attributes
-    ----------
-    thresholds : ndarray of shape (n_thresholds,)
-        The thresholds Θ.
-    values : dict
-        ``"accuracy"``, ``"balanced accuracy"``, ``"precision"`` (NaN where no sample is predicted positive)
-        and ``"recall"``, arrays of shape (n_thresholds,).
-    cost : ndarray of shape (n_thresholds,), or None
-        The mean cost of a sample, if costs were given.
-    chosen : float
-        The threshold of the lowest cost, or else of the best balanced accuracy; of several, the nearest to 0.5.
-    """
+    """What every threshold leads to."""
 
     thresholds: FloatArray
-    values: dict[str, FloatArray]
-    cost: FloatArray | None
-    chosen: float
+    values: dict[str, FloatArray]  # scores by name, NaN where one is not defined
+    cost: FloatArray | None  # of a sample, if costs were given
+    chosen: float  # the threshold of the lowest cost, or else of the best balanced accuracy
 
 
 def prepare_thresholds(
@@ -51,40 +39,7 @@ def prepare_thresholds(
     cost_fn: float | None = None,
     pos_label: Any = None,
 ) -> ThresholdValues:
-    r"""Compute accuracy, precision, recall and cost at every threshold; nothing is drawn.
-
-    Samples with P ≥ Θ are predicted positive. The cost is that of the errors, per sample:
-
-    .. math:: \frac{c_{FP} \cdot FP + c_{FN} \cdot FN}{N}
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        True labels; both the positive class and another must occur.
-    y_prob : array-like of shape (n_samples,)
-        The probability of the positive class.
-    thresholds : array-like of shape (n_thresholds,) or "all", default=None
-        The values of Θ, as for `popf.metrics.threshold_curve`: None for 0.01, 0.02, ..., 0.99.
-    cost_fp, cost_fn : float, default=None
-        Cost of a false positive and of a false negative. None for both: no cost is computed.
-    pos_label : int, float, bool or str, default=None
-        The positive class, against all others; None for the second of two.
-
-    Returns
-    -------
-    values : ThresholdValues
-
-    Examples
-    --------
-    >>> from popf.display import prepare_thresholds
-    >>> found = prepare_thresholds(
-    ...     [0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], thresholds=[0.3, 0.5, 0.7], cost_fp=1, cost_fn=4
-    ... )
-    >>> found.values["recall"]
-    array([1. , 0.5, 0.5])
-    >>> found.cost, found.chosen
-    (array([0.25, 1.25, 1.  ]), 0.3)
-    """
+    """Compute scores and cost at every threshold; see `ThresholdDisplay.from_predictions`."""
     happened, _ = event(y_true, pos_label)
     probability = probability_of(y_prob)
     curve = threshold_curve(happened, probability, thresholds=thresholds)
@@ -106,7 +61,11 @@ def _check_cost(name: str, cost: Any) -> float:
 
 
 class ThresholdDisplay:
-    """Scores over the threshold Θ, with the cost in a panel below.
+    r"""Scores over the threshold Θ, with the cost in a panel below.
+
+    Samples with P ≥ Θ are predicted positive. The cost is that of the errors, per sample:
+
+    .. math:: \frac{c_{FP} \cdot FP + c_{FN} \cdot FN}{N}
 
     Parameters
     ----------
@@ -197,10 +156,6 @@ class ThresholdDisplay:
             The positive class, drawn against all others; None for the second of two.
         **options
             Those of `from_predictions`.
-
-        Returns
-        -------
-        display : ThresholdDisplay
         """
         canvas.need_matplotlib()
         probability, pos_label = predicted(estimator, X, pos_label)
@@ -232,11 +187,8 @@ class ThresholdDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
         **options
-            Those of `prepare_thresholds`: ``thresholds``, ``cost_fp``, ``cost_fn``.
-
-        Returns
-        -------
-        display : ThresholdDisplay
+            ``thresholds``, as for `popf.metrics.threshold_curve`; ``cost_fp`` and ``cost_fn``, the costs of a
+            false positive and of a false negative, both or neither.
         """
         canvas.need_matplotlib()
         found = prepare_thresholds(y_true, y_prob, pos_label=pos_label, **options)
@@ -253,10 +205,6 @@ class ThresholdDisplay:
             axes.
         **line
             Options of all lines, such as ``linewidth``.
-
-        Returns
-        -------
-        self : ThresholdDisplay
         """
         ax = canvas.axes_for(ax, FIGURE_SIZE if self.cost is None else FIGURE_SIZE_WITH_COST)
         look, panels = canvas.look_of(ax), [ax]

@@ -4,14 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.labels import encode
-from popf.metrics.checks import (
-    as_distinct_labels,
-    as_labels,
-    as_weights,
-    check_same_kind,
-    check_same_length,
-    shown,
-)
+from popf.metrics.checks import as_labels, as_weights, check_same_kind, check_same_length
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -22,7 +15,6 @@ def opf_accuracy_score(
     y_pred: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
 ) -> float:
     r"""Accuracy that is fair to small classes, as the literature on OPF measures it.
 
@@ -44,9 +36,6 @@ def opf_accuracy_score(
         Predicted labels.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, by which N, N_i, FP_i and FN_i are sums of weights. Zero leaves a sample out.
-    labels : array-like of shape (n_labels,), default=None
-        The classes i over which the sum runs. All samples count in N and in FP_i, whatever their class.
-        None for all classes in `y_true`.
 
     Returns
     -------
@@ -95,17 +84,7 @@ def opf_accuracy_score(
     n = len(classes)
     sizes, missed = mass_of_classes(true_codes, weights, n), mass_of_classes(true_codes, wrong, n)
     alarms = mass_of_classes(predicted_codes, wrong, n)
-    if labels is None:
-        return accuracy_of_counts(sizes, missed, alarms)
-    wanted = as_distinct_labels(labels)
-    check_same_kind(true, wanted, "y_true", "labels")
-    counted = np.isin(classes, wanted)
-    if not (counted & (sizes > 0)).any():
-        raise ValueError(
-            f"none of labels={wanted.tolist()} occurs in y_true, which holds "
-            f"{shown(classes[sizes > 0])}: there is nothing to score; name a class that occurs."
-        )
-    return accuracy_of_counts(sizes, missed, alarms, counted)
+    return accuracy_of_counts(sizes, missed, alarms)
 
 
 def mass_of_classes(codes: IntArray, weights: FloatArray, n_classes: int) -> FloatArray:
@@ -113,18 +92,13 @@ def mass_of_classes(codes: IntArray, weights: FloatArray, n_classes: int) -> Flo
     return np.bincount(codes, weights, minlength=n_classes).astype(np.float64, copy=False)
 
 
-def accuracy_of_counts(
-    sizes: FloatArray,
-    missed: FloatArray,
-    alarms: FloatArray,
-    counted: NDArray[np.bool_] | bool = True,
-) -> float:
-    """Compute `opf_accuracy_score` from N_i, FN_i and FP_i; `counted` are the classes of the sum."""
+def accuracy_of_counts(sizes: FloatArray, missed: FloatArray, alarms: FloatArray) -> float:
+    """Compute `opf_accuracy_score` from N_i, FN_i and FP_i."""
     # N - N_i as a sum of the others: a difference would lose a class of tiny weight.
     before = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
     after = np.concatenate([np.cumsum(sizes[::-1])[:-1][::-1], [0.0]])
     others = before + after
-    occurs = counted & (sizes > 0)
+    occurs = sizes > 0
     has_others = occurs & (others > 0)
     shares = [missed[occurs] / sizes[occurs], alarms[has_others] / others[has_others]]
     return max(0.0, 1.0 - float(np.mean(np.concatenate(shares))))

@@ -1,7 +1,6 @@
 """Validation of what users pass to the metrics: labels, probabilities, weights and choices."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ Labels = NDArray[Any]
 #: How far from 1 a row of probabilities may sum: they may come in single precision, or rounded to
 #: four digits, and no measure of quality is known more precisely than that.
 SUM_TOLERANCE = 1e-3
+#: Pairs of labels of which the second is the positive one even where the first does not occur.
+CONVENTIONAL = ({0, 1}, {-1, 1})
 
 
 def shown(labels: Labels) -> str:
@@ -43,31 +44,42 @@ def as_labels(y: ArrayLike, name: str) -> Labels:
         ) from error
     if len(labels) == 0:
         raise ValueError(f"{name} is empty; pass at least one label.")
-    if labels.dtype.kind in "OT":
-        values = labels.tolist()
-        n_texts = sum(isinstance(value, str) for value in values)
-        if n_texts not in (0, len(values)):
-            odd = next(value for value in values if not isinstance(value, str))
+    if labels.dtype.kind in "biuUS":
+        return labels
+    values: list[Any] = labels.tolist()
+    for row, value in enumerate(values):
+        if not isinstance(value, int | str | bytes) and not (
+            isinstance(value, float) and value.is_integer()
+        ):
             raise ValueError(
-                f"{name} holds strings and {odd!r}; give all labels one type, and drop samples "
-                "whose label is missing."
+                f"{name} holds {value!r} at row {row}, which is no class label; use integers, booleans or "
+                "strings, drop samples whose label is missing, and turn probabilities into labels first, "
+                "as by y_prob >= 0.5."
             )
-        with suppress(ValueError):  # lists of several lengths
-            labels = np.array(values)
-    if labels.dtype.kind not in "biufUS":
-        kinds = sorted({type(value).__name__ for value in labels.tolist()})
-        raise ValueError(
-            f"{name} holds labels of type {', '.join(kinds)}; use integers, booleans or strings, and "
-            "drop samples whose label is missing."
-        )
-    if labels.dtype.kind == "f":
-        odd_rows = np.flatnonzero(~np.isfinite(labels) | (labels != np.trunc(labels)))
-        if len(odd_rows):
+    if len({isinstance(value, str | bytes) for value in values}) > 1:
+        raise ValueError(f"{name} holds strings and numbers; give all labels one type.")
+    return np.array(values)
+
+
+def event(y_true: ArrayLike, pos_label: Any) -> tuple[NDArray[np.bool_], Any]:
+    """Find which samples are of the positive class, the second of two if None, and which class that is."""
+    labels = as_labels(y_true, "y_true")
+    classes, _ = encode(labels)
+    names: list[Any] = classes.tolist()
+    if pos_label is None:
+        if labels.dtype.kind != "b" and len(names) == 2:
+            pos_label = names[1]
+        elif any(set(names) <= pair for pair in CONVENTIONAL):
+            pos_label = labels.dtype.type(1).item()
+        else:
             raise ValueError(
-                f"{name} holds {labels[odd_rows[0]]} at row {odd_rows[0]}, which is no class label; "
-                "drop missing labels, and turn probabilities into labels first, as by y_prob >= 0.5."
+                f"y_true holds {len(names)} classes ({shown(classes)}), so which one is positive is "
+                "not clear; name it as in pos_label=..., and all others are negative."
             )
-    return labels
+    check_same_kind(labels, np.array([pos_label]), "y_true", "pos_label")
+    if len(names) > 1 and pos_label not in names:
+        raise ValueError(f"pos_label={pos_label!r} is not a class; y_true holds {shown(classes)}.")
+    return labels == pos_label, pos_label
 
 
 def check_same_length(y: Labels, other: NDArray[Any], name: str) -> None:
@@ -87,26 +99,11 @@ def check_same_kind(one: Labels, other: Labels, its_name: str, other_name: str) 
         )
 
 
-def as_distinct_labels(labels: ArrayLike) -> Labels:
-    """Make the parameter `labels` an array, in its order."""
-    array = as_labels(labels, "labels")
-    if len(encode(array)[0]) < len(array):
-        raise ValueError(f"labels={array.tolist()} repeats a class; name every class once.")
-    return array
-
-
 def as_weights(sample_weight: ArrayLike | None, n_samples: int) -> FloatArray:
     """Make weights an array, ones if there are none."""
     if sample_weight is None:
         return np.ones(n_samples)
-    weights: FloatArray = check_array(
-        sample_weight,
-        dtype=np.float64,
-        ensure_2d=False,
-        ensure_all_finite=False,
-        ensure_min_samples=0,
-        input_name="sample_weight",
-    )
+    weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight has the shape {weights.shape}; pass one weight for each sample, an array "
@@ -162,7 +159,9 @@ def column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> La
     if labels is None:
         classes = np.array([False, True]) if y.dtype.kind == "b" else present
     else:
-        classes = as_distinct_labels(labels)
+        classes = as_labels(labels, "labels")
+        if len(encode(classes)[0]) < len(classes):
+            raise ValueError(f"labels={classes.tolist()} repeats a class; name every class once.")
         check_same_kind(y, classes, "y_true", "labels")
         strangers = present[~np.isin(present, classes)]
         if len(strangers):

@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 
-from popf.labels import encode
-from popf.metrics.checks import as_labels, as_weights, check_same_length, shown
+from popf.metrics.checks import as_weights, check_same_length, event
 
 FloatArray = NDArray[np.float64]
 
@@ -190,36 +188,21 @@ def _reached(
     y_true: ArrayLike, y_score: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
     """Count samples, and positive ones, from the highest score on: 0, and after each distinct score."""
-    true = as_labels(y_true, "y_true")
-    score: FloatArray = check_array(
-        y_score, dtype=np.float64, ensure_2d=False, input_name="y_score"
-    )
-    if score.ndim != 1:
+    happened, _ = event(y_true, pos_label)
+    score = np.asarray(y_score, dtype=np.float64)
+    if score.ndim != 1 or not np.isfinite(score).all():
         raise ValueError(
-            f"y_score has the shape {score.shape}; pass the scores of one class, as by "
+            f"y_score has the shape {score.shape}; pass finite scores of one class, without NaN, as by "
             "predict_proba(X)[:, 1]."
         )
-    check_same_length(true, score, "y_score")
-    weights = as_weights(sample_weight, len(true))
+    check_same_length(happened, score, "y_score")
+    weights = as_weights(sample_weight, len(happened))
     counted = weights > 0
-    happened = true == _positive_class(true, pos_label)
     distinct, group = np.unique(-score[counted], return_inverse=True)
     n = len(distinct)
     sizes = np.bincount(group, weights[counted], n)
     positive = np.bincount(group, (weights * happened)[counted], n)
     return np.append(0.0, np.cumsum(sizes)), np.append(0.0, np.cumsum(positive))
-
-
-def _positive_class(true: NDArray[Any], pos_label: Any) -> Any:
-    classes = [False, True] if true.dtype.kind == "b" else encode(true)[0].tolist()
-    if pos_label is None and len(classes) != 2:
-        raise ValueError(
-            f"y_true holds {len(classes)} classes ({shown(np.array(classes))}); name the positive one "
-            "by pos_label, or pass y_true == label."
-        )
-    if pos_label is not None and pos_label not in classes:
-        raise ValueError(f"pos_label={pos_label!r} is not in y_true: {shown(np.array(classes))}.")
-    return classes[1] if pos_label is None else pos_label
 
 
 def _check_k(k: object, n: float) -> None:
