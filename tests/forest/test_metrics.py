@@ -24,7 +24,7 @@ from estimator_problems import (
 )
 from popf import OPFClassifier, POPFClassifier
 from popf.forest.metrics import METRIC_NAMES, SKLEARN_METRICS, choose_metric
-from popf.forest.precomputed import check_precomputed
+from popf.forest.validation import check_precomputed
 
 
 def matrix(metric, X):
@@ -209,7 +209,7 @@ def test_rounding_is_forgiven_and_the_upper_triangle_counts():
 )
 @pytest.mark.parametrize("at_a_time", [2**20, 1])
 def test_what_is_no_distance_is_named(changes, message, at_a_time, monkeypatch):
-    monkeypatch.setattr("popf.forest.precomputed.CHECKED_AT_A_TIME", at_a_time)
+    monkeypatch.setattr("popf.forest.validation.CHECKED_AT_A_TIME", at_a_time)
     D = np.ones((4, 4))
     for place, value in changes.items():
         D[place] = value

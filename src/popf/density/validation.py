@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from popf.forest.devices import to_host
-from popf.forest.validation import resources_of
+from popf.forest.validation import check_precomputed, resources_of
 
 if TYPE_CHECKING:
     from popf.engine.backends import Resources
@@ -28,7 +28,6 @@ class UnlabelledSamples(NamedTuple):
 def validate_unlabelled(estimator: Any, X: ArrayLike) -> UnlabelledSamples:
     """Check parameters that all have, then the samples; sets ``n_features_in_``."""
     from popf.forest.metrics import choose_metric
-    from popf.forest.precomputed import check_precomputed, check_square
 
     check_neighbors(estimator)
     metric = choose_metric(estimator.metric, estimator.metric_params)
@@ -37,7 +36,6 @@ def validate_unlabelled(estimator: Any, X: ArrayLike) -> UnlabelledSamples:
         estimator, to_host(X), dtype=np.float64, order="C", ensure_min_samples=2
     )
     if metric.precomputed:
-        check_square(samples)
         samples = check_precomputed(samples)
     return UnlabelledSamples(samples, metric, resources)
 

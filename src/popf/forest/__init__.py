@@ -3,8 +3,8 @@
 ``classifier``           OPFClassifier
 ``semi_supervised``      SemiSupervisedOPFClassifier
 ``pruning``              `prune`: a forest of fewer samples
-``validation``           checks of parameters, samples, labels and weights
-``metrics``              metrics by name; ``precomputed`` checks a matrix of distances
+``validation``           checks of parameters, samples, distances, labels and weights
+``metrics``              metrics by name
 ``devices``              processor or GPU
 ``growing``              from arrays to a spanning tree or a forest
 ``optimum_path_forest``  the forest, which conquers new samples

@@ -29,18 +29,10 @@ def grow_forest(
     algorithm: str = "auto",
     classes: NDArray[Any] | None = None,
 ) -> OptimumPathForest:
-    """Grow a forest.
+    """Grow a forest on samples, or on the distances among them if the metric is precomputed.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-        Finite, C-contiguous; the distances among samples if the metric is precomputed.
-    codes : ndarray of shape (n_samples,)
-        The class of every sample; classes are numbered from 0, and all occur.
-    metric, resources, algorithm
-        What to work with; the algorithm must serve the metric.
-    classes : ndarray of shape (n_classes,), optional
-        The labels.
+    They are finite and C-contiguous; `codes` numbers their classes from 0, and `classes` are the labels. The
+    algorithm must serve the metric.
     """
     metric = metric.fitted(samples)
     metric.check(samples)

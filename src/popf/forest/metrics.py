@@ -266,16 +266,7 @@ class _Precomputed(Metric):
 def choose_metric(
     metric: str | Callable[..., float], metric_params: Mapping[str, Any] | None = None
 ) -> Metric:
-    """Find the metric that the user means.
-
-    Parameters
-    ----------
-    metric : str or callable
-        One of `METRIC_NAMES`, or a function ``d(x, y, **metric_params)`` of two samples.
-    metric_params : mapping, optional
-        ``gamma`` for ``gaussian``; ``p`` and ``w`` for ``minkowski``; ``V`` for ``seuclidean``;
-        ``V`` or ``VI`` for ``mahalanobis``, both taken from the training data by default.
-    """
+    """Find the metric that the user means by the parameters `metric` and `metric_params`."""
     if metric_params is not None and not isinstance(metric_params, Mapping):
         raise TypeError(
             f"`metric_params` must be a dict or None, not {metric_params!r}, "

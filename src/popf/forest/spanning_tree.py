@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 
 from popf.engine.backends import Resources
 from popf.forest.devices import choose_device, pays_on_host, to_host
-from popf.forest.validation import check_algorithm, n_bytes_of, n_threads_of
+from popf.forest.validation import check_algorithm, check_precomputed, n_bytes_of, n_threads_of
 
 if TYPE_CHECKING:
     from popf.engine.structures import SpanningTree
@@ -147,7 +147,6 @@ def _sorted_tree(
     from popf.engine.backends import backend_for
     from popf.forest.growing import grow_tree
     from popf.forest.metrics import choose_metric
-    from popf.forest.precomputed import check_precomputed, check_square
 
     chosen = choose_metric(metric, metric_params)
     check_algorithm(algorithm, chosen)
@@ -156,7 +155,6 @@ def _sorted_tree(
         to_host(X), dtype=np.float64, order="C", ensure_min_samples=min_samples, input_name="X"
     )
     if chosen.precomputed:
-        check_square(samples)
         samples = check_precomputed(samples)
     if not pays_on_host(where, algorithm, samples.shape[1]):
         resources = resources._replace(backend=backend_for(where))

@@ -30,11 +30,7 @@ Shape = tuple[int | None, ...]
 class Fields:
     """Reads the values of a state one by one; every method raises ValueError with the name of a wrong one.
 
-    Parameters
-    ----------
-    state : mapping
-    owner : str
-        What has these values, for messages.
+    `owner` is what has these values, for messages.
     """
 
     def __init__(self, state: Any, owner: str) -> None:

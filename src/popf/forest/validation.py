@@ -1,6 +1,6 @@
 """What every estimator of popf checks before it works: parameters, samples, labels and weights."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,10 @@ IntArray = NDArray[np.int64]
 ALGORITHMS = ("auto", "kd_tree", "brute", "prim")
 # Weights beyond these are mistakes; sums and squares of those within stay finite.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
+# How far entries [i, j] and [j, i] of a matrix of distances may differ, relative to the larger.
+SYMMETRY_TOLERANCE = 1e-10
+# Entries looked at together, so that checking takes little memory beside the matrix.
+CHECKED_AT_A_TIME = 2**20
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,6 @@ def validate_training(
     `estimator` has the parameters of `OPFClassifier`; its ``n_features_in_`` and ``feature_names_in_`` are set.
     """
     from popf.forest.metrics import choose_metric
-    from popf.forest.precomputed import check_precomputed
 
     metric = choose_metric(estimator.metric, estimator.metric_params)
     check_algorithm(estimator.algorithm, metric)
@@ -63,8 +66,6 @@ def validate_training(
     resources = resources_of(estimator)._replace(backend=backend_for(device))
     data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
     check_enough_classes(data.classes)
-    if metric.precomputed:
-        data = replace(data, samples=check_precomputed(data.samples))
     if pays_on_host(device, estimator.algorithm, data.samples.shape[1]):
         device, resources = "cpu", resources._replace(backend=None)
     return TrainingData(**vars(data), metric=metric, device=device, resources=resources)
@@ -81,14 +82,12 @@ def validate_samples(
 
     With `precomputed`, X is a square matrix, and loses rows and columns.
     """
-    from popf.forest.precomputed import check_square
-
     samples, labels = validate_data(
         estimator, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
     )
     check_labels(labels)
     if precomputed:
-        check_square(samples)
+        samples = check_precomputed(samples)
     weights, rows = np.ones(len(samples)), np.arange(len(samples))
     if sample_weight is not None:
         weights = _check_sample_weight(to_host(sample_weight), samples, dtype=np.float64)
@@ -115,6 +114,48 @@ def validate_new(estimator: Any, X: ArrayLike, metric: "Metric", rows: IntArray)
     if metric.precomputed and new.shape[1] != len(rows):
         new = np.ascontiguousarray(new[:, rows])
     return new
+
+
+def check_precomputed(D: FloatArray) -> FloatArray:
+    """Check a square matrix of distances, and make it exactly symmetric.
+
+    Entries ``[i, j]`` and ``[j, i]`` may differ by 1e-10 of the larger; then the one above the diagonal
+    counts, in a copy. The diagonal is ignored.
+    """
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(
+            "metric 'precomputed' needs a square matrix of the distances between all training "
+            f"samples, but X has shape {D.shape}. To compute one: "
+            "sklearn.metrics.pairwise_distances(X)."
+        )
+    symmetric = True
+    step = max(1, CHECKED_AT_A_TIME // len(D))
+    for start in range(0, len(D), step):
+        rows = D[start : start + step].copy()
+        columns = D[:, start : start + step].T.copy()
+        own = np.arange(len(rows))
+        rows[own, start + own] = columns[own, start + own] = 0.0
+        for i, j in np.argwhere(~((rows >= 0.0) & (rows < np.inf))):
+            what = "Negative values in data" if rows[i, j] < 0.0 else "Not a distance"
+            raise ValueError(
+                f"{what}: X[{start + i}, {j}] of the precomputed matrix is {rows[i, j]}, but "
+                "distances must be finite and not negative. Check how they were computed."
+            )
+        symmetric = symmetric and np.array_equal(rows, columns)
+        # A NaN among the columns, whose own rows come later, counts as a difference.
+        near = np.abs(rows - columns) <= SYMMETRY_TOLERANCE * np.maximum(rows, columns)
+        for i, j in np.argwhere(~near):
+            raise ValueError(
+                f"metric 'precomputed' needs a symmetric matrix, but X[{start + i}, {j}] is "
+                f"{rows[i, j]} and X[{j}, {start + i}] is {columns[i, j]}. If the difference does "
+                "not matter, pass (X + X.T) / 2."
+            )
+    if symmetric:
+        return D
+    upper = D.copy()
+    for i in range(len(D)):
+        upper[i, :i] = upper[:i, i]
+    return upper
 
 
 def check_algorithm(algorithm: str, metric: "Metric") -> None:
