@@ -109,7 +109,7 @@ def test_no_task_gets_more_than_two_blocks(monkeypatch):
     tasks = Here()
     monkeypatch.setattr(forest, "tasks_on", lambda client: contextlib.nullcontext(tasks))
     model = DaskOPFClassifier().fit(*as_dask(X, y, 100))
-    blocks = [arguments[0] for name, arguments in tasks.done if name == "tell-classes"]
+    blocks = [arguments[0] for name, arguments in tasks.done if name == "get-classes"]
     largest = max(len(block.samples) for block in blocks)
     assert model.n_blocks_ >= 6
     assert largest <= 150

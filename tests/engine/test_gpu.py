@@ -130,7 +130,7 @@ def test_what_half_precision_leaves_out_is_farther(device, outlier):
     laid = backend_for(device).place(X)
     kernels, rows = laid.kernels, laid.block(0, n_rows)
     own, floors = kernels.xp.arange(n_rows), kernels.xp.zeros(n, dtype=np.float32)
-    kept = candidates._nobody(kernels.xp, n_rows)
+    kept = candidates._no_candidates(kernels.xp, n_rows)
     candidates._select_some(laid, rows, own, (0, n, step), floors, kept, 64)
     halved, crowded = laid.halved(rows), kernels.xp.zeros(n_rows, dtype=bool)
     kernels.filter(halved, own, laid.chunk(1, n, step), floors[1::step], kept, crowded)

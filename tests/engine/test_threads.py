@@ -125,14 +125,14 @@ class TestNoMoreThreadsThanAskedFor:
         assert n_blas_threads() == before
 
     def test_products_are_made_by_the_threads_of_n_jobs(self, monkeypatch):
-        meet, seen, blas_threads = products._meet, set(), set()
+        meet, seen, blas_threads = products._compare, set(), set()
 
         def watched(*arguments):
             seen.add(threading.get_ident())
             blas_threads.update(n_blas_threads().values())
             return meet(*arguments)
 
-        monkeypatch.setattr(products, "_meet", watched)
+        monkeypatch.setattr(products, "_compare", watched)
         fit(gaussian(0, 1500, 3), "brute", n_jobs=3, working_memory=0.2)
         # Those of other tests may come and go meanwhile, so only who took part is counted.
         assert 1 <= len(seen) <= 3

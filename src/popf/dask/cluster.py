@@ -51,7 +51,7 @@ class Tasks:
         self._living: WeakSet[Any] = WeakSet()
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Have `function` called on a worker, blocks on disk read there; gives a future."""
+        """Call a function on a worker, where blocks on disk are read; returns a future."""
         future = self.client.submit(call_with_loaded, function, *arguments, key=self._key(name))
         self._living.add(future)
         return future
@@ -59,7 +59,7 @@ class Tasks:
     def submit_lazy(
         self, name: str, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
     ) -> list[Any]:
-        """Have `function` called with arguments that may be delayed, and are not kept afterwards.
+        """Call a function with arguments that may be delayed, and are not kept afterwards; returns futures.
 
         All calls go to the scheduler as one graph: the graphs of a collection's chunks are those of the whole.
         """
@@ -79,7 +79,7 @@ class Tasks:
         return self.client.gather(futures)
 
     def cancel(self) -> None:
-        """Forget everything that is not done."""
+        """Cancel everything that is not done."""
         self.client.cancel(list(self._living), force=True)
 
 
@@ -168,7 +168,7 @@ def check_device_of_workers(tasks: Tasks, device: str) -> None:
     """Raise RuntimeError unless all workers have the device that is asked for."""
     if device == "cpu":
         return
-    for address, complaint in tasks.client.run(_why_not, device).items():
+    for address, complaint in tasks.client.run(_device_problem, device).items():
         if complaint:
             raise RuntimeError(
                 f"worker {address} cannot work with `device={device!r}`: {complaint} All workers need "
@@ -176,7 +176,7 @@ def check_device_of_workers(tasks: Tasks, device: str) -> None:
             )
 
 
-def _why_not(device: str) -> str | None:
+def _device_problem(device: str) -> str | None:
     try:
         backend_for(device)
     except RuntimeError as error:
@@ -185,5 +185,5 @@ def _why_not(device: str) -> str | None:
 
 
 def backend_here(device: str) -> Backend | None:
-    """Give the backend of the workers' device, or None where this process has none."""
-    return None if _why_not(device) else backend_for(device)
+    """Return the backend of the workers' device, None where this process has none."""
+    return None if _device_problem(device) else backend_for(device)

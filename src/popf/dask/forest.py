@@ -144,7 +144,7 @@ class DaskOPFClassifier(DaskClassifier):
     algorithm_ = OPFClassifier.algorithm_
 
     def predict(self, X: Any) -> Any:
-        """Give every sample the label of the node that conquers it, lazily if X is lazy.
+        """Predict the label of the node that conquers each sample, lazily if X is lazy.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class DaskOPFClassifier(DaskClassifier):
         return self._run(Query(Part.conquer, first_of, finish, None, self.classes_.dtype), X)
 
     def decision_function(self, X: Any) -> Any:
-        """Tell how much cheaper a class's best path is, as `OPFClassifier.decision_function`.
+        """Compute how much cheaper a class's best path is, as `OPFClassifier.decision_function`.
 
         Parameters
         ----------

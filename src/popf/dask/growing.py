@@ -86,8 +86,10 @@ def grow_forest(
         path = str(Path(folder) / "costs.npy")
         np.save(path, trained.forest.costs)
         nodes = [StoredNodes(block, path) for block in blocks.blocks]
-    told = tasks.gather([tasks.submit("tell-classes", _without_points, b) for b in blocks.blocks])
-    _, _, codes, weights = concatenate(told)
+    described = tasks.gather(
+        [tasks.submit("get-classes", _without_points, b) for b in blocks.blocks]
+    )
+    _, _, codes, weights = concatenate(described)
     settings = settings._replace(exponent=blocks.exponent, n_classes=len(blocks.classes))
     found = (settings, blocks.classes, nodes, trained, codes, weights, blocks.kept)
     return ForestInBlocks(*found, blocks.lows.shape[1], n_pairs)
@@ -138,28 +140,30 @@ def _grow_on_all(tasks: Tasks, blocks: Blocks, settings: Settings) -> tuple[Any,
         )
     # Pairs stand beside the blocks that they join, so that merging soon drops arcs.
     merged = _merge_all(tasks, n, [trees[pair] for pair in sorted(trees)])
-    told = tasks.gather([tasks.submit("tell-ties", _without_arcs, tree) for tree in trees.values()])
-    more = [tree.sure for tree in told]
-    more += _settle_ties(tasks, blocks, dict(zip(trees, told, strict=True)), merged, settings)
+    described = tasks.gather(
+        [tasks.submit("get-ties", _without_arcs, tree) for tree in trees.values()]
+    )
+    more = [tree.sure for tree in described]
+    more += _settle_ties(tasks, blocks, dict(zip(trees, described, strict=True)), merged, settings)
     return tasks.submit("grow-forest", _compete, merged, more, n, euclidean), len(pairs)
 
 
 def _settle_ties(
     tasks: Tasks,
     blocks: Blocks,
-    told: dict[tuple[int, int], BlockTree],
+    described: dict[tuple[int, int], BlockTree],
     merged: Any,
     settings: Settings,
 ) -> list[IntArray]:
     """Find the prototypes among the ends of arcs that tied in two blocks, if there are any."""
-    if not any(len(tree.tied) for tree in told.values()):
+    if not any(len(tree.tied) for tree in described.values()):
         return []
     n = len(blocks.kept)
-    sure = [tree.sure for tree in told.values()]
+    sure = [tree.sure for tree in described.values()]
     known = tasks.gather(tasks.submit("mark-prototypes", _prototypes, merged, n, sure))
     links = tasks.submit("join-sets", _link, merged, n)
     asked = []
-    for pair, tree in told.items():
+    for pair, tree in described.items():
         unknown = ~known[tree.tied]
         if unknown.any():
             members = [blocks.blocks[b] for b in sorted(set(pair))]

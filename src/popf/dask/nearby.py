@@ -41,7 +41,7 @@ def box_distances(points, low, high):
 
 
 def boxes_reached(block: Block, links: Links, lows: FloatArray, highs: FloatArray) -> BoolArray:
-    """Tell which boxes lie within r(u) of some sample u of a block; the head is the tree's top."""
+    """Find which boxes lie within r(u) of some sample u of a block; the head is the tree's top."""
     bounds = longest_edges_to(int(np.argmax(links.weight)), block.samples, links)
     boxes = zip(lows, highs, strict=True)
     return np.array([(box_distances(block.points, *box) <= bounds).any() for box in boxes])
@@ -73,7 +73,7 @@ def near_each_other(first: Block, second: Block, links: Links, head: int) -> tup
 
 
 def _within(points: FloatArray, centers: FloatArray, radii: FloatArray) -> BoolArray:
-    """Tell which points lie within the squared radius of some center."""
+    """Find which points lie within the squared radius of some center."""
     inside = np.zeros(len(points), dtype=np.bool_)
     if len(points):
         space = space_tree.build(points)

@@ -61,20 +61,23 @@ def make_blocks(
     firsts = np.cumsum([0, *(len(s.kept) for s in summaries)]).tolist()
     calls = [(chunk, firsts[number], number, plan) for number, chunk in enumerate(chunks)]
     sorted_ = tasks.submit_lazy("sort-rows", sort_by_cell, calls)
-    told = tasks.gather([tasks.submit("describe-rows", _without_rows, s) for s in sorted_])
+    described = tasks.gather([tasks.submit("describe-rows", _without_rows, s) for s in sorted_])
     blocks: list[Any] = []
-    groups = _group_cells(told, most)
+    groups = _group_cells(described, most)
     for group in groups:
         if folder is not None:
-            files = ((told[c].rows, *told[c].starts[cell : cell + 2].tolist()) for c, cell in group)
+            files = (
+                (described[c].rows, *described[c].starts[cell : cell + 2].tolist())
+                for c, cell in group
+            )
             blocks.append(StoredBlock(tuple(files)))
         else:
             parts = [
                 tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group
             ]
             blocks.append(tasks.submit("gather-block", _gather_block, *parts))
-    lows = [np.min([told[c].lows[cell] for c, cell in group], axis=0) for group in groups]
-    highs = [np.max([told[c].highs[cell] for c, cell in group], axis=0) for group in groups]
+    lows = [np.min([described[c].lows[cell] for c, cell in group], axis=0) for group in groups]
+    highs = [np.max([described[c].highs[cell] for c, cell in group], axis=0) for group in groups]
     return Blocks(blocks, np.array(lows), np.array(highs), classes, kept, exponent)
 
 
@@ -110,7 +113,7 @@ def checked_rows(rows: Rows, start: int = 0) -> tuple[FloatArray, NDArray[Any], 
 
 
 def labels_of_chunk(y: NDArray[Any]) -> NDArray[Any]:
-    """Give the distinct labels of a chunk."""
+    """Return the distinct labels of a chunk."""
     try:
         return np.unique(y)
     except TypeError:
@@ -238,13 +241,13 @@ def _gather_block(*parts: Block) -> Block:
     return concatenate(list(parts))
 
 
-def _group_cells(told: list[SortedChunk], most: int) -> list[list[tuple[int, int]]]:
-    """Tell which (chunk, cell) make a block: all of a cell or, if they are too many, some of them."""
+def _group_cells(described: list[SortedChunk], most: int) -> list[list[tuple[int, int]]]:
+    """Group (chunk, cell) into blocks: all of a cell or, if they are too many, some of them."""
     groups = []
-    for cell in range(len(told[0].starts) - 1):
+    for cell in range(len(described[0].starts) - 1):
         group: list[tuple[int, int]] = []
         total = 0
-        for c, chunk in enumerate(told):
+        for c, chunk in enumerate(described):
             size = int(chunk.starts[cell + 1] - chunk.starts[cell])
             if size and group and total + size > 1.5 * most:
                 groups.append(group)

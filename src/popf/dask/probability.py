@@ -218,7 +218,7 @@ class DaskPOPFClassifier(DaskClassifier):
     linear_map_ = POPFClassifier.linear_map_
 
     def predict_proba(self, X: Any) -> Any:
-        """Give the probability of every class, lazily if X is lazy.
+        """Predict the probability of every class, lazily if X is lazy.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class DaskPOPFClassifier(DaskClassifier):
         return self._predict("probability", X)
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Give the logarithm of the probability of every class, lazily if X is lazy.
+        """Predict the logarithm of the probability of every class, lazily if X is lazy.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class DaskPOPFClassifier(DaskClassifier):
         return self._predict("log", X)
 
     def predict(self, X: Any) -> Any:
-        """Give every sample a label, lazily if X is lazy: of two, ``classes_[1]`` from the threshold on.
+        """Predict labels, lazily if X is lazy; of two classes, ``classes_[1]`` from the threshold on.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class DaskPOPFClassifier(DaskClassifier):
         return self._predict("label", X)
 
     def decision_function(self, X: Any) -> Any:
-        """Give the logit of ``classes_[1]``, or exponents whose softmax are the probabilities.
+        """Compute the log odds of ``classes_[1]``, or exponents whose softmax are the probabilities.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class DaskPOPFClassifier(DaskClassifier):
         return self._predict("exponents", X)
 
     def to_local(self) -> POPFClassifier:
-        """Give the plain estimator, with all samples in this process.
+        """Make the plain estimator, with all samples in this process.
 
         Returns
         -------

@@ -135,7 +135,7 @@ def _known_arcs(
     distinct: DistinctPoints,
     trees: tuple[BlockTree, BlockTree],
 ) -> KnownArcs | None:
-    """Give the arcs of two trees as arcs between points, None if a point lies on both sides."""
+    """Return the arcs of two trees as arcs between points, None if a point lies on both sides."""
     point_of = distinct.point_of
     side_of = side[distinct.first]
     if (side_of[point_of] != side).any():

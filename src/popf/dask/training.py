@@ -140,11 +140,11 @@ def open_samples(
     """Order all samples by class and values; features are fetched one at a time, while samples are alike."""
     starts = np.cumsum([0, *source.sizes]).tolist()
     calls = list(zip(source.chunks, starts, strict=False))
-    told = tasks.gather(tasks.submit_lazy("look-at-labels", _labels_and_weights, calls))
-    weights = np.concatenate([weights for _, weights in told])
+    found = tasks.gather(tasks.submit_lazy("look-at-labels", _labels_and_weights, calls))
+    weights = np.concatenate([weights for _, weights in found])
     rows = np.flatnonzero(weights)
-    classes = common_classes([labels_of_chunk(y[w > 0.0]) for y, w in told])
-    codes = np.searchsorted(classes, np.concatenate([y for y, _ in told])[rows])
+    classes = common_classes([labels_of_chunk(y[w > 0.0]) for y, w in found])
+    codes = np.searchsorted(classes, np.concatenate([y for y, _ in found])[rows])
 
     def columns() -> Iterator[FloatArray]:
         for feature in range(source.columns.shape[1]):

@@ -66,5 +66,5 @@ def devices() -> tuple[str, ...]:
 
 
 def backend_for(device: str) -> Backend | None:
-    """Give the backend of a device, None for the processor."""
+    """Return the backend of a device, None for the processor."""
     return None if device == "cpu" else _makers[device]()

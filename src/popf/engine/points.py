@@ -87,7 +87,7 @@ def collapse_duplicates(scaled: FloatArray, exponent: int, team: Team = ALONE) -
 
 
 def _hashes(bits: NDArray[np.uint64], team: Team = ALONE) -> NDArray[np.uint64]:
-    """Give every row a number that equal rows share, and others hardly ever."""
+    """Hash every row."""
     keys = np.full(len(bits), 14695981039346656037, dtype=np.uint64)
 
     def hash_rows(start: int, stop: int) -> None:
@@ -115,7 +115,7 @@ def _any_equal(keys: NDArray[np.uint64], team: Team) -> bool:
 
 @jit
 def _number_points(bits, keys, table, point_of, first):
-    """Give numbers to the distinct rows in order of first occurrence, by open addressing.
+    """Assign numbers to the distinct rows in order of first occurrence, by open addressing.
 
     A slot of the table holds 31 bits of the row's hash above 32 bits of the point's number plus one,
     so that other rows in the way are passed without a look at them; 0 is an empty slot.

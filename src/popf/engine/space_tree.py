@@ -227,7 +227,7 @@ def _join_boxes(tree, node):
 
 @jit
 def lowest_in_nodes(nodes, values):
-    """Give for every node the smallest value of its points; values are float64."""
+    """Return for every node the smallest value of its points; values are float64."""
     lowest = np.empty(len(nodes))
     for node in range(len(nodes) - 1, -1, -1):
         right = nodes[node]["right"]

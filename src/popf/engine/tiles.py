@@ -152,8 +152,8 @@ def sufficient_bits(n_features, radius, bound, extent):
 
 
 @helper
-def typical(values):
-    """Give about the median of many values, from a few of them."""
+def rough_median(values):
+    """Return about the median of many values, from a few of them."""
     step = max(1, len(values) // 64)
     some = np.empty(-(-len(values) // step))
     for i in range(len(some)):
@@ -262,7 +262,7 @@ def multiply(tile, row, n_rows, column, n_columns):
 
 @jit
 def gap(ordered, block, others):
-    """Give lower bounds on the squared distances between a block and others."""
+    """Return lower bounds on the squared distances between a block and others."""
     gaps = np.empty(len(others))
     for i in range(len(others)):
         gaps[i] = gap_between(ordered, block, others[i])
@@ -271,7 +271,7 @@ def gap(ordered, block, others):
 
 @helper
 def gap_between(ordered, block, other):
-    """Give a lower bound on the squared distances between two blocks."""
+    """Return a lower bound on the squared distances between two blocks."""
     radii = ordered.radii
     between = np.sqrt(squared_distance(ordered.centers, block, ordered.centers, other))
     clear = max(between * (1.0 - 1e-9) - radii[block] - radii[other], 0.0)

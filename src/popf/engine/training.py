@@ -88,7 +88,7 @@ def euclidean_tree(X: FloatArray, algorithm: str, resources: Resources) -> tuple
 def _tree_of_points(
     points: FloatArray, classes: IntArray, algorithm: str, resources: Resources
 ) -> tuple[SpanningTree, BoolArray, IntArray, SpaceTree | None]:
-    """Give the tree and the prototypes of distinct points in an order, that order, and the space tree."""
+    """Return the tree and prototypes of distinct points in some order, that order, and the space tree."""
     if algorithm == "prim" or len(points) == 1:
         rows = kernel_rows("sqeuclidean", points, resources.n_threads)
         tree, prototypes = prim.spanning_tree(rows, len(points), classes)
@@ -101,7 +101,7 @@ def _tree_of_points(
 
 
 def point_classes(distinct: DistinctPoints, codes: IntArray) -> IntArray:
-    """Give the class of every point; one with several classes gets a negative number of its own."""
+    """Return the class of every point; one with several classes gets a negative number of its own."""
     classes = codes[distinct.first]
     if len(distinct.first) < len(codes):
         mixed = distinct.point_of[codes != classes[distinct.point_of]]
@@ -167,7 +167,7 @@ def _neighbours_by_backend(
 def _by_point(
     tree: SpanningTree, prototypes: BoolArray, order: IntArray, n_threads: int
 ) -> tuple[SpanningTree, BoolArray]:
-    """Name points where positions of an order were named."""
+    """Replace positions in an order by the points there."""
     lower, higher = np.empty_like(tree.lower), np.empty_like(tree.higher)
 
     def rename(ends: IntArray, names: IntArray, start: int, stop: int) -> None:
@@ -209,7 +209,7 @@ def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
 def hang_duplicates(
     tree: SpanningTree, distinct: DistinctPoints
 ) -> tuple[SpanningTree, IntArray, IntArray]:
-    """Make a tree of samples from one of points; also give the duplicates, and the sample each hangs on."""
+    """Make a tree of samples from one of points; also return the duplicates, and the sample each hangs on."""
     first, point_of = distinct.first, distinct.point_of
     lower, higher = first[tree.lower], first[tree.higher]
     hook = np.arange(len(point_of))

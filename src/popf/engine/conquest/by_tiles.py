@@ -18,11 +18,11 @@ from popf.engine.tiles import (
     empty_tiles,
     multiply,
     order_points,
+    rough_median,
     set_columns,
     set_rows,
     squared_distance,
     sufficient_bits,
-    typical,
 )
 
 # Blocks of points in one call: short enough for Ctrl-C, long enough to forget the call.
@@ -120,7 +120,7 @@ def _scan(tile, bits, index, group, start):
                 count += 1
         if count == 0:  # nobody wants anything that is still to come
             return len(points), bits
-        bound = typical(bounds[:count])
+        bound = rough_median(bounds[:count])
         needed = sufficient_bits(points.shape[1], group.radius, bound, extent)
         if needed != bits:
             return first, needed
@@ -149,6 +149,7 @@ def _offer_panel(tile, products, index, group, wanted, top, start, left):
     for i in range(products.shape[0]):
         at = top + i
         q = wanted[at]
+        # Invariant: nobody compared with the query so far beats its winner by (cost, distance, rank).
         cost, distance, winner = costs[q], distances[q], nodes[q]
         for column in range(0, products.shape[1], LANES):
             j = left + column
@@ -171,5 +172,6 @@ def _offer_panel(tile, products, index, group, wanted, top, start, left):
                     if squared == distance and winner >= 0 and rank[v] > rank[winner]:
                         continue
                 cost, distance, winner = offered, squared, v
+                # All costs to come are at least `floor`: at that cost only who is nearer can still win.
                 row_bounds[at] = (distance if floor == cost else cost) * widen + slack
         costs[q], distances[q], nodes[q] = cost, distance, winner

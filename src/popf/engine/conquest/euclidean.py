@@ -34,7 +34,7 @@ class EuclideanConquest:
         n_threads = resources.n_threads
         self.algorithm = algorithm
         self.exponent = distinct.exponent
-        self.block = block_size(distinct.points.shape[1], resources.n_bytes // n_threads)
+        self._tile_bytes = resources.n_bytes // n_threads
         self.backend = resources.backend
         self._placed: Any = None  # the points laid out by the backend
         self._codes = codes
@@ -61,7 +61,7 @@ class EuclideanConquest:
         return found._replace(nodes=self._sample[found.nodes]), exponents
 
     def samples(self) -> FloatArray:
-        """Give the training samples back, as they were before they were scaled."""
+        """Return the training samples as they were before they were scaled."""
         points = np.empty_like(self._index.points)
         points[self._index.order] = self._index.points
         return np.ldexp(points[self._point_of], self.exponent)
@@ -130,7 +130,8 @@ class EuclideanConquest:
             space = build(points, n_threads) if space is None else space
             return CostedTree.build(space, costs[space.order], rank[space.order])
         if self.algorithm == "brute":
-            return CostedBlocks.build(points, costs, rank, self.block, n_threads)
+            block = block_size(points.shape[1], self._tile_bytes)
+            return CostedBlocks.build(points, costs, rank, block, n_threads)
         return ScannedPoints(points, costs, rank, np.arange(len(points)))
 
 
@@ -146,7 +147,7 @@ def _squared_norms(queries: FloatArray) -> FloatArray:
 
 
 def _conquering_samples(distinct: DistinctPoints, codes: IntArray) -> IntArray:
-    """Give for every point the sample that conquers for it: of the lowest class, the first."""
+    """Return the sample that conquers for each point: of the lowest class, the first."""
     if len(distinct.first) == len(codes):
         return distinct.first
     order = np.lexsort((np.arange(len(codes)), codes, distinct.point_of))

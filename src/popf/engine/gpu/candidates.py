@@ -45,7 +45,7 @@ def find_candidates(
     `CANDIDATES` columns of every row, infinite and -1 where there are fewer.
     """
     n_rows, (low, high) = len(rows.lower), columns
-    kept = _nobody(laid.kernels.xp, n_rows)
+    kept = _no_candidates(laid.kernels.xp, n_rows)
     halved = laid.halved(rows) if laid.filters and high - low >= FEWEST else None
     if halved is None:
         for start in range(0, n_rows, rows_in_tile):
@@ -61,7 +61,7 @@ def find_candidates(
     again = np.flatnonzero(laid.kernels.get(crowded))
     for start in range(0, len(again), rows_in_tile):
         some = laid.kernels.put(again[start : start + rows_in_tile])
-        part = _nobody(laid.kernels.xp, len(some))
+        part = _no_candidates(laid.kernels.xp, len(some))
         _select(laid, _rows(rows, some), own[some], columns, floors, part)
         kept[0][some], kept[1][some] = part
     return kept
@@ -75,7 +75,7 @@ def _chunks(low: int, high: int, stride: int) -> Iterator[tuple[int, int, int]]:
         stride //= 2
 
 
-def _nobody(xp: Any, n_rows: int) -> Kept:
+def _no_candidates(xp: Any, n_rows: int) -> Kept:
     shape = (n_rows, CANDIDATES)
     return xp.full(shape, np.inf, dtype=np.float32), xp.full(shape, -1, dtype=np.int32)
 

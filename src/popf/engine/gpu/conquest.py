@@ -32,7 +32,7 @@ def conquer(
     # Rounded down, so that bounds stay bounds.
     single = costs.astype(np.float32)
     single = np.where(single > costs, np.nextafter(single, np.float32(-np.inf)), single)
-    floors, (decider, points) = kernels.put(single), laid.decide()
+    floors, (decider, points) = kernels.put(single), laid.exact_kernels()
     exact_costs, exact_rank = decider.put(costs), decider.put(rank)
     found = Conquered(np.empty(n_queries, dtype=np.int64), np.empty(n_queries), np.empty(n_queries))
     certain = np.empty(n_queries, dtype=np.bool_)

@@ -63,33 +63,33 @@ class DevicePoints:
         return len(self.points)
 
     def block(self, start: int, stop: int) -> Block:
-        """Give a range of the points."""
+        """Return a range of the points."""
         if self._whole is not None:
             return Block(*(part[start:stop] for part in self._whole))
         return self._bring(self.kernels.put(self.points[start:stop]))
 
     def take(self, rows: IntArray) -> Block:
-        """Give some of the points."""
+        """Return some of the points."""
         if self._whole is not None:
             chosen = self.kernels.put(rows)
             return Block(*(part[chosen] for part in self._whole))
         return self._bring(self.kernels.put(self.points[rows]))
 
     def some(self, start: int, stop: int, stride: int) -> Block:
-        """Give points at equal intervals; all of them must be on the device."""
+        """Return points at equal intervals; all of them must be on the device."""
         assert self._whole is not None
         contiguous = self.kernels.xp.ascontiguousarray
         return Block(*(contiguous(part[start:stop:stride]) for part in self._whole))
 
     def chunk(self, start: int, stop: int, stride: int) -> Halves:
-        """Give points at equal intervals, in half precision."""
+        """Return points at equal intervals, in half precision."""
         assert self._halves is not None
         contiguous = self.kernels.xp.ascontiguousarray
         values, lower = (contiguous(part[start:stop:stride]) for part in self._halves[:2])
         return Halves(values, lower, self._halves.exponent, start, stride)
 
     def halved(self, rows: Block) -> Halves | None:
-        """Give rows in the half precision of these points, None if they are too large for it."""
+        """Return rows in the half precision of these points, None if they are too large for it."""
         assert self._whole is not None
         if self._halves is None:
             largest = float(abs(self._whole.single).max())
@@ -104,8 +104,8 @@ class DevicePoints:
         """Lay out other points, such as queries, beside these."""
         return self._bring(self.kernels.put(points))
 
-    def decide(self) -> tuple[Any, Array]:
-        """Give the kernels that compute exact distances, and the points for them."""
+    def exact_kernels(self) -> tuple[Any, Array]:
+        """Return the kernels that compute exact distances, and the points for them."""
         if self.exact is not None:
             return self.kernels, self.exact
         return HostKernels(), self.points

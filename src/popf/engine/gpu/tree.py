@@ -34,7 +34,7 @@ def nearest_neighbours(
     for start, stop in _runs(n_points, rows_at_once(laid, n_points, rows), split):
         mine, own = laid.block(start, stop), xp.arange(start, stop, dtype=np.int64)
         kept = find_candidates(laid, mine, own, _other_side(laid, start, split), floors, rows)
-        deciding, points = laid.decide()
+        deciding, points = laid.exact_kernels()
         if deciding is not kernels:
             kept = (kernels.get(kept[0]), kernels.get(kept[1]))
         here = slice(start, stop)
@@ -54,7 +54,7 @@ def _runs(n_points: int, rows: int, split: int | None) -> list[tuple[int, int]]:
 
 
 def _other_side(laid: DevicePoints, row: int, split: int | None) -> tuple[int, int]:
-    """Give the range of points that a row is compared with."""
+    """Return the range of points that a row is compared with."""
     if split is None:
         return 0, len(laid)
     return (split, len(laid)) if row < split else (0, split)
@@ -142,7 +142,7 @@ def _pairs_within(
         if pairs is None:  # one row, and all of it: nothing to be gained by less
             outside = first + np.flatnonzero(of[first:last] != of[rows[0]])
             pairs = np.zeros(len(outside), dtype=np.int64), outside - first
-        deciding, points = laid.decide()
+        deciding, points = laid.exact_kernels()
         a, b = rows[pairs[0]], pairs[1] + first
         squared = deciding.get(deciding.pair_squares(points, deciding.put(a), deciding.put(b)))
         near = squared <= limits[pairs[0]]

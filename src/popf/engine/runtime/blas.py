@@ -44,8 +44,8 @@ def one_blas_thread() -> Iterator[None]:
                 _undo(_limits.pop())
 
 
-def follow() -> None:
-    """Keep BLAS to one thread in a thread that is new, if it has been limited in others."""
+def limit_new_thread() -> None:
+    """Limit BLAS in a new thread, too, if it is limited in others."""
     with _lock:  # so that nobody lets go meanwhile
         if _inside:
             _limit()
@@ -57,25 +57,25 @@ def _limit() -> Any:
     if all(library["num_threads"] == 1 for library in controller.info()):
         return None
     limit = controller.limit(limits=1)
-    _let_go()
+    _release_control()
     return limit
 
 
 def _undo(limit: Any) -> None:
     if limit is not None:
         limit.restore_original_limits()
-        _let_go()
+        _release_control()
 
 
-def _let_go() -> None:
+def _release_control() -> None:
     """Let other threads set limits: newer versions of threadpoolctl keep the right for the first."""
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread()
 
 
-def _begin_anew() -> None:
-    """Forget, in a forked process, the threads of its parent, which have not come along."""
+def _reset_after_fork() -> None:
+    """Forget, in a forked process, the threads of its parent, which do not exist there."""
     global _lock, _inside
     _lock, _inside = Lock(), 0
     while _limits:
@@ -83,4 +83,4 @@ def _begin_anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_reset_after_fork)

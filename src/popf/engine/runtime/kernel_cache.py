@@ -91,7 +91,7 @@ def stamp(module: str) -> str | None:
 
 
 def sources_of(module: str) -> set[Path]:
-    """Give the files of a module and of all modules of its package that it imports, directly or not."""
+    """Return the files of a module and of all modules of its package that it imports, directly or not."""
     package, found, waiting = module.partition(".")[0], set(), [module]
     while waiting:
         path = _path_of(waiting.pop())
@@ -115,7 +115,7 @@ def _read(path: Path) -> tuple[str, list[str]]:
 
 @cache
 def _path_of(module: str) -> Path | None:
-    """Give the file of a module of a package, None for what is no module."""
+    """Return the file of a module of a package, None for what is no module."""
     package, *parts = module.split(".")
     path = Path(sys.modules[package].__file__ or "").parent.joinpath(*parts)
     candidates = path.with_suffix(".py"), path / "__init__.py"

@@ -38,14 +38,14 @@ def empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
 
 
 def padded_range(n_points: int) -> NDArray[np.int32]:
-    """Give ``arange(n_points)`` as the start of a buffer that holds whole lanes, -1 beyond the end."""
+    """Return ``arange(n_points)`` as the start of a buffer that holds whole lanes, -1 beyond the end."""
     buffer = np.full(-(-n_points // LANES) * LANES, -1, dtype=np.int32)
     buffer[:n_points] = np.arange(n_points, dtype=np.int32)
     return buffer[:n_points]
 
 
 class VectorOperation:
-    """A function of arrays that kernels are compiled with another implementation of."""
+    """A NumPy expression, and the vector instructions that kernels are compiled with in its place."""
 
     def __init__(self, function: Callable[..., Any], lowering: Callable[..., Any]) -> None:
         self._function, self._intrinsic = function, intrinsic(lowering)
@@ -69,7 +69,7 @@ def lowered_by(
 
 
 class Vector:
-    """So many numbers of an LLVM type as one value."""
+    """A vector of numbers of an LLVM type."""
 
     def __init__(self, element: Any, width: int, n_bytes: int = 8) -> None:
         self.width, self.n_bytes = width, n_bytes
@@ -120,12 +120,12 @@ def integer(value: int) -> Any:
 def open_arrays(
     context: Any, builder: Any, signature: Any, arguments: Any, *which: int
 ) -> list[Any]:
-    """Give access to the data and the shape of array arguments."""
+    """Return access to the data and the shape of array arguments."""
     return [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in which]
 
 
 def last_length(builder: Any, array: Any) -> Any:
-    """Give the length of an array's last axis."""
+    """Return the length of an array's last axis."""
     return cgutils.unpack_tuple(builder, array.shape)[-1]
 
 

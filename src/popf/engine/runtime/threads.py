@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from popf.engine.runtime.blas import follow
+from popf.engine.runtime.blas import limit_new_thread
 
 Result = TypeVar("Result")
 
@@ -39,7 +39,9 @@ class Team:
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = max(1, n_threads)
-        self._pool = ThreadPoolExecutor(n_threads, initializer=follow) if n_threads > 1 else None
+        self._pool = (
+            ThreadPoolExecutor(n_threads, initializer=limit_new_thread) if n_threads > 1 else None
+        )
 
     def __enter__(self) -> "Team":
         return self
@@ -94,7 +96,7 @@ ALONE = Team(1)
 
 
 class BufferPool(Generic[Result]):
-    """Memory that threads use again and again; there is as much as threads are at work.
+    """Buffers that threads use again and again, one for each thread at work.
 
     Fresh memory would cost a page fault for every 4 KiB of it, which takes a single thread a sixth of
     its time, and many threads wait for each other in it.

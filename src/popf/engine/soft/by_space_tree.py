@@ -113,7 +113,7 @@ def _find_bounds(space, first, last, queries, q, bounds):
 
 @helper
 def _is_negligible(bound, scratch, row, taus, mass):
-    """Tell whether all of a class at cost `bound` would not change the sums beyond the error."""
+    """Return whether all of a class at cost `bound` would not change the sums beyond the error."""
     low = scratch.low[row]
     if bound <= low:
         return False
@@ -129,8 +129,8 @@ def _is_negligible(bound, scratch, row, taus, mass):
 
 
 @helper
-def _meet(space, chunk, queries, q, row, scratch, taus):
-    """Let one query meet one chunk."""
+def _add_chunk(space, chunk, queries, q, row, scratch, taus):
+    """Add the paths of one chunk to the sums of one query."""
     first, last = space.chunks[chunk], space.chunks[chunk + 1]
     mine = scratch.costs[row : row + 1]
     for block in range(first, last):
@@ -151,7 +151,7 @@ def _compete(space, queries, taus, bounds, scratch, scores):
             for g in range(n_here):
                 begin(scratch, g)
                 nearest = _find_bounds(space, first_chunk, last_chunk, queries, q + g, bounds[g])
-                _meet(space, nearest, queries, q + g, g, scratch, taus)
+                _add_chunk(space, nearest, queries, q + g, g, scratch, taus)
                 bounds[g, nearest - first_chunk] = -1.0  # met
             for chunk in range(first_chunk, last_chunk):
                 wanted = 0
@@ -164,7 +164,7 @@ def _compete(space, queries, taus, bounds, scratch, scores):
                 if wanted < QUERIES:
                     for g in range(n_here):
                         if bounds[g, chunk - first_chunk] >= 0.0:
-                            _meet(space, chunk, queries, q + g, g, scratch, taus)
+                            _add_chunk(space, chunk, queries, q + g, g, scratch, taus)
                     continue
                 # All four want it, and share the loading of its nodes.
                 first, last = edges[chunk], edges[chunk + 1]

@@ -50,7 +50,7 @@ class CompetingPoints(NamedTuple):
     def build(
         cls, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
     ) -> "CompetingPoints":
-        """Line up samples of the classes 0, 1, ..."""
+        """Lay out samples of the classes 0, 1, ..."""
         # A mean would follow a single far sample, and products would cancel for all others.
         center = np.median(samples[:: max(1, len(samples) // CENTRED_BY)], axis=0)
         moved = samples - center
@@ -67,7 +67,7 @@ class CompetingPoints(NamedTuple):
         )
 
     def reach(self, start: int, stop: int) -> float:
-        """Give the largest squared norm of the nodes at some places of a class."""
+        """Return the largest squared norm of the nodes at some places of a class."""
         norms = self.norms[start:stop]
         return float(norms[np.isfinite(norms)].max(initial=0.0))
 
@@ -87,7 +87,7 @@ class CompetingPoints(NamedTuple):
 
 
 def too_small(norms: FloatArray, reach: float, n_features: int, taus: FloatArray) -> FloatArray:
-    """Give for queries of these squared norms the squared distances below which products are too wrong.
+    """Return the squared distances below which products are too wrong, for queries of these squared norms.
 
     `reach` is the largest squared norm on the other side.
     """

@@ -103,7 +103,7 @@ class GrowingTree:
     def certify(
         self, best: ArcArray, reach: FloatArray, search: Search, marked: BoolArray
     ) -> BoolArray:
-        """Tell which components know their shortest arc; if few do, search for those of all others.
+        """Find which components know their shortest arc; if few do, search for those of all others.
 
         The search marks the ends of arcs between classes that are as short as the one it finds.
         """
@@ -135,7 +135,7 @@ class GrowingTree:
         above, number = np.empty((2, n_components), dtype=np.int32)
         state = self.components, best, certain, prototypes, above
         counts = team.map_rows(
-            lambda start, stop: (start, _hang(*state, start, stop)), n_components
+            lambda start, stop: (start, _link(*state, start, stop)), n_components
         )
         # Roots are numbered in their order; everybody else brings an edge.
         before, n_roots = {}, 0
@@ -234,13 +234,13 @@ def _mark_tied(lists, cursor, components, best, certain, prototypes, start, stop
 
 @helper
 def _pick_of(of, best, certain, c):
-    """Give the component that one picks, itself if it is not certain."""
+    """Return the component that one picks, itself if it is not certain."""
     return np.int64(of[best[c]["outside"]]) if certain[c] else c
 
 
 @jit
-def _hang(components, best, certain, prototypes, above, start, stop):
-    """Hang components on those they pick, but the lower of two that pick each other; counts roots."""
+def _link(components, best, certain, prototypes, above, start, stop):
+    """Link components to those they pick, but the lower of two that pick each other; counts roots."""
     of, classes, count = components.of, components.classes, 0
     for c in range(start, stop):
         pick = _pick_of(of, best, certain, c)
@@ -257,7 +257,7 @@ def _hang(components, best, certain, prototypes, above, start, stop):
 
 @jit
 def _write(best, above, number, edges, weights, n_roots, n_edges, start, stop):
-    """Give numbers to the roots, `n_roots` of which come before, and write down the arcs of the others."""
+    """Assign numbers to the roots, from `n_roots` on, and write down the arcs of the other components."""
     at = n_edges + start - n_roots
     for c in range(start, stop):
         if above[c] == c:
@@ -271,7 +271,7 @@ def _write(best, above, number, edges, weights, n_roots, n_edges, start, stop):
 
 @jit
 def _number(above, number, start, stop):
-    """Give components the number of their root, with path compression.
+    """Assign the numbers of their roots to components, with path compression.
 
     Other threads compress paths, too: wherever they lead to, it is on the way to the root.
     """

@@ -31,10 +31,12 @@ def compete(
     with Team(n_threads) as team:
         # Each thread has some of the samples, and looks for their edges among all.
         edges = tree.lower, tree.higher, tree.weights.view(np.int64)
-        team.map_shares(lambda low, high: _hang(*edges, prototypes, states, low, high), n)
+        team.map_shares(lambda low, high: _attach_edges(*edges, prototypes, states, low, high), n)
         lengths = states["weight"].view(np.float64)
         _sweep(states, lengths, order, prototypes, index, np.argmin(index))
-        team.map_rows(lambda start, stop: _tell(states, lengths, index, forest, start, stop), n)
+        team.map_rows(
+            lambda start, stop: _write_forest(states, lengths, index, forest, start, stop), n
+        )
     return forest
 
 
@@ -54,8 +56,8 @@ STATE = np.dtype(
 
 
 @jit
-def _hang(lower, higher, bits, prototypes, states, low, high):
-    """Hang their edges on the samples from `low` to `high`."""
+def _attach_edges(lower, higher, bits, prototypes, states, low, high):
+    """Attach their edges to the samples from `low` to `high`."""
     for v in range(low, high):
         state = states[v]
         state["parent"], state["degree"], state["weight"] = 0, 0, 0
@@ -115,8 +117,8 @@ def _sweep(states, lengths, order, prototypes, index, root):
 
 
 @jit
-def _tell(states, lengths, index, forest, start, stop):
-    """Write the forest from what is known of some samples."""
+def _write_forest(states, lengths, index, forest, start, stop):
+    """Write the forest of some samples from their states."""
     # Locals, because reading an array out of the tuple costs an atomic reference count each time.
     costs, predecessors, roots = forest.costs, forest.predecessors, forest.roots
     before_lengths = forest.lengths

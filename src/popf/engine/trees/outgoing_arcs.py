@@ -1,4 +1,4 @@
-"""The shortest arcs out of components: what is known of them, and the search for those that are not known.
+"""The shortest arcs out of components: those known so far, and the search for the others.
 
 Arcs are ordered by (weight, lower index, higher index), so every component has one shortest arc, whoever finds
 it. Of arcs that tie with it, both ends are marked where they join two classes: they are prototypes.
@@ -31,7 +31,7 @@ class Components(NamedTuple):
 
 
 class OutgoingArcSearch(NamedTuple):
-    """What threads share that search for the shortest arc out of every component that is not certain of it.
+    """A search for the shortest arc out of every component that is not certain of it, shared by threads.
 
     All threads lower the `bounds` as they find arcs. Whichever of two writes stays, it is the length of an arc
     that leaves the component, so it spares work and decides nothing.
@@ -72,7 +72,7 @@ def any_tied(best: ArcArray, among: BoolArray, team: Team = ALONE) -> bool:
 
 
 def wanted_points(search: OutgoingArcSearch, marking: bool) -> BoolArray:
-    """Tell from which points an arc might be, or with `marking` tie with, their component's shortest."""
+    """Find the points from which an arc might be, or with `marking` tie with, their component's shortest."""
     best = search.best
     wanting = ~search.certain & (best["tied"] != 0) if marking else ~search.certain
     # Nobody is within a negative bound.
@@ -84,7 +84,7 @@ def wanted_points(search: OutgoingArcSearch, marking: bool) -> BoolArray:
 
 @helper
 def offer(best, component, squared, inside, outside, index):
-    """Tell a component of an arc that leaves it; it keeps the first in the order of arcs."""
+    """Offer an arc to the component that it leaves, which keeps the first in the order of arcs."""
     arc = best[component]
     if squared > arc["squared"]:
         return
@@ -106,7 +106,7 @@ def offer(best, component, squared, inside, outside, index):
 
 @jit
 def offer_arcs(best, components, inside, outside, squared):
-    """Tell components of arcs that may leave them, in the direction given."""
+    """Offer arcs to the components of their first ends, if they leave these."""
     of, index = components.of, components.indices
     for e in range(len(squared)):
         u, v = inside[e], outside[e]

@@ -21,11 +21,11 @@ from popf.engine.tiles import (
     empty_tiles,
     gap_between,
     multiply,
+    rough_median,
     set_columns,
     set_rows,
     squared_distance,
     sufficient_bits,
-    typical,
 )
 
 N_NEIGHBOURS = 8
@@ -68,21 +68,21 @@ def nearest_neighbours(
         others = [(first, second) for first, second in others if sides[first] != sides[second]]
     locks = [Lock() for _ in range(n_blocks)]
 
-    def meet_itself(block: int, _: int) -> None:
+    def compare_with_itself(block: int, _: int) -> None:
         with pool.borrow() as tiles:
-            _meet(ordered, lists, block, block, tiles)
+            _compare(ordered, lists, block, block, tiles)
 
-    def meet(start: int, stop: int) -> None:
+    def compare(start: int, stop: int) -> None:
         with pool.borrow() as tiles:
             for first, second in others[start:stop]:
                 # The lower one first, so that no two threads wait for each other.
                 with locks[first], locks[second]:
-                    _meet(ordered, lists, first, second, tiles)
+                    _compare(ordered, lists, first, second, tiles)
 
     with one_blas_thread(), Team(n_threads) as team:
         if sides is None:
-            team.map_chunks(meet_itself, n_blocks, 1)
-        team.map_chunks(meet, len(others), 1)
+            team.map_chunks(compare_with_itself, n_blocks, 1)
+        team.map_chunks(compare, len(others), 1)
     last = lists.squared[:, -1]
     if k < n_points - 1:
         # What did not pass is farther than the last one listed; what was dropped may tie with it.
@@ -90,24 +90,24 @@ def nearest_neighbours(
     return lists
 
 
-def _meet(
+def _compare(
     ordered: OrderedPoints,
     lists: NeighbourLists,
     first: int,
     second: int,
     tiles: dict[int, Tile],
 ) -> None:
-    """Let the points of two blocks enter each other's lists."""
+    """Enter the points of two blocks into each other's lists."""
     if ordered.radii[second] < ordered.radii[first]:
         first, second = second, first  # the centre of the tighter block gives the sharper tile
-    bits = _look_at(ordered, lists, first, second)
+    bits = _bits_needed(ordered, lists, first, second)
     if bits in tiles:
         _enter(tiles[bits], ordered, first, second, lists)
 
 
 @jit
-def _look_at(ordered, lists, first, second):
-    """How many bits two blocks need to meet, -1 if they are too far apart to do so."""
+def _bits_needed(ordered, lists, first, second):
+    """How many bits the tile of two blocks needs, -1 if they are too far apart to be compared."""
     bound, largest = _bounds_of_block(ordered, lists, first)
     other_bound, other_largest = _bounds_of_block(ordered, lists, second)
     if gap_between(ordered, first, second) > max(largest, other_largest):
@@ -118,14 +118,14 @@ def _look_at(ordered, lists, first, second):
 
 @helper
 def _bounds_of_block(ordered, lists, block):
-    """Give a typical one and the largest of the distances within which its points want neighbours."""
+    """Return about the median, and the largest, of the bounds of a block's points."""
     squared, last = lists.squared, lists.squared.shape[1] - 1
     start, stop = ordered.starts[block], ordered.starts[block + 1]
     bounds, largest = np.empty(stop - start), 0.0
     for i in range(stop - start):
         bounds[i] = squared[start + i, last]
         largest = max(largest, bounds[i])
-    return typical(bounds), largest
+    return rough_median(bounds), largest
 
 
 @helper
@@ -166,9 +166,11 @@ def _enter(tile, ordered, first, second, lists):
     widen, slack = tile.widen, tile.slack
     row_norms, row_bounds = tile.row_norms, tile.row_bounds
     column_norms, column_bounds = tile.column_norms, tile.column_bounds
+    # A pair is wanted by either end whose list it could enter. Invariant: bounds are never below the last
+    # distance on the list, so no pair that belongs on a list is filtered out.
     for i in range(b - a):
         row_bounds[i] = squared[a + i, last] * widen + slack
-    if first != second:
+    if first != second:  # a block with itself holds every pair twice: rows alone suffice
         for j in range(d - c):
             column_bounds[j] = squared[c + j, last] * widen + slack
     for top in range(0, b - a, PANEL):
@@ -194,7 +196,8 @@ def _enter(tile, ordered, first, second, lists):
                         hits &= hits - 1
                         other = c + j
                         if column_norms[j] == np.inf or other == row:
-                            continue
+                            continue  # past the end, or the point itself
+                        # Products only filter: lists hold distances computed directly.
                         found = squared_distance(points, row, points, other)
                         row_bounds[at] = _insert(lists, row, other, found) * widen + slack
                         if first != second:

@@ -66,7 +66,7 @@ def nearest_outsiders(
         # The nearest blocks of all come first, so that most others need not be compared any more.
         n_turns = max((part.n_turns for part in parts), default=0)
         team.map_chunks(go_on, n_turns * len(parts), 1)
-        _move_horizons(parts, search.horizon)
+        _raise_horizons(parts, search.horizon)
         return np.concatenate([part.wanted.found for part in parts])
 
     with one_blas_thread():
@@ -74,7 +74,7 @@ def nearest_outsiders(
 
 
 class Wanted(NamedTuple):
-    """Points of one block that want outsiders."""
+    """Points of one block that need outsiders."""
 
     block: int
     rows: IntArray
@@ -136,8 +136,8 @@ def _block_searches(
     return searches
 
 
-def _move_horizons(searches: list[BlockSearch], horizon: FloatArray) -> None:
-    """Nothing outside is nearer to a row than what limited all searches for it."""
+def _raise_horizons(searches: list[BlockSearch], horizon: FloatArray) -> None:
+    """Raise horizons: nothing outside is nearer to a row than the limit of all searches for it."""
     limits: dict[int, FloatArray] = {}
     for one in searches:
         block = one.wanted.block
@@ -223,6 +223,7 @@ def _offer_panel(tile, products, place, here, active, search, marking):
         at = active[top + i]
         row = rows[at]
         component = of[row]
+        # Invariant: no outsider that was compared with the row is nearer than its limit.
         limit = min(limits[at], lengths[component])
         bound = limit * widen + slack
         for column in range(0, products.shape[1], LANES):
@@ -235,9 +236,10 @@ def _offer_panel(tile, products, place, here, active, search, marking):
                 hits &= hits - 1
                 other = start + hit
                 if column_norms[hit] == np.inf or of[other] == component:
-                    continue
+                    continue  # past the end, or no outsider
                 squared = squared_distance(points, row, points, other)
                 if marking:
+                    # An arc as short as the shortest lies in some minimum tree (cut property).
                     if squared == limit and classes[row] != classes[other]:
                         prototypes[row] = True
                         prototypes[other] = True
@@ -246,13 +248,14 @@ def _offer_panel(tile, products, place, here, active, search, marking):
                     limit = squared
                     bound = limit * widen + slack
         limits[at] = limit
+        # Spares other rows of the component work; the arc itself was offered above.
         if limit < lengths[component]:
             lengths[component] = limit
 
 
 @jit
 def _common_component(starts, of):
-    """Give for every block the component that holds all of its points, or -1."""
+    """Return for every block the component that holds all of its points, or -1."""
     only = np.empty(len(starts) - 1, dtype=np.int32)
     for block in range(len(only)):
         only[block] = of[starts[block]]
