@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances
 
 from popf import OPFClassifier
@@ -22,39 +21,16 @@ def changed(array, where, value):
     return copy
 
 
-# Samples -----------------------------------------------------------------------------------------
-
-SAMPLES = {
-    "nan": (changed(X, (3, 1), np.nan), ["NaN", "imputer"]),
-    "one dimension": (X[:, 0], ["Expected 2D array, got 1D array", "reshape(-1, 1)"]),
-    "no samples": (X[:0], ["0 sample(s)", "a minimum of"]),
-    "words": (np.array([["a", "b", "c"]] * 30), ["could not convert", "'a'"]),
-}
+METHODS = ["predict", "conquer", "decision_function", "path_costs_by_class", "explain"]
 
 
-@pytest.mark.parametrize(("samples", "said"), SAMPLES.values(), ids=SAMPLES)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
-def test_samples_that_are_none(samples, said, metric):
-    refused(lambda: OPFClassifier(metric).fit(samples, Y[: len(samples)]), *said)
-    fitted = OPFClassifier(metric).fit(X, Y)
-    for method in ["predict", "conquer", "decision_function", "path_costs_by_class", "explain"]:
-        refused(lambda name=method: getattr(fitted, name)(samples), *said)
-
-
-def test_too_little_to_learn_from():
-    refused(lambda: OPFClassifier().fit(X[:1], Y[:1]), "1 sample", "a minimum of 2")
-    refused(lambda: OPFClassifier().fit(X[:, :0], Y), "0 feature", "a minimum of 1")
-
-
-def test_another_number_of_features():
-    forest = OPFClassifier().fit(X, Y)
-    refused(lambda: forest.predict(X[:, :2]), "2 features", "expecting 3 features")
-
-
-def test_sparse_samples():
-    sparse, said = scipy.sparse.csr_array(X), ("Sparse data was passed", "Use '.toarray()'")
-    refused(lambda: OPFClassifier().fit(sparse, Y), *said, kind=TypeError)
-    refused(lambda: OPFClassifier().fit(X, Y).predict(sparse), *said, kind=TypeError)
+def test_every_method_refuses_what_is_no_sample(method, metric):
+    ask = getattr(OPFClassifier(metric).fit(X, Y), method)
+    refused(lambda: ask(changed(X, (3, 1), np.nan)), "NaN", "imputer")
+    refused(lambda: ask(X[:, :2]), "2 features", "expecting 3 features")
+    refused(lambda: ask([["a", "b", "c"]]), "could not convert", "'a'")
 
 
 # Labels ------------------------------------------------------------------------------------------
@@ -67,20 +43,11 @@ def test_sparse_samples():
 def test_one_class_only(y, shown):
     said = "one class", shown, "at least two classes"
     refused(lambda: OPFClassifier().fit(X, y), *said)
-
-
-def test_one_class_left_by_the_weights():
-    refused(
-        lambda: OPFClassifier().fit(X, Y, sample_weight=1 - Y),
-        *("one class only, 0:", "at least two classes"),
-    )
+    y = np.where(Y, "another", y)  # left out by its weight
+    refused(lambda: OPFClassifier().fit(X, y, sample_weight=1 - Y), "one class", "at least two")
 
 
 LABELS = {
-    "too few": (Y[:5], ValueError, ["inconsistent numbers of samples: [30, 5]"]),
-    "continuous": (X[:, 0], ValueError, ["continuous", "expects discrete classes"]),
-    "two columns": (np.c_[Y, Y], ValueError, ["y should be a 1d array", "(30, 2)"]),
-    "missing": (None, ValueError, ["requires y to be passed"]),
     "bytes": ([b"a", b"b"] * 15, TypeError, ["bytes", "Convert the labels"]),
     "mixed": (np.array(["a", 1] * 15, dtype=object), TypeError, ["y", "(int, str)", "one type"]),
     "a gap": (
@@ -94,12 +61,6 @@ LABELS = {
 @pytest.mark.parametrize(("y", "kind", "said"), LABELS.values(), ids=LABELS)
 def test_labels_that_are_none(y, kind, said):
     refused(lambda: OPFClassifier().fit(X, y), *said, kind=kind)
-
-
-def test_a_column_of_labels_is_taken_with_a_warning():
-    with pytest.warns(DataConversionWarning, match="ravel"):
-        forest = OPFClassifier().fit(X, Y[:, np.newaxis])
-    assert forest.predict(X).shape == (30,)
 
 
 # Weights -----------------------------------------------------------------------------------------
@@ -134,9 +95,7 @@ def test_all_weights_zero():
     [
         ("euclidian", "euclidean"),
         ("Euclidean", "euclidean"),
-        ("manhatan", "manhattan"),
         ("chi-square", "chi_square"),
-        ("log-euclidean", "log_euclidean"),
         ("pre_computed", "precomputed"),
     ],
 )
@@ -153,18 +112,8 @@ def test_a_metric_that_is_like_no_other():
 
 
 METRIC_PARAMS = {
-    "not a dict": (
-        "minkowski",
-        [3],
-        TypeError,
-        ["`metric_params` must be a dict or None", "[3]", "list"],
-    ),
-    "of another metric": (
-        "euclidean",
-        {"p": 3},
-        ValueError,
-        ["'euclidean'", "'p'", "leave it out"],
-    ),
+    "not a dict": ("minkowski", [3], TypeError, ["must be a dict or None", "[3]", "list"]),
+    "of another metric": ("euclidean", {"p": 3}, ValueError, ["'euclidean'", "leave it out"]),
     "misspelt": ("minkowski", {"q": 3}, ValueError, ["'minkowski'", "'q'", "leave it out"]),
     "of precomputed": ("precomputed", {"p": 3}, ValueError, ["'precomputed'", "'p'"]),
     "negative p": ("minkowski", {"p": -1}, ValueError, ["{'p': -1}", "greater than 0"]),
@@ -251,16 +200,6 @@ def test_a_matrix_that_is_none_of_distances(matrix, said):
     refused(lambda: OPFClassifier("precomputed").fit(matrix, Y), *said)
 
 
-@pytest.mark.parametrize("shape", [(30, 3), (30, 34)])
-def test_a_matrix_that_is_not_square_stays_so_under_weights(shape):
-    matrix = np.hstack([D, D])[:, : shape[1]]
-    weight = changed(np.ones(30), -1, 0.0)
-    refused(
-        lambda: OPFClassifier("precomputed").fit(matrix, Y, sample_weight=weight),
-        *("square matrix", str(shape)),
-    )
-
-
 def test_distances_of_new_samples_that_are_none():
     forest = OPFClassifier("precomputed").fit(D, Y)
     refused(lambda: forest.predict(D[:, :5]), *("X has 5", "30", "column", "training sample"))
@@ -317,33 +256,18 @@ def test_what_a_function_raises_comes_through():
 
 # Order -------------------------------------------------------------------------------------------
 
-METHODS = ["predict", "conquer", "decision_function", "path_costs_by_class", "explain"]
-
 
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_can_be_asked_before_fit(method):
-    forest = OPFClassifier()
-    refused(lambda: getattr(forest, method)(X), "not fitted yet", "Call 'fit'", kind=NotFittedError)
-    with pytest.raises(NotFittedError, match="Call 'fit'"):
-        forest.spanning_tree_  # noqa: B018
-
-
-def test_nothing_can_be_asked_after_a_fit_that_failed():
+def test_nothing_can_be_asked_before_fit_or_after_one_that_failed(method):
     def broken(x, y):
         raise ZeroDivisionError
 
-    for forest, y in [(OPFClassifier(), np.zeros(30)), (OPFClassifier(broken), Y)]:
-        with pytest.raises((ValueError, ZeroDivisionError)):
+    for forest, y in [(OPFClassifier(), ["other"] * 30), (OPFClassifier().fit(X, Y), np.zeros(30))]:
+        with pytest.raises(ValueError, match="one class only"):
             forest.fit(X, y)
-        refused(lambda one=forest: one.predict(X), "Call 'fit'", kind=NotFittedError)
-
-
-def test_a_second_fit_that_fails_leaves_no_mixture():
-    forest = OPFClassifier().fit(X, Y)
-    with pytest.raises(ValueError, match="one class only"):
-        forest.fit(X[:20], ["other"] * 20)
-    try:
-        predicted = forest.predict(X)
-    except NotFittedError:
-        return
-    assert (predicted == Y).all()
+        refused(lambda one=forest: getattr(one, method)(X), "Call 'fit'", kind=NotFittedError)
+    forest = OPFClassifier().fit(X, Y).set_params(metric=broken)
+    with pytest.raises(ZeroDivisionError):
+        forest.fit(X, Y)
+    with pytest.raises(NotFittedError, match="Call 'fit'"):
+        forest.spanning_tree_  # noqa: B018

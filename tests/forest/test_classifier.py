@@ -6,15 +6,12 @@ import polars
 import pytest
 import sklearn
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, make_scorer, pairwise_distances
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     TunedThresholdClassifierCV,
-    cross_val_score,
     cross_validate,
 )
 from sklearn.pipeline import make_pipeline
@@ -26,7 +23,6 @@ from estimator_problems import (
     MOONS,
     X_NEW,
     X_TRAIN,
-    Y_NEW,
     Y_TRAIN,
     X,
     Y,
@@ -160,20 +156,7 @@ def test_frames_keep_the_names_of_their_columns(frame):
         forest.predict(X_NEW)
 
 
-def test_an_index_of_a_frame_is_no_matter():
-    frame = pandas.DataFrame(X_TRAIN).sample(frac=1, random_state=0)
-    y = pandas.Series(Y_TRAIN)[frame.index]
-    assert_same_forest(
-        OPFClassifier().fit(frame, y), OPFClassifier().fit(frame.to_numpy(), y.to_numpy())
-    )
-
-
 # scikit-learn's tools ----------------------------------------------------------------------------
-
-
-def test_in_a_pipeline_under_cross_validation():
-    model = make_pipeline(StandardScaler(), OPFClassifier())
-    assert cross_val_score(model, X, Y, cv=5).mean() > 0.9
 
 
 def test_grid_search_over_metric_and_algorithm():
@@ -189,13 +172,6 @@ def test_grid_search_over_metric_and_algorithm():
     assert_array_equal(search.predict(X), Y)
 
 
-def test_probabilities_by_calibration():
-    calibrated = CalibratedClassifierCV(OPFClassifier(), cv=3).fit(X_TRAIN, Y_TRAIN)
-    probabilities = calibrated.predict_proba(X_NEW)
-    assert probabilities.shape == (75, 3)
-    assert np.mean(probabilities.argmax(axis=1) == Y_NEW) > 0.9
-
-
 def test_a_threshold_may_be_tuned():
     y = np.where(MOON, "moon", "other")
     tuned = TunedThresholdClassifierCV(
@@ -203,27 +179,6 @@ def test_a_threshold_may_be_tuned():
     ).fit(MOONS, y)
     assert set(tuned.predict(MOONS)) == {"moon", "other"}
     assert np.mean(tuned.predict(MOONS) == y) > 0.9
-
-
-def test_parameters_survive_cloning_and_setting():
-    forest = OPFClassifier(
-        "minkowski", metric_params={"p": 3}, algorithm="prim", n_jobs=2, working_memory=64
-    )
-    parameters = forest.get_params()
-    assert parameters == {
-        "metric": "minkowski",
-        "metric_params": {"p": 3},
-        "algorithm": "prim",
-        "n_jobs": 2,
-        "working_memory": 64,
-        "device": None,
-    }
-    assert clone(forest).get_params() == parameters
-    assert clone(forest.fit(X_TRAIN, Y_TRAIN)).get_params() == parameters
-    assert forest.get_params() == parameters  # fitting changes none
-    forest.set_params(metric="euclidean", metric_params=None, algorithm="kd_tree")
-    assert forest.fit(X_TRAIN, Y_TRAIN).algorithm_ == "kd_tree"
-    assert_same_forest(forest, OPFClassifier().fit(X_TRAIN, Y_TRAIN))
 
 
 def test_a_second_fit_forgets_the_first():

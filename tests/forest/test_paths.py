@@ -105,21 +105,6 @@ def test_a_path_reads_well():
 # The forest, to look at --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_spanning_tree_is_sorted_and_spans(algorithm):
-    samples = np.random.default_rng(0).integers(0, 5, size=(100, 2))
-    tree = OPFClassifier(algorithm=algorithm).fit(samples, np.arange(100) % 2).spanning_tree_
-    assert len(tree.lower) == len(tree.higher) == len(tree.weights) == 99
-    assert (tree.lower < tree.higher).all()
-    edges = list(zip(tree.weights, tree.lower, tree.higher, strict=True))
-    assert edges == sorted(edges)
-    graph = networkx.Graph(list(zip(tree.lower, tree.higher, strict=True)))
-    assert networkx.is_tree(graph)
-    assert len(graph) == 100
-    differences = samples[tree.lower] - samples[tree.higher]
-    np.testing.assert_allclose(tree.weights, np.linalg.norm(differences, axis=1))
-
-
 def test_the_table_shows_the_fitted_arrays():
     forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN)
     table = forest.forest_.to_pandas()
