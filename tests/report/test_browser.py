@@ -23,6 +23,7 @@ from popf.display.threshold import prepare_thresholds
 from popf.report import numbers
 from popf.report.formatting import chance as chance_text
 from popf.report.formatting import count, fixed, line_path, percent, threshold_text
+from popf.report.page import compute
 from popf.report.sentences import path_summary
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser: pip install playwright")
@@ -45,7 +46,7 @@ def case(tmp_path_factory):
     model = make_pipeline(StandardScaler(), POPFClassifier()).fit(X[:400], y[:400])
     X, y = X[400:].reset_index(drop=True), y[400:]
     names = [f"C-{number}" for number in np.random.default_rng(0).permutation(800)]
-    found = report.compute(
+    found = compute(
         model,
         X,
         y,

@@ -21,13 +21,14 @@ from popf.display.threshold import prepare_thresholds
 from popf.metrics import evaluate
 from popf.report import numbers
 from popf.report.formatting import figure, percent
+from popf.report.page import compute
 from popf.report.sentences import path_summary, verdict
 from report_cases import energy
 
 
 def test_scores_are_those_of_evaluate_at_the_threshold_the_page_opens_with(theft_case):
     model, X, y = theft_case
-    found = report.compute(*theft_case, positive="theft", threshold=0.3, seed=7).quality
+    found = compute(*theft_case, positive="theft", threshold=0.3, seed=7).quality
     assert found.scores == evaluate(y, model.predict_proba(X), threshold=0.3, seed=7).scores
     constant = np.full(len(y), found.prior)
     assert found.prior_log_loss == pytest.approx(log_loss(y == "theft", constant))
@@ -67,7 +68,7 @@ def test_verdict_says_when_samples_are_few():
 @pytest.mark.parametrize("theta", [0.05, 0.25, 0.5, 0.8, 0.999])
 def test_counts_at_a_threshold_are_the_confusion_matrix(theft_case, theta):
     model, X, y = theft_case
-    found = report.compute(*theft_case).decisions
+    found = compute(*theft_case).decisions
     counts, at = found.counts, found.nearest(theta)
     assert counts.thresholds[at] == theta
     called = np.where(model.predict_proba(X)[:, 1] >= theta, "theft", "regular")
@@ -82,7 +83,7 @@ def test_counts_at_a_threshold_are_the_confusion_matrix(theft_case, theta):
 @pytest.mark.parametrize(("cost_fp", "cost_fn"), [(3.0, 40.0), (1.0, 1.0), (20.0, 1.0)])
 def test_the_page_opens_at_the_threshold_of_lowest_cost(theft_case, cost_fp, cost_fn):
     model, X, y = theft_case
-    report_found = report.compute(*theft_case, cost_fp=cost_fp, cost_fn=cost_fn)
+    report_found = compute(*theft_case, cost_fp=cost_fp, cost_fn=cost_fn)
     found = report_found.decisions
     chance, thresholds = model.predict_proba(X)[:, 1], found.counts.thresholds
     ratio = cost_fn / cost_fp
@@ -95,7 +96,7 @@ def test_the_page_opens_at_the_threshold_of_lowest_cost(theft_case, cost_fp, cos
 
 def test_gains_count_what_is_found_among_the_first(theft_case):
     model, X, y = theft_case
-    found = report.compute(*theft_case).gains
+    found = compute(*theft_case).gains
     chance = model.predict_proba(X)[:, 1]
     ranked = (y == "theft")[np.argsort(-chance, kind="stable")]
     assert len(set(chance.tolist())) > 490  # so that ties hardly matter
@@ -114,7 +115,7 @@ def test_gains_count_what_is_found_among_the_first(theft_case):
 def test_log_odds_of_the_listed_samples_add_up_to_their_probabilities(theft_case, method):
     _, X, y = theft_case
     model = POPFClassifier(method, box=((-60.0, 20.0), (-10.0, 10.0))).fit(X[:200], y[:200])
-    found = report.compute(model, X[200:].reset_index(drop=True), y[200:], top=20)
+    found = compute(model, X[200:].reset_index(drop=True), y[200:], top=20)
     for row in found.rows:
         if method == "paper":
             assert row.log_odds is None
@@ -131,7 +132,7 @@ def test_the_slider_starts_at_the_models_threshold_or_as_told(theft_case):
     model, X, y = theft_case
 
     def start(**options):
-        found = report.compute(model, X, y, **options)
+        found = compute(model, X, y, **options)
         return found.decisions.counts.thresholds[found.start]
 
     assert start() == 0.5
@@ -147,7 +148,7 @@ def test_the_slider_starts_at_the_models_threshold_or_as_told(theft_case):
 def test_the_highest_probabilities_come_first_with_rows_and_ids(theft_case):
     model, X, y = theft_case
     names = [f"C{row}" for row in range(len(y))]
-    found = report.compute(*theft_case, ids={"consumer": names}, top=17).rows
+    found = compute(*theft_case, ids={"consumer": names}, top=17).rows
     chance = model.predict_proba(X)[:, 1]
     rows = np.lexsort([np.arange(len(y)), -chance])[:17]
     assert [row.number for row in found] == (rows + 1).tolist()
@@ -159,7 +160,7 @@ def test_the_highest_probabilities_come_first_with_rows_and_ids(theft_case):
 def test_paths_are_those_of_the_forest_in_the_users_units(theft_case):
     model, X, _ = theft_case
     training = energy()[0][:400]
-    found = report.compute(*theft_case, top=30)
+    found = compute(*theft_case, top=30)
     forest, rows = model[-1].opf_, X.iloc[[listed.number - 1 for listed in found.rows]]
     prepared = model[-1].prepare(model[:-1].transform(rows))
     paths, offers = forest.explain(prepared), forest.path_costs_by_class(prepared)
@@ -186,7 +187,7 @@ def test_categories_and_many_features_are_shown_as_they_were():
         [("words", OneHotEncoder(sparse_output=False), ["region"])], remainder=StandardScaler()
     )
     model = make_pipeline(steps, POPFClassifier()).fit(X[:150], y[:150])
-    found = report.compute(model, X[150:].reset_index(drop=True), y[150:])
+    found = compute(model, X[150:].reset_index(drop=True), y[150:])
     assert not found.note
     assert {(len(row.path.features), row.path.n_hidden) for row in found.rows} == {(12, 4)}
     cells = {line[-1] for row in found.rows for line in row.path.features if line[0] == "region"}
@@ -197,7 +198,7 @@ def test_categories_and_many_features_are_shown_as_they_were():
 def test_paths_through_a_linear_map_are_shown_in_the_users_units():
     X, y = energy()
     model = POPFClassifier(linear_map="whitening").fit(X[:300], y[:300])
-    found = report.compute(model, X[300:].reset_index(drop=True), y[300:])
+    found = compute(model, X[300:].reset_index(drop=True), y[300:])
     for row in found.rows[:10]:
         training = int(row.path.nodes[0][0].split()[-1]) - 1
         for name, prototype, *_ in row.path.features:
@@ -209,7 +210,7 @@ def test_forests_on_distances_have_paths_without_features():
     X, y = load_breast_cancer(return_X_y=True)
     distances = pairwise_distances(X[200:], X[:200])
     model = POPFClassifier(metric="precomputed").fit(pairwise_distances(X[:200]), y[:200])
-    found = report.compute(model, distances, y[200:])
+    found = compute(model, distances, y[200:])
     assert not any(row.path.features for row in found.rows)
     assert found.html()
 
@@ -217,7 +218,7 @@ def test_forests_on_distances_have_paths_without_features():
 def test_steps_that_cannot_be_undone_are_noted(theft_case):
     _, X, y = theft_case
     model = make_pipeline(StandardScaler(), Normalizer(), POPFClassifier()).fit(X[:200], y[:200])
-    found = report.compute(model, X[200:], y[200:])
+    found = compute(model, X[200:], y[200:])
     assert "cannot be undone" in found.note
     assert {line[1] for line in found.rows[0].path.features} == {"–"}
 
@@ -227,7 +228,7 @@ def test_three_classes_are_shown_one_against_the_others():
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     model = POPFClassifier().fit(X[::2], names[::2])
     test, labels = X[1:121:2], names[1:121:2]
-    found = report.compute(model, test, labels)
+    found = compute(model, test, labels)
     assert found.event == "virginica"  # the rarest of these rows
     table = model.predict_proba(test)
     together = evaluate(labels, table)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import popf
 from popf import OPFClassifier, POPFClassifier, report
 from popf.report.formatting import chance, figure, fixed, line_path, plain, threshold_text
+from popf.report.page import compute
 from popf.report.sentences import outcome
 
 HOSTILE = [
@@ -49,7 +50,7 @@ class Elements(html.parser.HTMLParser):
 
 
 def test_the_page_holds_the_numbers_it_starts_with(theft_case):
-    found = report.compute(*theft_case, cost_fp=1, cost_fn=20)
+    found = compute(*theft_case, cost_fp=1, cost_fn=20)
     page = found.html()
     at, decisions = found.start, found.decisions
     assert f'<b id="hits">{decisions.counts.hits[at]:.0f}</b>' in page

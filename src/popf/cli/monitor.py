@@ -10,7 +10,7 @@ from popf.cli.output import aligned, check_output, file_for, plain_warnings, say
 from popf.formatting import counted
 
 if TYPE_CHECKING:
-    from popf.monitoring import Series
+    from popf.monitoring.rule import Series
 
 EXAMPLES = """\b
 Examples:

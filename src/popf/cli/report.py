@@ -11,7 +11,7 @@ from popf.cli.output import check_output, file_for, plain_warnings, show
 from popf.formatting import counted
 
 if TYPE_CHECKING:
-    from popf.report import Report
+    from popf.report.page import Report
 
 EXAMPLES = """\b
 Examples:
@@ -61,7 +61,7 @@ def report(
     listed rows, and the training rows on their paths: share it only with those who may see them.
     """
     from popf.io import describe
-    from popf.report import Options, compute
+    from popf.report.page import Options, compute
     from popf.tables.cells import find_class
 
     check_output(output, [model, data], (".html", ".htm"))

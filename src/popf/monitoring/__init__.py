@@ -5,16 +5,8 @@
 ``picture``    the probabilities of those that rise, over time
 """
 
-from popf.monitoring.detection import Detection, detection_table
+from popf.monitoring.detection import detection_table
 from popf.monitoring.picture import plot_rising
-from popf.monitoring.rule import Series, alarms, make_series, rises
+from popf.monitoring.rule import alarms, make_series, rises
 
-__all__ = [
-    "Detection",
-    "Series",
-    "alarms",
-    "detection_table",
-    "make_series",
-    "plot_rising",
-    "rises",
-]
+__all__ = ["alarms", "detection_table", "make_series", "plot_rising", "rises"]

@@ -14,41 +14,19 @@ RATES, SOON = (0.01, 0.05, 0.1), 2
 
 
 class Detection(NamedTuple):
-    """One row of the table.
+    """One row of the table; shares are of the consumers it was measured on."""
 
-    Attributes
-    ----------
-    aimed : float
-        The share of regular consumers that may be alarmed at some time, by which the limit was set.
-    limit : float
-        The rise that is an alarm, set on other consumers.
-    n_regular, n_turned : int
-        Consumers that it was measured on: those who never steal, and those who begin to.
-    false_alarm_rate : float
-        Share of the regular ones that were alarmed at some time.
-    found : float
-        Share of those who began to steal that were alarmed then or later.
-    found_lower, found_upper : float
-        95 % interval of that share (Wilson's).
-    too_early : float
-        Share of them that were alarmed before they began, which counts as not found.
-    median_delay : float or None
-        Periods from the first theft to the alarm, of those found: 0 is the first period of theft.
-    found_soon : float
-        Share that was found with a delay of at most `SOON` periods.
-    """
-
-    aimed: float
-    limit: float
-    n_regular: int
-    n_turned: int
-    false_alarm_rate: float
-    found: float
-    found_lower: float
+    aimed: float  # the share of regular consumers that may be alarmed, by which the limit was set
+    limit: float  # the rise that is an alarm, set on other consumers
+    n_regular: int  # those who never steal
+    n_turned: int  # those who begin to
+    false_alarm_rate: float  # of the regular ones that were alarmed at some time
+    found: float  # of those who began to steal that were alarmed then or later
+    found_lower: float  # 95 % interval of that share (Wilson's)
     found_upper: float
-    too_early: float
-    median_delay: float | None
-    found_soon: float
+    too_early: float  # of them that were alarmed before they began, which counts as not found
+    median_delay: float | None  # periods from the first theft to the alarm; 0 is the first
+    found_soon: float  # with a delay of at most `SOON` periods
 
 
 def detection_table(
@@ -71,7 +49,11 @@ def detection_table(
 
     Returns
     -------
-    list of Detection
+    list of named tuple
+        For each rate ``aimed`` at: the ``limit``, the ``false_alarm_rate`` measured, the share ``found`` with
+        its 95 % interval (``found_lower``, ``found_upper``), the share alarmed ``too_early``, before they
+        began, which counts as not found, the ``median_delay`` in periods, the share ``found_soon``, within two
+        periods, and the numbers of consumers ``n_regular`` and ``n_turned``.
 
     Examples
     --------

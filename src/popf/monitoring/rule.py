@@ -19,24 +19,12 @@ RECENT, HISTORY, LIMIT = 2, 1, 0.3
 
 
 class Series(NamedTuple):
-    """Probabilities over time, one row a consumer.
+    """Probabilities over time, one row a consumer; NaN after the last observation."""
 
-    Attributes
-    ----------
-    units : ndarray of shape (n_units,)
-        The position of each consumer's first observation in the input of `make_series`.
-    times : ndarray of shape (n_units, n_periods)
-        Ascending; NaN after the last observation of a consumer.
-    probability : ndarray of shape (n_units, n_periods)
-        NaN after the last observation.
-    rows : ndarray of shape (n_units, n_periods)
-        The position of each observation in the input of `make_series`, -1 for none.
-    """
-
-    units: IntArray
-    times: FloatArray
+    units: IntArray  # the position of each consumer's first observation in the input
+    times: FloatArray  # (n_units, n_periods), ascending
     probability: FloatArray
-    rows: IntArray
+    rows: IntArray  # the position of each observation in the input, -1 for none
 
 
 def make_series(unit: ArrayLike, time: ArrayLike, probability: ArrayLike) -> Series:
@@ -52,13 +40,10 @@ def make_series(unit: ArrayLike, time: ArrayLike, probability: ArrayLike) -> Ser
 
     Returns
     -------
-    Series
-        Rows in the order in which consumers first occur. Periods without an observation are skipped.
-
-    Raises
-    ------
-    ValueError
-        If a consumer is observed twice at one time.
+    named tuple
+        One row a consumer, in the order in which they first occur: ``times`` (ascending), ``probability`` and
+        ``rows`` (positions in the input, -1 for none), all of shape (n_units, n_periods); ``units``, the
+        position of each consumer's first observation. Periods without an observation are skipped.
 
     Examples
     --------

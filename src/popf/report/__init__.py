@@ -9,6 +9,6 @@
 ``templates``   the page: HTML, style and script
 """
 
-from popf.report.page import Options, Report, build, compute, write
+from popf.report.page import build, write
 
-__all__ = ["Options", "Report", "build", "compute", "write"]
+__all__ = ["build", "write"]

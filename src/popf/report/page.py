@@ -31,23 +31,7 @@ PRINTED_ROWS = 40
 
 @dataclass(frozen=True)
 class Options:
-    """What a report looks at.
-
-    Attributes
-    ----------
-    positive : object, default=None
-        The class in question; None for the second of two, or of more the rarest among the samples.
-    threshold : float, default=None
-        Where the slider starts; None for the threshold of lowest cost if costs are given, else the model's own.
-    cost_fp, cost_fn : float, default=None
-        Cost of a false alarm and of a miss; both or neither.
-    top : int, default=100
-        How many samples are listed.
-    title : str, default=None
-        None for one that names the class.
-    seed : int, default=0
-        Seed of the bootstrap.
-    """
+    """What a report looks at; see `build`."""
 
     positive: Any = None
     threshold: float | None = None
@@ -94,44 +78,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a page shows.
-
-    Attributes
-    ----------
-    title, source, event, other : str
-        The title; which model and which samples, if known; the positive class; the other one, or "all others".
-    classes : list of str
-        All that the model knows.
-    quality : Quality
-    decisions : Decisions
-    gains : Gains
-    start : int
-        The threshold that the page opens with, as a position in `decisions`.
-    overall : Evaluation or None
-        Of all classes together, if there are more than two.
-    id_names : list of str
-    rows : list of Row
-        The highest probabilities first.
-    facts : list of pairs
-        Headings, each with pairs of terms and texts.
-    note : str
-        What to know about the paths; empty for nothing.
-    """
+    """All that a page shows."""
 
     title: str
-    source: str
-    event: str
-    other: str
+    source: str  # which model and which samples, if known
+    event: str  # the positive class
+    other: str  # the other one, or "all others"
     classes: list[str]
     quality: numbers.Quality
     decisions: numbers.Decisions
     gains: numbers.Gains
-    start: int
-    overall: Evaluation | None
+    start: int  # the threshold that the page opens with, as a position in `decisions`
+    overall: Evaluation | None  # of all classes together, if there are more than two
     id_names: list[str]
-    rows: list[Row]
-    facts: list[tuple[str, Entries]]
-    note: str
+    rows: list[Row]  # the highest probabilities first
+    facts: list[tuple[str, Entries]]  # headings, each with pairs of terms and texts
+    note: str  # what to know about the paths; empty for nothing
 
     def html(self) -> str:
         """Write the page: one file that loads nothing."""
@@ -191,7 +153,17 @@ def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
     y : array-like of shape (n_samples,)
         True labels, of two classes at least.
     **options
-        Those of `compute`.
+        - ``positive``: the class in question; None for the second of two, or of more the rarest here;
+        - ``threshold``: where the slider starts; None for the threshold of lowest cost if costs are given, else
+          the model's own;
+        - ``cost_fp``, ``cost_fn``: costs of a false alarm and of a miss, both or neither;
+        - ``ids``: columns that identify samples, such as ``{"consumer": [...]}``;
+        - ``top``: how many samples are listed, 100 unless told;
+        - ``title``: None for one that names the class;
+        - ``seed``: of the bootstrap, 0 unless told;
+        - ``probability``: the result of ``model.predict_proba(X)``, if it is known already;
+        - ``about``: what `popf.io.describe` says about the model's file, and names: ``"file"`` and ``"data"``
+          of the files, ``"target"`` of the column of labels.
 
     Returns
     -------
@@ -250,34 +222,7 @@ def compute(
     probability: FloatArray | None = None,
     **options: Any,
 ) -> Report:
-    """Compute all that a report shows.
-
-    Parameters
-    ----------
-    model, X, y
-        As for `build`.
-    ids : mapping of str to sequence, default=None
-        Columns that identify samples, such as ``{"consumer": [...]}``.
-    about : mapping, default=None
-        What `popf.io.describe` says about the model's file, and names: ``"file"`` and ``"data"`` of the
-        files, ``"target"`` of the column of labels.
-    probability : ndarray of shape (n_samples, n_classes), default=None
-        The result of ``model.predict_proba(X)``, if it is known already.
-    **options
-        Those of `Options`: ``positive``, ``threshold``, ``cost_fp``, ``cost_fn``, ``top``, ``title``, ``seed``.
-
-    Returns
-    -------
-    Report
-
-    Examples
-    --------
-    >>> from popf import POPFClassifier, report
-    >>> model = POPFClassifier().fit([[0.0], [1.0], [4.0], [6.0]], ["no", "no", "yes", "yes"])
-    >>> found = report.compute(model, [[0.5], [2.0], [5.0]], ["no", "no", "yes"])
-    >>> found.quality.scores["accuracy"].value
-    1.0
-    """
+    """Compute all that a report shows; see `build`."""
     chosen = Options(**options)
     check_classifier(model)
     final = last_step(model)
