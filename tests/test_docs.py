@@ -63,7 +63,6 @@ SHOWN_BY = {
     "popf.table_models.open_model": "popf.table_models:fit_table",
     "popf.experiment.Results": "popf.experiment:run",
     "popf.experiment.Table": "popf.experiment:table",
-    "popf.experiment.write_report": "popf.experiment:reproduce",
     "popf.experiment.JournalError": "popf.experiment:reproduce",
 }
 # Fitted attributes are shown on pages.

@@ -15,10 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
-from popf.experiment import JournalError, Protocol, methods, paper, reproduce, run, table
+from popf.experiment import JournalError, methods, paper, reproduce, run, table
 from popf.experiment.data import own_dataset
 from popf.experiment.methods import choose_methods, definition, seeded
-from popf.experiment.protocol import scaling_matters
+from popf.experiment.protocol import Protocol, scaling_matters
 from popf.metrics import opf_accuracy_score
 from small_studies import blobs
 

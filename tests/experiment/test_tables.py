@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from popf import OPFClassifier
-from popf.experiment import paper, reproduce, run, table, write_report
+from popf.experiment import paper, reproduce, run, table
 from popf.experiment.implausible_values import coin_deviation, implausible_values, signs_of
+from popf.experiment.report import write_report
 from popf.experiment.results import Summary
 from popf.experiment.tables import differs, runs_csv
 from small_studies import blobs

@@ -10,20 +10,17 @@ runs on the disk) → ``run`` → ``results`` (``statistics`` says what is bold)
 
 from popf.experiment.journal import JournalError
 from popf.experiment.methods import methods
-from popf.experiment.protocol import Protocol
-from popf.experiment.report import reproduce, write_report
+from popf.experiment.report import reproduce
 from popf.experiment.results import Results
 from popf.experiment.run import run
 from popf.experiment.tables import Table, table
 
 __all__ = [
     "JournalError",
-    "Protocol",
     "Results",
     "Table",
     "methods",
     "reproduce",
     "run",
     "table",
-    "write_report",
 ]

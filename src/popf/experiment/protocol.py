@@ -18,27 +18,7 @@ UNEQUAL = 3.0
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is the same for all data sets and methods of a study.
-
-    Parameters
-    ----------
-    runs : int, default=20
-        Number of random splits of each data set.
-    train_size : float, default=0.25
-        Share of each class used for training; the rest is for testing.
-    seed : int, default=0
-        Seed for all splits and all methods.
-    scale : bool or None, default=None
-        True to standardise the features (by mean and standard deviation of the training samples), False to
-        leave them as they are; None for both where standard deviations of features differ by more than a
-        factor of 3, and unscaled features elsewhere.
-
-    Examples
-    --------
-    >>> from popf.experiment import Protocol
-    >>> Protocol(runs=3).random_state(0), Protocol(runs=3, seed=1).random_state(0)
-    (2968811710, 1835504127)
-    """
+    """What is the same for all data sets and methods of a study; `popf.experiment.run` explains the fields."""
 
     runs: int = paper.RUNS
     train_size: float = paper.TRAIN_SIZE

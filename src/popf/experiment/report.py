@@ -120,21 +120,7 @@ def study_facts(results: Results, folder: Path) -> dict[str, Any]:
 
 
 def write_report(results: Results, folder: str | os.PathLike[str], figures: bool = True) -> Path:
-    """Write tables, figures and the report; the same results give the same bytes.
-
-    Parameters
-    ----------
-    results : Results
-    folder : path-like
-        Created if needed.
-    figures : bool, default=True
-        Draw them, which needs matplotlib.
-
-    Returns
-    -------
-    Path
-        The page, ``report.html``.
-    """
+    """Write tables, figures and the page into a folder; the same results give the same bytes."""
     folder = writable_folder(folder)
     _write(folder / "runs.csv", runs_csv(results))
     for name in MEASURES:

@@ -152,9 +152,8 @@ class Bat(Swarm):
     in iteration k. The best point ever tried is kept, whether a bat moved there or not. Bats start at
     rest, uniformly in the box, and are clipped to it.
 
-    With these signs, which are those of Yang's formula, flight leads away from the best point: it spreads
-    the bats, and the walk refines. With α = 1, the paper's value, the steps of the walk do not shrink, so
-    PSO or `Newton` find the minimum more precisely.
+    With these signs, Yang's, flight leads away from the best point and spreads the bats, and the walk refines.
+    With the paper's α = 1 its steps do not shrink, so PSO or `Newton` find the minimum more precisely.
 
     Parameters
     ----------
