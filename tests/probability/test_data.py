@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from popf import OPFClassifier, POPFClassifier
 from popf.probability.bandwidths import BandwidthGrid, ForestScaling
 from popf.probability.choosing import Choice, warn_if_useless
+from popf.probability.features import Candidate
 from popf.probability.pooling import Pool
-from popf.probability.preparation import Candidate
 from probability_problems import (
     DUPLICATE_LABELS,
     DUPLICATES,

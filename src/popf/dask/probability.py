@@ -15,10 +15,10 @@ from popf.dask.growing import ForestInBlocks
 from popf.dask.prediction import Part, Query, add_sums, first_of
 from popf.dask.training import fetch_rows, log_masses, open_samples
 from popf.probability.choosing import fit_evidence, warn_if_useless
-from popf.probability.classifier import BOX, POPFClassifier
-from popf.probability.evidence import Evidence
+from popf.probability.classifier import POPFClassifier
+from popf.probability.evidence import Evidence, EvidenceAttributes
 from popf.probability.paper import fit_paper
-from popf.probability.parameters import check_classes, check_parameters, options_of
+from popf.probability.parameters import BOX, check_classes, check_parameters, options_of
 from popf.probability.softmax import log_softmax
 from popf.probability.training import masses_of
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 
-class DaskPOPFClassifier(DaskClassifier):
+class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     """Probabilistic Optimum-Path Forest classifier of Dask collections, memory maps and Parquet folders.
 
     Fits what `popf.POPFClassifier` fits: everything is chosen and fitted by the same samples, and scores are
@@ -209,13 +209,6 @@ class DaskPOPFClassifier(DaskClassifier):
         self.opf_ = self._plain_forest(model)
         self._samples = source, training.rows
         return model
-
-    pool_weights_ = POPFClassifier.pool_weights_
-    bandwidths_ = POPFClassifier.bandwidths_
-    slopes_ = POPFClassifier.slopes_
-    biases_ = POPFClassifier.biases_
-    prior_weight_ = POPFClassifier.prior_weight_
-    linear_map_ = POPFClassifier.linear_map_
 
     def predict_proba(self, X: Any) -> Any:
         """Predict the probability of every class, lazily if X is lazy.

@@ -15,8 +15,8 @@ from popf.dask.prediction import add_sums, make_part
 from popf.dask.sources import Rows, Source
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import Metric
+from popf.probability.features import Candidate, Preparation
 from popf.probability.ordering import OrderedSamples, order_samples
-from popf.probability.preparation import Candidate, Preparation
 from popf.probability.soft_competition import N_FOR_DISTANCE, mean_positive_distance, median_cost
 from popf.probability.training import SamplesInMemory, fit_features
 

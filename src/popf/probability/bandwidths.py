@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.probability.features import weighted_quantile
 from popf.probability.softmax import (
     Designs,
     fit_softmax,
@@ -19,7 +20,6 @@ from popf.probability.softmax import (
     log_softmax,
     softmax_targets,
 )
-from popf.probability.squashing import weighted_quantile
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -29,9 +29,9 @@ WIDEST, N_HALVINGS = 8.0, 9
 #: Scores are not lower than this, so that their squares stay finite.
 LOWEST = -1e100
 #: The floor lies so far below this quantile of the largest score of a held-out sample.
-FLOOR_QUANTILE, FLOOR_DEPTH = 0.02, 3.0
+FLOOR_QUANTILE, FLOOR_DEPTH = 0.02, 2.0
 #: A wider bandwidth is preferred where it costs less than this part of a standard error.
-INDIFFERENCE = 0.1
+INDIFFERENCE = 0.5
 #: What a bandwidth and a slope for each class must gain, in log likelihood, beside what their ratio costs.
 PRICE_OF_CLASSES = 1.0
 #: How far a class's bandwidth may move at a time where there are more than two classes, in steps of the grid.

@@ -22,6 +22,7 @@ from popf.probability.bandwidths import (
     prior_exponents,
 )
 from popf.probability.evidence import Evidence
+from popf.probability.features import Candidate, candidates_for
 from popf.probability.held_out import (
     Labels,
     Split,
@@ -33,7 +34,6 @@ from popf.probability.held_out import (
 )
 from popf.probability.ordering import take_evenly
 from popf.probability.pooling import Pool, fit_pool, trust_in
-from popf.probability.preparation import Candidate, candidates_for
 from popf.probability.softmax import centered, log_loss
 from popf.probability.training import GrownForest, TrainingSamples, masses_of
 

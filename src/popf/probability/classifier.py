@@ -19,9 +19,9 @@ from popf.forest.validation import (
     validate_new,
     validate_training,
 )
+from popf.probability.evidence import EvidenceAttributes
 from popf.probability.explanation import ProbabilityExplanation
-from popf.probability.parameters import check_classes, check_parameters, options_of
-from popf.probability.restoring import restore
+from popf.probability.parameters import BOX, check_classes, check_parameters, options_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,22 +35,8 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-BOX = ((-10.0, 10.0), (-10.0, 10.0))
 
-
-def _of_evidence(get: "Callable[[Evidence], Any]", doc: str) -> Any:
-    """Make a fitted attribute of what the evidence holds; the paper's method has none."""
-
-    def attribute(model: "POPFClassifier") -> Any:
-        evidence = model.__dict__.get("_evidence")
-        if evidence is None:
-            raise AttributeError("this is there after a fit by method='pooled' or 'forest'.")
-        return get(evidence)
-
-    return property(attribute, doc=doc)
-
-
-class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Probabilistic Optimum-Path Forest classifier.
 
     Turns the path costs of an optimum-path forest into probabilities, by one of three methods.
@@ -285,22 +271,6 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_features = self.n_features_in_ if samples is None else samples.shape[1]
         return OPFClassifier.from_forest(forest, parameters, n_features, rows, device)
 
-    pool_weights_ = _of_evidence(
-        lambda evidence: dict(
-            zip(("forest", *evidence.additive), evidence.pool.weights.tolist(), strict=True)
-        ),
-        "The weight of each part in the pool.",
-    )
-    bandwidths_ = _of_evidence(lambda evidence: evidence.bandwidths, "The bandwidth of each class.")
-    slopes_ = _of_evidence(lambda evidence: evidence.forest_scaling.slopes, "Slopes of the forest.")
-    biases_ = _of_evidence(lambda evidence: evidence.forest_scaling.biases, "Biases of the forest.")
-    prior_weight_ = _of_evidence(
-        lambda evidence: 1.0 - evidence.trust, "How far probabilities are drawn to the prior."
-    )
-    linear_map_ = _of_evidence(
-        lambda evidence: evidence.preparation.linear_map, "The fitted map, None for none."
-    )
-
     @classmethod
     def from_evidence(
         cls,
@@ -309,23 +279,7 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         evidence: "Evidence | None",
         fitted: Mapping[str, Any],
     ) -> "Self":
-        """Make a fitted classifier from what was fitted elsewhere.
-
-        Parameters
-        ----------
-        parameters : mapping
-            Those of the classifier.
-        opf : OPFClassifier
-            The forest, fitted.
-        evidence : Evidence or None
-            None for the paper's method.
-        fitted : mapping
-            The other fitted attributes, by name.
-
-        Returns
-        -------
-        POPFClassifier
-        """
+        """Make a fitted classifier from what was fitted elsewhere, without evidence for the paper's method."""
         model = cls(**parameters)
         model._evidence, model.opf_ = evidence, opf
         model.classes_, model.device_ = opf.classes_, opf.device_
@@ -485,27 +439,25 @@ class POPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         if "opf_" not in state:
             return state
-        from popf.forest.restoring import forest_to_arrays
+        from popf.probability.state import to_plain
 
-        for name in ("opf_", "_evidence", "device_", "samples_", "solution_"):
+        for name in ("opf_", "_evidence", "device_", "samples_"):
             state.pop(name, None)
-        state["sample_indices_"] = self.opf_.sample_indices_
-        # Samples as they were given; squashing and mapping follow from the evidence.
-        state["forest_"] = {**forest_to_arrays(self.opf_.forest_), "samples": self.samples_}
-        state["evidence_"] = None if self._evidence is None else self._evidence.to_arrays()
-        if self._evidence is None:
+        if "solution_" in state:
             state["solution_"] = asdict(self.solution_)
-        return state
+        return {**state, **to_plain(self.opf_, self._evidence, self.samples_)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "forest_" in state:
-            state = {**state, **restore(state, type(self).__name__)}
-            forest, rows = state.pop("forest_"), state.pop("sample_indices_")
-            state.pop("evidence_")
+        if "forest_" not in state:
             super().__setstate__(state)
-            self.opf_ = self._forest_classifier(forest, rows, "cpu")
-        else:
-            super().__setstate__(state)
+            return
+        from popf.probability.state import restore
+
+        state = {**state, **restore(state, type(self).__name__)}
+        forest, rows = state.pop("forest_"), state.pop("sample_indices_")
+        state.pop("evidence_")
+        super().__setstate__(state)
+        self.opf_ = self._forest_classifier(forest, rows, "cpu")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "opf_")

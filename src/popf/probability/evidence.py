@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.forest.state import Fields
-from popf.probability.additive import AdditiveEvidence, Basis
+from popf.probability.additive import AdditiveEvidence
 from popf.probability.bandwidths import ForestScaling
+from popf.probability.features import Preparation, Scaling
 from popf.probability.pooling import Pool
-from popf.probability.preparation import Preparation
 from popf.probability.softmax import centered
-from popf.probability.splines import N_KNOTS
-from popf.probability.squashing import Scaling
 
 if TYPE_CHECKING:
     from popf.engine.backends import Resources
@@ -25,46 +22,23 @@ IntArray = NDArray[np.int64]
 
 FOREST = "forest"
 PARTS = (FOREST, "linear", "spline")
-#: Slopes, biases and weights beyond this are no result of a fit.
-LARGEST_SLOPE = 1e12
 
 
 @dataclass
 class Evidence:
-    """All that turns a sample into exponents of the classes, besides the forest itself.
+    """All that turns a sample into exponents of the classes, besides the forest itself."""
 
-    Attributes
-    ----------
-    preparation : Preparation
-        What happens to features before the forest sees them.
-    nodes : ndarray of shape (n_nodes,)
-        The samples of the forest that compete, each for those that equal it.
-    node_weights : ndarray of shape (n_nodes,)
-    bandwidths : ndarray of shape (n_classes,)
-    forest_scaling : ForestScaling
-    scaling : Scaling or None
-        Of the features, for the additive parts.
-    additive : dict of AdditiveEvidence
-    pool : Pool
-    trust : float
-        How far the pool is trusted, from 0, where the class frequencies are the answer, to 1.
-    prior : ndarray of shape (n_classes,)
-        Exponents of the class frequencies.
-    competition : SoftCompetition or None
-        Made from the forest on first use.
-    """
-
-    preparation: Preparation
-    nodes: IntArray
+    preparation: Preparation  # what happens to features before the forest sees them
+    nodes: IntArray  # samples of the forest that compete, each for those that equal it
     node_weights: FloatArray
-    bandwidths: FloatArray
+    bandwidths: FloatArray  # of the classes
     forest_scaling: ForestScaling
-    scaling: Scaling | None
+    scaling: Scaling | None  # of the features, for the additive parts
     additive: dict[str, AdditiveEvidence]
     pool: Pool
-    trust: float
-    prior: FloatArray
-    competition: "SoftCompetition | None" = None
+    trust: float  # from 0, where the class frequencies are the answer, to 1
+    prior: FloatArray  # exponents of the class frequencies
+    competition: "SoftCompetition | None" = None  # made from the forest on first use
 
     def exponents(
         self, new: FloatArray, forest: "OptimumPathForest", resources: "Resources"
@@ -123,101 +97,45 @@ class Evidence:
             self.competition = competition_of(forest, nodes, self.node_weights, self.nodes)
         return self.competition
 
-    def to_arrays(self) -> dict[str, Any]:
-        """Give everything as plain values; see `popf.forest.state`."""
-        scaling = self.forest_scaling
-        return {
-            "preparation": None
-            if self.preparation.scaling is None
-            else self.preparation.scaling._asdict(),
-            "linear_map": self.preparation.linear_map,
-            "nodes": self.nodes,
-            "node_weights": self.node_weights,
-            "bandwidths": self.bandwidths,
-            "floors": scaling.floors,
-            "slopes": scaling.slopes,
-            "biases": scaling.biases,
-            "scaling": None if self.scaling is None else self.scaling._asdict(),
-            "additive": {
-                name: {**part._asdict(), "basis": part.basis._asdict()}
-                for name, part in self.additive.items()
-            },
-            "pool_weights": self.pool.weights,
-            "pool_biases": self.pool.biases,
-            "trust": self.trust,
-            "prior": self.prior,
-        }
 
-    @classmethod
-    def from_arrays(
-        cls, fields: Fields, n_samples: int, n_features: int, n_classes: int
-    ) -> "Evidence":
-        """Check plain values of unknown origin, and make the evidence of them."""
-        by_class = (n_classes,)
-        nodes = fields.integers("nodes", (None,), 0, n_samples - 1)
-        additive = {}
-        parts = fields.fields("additive")
-        for name in PARTS[1:]:
-            if name in parts:
-                additive[name] = _additive_from(parts.fields(name), n_features, n_classes)
-        linear_map = fields.value("linear_map")
-        if linear_map is not None and not hasattr(linear_map, "transform"):
-            raise fields.refuse("linear_map", "a transformer")
-        forest_scaling = ForestScaling(
-            np.zeros(n_classes, dtype=np.int64),
-            fields.floats("floors", by_class),
-            fields.floats("slopes", by_class, 0.0, LARGEST_SLOPE),
-            fields.floats("biases", by_class, -LARGEST_SLOPE, LARGEST_SLOPE),
-            np.nan,
-        )
-        return cls(
-            Preparation(_scaling_from(fields, "preparation", n_features), linear_map),
-            nodes,
-            fields.floats("node_weights", nodes.shape, 1e-100, 1e300),
-            fields.floats("bandwidths", by_class, 1e-300, 1e300),
-            forest_scaling,
-            _scaling_from(fields, "scaling", n_features),
-            additive,
-            Pool(
-                fields.floats("pool_weights", (1 + len(additive),), 0.0, LARGEST_SLOPE),
-                fields.floats("pool_biases", by_class, -LARGEST_SLOPE, LARGEST_SLOPE),
-            ),
-            fields.number("trust", 0.0, 1.0),
-            fields.floats("prior", by_class, -LARGEST_SLOPE, 0.0),
-        )
+class EvidenceAttributes:
+    """Fitted attributes of an estimator that follow from its evidence; the paper's method has none."""
 
+    _evidence: Evidence | None
 
-def _scaling_from(fields: Fields, name: str, n_features: int) -> Scaling | None:
-    if fields.value(name) is None:
-        return None
-    inside, shape = fields.fields(name), (n_features,)
-    if not isinstance(inside.value("squashed"), bool | np.bool_):
-        raise inside.refuse("squashed", "True or False")
-    return Scaling(
-        inside.floats("center", shape),
-        inside.floats("scale", shape, 1e-310),
-        inside.floats("mean", shape),
-        inside.floats("factor", shape, 0.0),
-        bool(inside.value("squashed")),
-    )
+    def _fitted_evidence(self) -> Evidence:
+        evidence: Evidence | None = self.__dict__.get("_evidence")
+        if evidence is None:
+            raise AttributeError("this is there after a fit by method='pooled' or 'forest'.")
+        return evidence
 
+    @property
+    def pool_weights_(self) -> dict[str, float]:
+        """The weight of each part in the pool."""
+        evidence = self._fitted_evidence()
+        return dict(zip((FOREST, *evidence.additive), evidence.pool.weights.tolist(), strict=True))
 
-def _additive_from(fields: Fields, n_features: int, n_classes: int) -> AdditiveEvidence:
-    inside = fields.fields("basis")
-    last = n_features - 1
-    smooth = inside.integers("smooth", (None,), 0, last)
-    knots = inside.floats("knots", (N_KNOTS, len(smooth)))
-    if not (np.diff(knots, axis=0) > 0.0).all():
-        raise inside.refuse("knots", "increasing numbers")
-    low = inside.floats("low", (n_features,))
-    high = inside.floats("high", (n_features,))
-    if not (low <= high).all():
-        raise inside.refuse("high", "not below low")
-    basis = Basis(inside.integers("plain", (None,), 0, last), smooth, knots, low, high)
-    n_columns = len(basis.features())
-    return AdditiveEvidence(
-        basis,
-        fields.floats("center", (n_columns,)),
-        fields.floats("coefficients", (n_classes, n_columns), -LARGEST_SLOPE, LARGEST_SLOPE),
-        fields.floats("intercepts", (n_classes,), -LARGEST_SLOPE, LARGEST_SLOPE),
-    )
+    @property
+    def bandwidths_(self) -> FloatArray:
+        """The bandwidth of each class."""
+        return self._fitted_evidence().bandwidths
+
+    @property
+    def slopes_(self) -> FloatArray:
+        """Slopes of the forest."""
+        return self._fitted_evidence().forest_scaling.slopes
+
+    @property
+    def biases_(self) -> FloatArray:
+        """Biases of the forest."""
+        return self._fitted_evidence().forest_scaling.biases
+
+    @property
+    def prior_weight_(self) -> float:
+        """How far probabilities are drawn to the prior."""
+        return 1.0 - self._fitted_evidence().trust
+
+    @property
+    def linear_map_(self) -> Any:
+        """The fitted map, None for none."""
+        return self._fitted_evidence().preparation.linear_map

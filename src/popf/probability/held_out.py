@@ -13,10 +13,9 @@ from popf.probability.bandwidths import (
     HeldOutScores,
     fit_forest_scaling,
 )
+from popf.probability.features import Candidate, Scaling, fit_scaling
 from popf.probability.ordering import N_FOLDS, OrderedSamples, deal_folds, take_evenly
-from popf.probability.preparation import Candidate
 from popf.probability.softmax import log_loss
-from popf.probability.squashing import Scaling, fit_scaling
 from popf.probability.training import N_FOR_FEATURES, GrownForest, TrainingSamples
 
 FloatArray = NDArray[np.float64]

@@ -16,7 +16,7 @@ from popf.engine.soft.by_tiles import CompetingPoints
 from popf.engine.structures import BlockOfDistances
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
-from popf.probability.squashing import weighted_quantile
+from popf.probability.features import weighted_quantile
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -9,13 +9,13 @@ from popf.engine.backends import Resources
 from popf.forest.growing import grow_forest
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
+from popf.probability.features import Candidate, Preparation, fit_preparation
 from popf.probability.ordering import (
     OrderedSamples,
     order_by_distances,
     order_samples,
     take_evenly,
 )
-from popf.probability.preparation import Candidate, Preparation, fit_preparation
 from popf.probability.soft_competition import (
     SoftCompetition,
     competition_of,

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from popf.forest.state import LARGEST, Fields, read_features
-from popf.probability.squashing import weighted_quantile
+from popf.probability.features import weighted_quantile
 
 if TYPE_CHECKING:
     from typing import Self

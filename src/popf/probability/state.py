@@ -1,0 +1,163 @@
+"""A fitted `POPFClassifier` as plain values, and back from any; see `popf.forest.state`."""
+
+from typing import Any
+
+import numpy as np
+
+from popf.forest.restoring import forest_from_arrays, forest_to_arrays, read_rows
+from popf.forest.state import Fields, read_features
+from popf.probability.additive import N_KNOTS, AdditiveEvidence, Basis
+from popf.probability.bandwidths import ForestScaling
+from popf.probability.evidence import PARTS, Evidence
+from popf.probability.features import Preparation, Scaling
+from popf.probability.pooling import Pool
+from popf.solvers import Solution
+
+#: Slopes, biases and weights beyond this are no result of a fit.
+LARGEST_SLOPE = 1e12
+
+
+def to_plain(opf: Any, evidence: Evidence | None, samples: Any) -> dict[str, Any]:
+    """Give forest and evidence as plain values; samples as they were, since the evidence prepares them."""
+    return {
+        "sample_indices_": opf.sample_indices_,
+        "forest_": {**forest_to_arrays(opf.forest_), "samples": samples},
+        "evidence_": None if evidence is None else _evidence_to_arrays(evidence),
+    }
+
+
+def restore(state: dict[str, Any], owner: str) -> dict[str, Any]:
+    """Check a state, and make of it what the classifier holds."""
+    fields = Fields(state, owner)
+    features, classes = read_features(fields), fields.labels("classes_")
+    n_features = features["n_features_in_"]
+    arrays = dict(fields.fields("forest_").items())
+    n_samples = len(Fields(arrays, "forest_").integers("codes", (None,), 0, len(classes) - 1))
+    precomputed = arrays.get("metric") == "precomputed"
+    rows = read_rows(fields, n_samples, n_features if precomputed else None)
+    found: dict[str, Any] = {"_evidence": None}
+    raw, width = None, n_features
+    if arrays.get("samples") is not None:
+        raw = Fields(arrays, "forest_").floats("samples", (n_samples, n_features))
+    if fields.value("evidence_") is not None:
+        inside = fields.fields("evidence_")
+        evidence = _evidence_from(inside, n_samples, n_features, len(classes))
+        found["_evidence"] = evidence
+        if raw is not None:
+            arrays["samples"] = evidence.preparation.apply(raw)
+            width = arrays["samples"].shape[1]
+        found["held_out_losses_"] = _numbers(fields, "held_out_losses_")
+        found["linear_map_losses_"] = _numbers(fields, "linear_map_losses_")
+    else:
+        found["A_"], found["B_"] = fields.number("A_"), fields.number("B_")
+        found["solution_"] = Solution(**dict(fields.fields("solution_").items()))
+    found["forest_"] = forest_from_arrays(Fields(arrays, "forest_"), classes, width)
+    return {
+        **features,
+        **found,
+        "classes_": classes,
+        "sample_indices_": rows,
+        "samples_": raw,
+        "device_": "cpu",
+    }
+
+
+def _numbers(fields: Fields, name: str) -> dict[str, float]:
+    inside = fields.fields(name)
+    return {str(key): inside.number(key) for key, _ in inside.items()}
+
+
+def _evidence_to_arrays(evidence: Evidence) -> dict[str, Any]:
+    scaling = evidence.forest_scaling
+    return {
+        "preparation": None
+        if evidence.preparation.scaling is None
+        else evidence.preparation.scaling._asdict(),
+        "linear_map": evidence.preparation.linear_map,
+        "nodes": evidence.nodes,
+        "node_weights": evidence.node_weights,
+        "bandwidths": evidence.bandwidths,
+        "floors": scaling.floors,
+        "slopes": scaling.slopes,
+        "biases": scaling.biases,
+        "scaling": None if evidence.scaling is None else evidence.scaling._asdict(),
+        "additive": {
+            name: {**part._asdict(), "basis": part.basis._asdict()}
+            for name, part in evidence.additive.items()
+        },
+        "pool_weights": evidence.pool.weights,
+        "pool_biases": evidence.pool.biases,
+        "trust": evidence.trust,
+        "prior": evidence.prior,
+    }
+
+
+def _evidence_from(fields: Fields, n_samples: int, n_features: int, n_classes: int) -> Evidence:
+    by_class = (n_classes,)
+    nodes = fields.integers("nodes", (None,), 0, n_samples - 1)
+    additive = {}
+    parts = fields.fields("additive")
+    for name in PARTS[1:]:
+        if name in parts:
+            additive[name] = _additive_from(parts.fields(name), n_features, n_classes)
+    linear_map = fields.value("linear_map")
+    if linear_map is not None and not hasattr(linear_map, "transform"):
+        raise fields.refuse("linear_map", "a transformer")
+    forest_scaling = ForestScaling(
+        np.zeros(n_classes, dtype=np.int64),
+        fields.floats("floors", by_class),
+        fields.floats("slopes", by_class, 0.0, LARGEST_SLOPE),
+        fields.floats("biases", by_class, -LARGEST_SLOPE, LARGEST_SLOPE),
+        np.nan,
+    )
+    return Evidence(
+        Preparation(_scaling_from(fields, "preparation", n_features), linear_map),
+        nodes,
+        fields.floats("node_weights", nodes.shape, 1e-100, 1e300),
+        fields.floats("bandwidths", by_class, 1e-300, 1e300),
+        forest_scaling,
+        _scaling_from(fields, "scaling", n_features),
+        additive,
+        Pool(
+            fields.floats("pool_weights", (1 + len(additive),), 0.0, LARGEST_SLOPE),
+            fields.floats("pool_biases", by_class, -LARGEST_SLOPE, LARGEST_SLOPE),
+        ),
+        fields.number("trust", 0.0, 1.0),
+        fields.floats("prior", by_class, -LARGEST_SLOPE, 0.0),
+    )
+
+
+def _scaling_from(fields: Fields, name: str, n_features: int) -> Scaling | None:
+    if fields.value(name) is None:
+        return None
+    inside, shape = fields.fields(name), (n_features,)
+    if not isinstance(inside.value("squashed"), bool | np.bool_):
+        raise inside.refuse("squashed", "True or False")
+    return Scaling(
+        inside.floats("center", shape),
+        inside.floats("scale", shape, 1e-310),
+        inside.floats("mean", shape),
+        inside.floats("factor", shape, 0.0),
+        bool(inside.value("squashed")),
+    )
+
+
+def _additive_from(fields: Fields, n_features: int, n_classes: int) -> AdditiveEvidence:
+    inside = fields.fields("basis")
+    last = n_features - 1
+    smooth = inside.integers("smooth", (None,), 0, last)
+    knots = inside.floats("knots", (N_KNOTS, len(smooth)))
+    if not (np.diff(knots, axis=0) > 0.0).all():
+        raise inside.refuse("knots", "increasing numbers")
+    low = inside.floats("low", (n_features,))
+    high = inside.floats("high", (n_features,))
+    if not (low <= high).all():
+        raise inside.refuse("high", "not below low")
+    basis = Basis(inside.integers("plain", (None,), 0, last), smooth, knots, low, high)
+    n_columns = len(basis.features())
+    return AdditiveEvidence(
+        basis,
+        fields.floats("center", (n_columns,)),
+        fields.floats("coefficients", (n_classes, n_columns), -LARGEST_SLOPE, LARGEST_SLOPE),
+        fields.floats("intercepts", (n_classes,), -LARGEST_SLOPE, LARGEST_SLOPE),
+    )
