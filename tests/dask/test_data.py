@@ -129,54 +129,38 @@ def test_bad_input_gives_one_clear_error(client, few_samples):
     lazy = as_dask(X, y, 20)
     nan = X.copy()
     nan[31, 1] = np.nan
-    mixed = da.concatenate(
-        [
-            da.from_array(np.array(["a"] * 30, dtype=object), chunks=30),
-            da.from_array(np.array([1] * 30, dtype=object), chunks=30),
-        ]
-    )
+    mixed = da.from_array(np.array(["a"] * 30 + [1] * 30, dtype=object), chunks=30)
     words = pd.DataFrame({"a": X[:, 0], "b": ["x"] * 60})
-    fit = DaskOPFClassifier(client).fit
+
+    def fit(*arguments, estimator=DaskOPFClassifier, **parameters):
+        return estimator(**{"client": client, **parameters}).fit(*arguments)
+
+    popf = {"estimator": DaskPOPFClassifier}
+    negative = r"sample_weight\[\d+\] is -1.0"
     for call, error, message in (
         (lambda: fit(*as_dask(nan, y, 20)), ValueError, "contains NaN"),
-        (
-            lambda: fit(as_dask(X, y, 30)[0], mixed),
-            TypeError,
-            "several types in different partitions",
-        ),
+        (lambda: fit(as_dask(X, y, 30)[0], mixed), TypeError, "several types in different part"),
         (lambda: fit(lazy[0], y[:-1]), ValueError, "one entry for each of the 60 rows"),
         (lambda: fit(lazy[0], np.zeros(60)), ValueError, "one class only"),
         (lambda: fit(lazy[0], X[:, 0]), ValueError, "continuous"),
         (lambda: fit(lazy[0], None), ValueError, "requires y"),
         (lambda: fit(lazy[0][:0], y[:0]), ValueError, "0 sample"),
         (lambda: fit(lazy[0][:, 0], y), ValueError, "rows and columns"),
-        (lambda: fit(*lazy, -np.ones(60)), ValueError, r"sample_weight\[\d+\] is -1.0"),
+        (lambda: fit(*lazy, -np.ones(60)), ValueError, negative),
+        (lambda: fit(*lazy, -np.ones(60), **popf), ValueError, negative),
         (lambda: fit(*lazy, np.zeros(60)), ValueError, "zero everywhere"),
-        (
-            lambda: DaskPOPFClassifier(client).fit(*lazy, -np.ones(60)),
-            ValueError,
-            r"sample_weight\[\d+\] is -1.0",
-        ),
         (lambda: fit(dd.from_pandas(words, npartitions=2), y), ValueError, "column 'b'"),
         (lambda: fit("nowhere", y), FileNotFoundError, "nowhere"),
-        (lambda: DaskOPFClassifier("here").fit(*lazy), TypeError, "Client or None"),
-        (lambda: DaskOPFClassifier(client, block_size=0).fit(*lazy), ValueError, "block_size"),
+        (lambda: fit(*lazy, client="here"), TypeError, "Client or None"),
+        (lambda: fit(*lazy, block_size=0), ValueError, "block_size"),
+        (lambda: fit(*lazy, metric="precomputed"), ValueError, "precomputed"),
+        (lambda: fit(*lazy, metric="mahalanobis"), ValueError, "metric_params"),
         (
-            lambda: DaskOPFClassifier(client, metric="precomputed").fit(*lazy),
-            ValueError,
-            "precomputed",
-        ),
-        (
-            lambda: DaskOPFClassifier(client, metric="mahalanobis").fit(*lazy),
-            ValueError,
-            "metric_params",
-        ),
-        (
-            lambda: DaskPOPFClassifier(client, method="paper").fit(lazy[0], np.arange(60) % 3),
+            lambda: fit(lazy[0], np.arange(60) % 3, method="paper", **popf),
             ValueError,
             "Only binary",
         ),
-        (lambda: DaskPOPFClassifier(client, threshold=2.0).fit(*lazy), ValueError, "threshold"),
+        (lambda: fit(*lazy, threshold=2.0, **popf), ValueError, "threshold"),
     ):
         with pytest.raises(error, match=message):
             call()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import naive
 from gpus import DEVICES, gpu
 from popf import OPFClassifier, POPFClassifier
 from popf.engine import training
@@ -136,11 +137,11 @@ def test_what_half_precision_leaves_out_is_farther(device, outlier):
     kernels.filter(halved, own, laid.chunk(1, n, step), floors[1::step], kept, crowded)
     assert not crowded.any()
     values, indices = (kernels.get(part) for part in kept)
-    squared = ((X[:n_rows, None] - X[indices]) ** 2).sum(axis=-1)
+    every = naive.squared_distances(X[:n_rows], X)
+    squared = np.take_along_axis(every, indices, axis=1)
     assert (values <= squared).all()
     assert (indices % step == 1).any()
     assert np.median((squared - values) / squared) < 0.01
-    every = ((X[:n_rows, None] - X) ** 2).sum(axis=-1)
     near = every < values.max(axis=1)[:, None]
     near[np.arange(n_rows), np.arange(n_rows)] = False
     assert near.sum() > 5 * n_rows
@@ -172,16 +173,17 @@ def test_filtered_products_give_the_lists_of_whole_tiles(monkeypatch):
 
 
 @each_device
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("d", [2, 30])
+@pytest.mark.parametrize(("n_classes", "d"), [(2, 2), (3, 30)])
 def test_probabilities(device, n_classes, d):
     rng = np.random.default_rng(0)
     y = rng.integers(0, n_classes, 400)
     X = rng.normal(size=(400, d)) + 1.5 * y[:, None]
     new = rng.normal(size=(100, d)) + 1.0
     w = rng.integers(1, 3, 400).astype(float)
-    on_device = POPFClassifier(device=device, algorithm="brute").fit(X, y, sample_weight=w)
-    here = POPFClassifier().fit(X, y, sample_weight=w)
+    only_forest = {"method": "forest", "linear_map": None}  # regressions take no device
+    on_device = POPFClassifier(device=device, algorithm="brute", **only_forest)
+    on_device.fit(X, y, sample_weight=w)
+    here = POPFClassifier(**only_forest).fit(X, y, sample_weight=w)
     assert on_device.device_ == device
     assert_allclose(on_device.predict_proba(new), here.predict_proba(new), atol=1e-8)
 
