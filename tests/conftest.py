@@ -38,15 +38,17 @@ def closed_figures():
 @pytest.fixture
 def no_network(monkeypatch, tmp_path):
     """Only the package itself, an empty cache, and a network that is an error to touch."""
-    from popf.datasets import download
+    import urllib.request
+
+    import sklearn.datasets
 
     def refuse(*arguments, **options):
         raise AssertionError("a test touched the network")
 
     monkeypatch.delenv("POPF_DATA", raising=False)
     monkeypatch.setenv("POPF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(download, "open_url", refuse)
-    monkeypatch.setattr(download, "fetch_openml", refuse)
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
 

@@ -5,6 +5,7 @@ import inspect
 import io
 import socket
 import urllib.error
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from dataset_copies import EMBEDDED, PUBLIC, false_copies
 from popf.datasets import download, load, loading
 from popf.datasets.loading import scale
 
+FETCH_OPENML = sklearn.datasets.fetch_openml  # itself, which tests replace
 pytestmark = pytest.mark.usefixtures("no_network")
 
 
@@ -35,7 +37,7 @@ def serve(monkeypatch, pages):
             raise urllib.error.HTTPError(url, 404, "Not Found", None, None)
         return io.BytesIO(pages[name])
 
-    monkeypatch.setattr(download, "open_url", open_url)
+    monkeypatch.setattr(urllib.request, "urlopen", open_url)
     return asked
 
 
@@ -55,8 +57,8 @@ def without_package_data(monkeypatch, tmp_path):
 
 
 def test_offline_the_message_says_what_was_tried_and_what_helps(monkeypatch, tmp_path):
-    monkeypatch.setattr(download, "open_url", offline)
-    monkeypatch.setattr(download, "fetch_openml", offline)
+    monkeypatch.setattr(urllib.request, "urlopen", offline)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
     with pytest.raises(FileNotFoundError) as refusal:
         load("heart", data_home=tmp_path)
     for words in [
@@ -75,7 +77,7 @@ def test_download_false_never_asks_the_network():
 
 def test_a_download_is_checked_cached_and_not_asked_for_again(monkeypatch, tmp_path, liver):
     without_package_data(monkeypatch, tmp_path)
-    monkeypatch.setattr(download, "fetch_openml", offline)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
     asked = serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
     first = load("liver")
     np.testing.assert_array_equal(first.data, liver.data)
@@ -93,7 +95,7 @@ def test_a_download_is_checked_cached_and_not_asked_for_again(monkeypatch, tmp_p
 def test_a_false_download_is_refused_and_not_cached(monkeypatch, tmp_path, liver, which):
     without_package_data(monkeypatch, tmp_path)
     X, y, words = false_copies(liver)[which]
-    monkeypatch.setattr(download, "fetch_openml", offline)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
     serve(monkeypatch, {"liver-disorders": svmlight(X, y)})
     with pytest.raises(FileNotFoundError, match=words):
         load("liver")
@@ -124,7 +126,7 @@ def test_a_broken_cache_is_replaced_or_named(monkeypatch, tmp_path, liver):
     cached.write_text("1 1:2\n")
     with pytest.raises(FileNotFoundError, match="broken in the cache"):
         load("liver", download=False)
-    monkeypatch.setattr(download, "fetch_openml", offline)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
     serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
     np.testing.assert_array_equal(load("liver").data, liver.data)
     assert load("liver", download=False).source.startswith("cache")
@@ -134,7 +136,7 @@ def test_a_cache_that_cannot_be_written_does_not_lose_the_download(monkeypatch, 
     without_package_data(monkeypatch, tmp_path)
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("POPF_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr(download, "fetch_openml", offline)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
     serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
     with pytest.warns(UserWarning, match="liver is not kept"):
         found = load("liver")
@@ -160,11 +162,11 @@ def test_openml_is_asked_first_and_decoded(monkeypatch, tmp_path, liver):
 
     def fetch_openml(**arguments):
         asked.append(arguments)
-        inspect.signature(sklearn.datasets.fetch_openml).bind(**arguments)  # it takes them
+        inspect.signature(FETCH_OPENML).bind(**arguments)  # it takes them
         assert socket.getdefaulttimeout() is not None
         return openml_liver(liver)
 
-    monkeypatch.setattr(download, "fetch_openml", fetch_openml)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
     found = load("liver")
     np.testing.assert_array_equal(found.data, liver.data)
     np.testing.assert_array_equal(found.target, liver.target)
@@ -179,7 +181,7 @@ def test_strange_labels_on_openml_lead_on_to_the_libsvm_page(monkeypatch, tmp_pa
     without_package_data(monkeypatch, tmp_path)
     strange = openml_liver(liver)
     strange.target[0] = "maybe"
-    monkeypatch.setattr(download, "fetch_openml", lambda **arguments: strange)
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **arguments: strange)
     asked = serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
     assert load("liver").source == asked[0]
     serve(monkeypatch, {})

@@ -21,18 +21,6 @@ TIMEOUT = 30.0  # seconds without an answer
 _PACKED = ("colon-cancer",)
 
 
-def open_url(url: str, timeout: float) -> Any:
-    """Open an address; tests put something of their own in its place."""
-    return urllib.request.urlopen(url, timeout=timeout)
-
-
-def fetch_openml(**arguments: Any) -> Any:
-    """Call scikit-learn's function of this name; tests put something of their own in its place."""
-    from sklearn.datasets import fetch_openml
-
-    return fetch_openml(**arguments)
-
-
 def libsvm_url(file: str) -> str:
     """Return the address of a file of the LIBSVM page."""
     return LIBSVM_URL + file + (".bz2" if file in _PACKED else "")
@@ -41,7 +29,7 @@ def libsvm_url(file: str) -> str:
 def from_libsvm(file: str) -> Data:
     """Download a file of the LIBSVM page."""
     url = libsvm_url(file)
-    with open_url(url, TIMEOUT) as answer:
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
         content = answer.read()
     if file in _PACKED:
         try:
@@ -54,6 +42,8 @@ def from_libsvm(file: str) -> Data:
 
 def from_openml(source: OpenML) -> Data:
     """Download a dataset of OpenML; rows with unknown values are left out."""
+    from sklearn.datasets import fetch_openml
+
     with _timeout(TIMEOUT), warnings.catch_warnings():
         # Such as that liver's selector is not the target that OpenML advises.
         warnings.simplefilter("ignore")
