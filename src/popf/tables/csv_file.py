@@ -53,19 +53,14 @@ class CsvFile(Table):
         if dialect.decimal not in (".", ","):
             raise ValueError(f"`decimal` must be '.' or ',', not {dialect.decimal!r}.")
         self._widths_checked = False
-        self._has_names = not all(self._is_number(name) for name in names)
-        if need_names and not self._has_names:
+        self.has_names = not all(self._is_number(name) for name in names)
+        if need_names and not self.has_names:
             raise ValueError(
                 f"{path} opens with numbers ({', '.join(names[:3])} ...), not with names of columns: put a "
                 "line with the names first."
             )
-        self.names = names if self._has_names else [f"x{n}" for n in range(1, len(names) + 1)]
+        self.names = names if self.has_names else [f"x{n}" for n in range(1, len(names) + 1)]
         self._check_names()
-
-    @property
-    def has_names(self) -> bool:
-        """Whether the first line holds the names of the columns."""
-        return self._has_names
 
     @property
     def share(self) -> float:
@@ -109,7 +104,7 @@ class CsvFile(Table):
             sep=self._delimiter,
             decimal=self.dialect.decimal,
             names=self.names,
-            header=0 if self._has_names else None,
+            header=0 if self.has_names else None,
             index_col=False,
             dtype=dtypes,
             na_values=na_values,
