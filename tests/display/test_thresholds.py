@@ -87,19 +87,9 @@ def test_one_kind_of_value_names_the_axis():
     assert display.ax_.get_ylabel() == "Accuracy"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"values": {"NM": [0.5]}}, r"'NM' has the shape \(1,\); for 2 thresholds"),
-        ({"values": {}}, "values is empty"),
-        ({"thresholds": [[0.1, 0.2]]}, "thresholds has the shape"),
-        ({"cost": np.ones((2, 3))}, r"'cost' has the shape \(2, 3\)"),
-    ],
-)
-def test_wrong_values_for_a_threshold_display_are_named(wrong, words):
-    right = {"thresholds": [0.1, 0.2], "values": {"NM": [0.5, 0.6]}}
-    with pytest.raises(ValueError, match=words):
-        ThresholdDisplay(**{**right, **wrong})
+def test_values_that_do_not_fit_the_thresholds_are_named():
+    with pytest.raises(ValueError, match=r"'NM' has the shape \(1,\); for thresholds"):
+        ThresholdDisplay(thresholds=[0.1, 0.2], values={"NM": [0.5]})
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The calibration error against its definition."""
 
-import functools
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -57,39 +55,6 @@ def test_calibration_error_is_that_of_the_definition(kind, strategy):
     check()
 
 
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_weights_repeat_and_rows_have_no_order(kind, strategy):
-    @bounded(60)
-    @given(forecasts(2), st.randoms(use_true_random=False))
-    def check(forecast, random):
-        codes, table, weights, n_bins = forecast
-        error = functools.partial(
-            expected_calibration_error, n_bins=n_bins, strategy=strategy, kind=kind, labels=[0, 1]
-        )
-        expected = error(codes, table, sample_weight=weights)
-        repeated = error(np.repeat(codes, weights), np.repeat(table, weights, axis=0))
-        assert repeated == pytest.approx(expected, abs=1e-13)
-        order = random.sample(range(len(codes)), len(codes))
-        shuffled = error(codes[order], table[order], sample_weight=weights[order])
-        assert shuffled == pytest.approx(expected, abs=1e-13)
-
-    check()
-
-
-def test_one_bin_compares_the_means():
-    y, p = np.array([0, 1, 1, 0, 1]), np.array([0.1, 0.3, 0.9, 0.4, 0.7])
-    for strategy in ("uniform", "quantile"):
-        error = expected_calibration_error(y, p, n_bins=1, kind="binary", strategy=strategy)
-        assert error == pytest.approx(abs(y.mean() - p.mean()))
-
-
-def test_uniform_bins_are_closed_above():
-    # 0.5 lies in (0, 0.5] with 0.25: gaps |0 + 1 - 0.75| and |1 - 0.75|, over three samples.
-    error = expected_calibration_error([0, 1, 1], [0.25, 0.5, 0.75], n_bins=2, kind="binary")
-    assert error == pytest.approx((0.25 + 0.25) / 3)
-
-
 def test_quantile_bins_hold_equal_shares_and_never_part_equal_probabilities():
     rng = np.random.default_rng(1)
     p = rng.random(100)
@@ -101,17 +66,6 @@ def test_quantile_bins_hold_equal_shares_and_never_part_equal_probabilities():
     # All equal: one bin, whatever n_bins.
     error = expected_calibration_error([0, 1] * 20, np.full(40, 0.3), **settings)
     assert error == pytest.approx(0.2)
-
-
-def test_what_is_perfectly_calibrated_and_what_is_perfectly_wrong():
-    y = np.array([0, 1, 2, 2])
-    sure = np.eye(3)[y]
-    for kind in ("confidence", "classwise"):
-        for strategy in ("uniform", "quantile"):
-            settings = {"kind": kind, "strategy": strategy}
-            assert expected_calibration_error(y, sure, **settings) == 0
-    assert expected_calibration_error(y, sure[:, [1, 2, 0]]) == 1
-    assert expected_calibration_error([0, 1], [1.0, 0.0], kind="binary") == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -128,15 +128,15 @@ class ThresholdDisplay:
         chosen: float | None = None,
     ) -> None:
         self.thresholds = np.array(thresholds, dtype=np.float64)
-        if self.thresholds.ndim != 1 or len(self.thresholds) == 0:
-            raise ValueError(
-                f"thresholds has the shape {self.thresholds.shape}; pass a list of numbers."
-            )
-        self.values = {name: self._checked(name, found) for name, found in values.items()}
-        self.cost = None if cost is None else self._checked("cost", cost)
-        if not self.values:
-            raise ValueError("values is empty; name at least one curve.")
+        self.values = {name: np.asarray(found, np.float64) for name, found in values.items()}
+        self.cost = None if cost is None else np.asarray(cost, np.float64)
         self.chosen = chosen
+        n = self.thresholds.shape
+        for name, found in [*self.values.items(), ("cost", self.cost)]:
+            if found is not None and found.shape[-1:] != n:
+                raise ValueError(
+                    f"{name!r} has the shape {found.shape}; for thresholds of the shape {n} it must end so."
+                )
 
     @classmethod
     def from_estimator(
@@ -242,16 +242,6 @@ class ThresholdDisplay:
             colour, label = self.lines_[name].get_color(), _band_name(values)
             band = {"color": colour, "alpha": 0.18, "lw": 0, "zorder": 2, "label": label}
             self.bands_[name] = ax.fill_between(at, mean - spread, mean + spread, **band)
-
-    def _checked(self, name: str, values: ArrayLike) -> FloatArray:
-        array = np.asarray(values, dtype=np.float64)
-        n = len(self.thresholds)
-        if array.ndim not in (1, 2) or array.shape[-1] != n or len(array) == 0:
-            raise ValueError(
-                f"{name!r} has the shape {array.shape}; for {n} thresholds it must be ({n},), or "
-                f"(n_runs, {n})."
-            )
-        return array
 
 
 def _band_name(values: FloatArray) -> str:
