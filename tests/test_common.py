@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from popf import OPFClassifier, OPFClustering, OPFOutlierDetector, SemiSupervisedOPFClassifier
+from popf import (
+    KNNOPFClassifier,
+    OPFClassifier,
+    OPFClustering,
+    OPFOutlierDetector,
+    SemiSupervisedOPFClassifier,
+)
 
 #: Checks expected to fail, each with its reason.
 EXPECTED_FAILURES = {
@@ -38,6 +44,8 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         OPFClustering(),
         OPFClustering(5, metric="manhattan", n_jobs=2),
         OPFClustering(metric="precomputed"),
+        KNNOPFClassifier(),
+        KNNOPFClassifier(3, metric="precomputed"),
         OPFOutlierDetector(),
         OPFOutlierDetector("auto", metric="manhattan", n_jobs=2),
     ],

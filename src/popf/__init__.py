@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from popf.density.classifier import KNNOPFClassifier
     from popf.density.clustering import OPFClustering
     from popf.density.outliers import OPFOutlierDetector
     from popf.forest.classifier import OPFClassifier
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from popf.probability.classifier import POPFClassifier
 
 __all__ = [
+    "KNNOPFClassifier",
     "OPFClassifier",
     "OPFClustering",
     "OPFOutlierDetector",
@@ -34,6 +36,7 @@ __version__ = "0.1.0"
 
 # What is imported when it is first asked for: the command line's help needs none of it.
 _HOMES = {
+    "KNNOPFClassifier": "popf.density",
     "OPFClassifier": "popf.forest",
     "OPFClustering": "popf.density",
     "OPFOutlierDetector": "popf.density",

@@ -6,8 +6,8 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import pairwise_distances
 
 import popf
-from popf import OPFClustering
-from popf.table_models import open_model
+from popf import KNNOPFClassifier, OPFClustering
+from popf.table_models import explain_row, open_model
 from refusals import refused
 from saved_models import again, assert_same_model
 
@@ -56,6 +56,16 @@ def test_a_file_tells_what_it_holds_and_commands_refuse_it(model_path):
     assert known["estimator"] == "OPFClustering"
     assert (known["n_samples"], known["classes"], known["class_counts"]) == (50, [], [])
     refused(lambda: open_model(model_path), "holds OPFClustering", "popf.load")
+
+
+def test_a_classifier_in_a_file_serves_tables_but_explains_nothing(model_path):
+    frame, y = load_iris(return_X_y=True, as_frame=True)
+    model = KNNOPFClassifier(3).fit(frame, y)
+    popf.save(model, model_path, X=frame)
+    assert popf.io.describe(model_path)["class_counts"] == [50, 50, 50]
+    table_model = open_model(model_path)
+    np.testing.assert_array_equal(table_model.score(frame).codes, model.predict(frame))
+    refused(lambda: explain_row(table_model, frame[:1]), "KNNOPFClassifier gives no paths")
 
 
 def test_samples_that_change_after_the_fit_change_nothing():

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import popf
 from popf import (
+    KNNOPFClassifier,
     OPFClassifier,
     OPFClustering,
     OPFOutlierDetector,
@@ -193,6 +194,7 @@ KEPT = [
     OPFClustering(6),
     OPFClustering(max_neighbors=8, metric="mahalanobis"),
     OPFOutlierDetector(),
+    KNNOPFClassifier(max_neighbors=4),
 ]
 
 

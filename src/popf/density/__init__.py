@@ -5,11 +5,14 @@
 ``maxima``       removal of maxima by area and volume
 ``forest``       these in a row; what is kept claims new samples
 ``base``         what the estimators share; ``validation`` their checks
+``labelled``     the same with classes, and the number of neighbours by samples left out
 ``clustering``   OPFClustering
 ``outliers``     OPFOutlierDetector
+``classifier``   KNNOPFClassifier
 """
 
+from popf.density.classifier import KNNOPFClassifier
 from popf.density.clustering import OPFClustering
 from popf.density.outliers import OPFOutlierDetector
 
-__all__ = ["OPFClustering", "OPFOutlierDetector"]
+__all__ = ["KNNOPFClassifier", "OPFClustering", "OPFOutlierDetector"]

@@ -22,6 +22,7 @@ MODELS = {
     "SemiSupervisedOPFClassifier": "popf.forest.semi_supervised",
     "OPFClustering": "popf.density.clustering",
     "OPFOutlierDetector": "popf.density.outliers",
+    "KNNOPFClassifier": "popf.density.classifier",
 }
 OWN = {
     **MODELS,

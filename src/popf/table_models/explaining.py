@@ -75,6 +75,8 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
     model, features = table_model.model, table_model.features
     opf = getattr(table_model.final, "opf_", table_model.final)
     sample = as_forest_sees(model, frame[features])
+    if not hasattr(opf, "explain"):
+        raise ValueError(f"{type(opf).__name__} gives no paths to explain a row by.")
     (path,) = opf.explain(sample)
     values = training_values(model, path.nodes)
     own = {name: _plain(frame[name].iloc[0]) for name in features}

@@ -1,0 +1,83 @@
+"""The forest of labelled samples, and the choice of the number of neighbours by samples left out."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.density.forest import DensityForest, Removal, claim_rows, grow_paths
+from popf.density.graph import graph_of_new, graph_of_nodes, order_nodes
+from popf.engine.runtime.threads import map_chunks
+
+if TYPE_CHECKING:
+    from popf.engine.backends import Resources
+    from popf.forest.metrics import Metric
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+N_FOLDS = 5
+
+
+def grow_labelled(
+    samples: FloatArray,
+    codes: IntArray,
+    metric: "Metric",
+    n_neighbors: int | None,
+    max_neighbors: int,
+    resources: "Resources",
+) -> tuple[DensityForest, FloatArray | None]:
+    """Grow the forest of labelled samples; without `n_neighbors`, that of the highest accuracy.
+
+    Also gives the accuracy for every number that was tried.
+    """
+    metric = metric.fitted(samples)
+    metric.check(samples)
+    node_of, rows = order_nodes(samples, codes, metric.precomputed)
+    points = samples[np.ix_(rows, rows)] if metric.precomputed else samples[rows]
+    node_codes, counts, accuracies = codes[rows], np.bincount(node_of), None
+    if n_neighbors is None:
+        accuracies = left_out_accuracies(
+            points, node_codes, counts, metric, max_neighbors, resources
+        )
+        n_neighbors = int(np.argmax(accuracies)) + 1 if len(accuracies) else 1
+    k = min(n_neighbors, len(samples) - 1)
+    paths = grow_paths(
+        graph_of_nodes(points, counts, metric, k, resources), k, node_codes, Removal()
+    )
+    kept = None if metric.precomputed else points
+    return DensityForest(metric, kept, node_of, node_codes, k, paths), accuracies
+
+
+def left_out_accuracies(
+    points: FloatArray,
+    codes: IntArray,
+    counts: IntArray,
+    metric: "Metric",
+    max_neighbors: int,
+    resources: "Resources",
+) -> FloatArray:
+    """Find the share of samples that forests of the other folds label right, for 1, 2, ... neighbours.
+
+    Nodes are in the order of class and value, and dealt to the folds in turn.
+    """
+    fold = np.arange(len(points)) % N_FOLDS
+    n_others = int(counts.sum() - np.bincount(fold, counts).max())  # where the largest fold is out
+    n_tried = max(0, min(max_neighbors, n_others - 1))
+    right: FloatArray = np.zeros(n_tried)
+    for number in np.unique(fold) if n_tried > 0 else ():
+        out, kept = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        training = points[np.ix_(kept, kept)] if metric.precomputed else points[kept]
+        new = points[np.ix_(out, kept)] if metric.precomputed else points[out]
+        graph = graph_of_nodes(training, counts[kept], metric, n_tried, resources)
+        known = None if metric.precomputed else training
+        asked = graph_of_new(known, counts[kept], metric, n_tried, new, resources)
+
+        def score(start: int, k: int) -> int:
+            paths = grow_paths(graph, k, codes[kept], Removal())  # noqa: B023
+            nodes = claim_rows(asked, k, paths).nodes  # noqa: B023
+            return int(counts[out][codes[kept][nodes] == codes[out]].sum())  # noqa: B023
+
+        right += map_chunks(score, n_tried, 1, resources.n_threads)
+    right /= counts.sum()
+    return right
