@@ -223,6 +223,18 @@ def test_three_classes_take_the_largest_probability(tmp_path, capsys):
     )
 
 
+def test_a_fit_ends_with_what_the_model_and_its_parts_score(place, tmp_path, capsys):
+    assert fit(place / "train.csv", tmp_path / "m.popf") == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("On rows held out of the fit in turn")
+    names = ["the model", "forest alone", "linear alone", "spline alone", "class frequencies"]
+    for line, name in zip(lines[at + 2 :], names, strict=False):
+        assert line.strip().startswith(name)
+    model = popf.load(tmp_path / "m.popf")[-1]
+    scores = (model.held_out_accuracies_, model.held_out_aucs_, model.held_out_losses_)
+    assert lines[at + 2].split()[2:] == [f"{score['pool']:.3f}" for score in scores]
+
+
 def test_rows_kept_aside_judge_the_model(tmp_path, capsys):
     table = consumers(160)
     table.to_csv(tmp_path / "t.csv", index=False)

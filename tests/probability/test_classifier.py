@@ -71,6 +71,16 @@ def test_fitted_attributes_show_what_each_part_got():
     assert min(model.pool_weights_.values()) >= 0.0
     assert set(model.held_out_losses_) == {"forest", "linear", "spline", "pool", "prior"}
     assert model.held_out_losses_["pool"] < model.held_out_losses_["prior"]
+    for scores, prior in (
+        (
+            model.held_out_accuracies_,
+            np.bincount(np.unique(Y, return_inverse=True)[1]).max() / len(Y),
+        ),
+        (model.held_out_aucs_, 0.5),
+    ):
+        assert list(scores) == list(model.held_out_losses_)
+        assert scores["prior"] == pytest.approx(prior)
+        assert prior < scores["pool"] <= 1.0
     assert set(model.linear_map_losses_) == {
         "none",
         "unsquashed",

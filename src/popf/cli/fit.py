@@ -146,8 +146,7 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
         "threshold": layout.threshold if binary else None,
         "threshold_from": layout.threshold_from if binary else None,
         "cost_per_row": fitted.costs,
-        "left_out_log_loss": fitted.log_loss,
-        "prior_log_loss": fitted.prior_log_loss,
+        "held_out": fitted.held_out,
         "linear_map": _map_name(final),
         "n_prototypes": len(final.opf_.prototypes_),
         "test": None,
@@ -157,6 +156,18 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
 def _map_name(final: Any) -> str | None:
     chosen = getattr(final, "linear_map_", None)
     return None if chosen is None else type(chosen).__name__
+
+
+def _held_out_lines(held_out: dict[str, dict[str, float]]) -> list[str]:
+    """Show what the model and its parts score on rows held out of their fit."""
+    names = {"pool": "the model", "prior": "class frequencies"}
+    parts = ["pool", *(part for part in held_out if part not in names), "prior"]
+    rows = [["", "accuracy", "area under ROC", "log loss"]]
+    for part in parts if len(held_out) > 3 else ["pool", "prior"]:
+        scores = held_out[part]
+        cells = [f"{scores[name]:.3f}" for name in ("accuracy", "auc", "log_loss")]
+        rows.append([names.get(part, f"  {part} alone"), *cells])
+    return aligned(rows)
 
 
 def _column_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -194,11 +205,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         others = f"at 0.5 {costs['at_half']:.4g}, calling nobody {costs['call_none']:.4g}"
         others += f", everybody {costs['call_all']:.4g}"
         rows.append(("cost per row", f"{costs['at_threshold']:.4g}; {others}"))
-    if facts["left_out_log_loss"] is not None:
-        prior = f"predicting the class frequencies scores {facts['prior_log_loss']:.3f}"
-        rows.append(("log loss", f"{facts['left_out_log_loss']:.3f} on left-out rows; {prior}"))
     lines = aligned(rows, left=True)
+    if facts["held_out"]:
+        lines += ["", "On rows held out of the fit in turn", *_held_out_lines(facts["held_out"])]
     if facts["test"] is not None:
         aside = f"On {counted(facts['test']['n_rows'], 'row')} kept aside"
-        lines += ["", aside, *evaluation_lines(facts["test"]), ""]
-    return [*lines, f"Next: popf predict {facts['model']} new.csv -o scored.csv"]
+        lines += ["", aside, *evaluation_lines(facts["test"])]
+    return [*lines, "", f"Next: popf predict {facts['model']} new.csv -o scored.csv"]

@@ -88,8 +88,9 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         The labels.
     opf_ : OPFClassifier
         The forest to look at: costs, prototypes, spanning tree. It has no samples; that of `to_local` has.
-    pool_weights_, held_out_losses_ : dict of float
-        The weight of each part in the pool, and its log loss on held-out samples.
+    pool_weights_, held_out_losses_, held_out_accuracies_, held_out_aucs_ : dict of float
+        The weight of each part in the pool, and its log loss, accuracy and area under the ROC curve on held-out
+        samples.
     prior_weight_ : float
         How far probabilities are drawn to the class frequencies.
     linear_map_, linear_map_losses_ : object or None, dict of float
@@ -204,6 +205,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self._evidence, grown, choice = fit_evidence(training, options)
         warn_if_useless(choice, masses_of(training))
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
+        self.held_out_accuracies_, self.held_out_aucs_ = choice.accuracies, choice.aucs
         model: ForestInBlocks = grown.forest
         self.n_blocks_, self.n_block_pairs_ = len(model.nodes), model.n_pairs
         self.opf_ = self._plain_forest(model)
@@ -276,7 +278,8 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
             with tasks_on(self.client) as tasks:
                 samples = fetch_rows(tasks, source, rows)
         names = (
-            *("held_out_losses_", "linear_map_losses_", "A_", "B_", "solution_"),
+            *("held_out_losses_", "held_out_accuracies_", "held_out_aucs_", "linear_map_losses_"),
+            *("A_", "B_", "solution_"),
             *("n_features_in_", "feature_names_in_"),
         )
         fitted = {name: getattr(self, name) for name in names if name in self.__dict__}

@@ -185,7 +185,7 @@ def _scores(
     happened = codes == positive if binary else codes == table.argmax(axis=1)
     bins = bins_of(top, np.ones(n_samples), N_BINS, "uniform")
     areas = [
-        _area(codes == column, table[:, column])
+        roc_area(codes == column, table[:, column])
         for column in ([positive] if binary else range(n_classes))
     ]
 
@@ -232,7 +232,7 @@ def _mean(values: Any) -> float:
     return float(defined.mean()) if len(defined) else np.nan
 
 
-def _area(truth: NDArray[np.bool_], score: FloatArray) -> Callable[[FloatArray], float]:
+def roc_area(truth: NDArray[np.bool_], score: FloatArray) -> Callable[[FloatArray], float]:
     """Area under the ROC curve as a function of the weights: P(positive scores higher), ties half."""
     distinct, group = np.unique(score, return_inverse=True)
 

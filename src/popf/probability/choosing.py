@@ -31,6 +31,7 @@ from popf.probability.held_out import (
     hold_out_additive,
     hold_out_forest,
     scaled_samples,
+    scores_of_parts,
 )
 from popf.probability.ordering import take_evenly
 from popf.probability.pooling import Pool, fit_pool, trust_in
@@ -73,6 +74,8 @@ class Choice(NamedTuple):
     pool: Pool
     trust: float  # from 0, where the class frequencies are the answer, to 1
     losses: dict[str, float]  # held out: of each part, of "pool" and "prior"
+    accuracies: dict[str, float]  # of the same
+    aucs: dict[str, float]
     map_losses: dict[str, float]  # of the forest with each map, one bandwidth for all classes
     accuracy: float  # of the narrowest scores
     n_held_out: float  # how many samples of equal weight would tell as much
@@ -155,6 +158,9 @@ def choose(
         pooled = _pool_without_fold(_chosen_without_fold(held, options), labels, options)
         losses["pool"] = log_loss(pooled, codes, weights)
     losses["prior"] = loss
+    everyone = np.broadcast_to(prior, pooled.shape)
+    by_name = dict(zip(losses, [*parts, pooled, everyone], strict=True))
+    accuracies, aucs = scores_of_parts(by_name, codes, weights)
     return Choice(
         candidate=next(candidate for candidate in candidates if candidate.name == best),
         grid=found.grid,
@@ -164,6 +170,8 @@ def choose(
         pool=pool,
         trust=trust_in(pooled, prior, codes, weights, len(candidates)),
         losses=losses,
+        accuracies=accuracies,
+        aucs=aucs,
         map_losses=map_losses,
         accuracy=float(np.average(found.scores[:, :, -1].argmax(axis=1) == codes, weights=weights)),
         n_held_out=float(weights.sum() * (weights.sum() / (weights @ weights))),
@@ -270,7 +278,9 @@ def _nothing_to_choose(
     nothing = np.zeros(n)
     scaling = ForestScaling(np.zeros(n, np.int64), nothing + LOWEST, nothing, prior, np.inf)
     pool = Pool(np.ones(1), nothing)
-    return Choice(candidate, BandwidthGrid(), np.inf, scaling, {}, pool, 0.0, {}, {}, 0.0, 0.0)
+    return Choice(
+        candidate, BandwidthGrid(), np.inf, scaling, {}, pool, 0.0, {}, {}, {}, {}, 0.0, 0.0
+    )
 
 
 def warn_if_useless(choice: Choice, masses: FloatArray) -> None:

@@ -115,6 +115,8 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     held_out_losses_ : dict of float
         The log loss of samples that were held out: of each part by name, of the ``"pool"``, and of the class
         frequencies (``"prior"``).
+    held_out_accuracies_, held_out_aucs_ : dict of float
+        The accuracy and the area under the ROC curve of the same samples.
     bandwidths_ : ndarray of shape (n_classes,)
         :math:`\tau_k`, in the unit of the forest's metric.
     slopes_, biases_ : ndarray of shape (n_classes,)
@@ -253,6 +255,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         self._evidence, grown, choice = fit_evidence(training, options)
         warn_if_useless(choice, masses_of(training))
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
+        self.held_out_accuracies_, self.held_out_aucs_ = choice.accuracies, choice.aucs
         grown.forest.classes = data.classes
         self._set_forest(data, grown.forest)
 

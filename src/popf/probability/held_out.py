@@ -1,11 +1,12 @@
 """Scores and exponents of samples, by parts that have not seen them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.metrics.evaluation import roc_area
 from popf.probability.additive import RidgeRegressions
 from popf.probability.bandwidths import (
     BandwidthGrid,
@@ -15,7 +16,7 @@ from popf.probability.bandwidths import (
 )
 from popf.probability.features import Candidate, Scaling, fit_scaling
 from popf.probability.ordering import N_FOLDS, OrderedSamples, deal_folds, take_evenly
-from popf.probability.softmax import log_loss
+from popf.probability.softmax import log_loss, log_softmax
 from popf.probability.training import N_FOR_FEATURES, GrownForest, TrainingSamples
 
 FloatArray = NDArray[np.float64]
@@ -72,6 +73,20 @@ def held_out_labels(
     return Labels(
         codes, balanced * (weights.sum() / balanced.sum()), np.arange(len(codes)) % 2, masses
     )
+
+
+def scores_of_parts(
+    parts: Mapping[str, FloatArray], codes: IntArray, weights: FloatArray
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Accuracy and area under the ROC curve (the mean over classes against the rest) of exponents by name."""
+    accuracies, areas = {}, {}
+    for name, exponents in parts.items():
+        accuracies[name] = float(np.average(exponents.argmax(axis=1) == codes, weights=weights))
+        logs = log_softmax(exponents)
+        classes = [1] if logs.shape[1] == 2 else np.unique(codes).tolist()
+        found = [roc_area(codes == k, logs[:, k])(weights) for k in classes]
+        areas[name] = float(np.mean(found))
+    return accuracies, areas
 
 
 class HeldOutForest(NamedTuple):

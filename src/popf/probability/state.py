@@ -46,7 +46,8 @@ def restore(state: dict[str, Any], owner: str) -> dict[str, Any]:
         if raw is not None:
             arrays["samples"] = evidence.preparation.apply(raw)
             width = arrays["samples"].shape[1]
-        found["held_out_losses_"] = _numbers(fields, "held_out_losses_")
+        for name in ("held_out_losses_", "held_out_accuracies_", "held_out_aucs_"):
+            found[name] = _numbers(fields, name)
         found["linear_map_losses_"] = _numbers(fields, "linear_map_losses_")
     else:
         found["A_"], found["B_"] = fields.number("A_"), fields.number("B_")

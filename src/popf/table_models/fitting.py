@@ -83,8 +83,9 @@ class Fitted(NamedTuple):
     table_model: TableModel
     frame: Any  # the features it was fitted on
     counts: dict[Any, int]  # rows of every class, without those of weight 0
-    log_loss: float | None  # of training rows that were held out
-    prior_log_loss: float  # of predicting the class frequencies
+    held_out: dict[
+        str, dict[str, float]
+    ]  # log loss, accuracy and AUC on rows held out, of each part
     costs: dict[str, float] | None  # per row, by cross-validation, where costs were given
     n_imputed: int  # missing numbers that were filled in
     n_read: int  # rows of the file
@@ -178,7 +179,6 @@ def fit_table(
     threshold = layout.threshold if layout.positive == 1 else 1.0 - layout.threshold
     stage(f"fitting {len(y):,} rows")
     fit_pipeline(model.set_params(popf__threshold=threshold), data)
-    losses = getattr(model["popf"], "held_out_losses_", {})
     table_model = TableModel(model, layout)
     test = None
     if len(aside):
@@ -188,8 +188,7 @@ def fit_table(
         table_model,
         frame,
         dict(zip(classes.tolist(), np.bincount(codes).tolist(), strict=True)),
-        losses.get("pool"),
-        _prior_loss(masses),
+        _held_out(model["popf"]),
         costs,
         int(frame[numbers].isna().to_numpy().sum()),
         n_read,
@@ -421,7 +420,16 @@ def _positive(classes: NDArray[Any], masses: FloatArray, options: FitOptions) ->
     return 0 if masses[0] < masses[1] else 1
 
 
-def _prior_loss(masses: FloatArray) -> float:
-    """Log loss of always predicting the class frequencies."""
-    share = masses / masses.sum()
-    return float(-(share * np.log(share)).sum())
+def _held_out(classifier: Any) -> dict[str, dict[str, float]]:
+    """Collect what the parts of a model score on held-out rows; nothing for the paper's method."""
+    if classifier.method == "paper":
+        return {}
+    figures = {
+        "log_loss": classifier.held_out_losses_,
+        "accuracy": classifier.held_out_accuracies_,
+        "auc": classifier.held_out_aucs_,
+    }
+    return {
+        part: {name: scores[part] for name, scores in figures.items()}
+        for part in classifier.held_out_losses_
+    }
