@@ -41,6 +41,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
         OPFClassifier(metric="squared_chord"),
         OPFClassifier(metric="precomputed"),
         SemiSupervisedOPFClassifier(),
+        SemiSupervisedOPFClassifier(metric="precomputed"),
         OPFClustering(),
         OPFClustering(5, metric="manhattan", n_jobs=2),
         OPFClustering(metric="precomputed"),

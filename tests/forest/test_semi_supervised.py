@@ -82,6 +82,20 @@ def test_any_metric_serves(metric, distance):
     assert_array_equal(model.transduction_[shuffled], twin.transduction_)
 
 
+def test_ties_among_precomputed_distances_do_not_fall_to_the_order_of_the_rows():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        D = rng.integers(1, 5, (12, 12)).astype(float)
+        D = np.maximum(D, D.T)
+        y = np.where(rng.random(12) < 0.3, rng.integers(0, 2, 12), -1)
+        y[:2] = 0, 1
+        shuffled = rng.permutation(12)
+        model = SemiSupervisedOPFClassifier("precomputed").fit(D, y)
+        twin = SemiSupervisedOPFClassifier("precomputed")
+        twin.fit(D[np.ix_(shuffled, shuffled)], y[shuffled])
+        assert_array_equal(model.transduction_[shuffled], twin.transduction_)
+
+
 def test_labels_follow_chains_of_close_samples():
     X = np.vstack([MOONS * [1, 0] + [0, 5 * m] for m in (0, 1)])  # two lines, one label each
     y = np.full(len(X), -1)

@@ -118,15 +118,21 @@ def spread_labels(
 
 
 def _order_of_samples(samples: FloatArray, codes: IntArray, precomputed: bool) -> IntArray:
-    """Sort samples by their values, equal ones by their label, unlabelled last.
-
-    Precomputed distances are sorted within each label first: then no order of rows shows in their values.
-    """
-    columns = samples.T
+    """Sort samples by their values, equal ones by their label, unlabelled last."""
     labels = np.where(codes < 0, codes.max() + 1, codes)
     if precomputed:
-        parts = [np.sort(samples[:, labels == label], axis=1) for label in np.unique(labels)]
-        columns = np.hstack([labels[:, None], *parts]).T
-    order, values = sort_by_values(columns, len(codes))
+        return _order_by_distances(samples, labels)
+    order, values = sort_by_values(samples.T, len(codes))
     by_label: IntArray = order[np.lexsort((labels[order], values))]
     return by_label
+
+
+def _order_by_distances(D: FloatArray, groups: IntArray) -> IntArray:
+    """Sort samples by their group and their sorted distances to each group, which makes smaller groups."""
+    while True:
+        parts = [np.sort(D[:, groups == group], axis=1) for group in np.unique(groups)]
+        order, values = sort_by_values(np.hstack([groups[:, None], *parts]).T, len(D))
+        if values[-1] in (groups.max(), len(D) - 1):  # no smaller, or all apart
+            return order
+        groups = np.empty_like(values)
+        groups[order] = values

@@ -82,8 +82,8 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
     Notes
     -----
     Equal distances are settled by the values of the samples, so that labels do not depend on the order of
-    the rows. With precomputed distances, samples are told apart by their label and their sorted distances to
-    the samples of each label; only those alike in both are taken in the order of the rows.
+    the rows. With precomputed distances samples are told apart by their label and their distances to the
+    samples of each label; only where these are alike, as in symmetrical data, the order of the rows decides.
 
     There is no ``label_distributions_``: path costs say which label is nearest, not how probable it is.
 

@@ -1,6 +1,6 @@
 """What every estimator of popf checks before it works: parameters, samples, labels and weights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,8 @@ def validate_training(
     resources = resources_of(estimator)._replace(backend=backend_for(device))
     data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
     check_enough_classes(data.classes)
+    if metric.precomputed:
+        data = replace(data, samples=check_precomputed(data.samples))
     if pays_on_host(device, estimator.algorithm, data.samples.shape[1]):
         device, resources = "cpu", resources._replace(backend=None)
     return TrainingData(**vars(data), metric=metric, device=device, resources=resources)
@@ -87,7 +89,7 @@ def validate_samples(
     )
     check_labels(labels)
     if precomputed:
-        samples = check_precomputed(samples)
+        check_square(samples)
     weights, rows = np.ones(len(samples)), np.arange(len(samples))
     if sample_weight is not None:
         weights = _check_sample_weight(to_host(sample_weight), samples, dtype=np.float64)
@@ -116,18 +118,23 @@ def validate_new(estimator: Any, X: ArrayLike, metric: "Metric", rows: IntArray)
     return new
 
 
-def check_precomputed(D: FloatArray) -> FloatArray:
-    """Check a square matrix of distances, and make it exactly symmetric.
-
-    Entries ``[i, j]`` and ``[j, i]`` may differ by 1e-10 of the larger; then the one above the diagonal
-    counts, in a copy. The diagonal is ignored.
-    """
+def check_square(D: FloatArray) -> None:
+    """Raise ValueError if `D` cannot be a matrix of distances between samples."""
     if D.shape[0] != D.shape[1]:
         raise ValueError(
             "metric 'precomputed' needs a square matrix of the distances between all training "
             f"samples, but X has shape {D.shape}. To compute one: "
             "sklearn.metrics.pairwise_distances(X)."
         )
+
+
+def check_precomputed(D: FloatArray) -> FloatArray:
+    """Check a square matrix of distances, and make it exactly symmetric.
+
+    Entries ``[i, j]`` and ``[j, i]`` may differ by 1e-10 of the larger; then the one above the diagonal
+    counts, in a copy. The diagonal is ignored.
+    """
+    check_square(D)
     symmetric = True
     step = max(1, CHECKED_AT_A_TIME // len(D))
     for start in range(0, len(D), step):
