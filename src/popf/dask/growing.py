@@ -20,8 +20,9 @@ from popf.dask.nearby import boxes_reached, bridge
 from popf.dask.partitioning import Blocks
 from popf.dask.prediction import make_part
 from popf.dask.spanning import BlockTree, confirm_ties, tree_of_block, tree_of_two
+from popf.engine.backends import Resources
 from popf.engine.structures import BoolArray, FloatArray, IntArray
-from popf.engine.training import Trained
+from popf.engine.training import Trained, euclidean_tree
 from popf.forest.growing import settle_algorithm
 from popf.forest.optimum_path_forest import OptimumPathForest
 
@@ -121,8 +122,12 @@ def _grow_on_all(tasks: Tasks, blocks: Blocks, settings: Settings) -> tuple[Any,
     pairs = [(a, b) for a in range(n_blocks) for b in range(a + 1, n_blocks)]
     links = None
     if euclidean and n_blocks > 1:  # boxes bound Euclidean distances
+        # Blocks are joined as the spanning tree of their centres joins these.
+        centres = blocks.lows / 2.0 + blocks.highs / 2.0
+        chain, _ = euclidean_tree(centres, "prim", Resources())
         bridges = [
-            tasks.submit("find-bridge", bridge, parts[a], parts[b]) for a, b in _chain(blocks)
+            tasks.submit("find-bridge", bridge, parts[a], parts[b])
+            for a, b in zip(chain.lower.tolist(), chain.higher.tolist(), strict=True)
         ]
         some_tree = _merge_all(tasks, n, [*trees.values(), *bridges])
         links = tasks.submit("join-sets", _link, some_tree, n)
@@ -182,20 +187,6 @@ def _merge_all(tasks: Tasks, n: int, level: list[Any]) -> Any:
         ]
         if len(level) == 1:
             return level[0]
-
-
-def _chain(blocks: Blocks) -> list[tuple[int, int]]:
-    """Choose pairs that join all blocks: each to the nearest of those before it, by their centres."""
-    centres = blocks.lows / 2.0 + blocks.highs / 2.0
-    joined = []
-    inside, outside = [0], list(range(1, len(centres)))
-    while outside:
-        squared = [((centres[inside] - centres[b]) ** 2).sum(axis=1) for b in outside]
-        k = int(np.argmin([distances.min() for distances in squared]))
-        a, b = inside[int(np.argmin(squared[k]))], outside.pop(k)
-        joined.append((min(a, b), max(a, b)))
-        inside.append(b)
-    return joined
 
 
 def _confirm_ties(
