@@ -11,7 +11,7 @@ import numpy as np
 from popf.dask.blocks import Block
 from popf.dask.kruskal import Arcs, Links, longest_edges_to
 from popf.engine import space_tree
-from popf.engine.runtime.blas import one_blas_thread
+from popf.engine.k_nearest import nearest_in_space
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.structures import BoolArray, FloatArray
@@ -117,19 +117,12 @@ def _mark_within(space, centers, radii, marks):
 def bridge(first: Block, second: Block) -> Arcs:
     """Find a short arc between two blocks, not necessarily the shortest."""
     away = box_distances(first.points, second.points.min(axis=0), second.points.max(axis=0))
-    # Start from some of the samples nearest to the other's box; each finds its nearest, and back.
-    near = np.flatnonzero(away <= np.partition(away, len(away) // 16)[len(away) // 16])
-    both = (first.points, second.points)
-    norms = [np.einsum("ij,ij->i", points, points) for points in both]
-    best = (np.inf, 0, 0)
-    with one_blas_thread():
-        for u in near[:: -(-len(near) // STARTS)].tolist():
-            for _ in range(2):
-                v = int(np.argmin(norms[1] - 2.0 * (both[1] @ both[0][u])))
-                u = int(np.argmin(norms[0] - 2.0 * (both[0] @ both[1][v])))
-                (squared,) = box_distances(both[0][u : u + 1], both[1][v], both[1][v])
-                best = min(best, (float(squared), u, v))
-    weight, u, v = best
+    # Some samples near the other's box find their nearest there, and these their nearest here.
+    starts = np.argsort(away, kind="stable")[:STARTS]
+    there = nearest_in_space(second.points, first.points[starts], 1, 1).indices[:, 0]
+    here = nearest_in_space(first.points, second.points[there], 1, 1)
+    best = int(np.argmin(here.weights[:, 0]))
+    u, v = here.indices[best, 0], there[best]
     lower, higher = sorted((first.samples[u], second.samples[v]))
     cross = first.codes[u] != second.codes[v]
-    return Arcs(*map(np.atleast_1d, (lower, higher, weight, cross)))
+    return Arcs(*map(np.atleast_1d, (lower, higher, here.weights[best, 0], cross)))
