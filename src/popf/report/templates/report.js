@@ -204,7 +204,7 @@
       row.append(cell, ...values.reverse().map((value) => make("td", value)));
     }
     const more = path.hidden
-      ? [make("p", `${path.hidden} more features differ less along the longest step.`, "note")]
+      ? [make("p", `Not shown, as they differ less along the longest step: ${path.hidden} more.`, "note")]
       : [];
     return [table, ...more];
   };
