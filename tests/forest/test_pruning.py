@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_digits, make_moons
 from sklearn.pipeline import make_pipeline
@@ -13,7 +15,7 @@ from estimator_problems import ALGORITHMS, assert_same_forest
 from popf import OPFClassifier, POPFClassifier, SemiSupervisedOPFClassifier, prune
 from popf.metrics import opf_accuracy_score
 from saved_models import again, assert_same_model
-from strategies import gaussian
+from strategies import bounded, gaussian, problems, small_integers
 
 DIGITS = load_digits(return_X_y=True)
 
@@ -50,6 +52,20 @@ def test_pruning_keeps_what_the_definition_keeps(algorithm, max_loss):
         kept = naive_pruning(X[:70], y[:70], X[70:], y[70:], max_loss)
         assert_array_equal(small.sample_indices_, kept)
         assert_same_forest(small, OPFClassifier(algorithm=algorithm).fit(X[kept], y[kept]))
+
+
+@bounded(30)
+@given(problems(small_integers), st.randoms(use_true_random=False))
+def test_ties_do_not_fall_to_the_order_of_the_rows(problem, random):
+    X, y, X_val = problem
+    y_val = np.array([random.randrange(int(y.max()) + 1) for _ in X_val])
+    shuffled = np.array(random.sample(range(len(y)), len(y)))
+    small = prune(OPFClassifier().fit(X, y), X_val, y_val, 0.2)
+    twin = prune(OPFClassifier().fit(X[shuffled], y[shuffled]), X_val, y_val, 0.2)
+    kept, twins = small.sample_indices_, shuffled[twin.sample_indices_]
+    rows = [sorted([*X[i], y[i]] for i in some) for some in (kept, twins)]
+    assert rows[0] == rows[1]
+    assert_array_equal(small.predict(X_val), twin.predict(X_val))
 
 
 def test_the_accuracy_on_the_validation_set_holds_and_the_model_stays():

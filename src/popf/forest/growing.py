@@ -97,12 +97,16 @@ def spread_labels(
     The code of an unlabelled sample is -1. The tree is grown on the samples in an order of their own, so that
     ties do not fall to the order of the rows.
     """
-    n = len(codes)
-    order = _order_of_samples(samples, codes, metric.precomputed)
-    sorted_samples = samples[np.ix_(order, order)] if metric.precomputed else samples[order]
-    tree, metric, exponent, algorithm = grow_tree(sorted_samples, metric, resources, algorithm)
     labelled = codes >= 0
-    found = compete(tree, labelled[order], np.arange(n), resources.n_threads)
+    last = np.where(labelled, codes, codes.max() + 1)  # unlabelled samples after labelled ones
+    if metric.precomputed:
+        order = _order_by_distances(samples, last)
+        sorted_samples = samples[np.ix_(order, order)]
+    else:
+        order = order_of_samples(samples, last)
+        sorted_samples = samples[order]
+    tree, metric, exponent, algorithm = grow_tree(sorted_samples, metric, resources, algorithm)
+    found = compete(tree, labelled[order], np.arange(len(codes)), resources.n_threads)
     back = np.argsort(order)  # where each row stands in the order
     named = np.append(order, -1)  # a predecessor of -1 stays -1
     roots = order[found.roots[back]]
@@ -117,14 +121,11 @@ def spread_labels(
     )
 
 
-def _order_of_samples(samples: FloatArray, codes: IntArray, precomputed: bool) -> IntArray:
-    """Sort samples by their values, equal ones by their label, unlabelled last."""
-    labels = np.where(codes < 0, codes.max() + 1, codes)
-    if precomputed:
-        return _order_by_distances(samples, labels)
+def order_of_samples(samples: FloatArray, codes: IntArray) -> IntArray:
+    """Sort samples by their values, equal ones by their class."""
     order, values = sort_by_values(samples.T, len(codes))
-    by_label: IntArray = order[np.lexsort((labels[order], values))]
-    return by_label
+    by_class: IntArray = order[np.lexsort((codes[order], values))]
+    return by_class
 
 
 def _order_by_distances(D: FloatArray, groups: IntArray) -> IntArray:

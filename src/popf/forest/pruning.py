@@ -62,12 +62,12 @@ def prune(
     >>> small.predict([[0.5], [6.5]])
     array(['low', 'high'], dtype='<U4')
     """
-    from popf.forest.growing import grow_forest
+    from popf.forest.growing import grow_forest, order_of_samples
     from popf.metrics import opf_accuracy_score
 
     _check(model, max_loss)
     forest, resources = model.forest_, resources_of(model)
-    samples, kept = forest.samples, np.arange(len(forest))
+    samples, codes = forest.samples, forest.codes
     if samples is None:
         raise ValueError(
             "prune needs the training samples, which a model of metric 'precomputed' does not hold."
@@ -76,26 +76,33 @@ def prune(
     labels = column_or_1d(to_host(y_val))
     check_consistent_length(new, labels)
 
-    def judge(forest: "OptimumPathForest") -> "tuple[float, BoolArray]":
-        nodes = forest.conquer(new, resources).nodes
-        accuracy = opf_accuracy_score(labels, forest.classes[forest.codes[nodes]])
-        return accuracy, _on_paths(forest, nodes)
-
-    accuracy, used = judge(forest)
-    least = accuracy - max_loss
-    while not used.all():
-        smaller = grow_forest(
-            *(samples[kept[used]], forest.codes[used], forest.metric),
+    def grow(rows: "IntArray") -> "OptimumPathForest":
+        return grow_forest(
+            *(samples[rows], codes[rows], forest.metric),
             resources._replace(backend=forest.backend),
             algorithm=model.algorithm,
             classes=forest.classes,
         )
-        accuracy, used_next = judge(smaller)
+
+    def judge(rows: "IntArray") -> "tuple[float, BoolArray]":
+        grown = grow(rows)
+        nodes = grown.conquer(new, resources).nodes
+        return opf_accuracy_score(labels, grown.classes[grown.codes[nodes]]), _on_paths(
+            grown, nodes
+        )
+
+    rows = order_of_samples(samples, codes)  # so that ties do not fall to the order of the rows
+    accuracy, used = judge(rows)
+    least = accuracy - max_loss
+    while not used.all():
+        fewer = rows[used]
+        accuracy, used = judge(fewer)
         if accuracy < least:
             break
-        forest, kept, used = smaller, kept[used], used_next
+        rows = fewer
+    rows = np.sort(rows)
     small = OPFClassifier.from_forest(
-        *(forest, model.get_params(), model.n_features_in_, model.sample_indices_[kept]),
+        *(grow(rows), model.get_params(), model.n_features_in_, model.sample_indices_[rows]),
         device=model.device_,
     )
     if hasattr(model, "feature_names_in_"):
