@@ -170,7 +170,7 @@
     return item;
   };
   const termRow = ([name, share], low, high) => {
-    const row = make("tr", undefined, name === "sum" ? "sum" : share > 0 ? "for" : "against");
+    const row = make("tr", undefined, share > 0 ? "for" : "against");
     const head = make("th", name, "words");
     head.scope = "row";
     const bar = svg("svg", {
@@ -221,7 +221,9 @@
     $("decides").hidden = !path.terms.length;
     const shares = path.terms.map(([, share]) => share);
     const [low, high] = [Math.min(-1e-9, ...shares), Math.max(1e-9, ...shares)];
-    $("terms").replaceChildren(...path.terms.map((term) => termRow(term, low, high)));
+    const rows = path.terms.map((term) => termRow(term, low, high));
+    rows.at(-1)?.classList.replace(rows.at(-1).className, "sum");
+    $("terms").replaceChildren(...rows);
     const chain = [];
     path.nodes.forEach((node, k) => {
       chain.push(nodeItem(node));
