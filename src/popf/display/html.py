@@ -9,17 +9,10 @@ from popf.formatting import install
 
 
 def render(package: str, template: str, **context: Any) -> str:
-    """Fill in a template of a package, which extends ``base.html`` of this one.
+    """Fill in a template of a package, named without suffix, which extends ``base.html`` of this one.
 
-    Parameters
-    ----------
-    package : str
-        Its folder ``templates`` holds the template, and the style (.css) and script (.js) of the same name,
-        which are put into the page. The page's policy allows these and nothing else.
-    template : str
-        The name, without suffix.
-    **context
-        The variables of the template. Text is escaped.
+    The style (.css) and script (.js) of the same name beside it are put into the page, whose policy allows
+    these and nothing else. Text of the context is escaped.
     """
     try:
         import jinja2

@@ -27,23 +27,7 @@ HELD_OUT = {
 def model_facts(
     model: Any, final: Any, about: Mapping[str, Any] | None
 ) -> list[tuple[str, Entries]]:
-    """Gather what there is to know about a model.
-
-    Parameters
-    ----------
-    model : POPFClassifier or Pipeline
-        Fitted.
-    final : POPFClassifier
-        Its last step.
-    about : mapping or None
-        What `popf.io.describe` gives, and ``"data"``, the name of the file of samples; None for what the model
-        itself knows.
-
-    Returns
-    -------
-    list of pairs
-        Headings with their pairs of terms and texts.
-    """
+    """Gather headings with pairs of terms and texts; `about` is as for `popf.report.build`."""
     known = {**facts_of(model, final, None), **(about or {})}
     return [
         ("In short", _in_short(final, known)),
