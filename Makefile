@@ -37,6 +37,7 @@ bench: $(STAMP)-bench
 
 docs: $(STAMP)-docs
 	$(BIN)/python -m benchmarks.page
+	rm -rf docs/api/generated  # pages of names that are gone
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean:
