@@ -1,30 +1,13 @@
 """Who conquers a new sample, for any metric: a scan of blocks of distances."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from popf.engine.distances import kernel_blocks
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import map_chunks
 from popf.engine.structures import BlockOfDistances, Conquered, FloatArray, IntArray
 
 # Bytes of distances held at a time by each thread: few enough that Ctrl-C is answered soon.
 BLOCK_BYTES = 4 * 2**20
-
-
-class ScannedPoints(NamedTuple):
-    """Points with squared costs, to be scanned; attributes as those of `by_tiles.CostedBlocks`."""
-
-    points: FloatArray
-    costs: FloatArray
-    rank: IntArray
-    order: IntArray
-
-    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
-        """Find who conquers each query, scaled as the points are."""
-        blocks = kernel_blocks("sqeuclidean", queries, self.points)
-        return conquer(blocks, len(queries), self.costs, self.rank, None, n_threads)
 
 
 def rows_per_block(n_training: int, block_bytes: int = BLOCK_BYTES) -> int:

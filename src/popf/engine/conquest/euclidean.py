@@ -1,11 +1,10 @@
-"""Conquest of new samples by Euclidean distance, in the space tree, by products or by a scan."""
+"""Conquest of new samples by Euclidean distance, in the space tree or by products."""
 
 from typing import Any
 
 import numpy as np
 
 from popf.engine.backends import Resources
-from popf.engine.conquest.by_scan import ScannedPoints
 from popf.engine.conquest.by_space_tree import CostedTree
 from popf.engine.conquest.by_tiles import CostedBlocks
 from popf.engine.points import DistinctPoints, scale_exponent, scaled_copy
@@ -129,13 +128,11 @@ class EuclideanConquest:
         if self.algorithm == "kd_tree":
             space = build(points, n_threads) if space is None else space
             return CostedTree.build(space, costs[space.order], rank[space.order])
-        if self.algorithm == "brute":
-            block = block_size(points.shape[1], self._tile_bytes)
-            return CostedBlocks.build(points, costs, rank, block, n_threads)
-        return ScannedPoints(points, costs, rank, np.arange(len(points)))
+        block = block_size(points.shape[1], self._tile_bytes)
+        return CostedBlocks.build(points, costs, rank, block, n_threads)
 
 
-Index = CostedTree | CostedBlocks | ScannedPoints
+Index = CostedTree | CostedBlocks
 
 
 def _squared_norms(queries: FloatArray) -> FloatArray:
