@@ -138,7 +138,7 @@ def test_how_columns_are_read_is_shown_before_and_after_the_fit(tmp_path, capsys
     said = " ".join(capsys.readouterr().out.split())
     for words in ("dropped 2: index, day", "ids consumer", "numbers 2: demand, load"):
         assert words in said
-    assert "categories 2: region (2 values), tariff (1 values)" in said
+    assert "categories 2: region (2 values), tariff (1 value)" in said
 
 
 def test_a_missing_text_is_a_category_and_whole_numbers_match(tmp_path):

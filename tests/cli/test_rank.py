@@ -66,6 +66,8 @@ def test_ranked_rows_are_the_most_probable_ones(place, tmp_path, capsys):
     assert said.startswith("Ranked 90 rows of")
     assert "class to find: yes" in said.splitlines()[0]
     assert "... 5 more in" in said
+    assert main(["rank", str(place / "model.popf"), str(place / "train.csv")]) == 0
+    assert "have the features of a training row" in capsys.readouterr().err
 
 
 def test_what_rank_cannot_do_is_said(place, tmp_path, capsys):

@@ -78,8 +78,9 @@ def rank(
         extra = [] if value is None else [value]
         table.need(extra, "value")
         frame, table_of_probabilities = scoring.score_all(
-            table_model, table, [*ids, *extra], progress
+            table_model, table, [*ids, *extra], progress, features=True
         )
+        scoring.note_training_rows(table_model, table, frame)
         probability = table_of_probabilities[:, code]
         values = None if value is None else _values(frame[value], table)
         found = rank_rows(probability, budget, values, visit_cost)
@@ -141,6 +142,8 @@ def _frame(
     import numpy as np
     import pandas
 
+    from popf.tables.cells import whole
+
     name, probability = scored
     columns: dict[str, Any] = {"rank": np.arange(1, len(found.rows) + 1)}
     for one in ids:
@@ -149,7 +152,7 @@ def _frame(
         columns["row"] = found.rows + 1
     columns[name] = probability[found.rows]
     if found.gains is not None and value is not None:
-        columns[value] = frame[value].to_numpy()[found.rows]
+        columns[value] = whole(frame[value].to_numpy()[found.rows])
         columns["expected_gain"] = found.gains[found.rows].round(6)
     return pandas.DataFrame(columns)
 

@@ -112,7 +112,7 @@ def note_training_rows(table_model: "TableModel", table: "Table", frame: Any) ->
     if n_seen > 0.5 * len(frame):
         say(
             f"note: {n_seen:,} of the {counted(len(frame), 'row')} of {table.path} have the features of a "
-            "training row. On rows that it was fitted to, a model looks better than it is: judge it by others."
+            "training row. On rows that it was fitted to, a model looks better than it is: use others."
         )
 
 

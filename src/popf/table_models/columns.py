@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from popf.formatting import counted
 from popf.tables import Table
 from popf.tables.cells import Kind
 
-#: A column of text with more different values than this, and than half of its rows, is no category.
+#: A column of text with more different values than this is no category if there are many for its rows.
 MANY_VALUES = 50
 #: How many rows a table must have, and how many values a column, before a column is called an id.
 MANY_ROWS, MANY_GROUPS = 20, 10
@@ -41,7 +42,8 @@ class Column(NamedTuple):
     @property
     def words(self) -> str:
         """The role; of a category with the number of its values."""
-        return f"category, {self.n_values:,} values" if self.role == "category" else self.role
+        n_values = counted(self.n_values, "value")
+        return f"category, {n_values}" if self.role == "category" else self.role
 
 
 def read_columns(
@@ -89,7 +91,7 @@ def _problem(name: str, kind: Kind, n_rows: int) -> tuple[str, str]:
             carried,
         )
     if "decimal" in kind.looks_like:
-        return f"{looks_like}: read them by `decimal=','`.", "`decimal=','`"
+        return f"{looks_like}: `decimal=','` reads them.", "`decimal=','`"
     if kind.looks_like:
         return (
             f"{looks_like}: write them as plain numbers in the file, leave the column out by {drop}, or make "
@@ -103,7 +105,8 @@ def _problem(name: str, kind: Kind, n_rows: int) -> tuple[str, str]:
             f"what it is: {absent} for a missing value, {category} for categories.",
             absent,
         )
-    if kind.n_values > max(MANY_VALUES, 0.5 * n_rows):
+    # Every value becomes a column of 0 and 1, which some rows should share.
+    if kind.n_values > max(MANY_VALUES, min(0.1 * n_rows, 20 * MANY_VALUES)):
         return (
             f"column {name!r} holds {kind.n_values} different texts in {n_rows} rows (such as "
             f"{kind.odd_cell!r}): carry it through by {carried}, leave it out by {drop}, or insist by "
