@@ -79,6 +79,9 @@ def test_info_tells_what_a_data_file_holds(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert (found["format"], found["n_samples"], found["n_features"]) == ("opfython", 2, 2)
     assert (found["labels"], found["label_counts"], found["n_missing"]) == ([0, 1], [1, 1], 1)
+    (tmp_path / "c.txt").write_text("size,label\n1,yes\n2,no\n")
+    assert main(["info", str(tmp_path / "c.txt"), "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["columns"]) == ["size", "label"]
     save(OPFClassifier().fit([[0.0], [1.0]], [0, 1]), tmp_path / "model.opf")  # a name of LibOPF's
     assert main(["info", str(tmp_path / "model.opf")]) == 0
     assert "OPFClassifier" in capsys.readouterr().out

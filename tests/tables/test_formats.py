@@ -190,6 +190,13 @@ def test_text_of_the_peers_is_read(tmp_path, name):
     assert found.data.tolist() == [[1.5, 2.25], [3, 4], [5, 6.125]]
 
 
+def test_text_with_names_is_a_table(tmp_path):
+    found = table(tmp_path, "a,b,y\n1,2,x\n3,4,z\n", "t.txt")
+    assert found.format == "csv"
+    assert found.feature_names == ["a", "b"]
+    assert table(tmp_path, "# a comment\n1 1:2\n2 1:3\n", "t.txt").format == "svmlight"
+
+
 def test_what_opfython_writes_is_read(tmp_path):
     converter = pytest.importorskip("opfython.utils.converter")
     write(tmp_path / "a.dat", X := np.array([[1.5, 2.25], [0.1, 4], [5, 6]]), [2, 1, 2])

@@ -37,14 +37,13 @@ def info(
     samples, features and labels. Opening a model file never runs code from it; only its header is read here.
     """
     from popf.io import describe
-    from popf.tables.formats import FORMATS, TABLES, suffix_of
+    from popf.tables.formats import FORMATS, format_of_file, suffix_of
 
     check_file(file)
-    others = [suffix for suffixes in FORMATS.values() for suffix in suffixes if suffix]
-    if suffix_of(file) in others and not is_zipfile(
-        file
-    ):  # whatever its name, a model is a zip file
-        if suffix_of(file) in TABLES:
+    suffixes = [suffix for some in FORMATS.values() for suffix in some if suffix]
+    # Whatever its name, a model is a zip file.
+    if suffix_of(file) in suffixes and not is_zipfile(file):
+        if format_of_file(file) in ("csv", "parquet"):
             facts, lines = _table(options.table(file, delimiter, encoding, decimal, na))
         else:
             facts, lines = _samples(file)

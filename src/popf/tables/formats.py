@@ -95,7 +95,7 @@ def read(
     path : str or path-like
         The suffix tells the format: ``.svm``, ``.svmlight``, ``.libsvm`` or none for svmlight; ``.csv`` or
         ``.tsv``; ``.parquet`` or ``.pq``; ``.dat`` or ``.opf`` for LibOPF; ``.json`` for opfython. ``.txt`` is
-        svmlight, LibOPF's or opfython's by its first line. ``.gz`` or ``.bz2`` after it is unpacked.
+        svmlight, LibOPF's, opfython's or CSV by its first line. ``.gz`` or ``.bz2`` after it is unpacked.
     target : str or int, default=None
         The column with the labels, by name or position; None for the last. Only for CSV and Parquet.
     format : {"svmlight", "csv", "parquet", "libopf", "opfython"}, default=None
@@ -138,7 +138,7 @@ def read(
     >>> mine.target
     array(['no', 'yes'], dtype='<U3')
     """
-    kind = format_of(path, format)
+    kind = format_of_file(path, format)
     takes = {"csv": ("target", "encode", "delimiter"), "parquet": ("target", "encode")}
     for name, value in {"target": target, "encode": encode, "delimiter": delimiter}.items():
         if value is not None and name not in takes.get(kind, ()):
@@ -159,11 +159,8 @@ def read(
         need_pandas()
         samples = samples_of(ParquetFile(check_file(path)), target, encode)
     else:
-        content = read_unpacked(path)
-        if format is None and suffix_of(path) == ".txt":
-            kind = text_format(content)
         parse = {"libopf": parse_libopf, "opfython": parse_opfython}.get(kind, parse_svmlight)
-        samples = parse(content, str(path))
+        samples = parse(read_unpacked(path), str(path))
     if return_X_y:
         return samples.X, samples.y
     return Bunch(
@@ -310,6 +307,14 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
         f"the suffix {suffix!r} of {path} tells no format: use one of {every}, or pass `format` "
         f"({', '.join(FORMATS)})."
     )
+
+
+def format_of_file(path: str | os.PathLike[str], format: str | None = None) -> str:
+    """Name the format of a file that is there: as `format_of`, and of a ``.txt`` file by its first line."""
+    kind = format_of(path, format)
+    if format is None and suffix_of(path) == ".txt":
+        return text_format(read_unpacked(path))
+    return kind
 
 
 def _checked_labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:

@@ -60,13 +60,13 @@ def parse_opfython(content: bytes, where: str) -> Samples:
 
 
 def text_format(content: bytes) -> str:
-    """Tell svmlight text from that of LibOPF and of opfython by its first line."""
+    """Tell svmlight, LibOPF's text, opfython's and a table with names apart by the first line."""
     line, _, rest = content.lstrip().partition(b"\n")
     words = line.replace(b",", b" ").split()
     try:
         numbers = [float(word) for word in words]
-    except ValueError:  # "1:0.5"
-        return "svmlight"
+    except ValueError:  # "1 3:0.5", or names
+        return "svmlight" if b":" in line or line.startswith((b"#", b"<")) else "csv"
     if len(words) == 3 and numbers[0] == len(rest.split(b"\n")) - rest.endswith(b"\n"):
         return "libopf"
     return "opfython" if len(words) > 2 else "svmlight"
