@@ -119,7 +119,7 @@ def test_evaluate_and_report_agree_on_every_figure(run, tmp_path, capsys, thresh
         assert f'<dd class="value">{shown}{score["upper"]:.3f}]</dd>' in text, name
     for name in ("accuracy", "balanced_accuracy", "precision", "recall"):
         value = evaluated["measures"][name]["value"]
-        assert f'<td id="{name}">{100 * value:.1f} %</td>' in text, name
+        assert f'<td id="{name}">{100 * value:.1f}\N{NO-BREAK SPACE}%</td>' in text, name
     (passes, alarms), (misses, hits) = evaluated["confusion"]
     for name, n in {"passes": passes, "alarms": alarms, "misses": misses, "hits": hits}.items():
         assert f'<b id="{name}">{n}</b>' in text, name
@@ -141,7 +141,7 @@ def test_evaluate_and_report_agree_on_all_classes_together(run, tmp_path, capsys
     shown = {"log loss": "log_loss", "Brier score": "brier", "calibration error": "ece"}
     for name, key in shown.items():
         assert f"{name} {found[key]['value']:.3f}" in text
-    assert f"accuracy {100 * found['accuracy']['value']:.1f} %" in text
+    assert f"accuracy {100 * found['accuracy']['value']:.1f}\N{NO-BREAK SPACE}%" in text
 
 
 def test_parquet_and_csv_give_the_same_page(run, tmp_path):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 MAX_LENGTH = 120
+PERCENT = "\N{NO-BREAK SPACE}%"
 # Characters that no page may contain, and unpaired surrogates, which cannot be encoded.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -28,14 +29,14 @@ def fixed(value: float, digits: int) -> str:
 
 def percent(value: float, digits: int = 1) -> str:
     """Write a share in per cent."""
-    return "–" if not np.isfinite(value) else f"{fixed(100.0 * value, digits)} %"
+    return "–" if not np.isfinite(value) else f"{fixed(100.0 * value, digits)}{PERCENT}"
 
 
 def chance(value: float) -> str:
     """Write a probability in per cent; what is not certain is not called so."""
     if 0.0 < value < 0.001:
-        return "< 0.1 %"
-    return "> 99.9 %" if 0.999 < value < 1.0 else percent(value)
+        return f"< 0.1{PERCENT}"
+    return f"> 99.9{PERCENT}" if 0.999 < value < 1.0 else percent(value)
 
 
 def log10(value: float) -> str:

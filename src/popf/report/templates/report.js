@@ -7,7 +7,7 @@
 
   // The same formatting as in Python, so that what a slider shows is what popf computes.
   const count = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
-  const percent = (share) => (Number.isFinite(share) ? (100 * share).toFixed(1) + " %" : "–");
+  const percent = (share) => (Number.isFinite(share) ? (100 * share).toFixed(1) + "\u00a0%" : "–");
   const place = (share) => (100 * share).toFixed(2) + "%";
   const thresholdText = (value) => {
     const short = value.toFixed(3);
