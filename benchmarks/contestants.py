@@ -7,7 +7,7 @@ import logging
 
 import numpy as np
 
-POPF, LABELS, GPU = "popf", "popf labels", "popf on a GPU"
+POPF, LABELS, GPU, TREE = "popf", "popf labels", "popf on a GPU", "popf tree"
 POOLED, FOREST = "popf probabilities", "popf forest alone"
 FROM_FILE, GPU_PROCESS = "popf from a file", "popf on a process with a GPU"
 SOLVERS = ("Newton", "PSO", "bat", "firefly")
@@ -125,6 +125,47 @@ class SpanningTree(Contestant):
         self.tree(data.X, algorithm=self.algorithm)
 
 
+class PopfTree(Contestant):
+    """popf's spanning tree without labels."""
+
+    def __init__(self, threads):
+        from popf import minimum_spanning_tree
+
+        self.tree, self.threads = minimum_spanning_tree, threads
+
+    def fit(self, data):
+        self.tree(data.X, n_jobs=self.threads)
+
+    def warm_up(self, data):
+        # "auto" may choose another algorithm for small data than for large.
+        for algorithm in ("auto", "kd_tree", "brute"):
+            self.tree(data.X, algorithm=algorithm)
+
+
+class FastHDBSCANTree(Contestant):
+    """fast_hdbscan's spanning tree; a sample is its own first neighbour, so distances are plain ones."""
+
+    def __init__(self, _threads):
+        from fast_hdbscan.hdbscan import compute_minimum_spanning_tree
+
+        self.tree = compute_minimum_spanning_tree
+
+    def fit(self, data):
+        self.tree(data.X, min_samples=1)
+
+
+class SciPyLinkage(Contestant):
+    """SciPy's single linkage, which is its spanning tree of all distances."""
+
+    def __init__(self, _threads):
+        from scipy.cluster.hierarchy import linkage
+
+        self.linkage = linkage
+
+    def fit(self, data):
+        self.linkage(data.X, "single")
+
+
 class OPFython(Contestant):
     """opfython's supervised forest; its default metric gives the same labels as the Euclidean."""
 
@@ -214,6 +255,9 @@ CONTESTANTS = {
     **{name: lambda _, name=name: Solver(name) for name in SOLVERS},
     "quitefastmst": lambda threads: SpanningTree(threads, "auto"),
     "quitefastmst brute": lambda threads: SpanningTree(threads, "brute"),
+    TREE: PopfTree,
+    "fast_hdbscan": FastHDBSCANTree,
+    "SciPy": SciPyLinkage,
     "opfython": lambda _: OPFython(),
     "1-NN": lambda threads: neighbours(1, threads),
     "5-NN": lambda threads: neighbours(5, threads),

@@ -54,6 +54,14 @@ def blobs(n, d, rng):
     return X, y
 
 
+def five_blobs(n, d, rng):
+    """Draw five Gaussian clusters of standard deviation 0.6 whose centres lie in a box of side 20."""
+    clusters = rng.integers(0, 5, n)
+    X = rng.uniform(-10.0, 10.0, (5, d))[clusters]
+    X += 0.6 * rng.standard_normal((n, d))
+    return X, clusters % 2
+
+
 def separated_clusters(n, d, rng):
     """Draw 200 tight clusters far apart, each of one class: many components with far links."""
     clusters = rng.integers(0, 200, n)
@@ -92,6 +100,7 @@ def line(n, d, rng):
 
 SHAPES = {
     "blobs": blobs,
+    "five blobs": five_blobs,
     "separated clusters": separated_clusters,
     "duplicates": duplicates,
     "integer grid": integer_grid,

@@ -20,6 +20,7 @@ LIBRARIES = (
     "scikit-learn",
     "numba",
     "quitefastmst",
+    "fast_hdbscan",
     "opfython",
     "distributed",
 )

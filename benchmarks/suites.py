@@ -17,6 +17,7 @@ from .contestants import (
     POPF,
     PROCESSES,
     SOLVERS,
+    TREE,
 )
 from .data import SHAPES, DataSpec
 
@@ -95,6 +96,22 @@ def growth(full):
         for n in doubling(2_000, largest) if full else (1_000, 4_000):
             data = DataSpec(n, d, n // 8)
             tasks.append(Task("growth", data.size, data, (POPF, "1-NN"), BOTH))
+    return tasks
+
+
+def spanning_tree(full):
+    """Find the spanning tree without labels; five blobs are what scikit-learn's HDBSCAN was timed with."""
+    tasks = []
+    for n, d, shape, peers in (
+        (10_000, 8, "blobs", ("SciPy",)),
+        (100_000, 2, "blobs", ()),
+        (100_000, 8, "blobs", ()),
+        (100_000, 20, "five blobs", ()),
+    ):
+        data = DataSpec(n if full else n // 20, d, 0, shape)
+        peers = (TREE, "quitefastmst", "fast_hdbscan", *peers)
+        once = ("quitefastmst", "fast_hdbscan") if n == 100_000 and d > 8 else ()
+        tasks.append(Task("spanning-tree", f"{data.size}, {shape}", data, peers, once=once))
     return tasks
 
 
@@ -249,6 +266,7 @@ SUITES = {
     "table": table,
     "predict": predict,
     "growth": growth,
+    "spanning-tree": spanning_tree,
     "shapes": shapes,
     "threads": threads,
     "probability": probability,
