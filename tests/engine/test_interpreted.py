@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import naive
-from popf import OPFClassifier
+from popf import OPFClassifier, OPFClustering, single_linkage
 from popf.engine import points, tiles
 from popf.engine.runtime.simd import LANES
 from popf.engine.soft.by_blocks import CompetingNodes
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing 
 
 @pytest.fixture
 def interpret(monkeypatch):
-    """Take the kernels of all modules of the engine for the Python that they are written in."""
+    """Take all kernels for the Python that they are written in."""
 
     def take_python():
         n_kernels = 0
         for name, module in list(sys.modules.items()):
-            if name.startswith("popf.engine."):
+            if name.startswith(("popf.engine.", "popf.density.")):
                 for attribute, value in list(vars(module).items()):
                     if hasattr(value, "py_func"):
                         monkeypatch.setattr(module, attribute, value.py_func)
@@ -65,6 +65,21 @@ def test_sums(interpret):
     compiled = scores()
     interpret()
     for mine, theirs in zip(scores(), compiled, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_clusters_and_linkage(metric, interpret):
+    X, _, queries = grid(1, 60, 2, 9)
+
+    def found():
+        model = OPFClustering(4, min_area=3, metric=metric).fit(X)
+        linkage = single_linkage(X, metric)
+        return model.labels_, model.roots_, model.predict(queries), linkage, model.density_
+
+    compiled = found()
+    interpret()
+    for mine, theirs in zip(found(), compiled, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 

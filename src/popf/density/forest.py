@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.density.graph import NeighbourGraph, graph_of_new, graph_of_nodes, order_nodes
+from popf.density.graph import NeighbourGraph, NodeIndex, order_nodes
 from popf.density.maxima import open_density
 from popf.density.propagation import (
     arcs_back,
@@ -95,6 +95,10 @@ class DensityForest:
         return np.unique(self.node_of, return_index=True)[1]
 
     @cached_property
+    def _index(self) -> NodeIndex:
+        return NodeIndex(self.points, self.counts, self.metric)
+
+    @cached_property
     def labels(self) -> IntArray:
         """The cluster of each node; clusters are numbered by the density of their roots, the densest first."""
         return number_clusters(self.paths)
@@ -108,9 +112,7 @@ class DensityForest:
         self.metric.check(new)
         if self.metric.precomputed:
             new = np.ascontiguousarray(new[:, self.rows])
-        graph = graph_of_new(
-            self.points, self.counts, self.metric, self.n_neighbors, new, resources
-        )
+        graph = self._index.graph_of(new, self.n_neighbors, resources)
         return claim_rows(graph, self.n_neighbors, self.paths)
 
     def to_arrays(self) -> dict[str, Any]:
@@ -227,7 +229,7 @@ def cluster_samples(
     points = samples[np.ix_(rows, rows)] if metric.precomputed else samples[rows]
     codes = np.zeros(len(rows), dtype=np.int64)
     k = min(n_neighbors or max_neighbors, n_samples - 1)
-    graph = graph_of_nodes(points, np.bincount(node_of), metric, k, resources)
+    graph = NodeIndex(points, np.bincount(node_of), metric).graph(k, resources)
     cuts = None
     if n_neighbors is None:
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine import space_tree
 from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
 from popf.engine.k_nearest import Nearest, nearest_by_scan, nearest_in_space
 from popf.engine.points import (
@@ -14,6 +15,7 @@ from popf.engine.points import (
     scaled_copy,
     sort_by_values,
 )
+from popf.engine.space_tree import SpaceTree
 
 if TYPE_CHECKING:
     from popf.engine.backends import Resources
@@ -59,60 +61,56 @@ def order_nodes(
     return node_of, order[np.flatnonzero(np.diff(values, prepend=-1))]
 
 
-def graph_of_nodes(
-    points: FloatArray, counts: IntArray, metric: "Metric", k: int, resources: "Resources"
-) -> NeighbourGraph:
-    """Find the k nearest other samples of every node.
+class NodeIndex:
+    """Nodes in which neighbours are searched, by a space tree where the metric is Euclidean.
 
-    `points` are the nodes' own, or the distances among them if the metric is precomputed.
+    Parameters
+    ----------
+    points : ndarray or None
+        The nodes' own, or the distances among them if the metric is precomputed; then None serves new samples.
+    counts : ndarray of shape (n_nodes,)
+        How many samples each node stands for.
+    metric : Metric
     """
-    n_listed = min(k, len(points) - 1)
-    if n_listed == 0:  # all samples are equal
-        nobody = np.empty((len(points), 0), dtype=np.int32)
-        return NeighbourGraph(nobody, nobody.astype(np.float64), nobody, counts)
-    found = _nearest(points, points, True, metric, n_listed, resources)
-    return _counted(found, counts, counts - 1)
 
+    def __init__(self, points: FloatArray | None, counts: IntArray, metric: "Metric") -> None:
+        self._points, self._counts, self._metric = points, counts, metric
+        self._tree: tuple[SpaceTree, int] | None = None
 
-def graph_of_new(
-    points: FloatArray | None,
-    counts: IntArray,
-    metric: "Metric",
-    k: int,
-    new: FloatArray,
-    resources: "Resources",
-) -> NeighbourGraph:
-    """Find the k nearest training samples of new ones; `points` are None if distances are precomputed."""
-    found = _nearest(points, new, False, metric, min(k, len(counts)), resources)
-    return _counted(found, counts, np.zeros(len(new), dtype=np.int64))
+    def graph(self, k: int, resources: "Resources") -> NeighbourGraph:
+        """Find the k nearest other samples of every node."""
+        n_listed = min(k, len(self._counts) - 1)
+        if n_listed == 0 or self._points is None:  # all samples are equal
+            nobody = np.empty((len(self._counts), 0), dtype=np.int32)
+            return NeighbourGraph(nobody, nobody.astype(np.float64), nobody, self._counts)
+        found = self._nearest(self._points, True, n_listed, resources)
+        return self._counted(found, self._counts - 1)
 
+    def graph_of(self, new: FloatArray, k: int, resources: "Resources") -> NeighbourGraph:
+        """Find the k nearest samples of new ones, or among the distances to all nodes."""
+        found = self._nearest(new, False, min(k, len(self._counts)), resources)
+        return self._counted(found, np.zeros(len(new), dtype=np.int64))
 
-def _nearest(
-    points: FloatArray | None,
-    queries: FloatArray,
-    own: bool,
-    metric: "Metric",
-    k: int,
-    resources: "Resources",
-) -> Nearest:
-    """List the nearest nodes of queries, which with `own` are the nodes; distances in the metric's unit."""
-    if metric.euclidean and points is not None:
-        exponent = scale_exponent(points)
-        scaled = scaled_copy(points, exponent)
-        with np.errstate(over="ignore"):  # what is so far away has no density anyway
-            asking = None if own else scaled_copy(queries, exponent)
-        found = nearest_in_space(scaled, asking, k, resources.n_threads)
-        return found._replace(weights=metric.transform(found.weights, exponent))
-    n_nodes = queries.shape[1] if points is None else len(points)
-    share = min(BLOCK_BYTES, resources.n_bytes // resources.n_threads)
-    return nearest_by_scan(
-        metric.blocks(queries, points),
-        *(len(queries), k, own, rows_per_block(n_nodes, share), resources.n_threads),
-    )
+    def _nearest(self, queries: FloatArray, own: bool, k: int, resources: "Resources") -> Nearest:
+        """List the nearest nodes of queries, which with `own` are the nodes; distances in the metric's unit."""
+        if self._metric.euclidean and self._points is not None:
+            if self._tree is None:
+                exponent = scale_exponent(self._points)
+                scaled = scaled_copy(self._points, exponent)
+                self._tree = space_tree.build(scaled, resources.n_threads), exponent
+            tree, exponent = self._tree
+            with np.errstate(over="ignore"):  # what is so far away has no density anyway
+                asking = None if own else scaled_copy(queries, exponent)
+            found = nearest_in_space(tree, asking, k, resources.n_threads)
+            return found._replace(weights=self._metric.transform(found.weights, exponent))
+        share = min(BLOCK_BYTES, resources.n_bytes // resources.n_threads)
+        return nearest_by_scan(
+            self._metric.blocks(queries, self._points),
+            *(len(queries), k, own, rows_per_block(len(self._counts), share), resources.n_threads),
+        )
 
-
-def _counted(found: Nearest, counts: IntArray, copies: IntArray) -> NeighbourGraph:
-    """Count the samples before each that is listed; `copies` are those at no distance."""
-    listed = counts[found.indices]
-    before = np.cumsum(listed, axis=1) - listed + copies[:, np.newaxis]
-    return NeighbourGraph(found.indices, found.weights, before.astype(np.int32), counts)
+    def _counted(self, found: Nearest, copies: IntArray) -> NeighbourGraph:
+        """Count the samples before each that is listed; `copies` are those at no distance."""
+        listed = self._counts[found.indices]
+        before = np.cumsum(listed, axis=1) - listed + copies[:, np.newaxis]
+        return NeighbourGraph(found.indices, found.weights, before.astype(np.int32), self._counts)

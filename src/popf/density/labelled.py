@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.density.forest import DensityForest, Removal, claim_rows, grow_paths
-from popf.density.graph import graph_of_new, graph_of_nodes, order_nodes
+from popf.density.graph import NodeIndex, order_nodes
 from popf.engine.runtime.threads import map_chunks
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ def grow_labelled(
         )
         n_neighbors = int(np.argmax(accuracies)) + 1 if len(accuracies) else 1
     k = min(n_neighbors, len(samples) - 1)
-    paths = grow_paths(
-        graph_of_nodes(points, counts, metric, k, resources), k, node_codes, Removal()
-    )
+    graph = NodeIndex(points, counts, metric).graph(k, resources)
+    paths = grow_paths(graph, k, node_codes, Removal())
     kept = None if metric.precomputed else points
     return DensityForest(metric, kept, node_of, node_codes, k, paths), accuracies
 
@@ -69,9 +68,8 @@ def left_out_accuracies(
         out, kept = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         training = points[np.ix_(kept, kept)] if metric.precomputed else points[kept]
         new = points[np.ix_(out, kept)] if metric.precomputed else points[out]
-        graph = graph_of_nodes(training, counts[kept], metric, n_tried, resources)
-        known = None if metric.precomputed else training
-        asked = graph_of_new(known, counts[kept], metric, n_tried, new, resources)
+        index = NodeIndex(training, counts[kept], metric)
+        graph, asked = index.graph(n_tried, resources), index.graph_of(new, n_tried, resources)
 
         def score(start: int, k: int) -> int:
             paths = grow_paths(graph, k, codes[kept], Removal())  # noqa: B023

@@ -9,6 +9,7 @@ from popf.engine import space_tree
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES, lane_box_hits, lane_distances, lowest_bit
 from popf.engine.runtime.threads import chunk_size, map_chunks
+from popf.engine.space_tree import SpaceTree
 from popf.engine.structures import BlockOfDistances, FloatArray
 from popf.engine.trees.prim import refuse_weight
 
@@ -24,13 +25,12 @@ class Nearest(NamedTuple):
 
 
 def nearest_in_space(
-    points: FloatArray, queries: FloatArray | None, k: int, n_threads: int
+    tree: SpaceTree, queries: FloatArray | None, k: int, n_threads: int
 ) -> Nearest:
-    """Search a space tree for the nearest of `points`, by squared distance.
+    """Search a space tree for the nearest points, by squared distance.
 
     Without `queries` these are the points, none of which is its own neighbour; k is less than their number.
     """
-    tree = space_tree.build(points, n_threads)
     asking = tree if queries is None else space_tree.build(queries, n_threads)
     found = _empty_lists(len(asking.points), k)
     map_chunks(
