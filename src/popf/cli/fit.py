@@ -109,13 +109,13 @@ def fit(
         stage(f"writing {output}")
         with writing(output):
             save(fitted.table_model.model, output, X=fitted.frame.head(1), facts=layout.as_facts())
-    for name, n in fitted.repeated.items():
+    for name, n in fitted.rows.repeated.items():
         one_per = options.as_options(f"`one_per={name!r}`")
         say(
             f"note: {name!r} repeats ({n:,} values): rows that belong together are nearly alike, which "
             f"makes the model overconfident. Consider {one_per}."
         )
-    for column in fitted.columns:
+    for column in fitted.rows.columns:
         if column.note:
             say(f"note: {options.as_options(column.note)}")
     facts = _facts(fitted, output)
@@ -132,8 +132,8 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
     return {
         "model": str(output),
         "n_rows": sum(fitted.counts.values()),
-        "n_rows_read": fitted.n_read,
-        "n_zero_weight": fitted.n_weightless,
+        "n_rows_read": fitted.rows.n_read,
+        "n_zero_weight": fitted.rows.n_weightless,
         "classes": fitted.counts,
         "numbers": layout.numbers,
         "categories": layout.categories,
@@ -141,7 +141,7 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
         "target": layout.target,
         "missing": layout.missing,
         "n_imputed": fitted.n_imputed,
-        "columns": {column.name: column.words for column in fitted.columns},
+        "columns": {column.name: column.words for column in fitted.rows.columns},
         "positive": table_model.positive if binary else None,
         "threshold": layout.threshold if binary else None,
         "threshold_from": layout.threshold_from if binary else None,

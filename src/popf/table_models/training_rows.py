@@ -1,0 +1,184 @@
+"""The rows and columns of a table that a model is fitted to, or all that is wrong with them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.table_models.columns import MANY_VALUES, Column, read_columns
+from popf.table_models.fit_options import FitOptions
+from popf.table_models.model import infinite_cells, missing_numbers
+from popf.tables import ColumnTypes, Table
+from popf.tables.cells import labels_of
+
+FloatArray = NDArray[np.float64]
+
+
+class TrainingRows(NamedTuple):
+    """What a model is fitted to."""
+
+    frame: Any  # the features; the index holds the rows of the file, from 0
+    y: NDArray[Any]
+    weights: FloatArray | None  # of mean 1
+    columns: list[Column]  # how each is read
+    n_read: int  # rows of the file
+    n_weightless: int  # those of weight 0, which are left out
+    repeated: dict[str, int]  # id columns whose values repeat, with the number of different ones
+
+
+def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
+    """Read a table as the options say; raise ValueError with all that is wrong with it."""
+    columns, problems = _choose_columns(table, options)
+    by_role: dict[str, list[str]] = {}
+    for column in columns:
+        by_role.setdefault(column.role, []).append(column.name)
+    numbers, categories = by_role.get("number", []), by_role.get("category", [])
+    if not numbers + categories:
+        problems.append(Problem("no column is left to learn from."))
+    weight = by_role.get("weight", [])
+    known = [name for role in ("target", "id", "one per") for name in by_role.get(role, [])]
+    frame = table.frame(ColumnTypes([*numbers, *weight], categories, known))
+    n_read = len(frame)
+    frame = _with_weight(frame, weight, table)  # from here on its index holds the rows of the file
+    n_weightless = n_read - len(frame)
+    repeated = {}
+    if options.one_per is None:
+        repeated = _repeated(frame, by_role.get("id", []))
+    elif options.one_per in frame:
+        frame = _one_of_each(frame, options.one_per, options.seed)
+    problems += _cell_problems(frame, numbers, columns, options)
+    y = np.array([])
+    if options.target in frame:
+        try:
+            y = labels_of(frame[options.target].tolist(), options.target, frame.index)
+            _check_classes(np.unique(y), len(y), options)
+        except ValueError as error:
+            problems.append(Problem(str(error)))
+    if problems:
+        raise ValueError(_listed(problems, table))
+    # Weights whose mean is far from 1 would count as many more or fewer rows than there are.
+    weights = frame[weight[0]].to_numpy() / frame[weight[0]].mean() if weight else None
+    features = [name for name in table.names if name in {*numbers, *categories}]
+    return TrainingRows(frame[features], y, weights, columns, n_read, n_weightless, repeated)
+
+
+class Problem(NamedTuple):
+    """What is wrong with a table, and the parameter that most likely mends it."""
+
+    text: str
+    remedy: str = ""
+
+
+def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], list[Problem]]:
+    """Read the columns by the roles that the options give them; find unknown names and unusable columns."""
+    roles = {} if table.index is None else {table.index: "dropped"}
+    problems = []
+    for parameter, role, names in (
+        ("id", "id", options.id),
+        ("drop", "dropped", options.drop),
+        ("sample_weight", "weight", [options.sample_weight]),
+        ("one_per", "one per", [options.one_per]),
+        ("target", "target", [options.target]),
+        ("categorical", None, options.categorical),
+    ):
+        for name in filter(None, names):
+            unknown_name = table.unknown_name(name, parameter)
+            if unknown_name:
+                problems.append(Problem(unknown_name))
+            elif role is not None:
+                roles[name] = role
+    if options.target in (*options.id, *options.drop):
+        problems.append(
+            Problem(f"column {options.target!r} is the target: it cannot be an id, or dropped.")
+        )
+    columns = read_columns(table, roles, options.categorical)
+    problems += [Problem(column.problem, column.remedy) for column in columns if column.problem]
+    return columns, problems
+
+
+def _listed(problems: list[Problem], table: Table) -> str:
+    """Write all problems of a table as one message, and the parameters that would mend them."""
+    if len(problems) == 1:
+        return f"{table.path}: {problems[0].text}"
+    remedies = dict.fromkeys(problem.remedy for problem in problems if problem.remedy)
+    lines = [f"{table.path} cannot be used as it is:", *(problem.text for problem in problems)]
+    if remedies:
+        lines.append(f"What would do: {' '.join(remedies)}")
+    return "\n- ".join(lines)
+
+
+def _with_weight(frame: Any, column: list[str], table: Table) -> Any:
+    """Leave out the rows of weight zero."""
+    if not column:
+        return frame
+    weights: FloatArray = frame[column[0]].to_numpy()
+    odd = np.flatnonzero(~((weights >= 0.0) & np.isfinite(weights)))
+    if len(odd):
+        raise ValueError(
+            f"{table.path}, row {odd[0] + 1}: the weight in {column[0]!r} must be a number "
+            f"from 0 on, not {weights[odd[0]]:g}."
+        )
+    if not weights.any():
+        raise ValueError(
+            f"{table.path}: every weight in {column[0]!r} is 0, which leaves no row: give "
+            "some of them a positive weight."
+        )
+    return frame[weights > 0.0]
+
+
+def _cell_problems(
+    frame: Any, numbers: list[str], columns: list[Column], options: FitOptions
+) -> list[Problem]:
+    """Find infinite and missing numbers, and columns that are empty in the rows that are left."""
+    problems = []
+    infinite = infinite_cells(frame[numbers], frame.index)
+    if infinite:
+        problems.append(Problem(infinite))
+    sound = [column.name for column in columns if column.name in frame and not column.problem]
+    empty = [name for name in sound if frame[name].isna().all()]
+    for name in empty:
+        drop = f"`drop={[name]}`"
+        text = f"column {name!r} holds nothing in the rows that are left to learn from"
+        problems.append(Problem(f"{text}: leave it out by {drop}.", drop))
+    if options.missing == "refuse":
+        filled = [name for name in numbers if name in sound and name not in empty]
+        gaps = missing_numbers(frame[filled], frame.index)
+        if gaps:
+            fill = "`missing='median'`"
+            problems.append(Problem(f"{gaps}: fill them in, or let {fill} (or mean) do it.", fill))
+    return problems
+
+
+def _check_classes(classes: NDArray[Any], n_rows: int, options: FitOptions) -> None:
+    """Raise ValueError unless the target has classes that can be told apart, and that the options fit."""
+    where = f"column {options.target!r}"
+    if len(classes) < 2:
+        raise ValueError(
+            f"{where} holds one class only, {classes[0]!s}: there is nothing to tell apart. Give rows of "
+            "two classes at least."
+        )
+    if len(classes) > max(MANY_VALUES, 0.5 * n_rows):
+        raise ValueError(
+            f"{where} holds {len(classes)} different values in {n_rows} rows: it is no class. Name the "
+            "column with the labels by `target`."
+        )
+    about_two = (options.positive, options.threshold, options.cost_fp)
+    if len(classes) != 2 and any(value is not None for value in about_two):
+        raise ValueError(
+            f"{where} has {len(classes)} classes; `positive`, `threshold` and costs are for two. Leave "
+            "them out: the label is then the class of the largest probability."
+        )
+
+
+def _one_of_each(frame: Any, column: str, seed: int) -> Any:
+    """Keep one random row for every value of a column."""
+    shuffled = np.random.default_rng(seed).permutation(len(frame))
+    kept = frame.iloc[shuffled].drop_duplicates(column).index
+    return frame.loc[kept.sort_values()]
+
+
+def _repeated(frame: Any, ids: Sequence[str]) -> dict[str, int]:
+    """Find id columns with fewer than half as many values as there are rows."""
+    counts = {name: int(frame[name].nunique()) for name in ids}
+    return {name: n for name, n in counts.items() if 1 < n < 0.5 * len(frame)}
