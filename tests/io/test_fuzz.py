@@ -11,55 +11,21 @@ Three sorts of damage are done, to four kinds of model each:
 """
 
 import contextlib
-import hashlib
-import io
 import json
 import os
 import random
 import sys
-import tracemalloc
 import warnings
-import zipfile
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import popf
-from popf import OPFClassifier, POPFClassifier
-from popf.io import ModelFileError, container, describe
-from popf.table_models.preparation import TablePreparation
+from damaged_models import MODELS, rewrite, with_header
+from popf.io import ModelFileError, container
 
 # Of each sort, to each kind.
 N_MUTATIONS = -(-int(os.environ.get("POPF_FUZZ", "600")) // 12)
-FRAME = pd.DataFrame(np.random.default_rng(1).normal(size=(24, 2)), columns=["a", "b"])
-LABELS = np.array(["no", "yes"])[np.arange(24) % 2]
-
-
-def forest():
-    return OPFClassifier().fit(FRAME, LABELS), FRAME
-
-
-def metric_forest():
-    return OPFClassifier("mahalanobis").fit(FRAME, LABELS), FRAME
-
-
-def probabilities():
-    y = np.arange(24) % 3
-    X = FRAME.to_numpy() + y[:, None]
-    return POPFClassifier(linear_map="discriminant").fit(X, y), X
-
-
-def pipeline():
-    prepare = TablePreparation(["a", "b"], ["c"], missing="median")
-    paper = POPFClassifier("paper", solver="nelder-mead", box=None)
-    frame = FRAME.assign(c=np.array(["x", "y", "z"], dtype=object)[np.arange(24) % 3])
-    return make_pipeline(prepare, StandardScaler(), paper).fit(frame, LABELS), frame
-
-
-MODELS = {make.__name__: make for make in (forest, metric_forest, probabilities, pipeline)}
 
 
 def answers(model, X):
@@ -93,33 +59,6 @@ def damage_bytes(content, chance):
 
 
 # Damage with the checksums made right again
-
-
-def rewrite(content, change):
-    """Change the members of a container, and make its checksums right."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    del members[container.SUMS]
-    change(members)
-    sums = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in members.items()]
-    file = io.BytesIO()
-    with warnings.catch_warnings(), zipfile.ZipFile(file, "w") as archive:
-        warnings.simplefilter("ignore")
-        for name, data in members.items():
-            archive.writestr(name, data)
-        archive.writestr(container.SUMS, "".join(sums))
-    return file.getvalue()
-
-
-def with_header(change):
-    """Make a change of the header one of the members."""
-
-    def change_members(members):
-        header = json.loads(members[container.HEADER])
-        change(header)
-        members[container.HEADER] = json.dumps(header).encode()
-
-    return change_members
 
 
 def damage_members(members, chance):
@@ -281,192 +220,3 @@ def test_damage_under_right_checksums_never_crashes(kind, damage, model_path, wa
     assert watch.seen == []
     assert refused > 0
     assert os.listdir(model_path.parent) == [model_path.name]
-
-
-# Traps that chance does not find
-
-
-@pytest.fixture
-def content(model_path):
-    popf.save(forest()[0], model_path)
-    return model_path.read_bytes()
-
-
-def refuse(path, content, match, reads=(popf.load, describe)):
-    path.write_bytes(content)
-    for read in reads:
-        with pytest.raises(ModelFileError, match=match):
-            read(path)
-
-
-def test_a_zip_bomb_is_refused_unopened(model_path, content):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        with zipfile.ZipFile(io.BytesIO(content)) as original:
-            for name in original.namelist():
-                archive.writestr(name, original.read(name))
-        archive.writestr("bomb.npy", bytes(50_000_000))
-    assert len(file.getvalue()) < 100_000
-    refuse(model_path, file.getvalue(), "compressed or encrypted")
-
-
-@pytest.mark.parametrize(
-    ("dtype", "shape", "match"),
-    [
-        ("<f8", [10**12, 2], "should take"),
-        ("<f8", [2**63, 2**63], "should take"),
-        ("<f8", [10**12, 0], "should take"),
-        ("<f8", [-1, 2], "has shape"),
-        ("<f8", [24, 2, 1], "has shape"),
-        ("<f8", [24.0, 2], "has shape"),
-        ("<U100000000", [24, 2], "should take"),
-        ("<U0", [10**12], r"is of '<U0'"),
-        ("|O", [24, 2], r"is of '\|O'"),
-        ("<M8[s]", [24, 2], "is of"),
-    ],
-)
-def test_absurd_arrays_are_refused_before_they_are_made(model_path, content, dtype, shape, match):
-    def change(header):
-        (name,) = (name for name in header["arrays"] if "samples" in name)
-        header["arrays"][name] = {"dtype": dtype, "shape": shape}
-
-    refuse(model_path, rewrite(content, with_header(change)), match)
-
-
-def test_a_small_file_takes_little_memory(model_path, content):
-    # 17 kB that once took 7.7 GB: text whose width is claimed, nested so that each claim is small.
-    text = {"!": "text", "dtype": "<U60000000", "values": ["a"]}
-    nested = {"!": "dict", "items": [[f"{i}", text] for i in range(200)]}
-
-    def claim(header):
-        header["model"]["parameters"]["metric_params"] = nested
-
-    tracemalloc.start()
-    refuse(model_path, rewrite(content, with_header(claim)), "kind 'text'", [popf.load])
-    assert tracemalloc.get_traced_memory()[1] < 20e6
-    tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[" * 200_000, '{"format": NaN}', '{"a": 1, "a": 2}', "1" * 10_000, '"\xff', "null", "{}"],
-    ids=["deep", "nan", "twice", "long", "no text", "null", "nothing"],
-)
-def test_odd_json_is_refused(model_path, content, text):
-    def change(members):
-        members[container.HEADER] = text.encode("latin1")
-
-    refuse(model_path, rewrite(content, change), "damaged")
-
-
-def test_a_header_that_is_too_long_is_refused(model_path, content):
-    def change(members):
-        members[container.HEADER] = b" " * (container.MAX_HEADER + 1)
-
-    refuse(model_path, rewrite(content, change), "claims")
-
-
-def test_many_members_are_refused_before_they_are_listed(model_path):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for i in range(60_000):
-            archive.writestr(f"{i:060d}", b"")
-    refuse(model_path, file.getvalue(), "its list of members claims")
-
-
-def test_overlapping_members_are_refused(model_path):
-    # Every entry of the directory points at the same bytes, as in bombs that need no compression.
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("0.npy", bytes(100_000))
-        first = archive.infolist()[0]
-        for i in range(1, 1000):
-            entry = zipfile.ZipInfo(f"{i}.npy")
-            entry.header_offset, entry.CRC = 0, first.CRC
-            entry.file_size = entry.compress_size = first.file_size
-            archive.filelist.append(entry)
-            archive.NameToInfo[entry.filename] = entry
-        archive._didModify = True
-    refuse(model_path, file.getvalue(), "damaged")
-
-
-def test_names_in_a_file_reach_nothing_outside(model_path, content, tmp_path):
-    target = tmp_path / "outside.npy"
-
-    def change(members):
-        name = next(name for name in members if name != container.HEADER)
-        members[str(target)] = members.pop(name)
-
-    refuse(model_path, rewrite(content, change), "damaged")
-    assert not target.exists()
-
-
-def forest_entry(header, name):
-    """Find the pair of a name and a value in the state of the forest."""
-    return next(pair for pair in header["model"]["fitted"]["forest_"]["items"] if pair[0] == name)
-
-
-TRAPS = {
-    "class": (
-        lambda header: header["model"].update({"class": "subprocess.Popen"}),
-        r"an estimator 'subprocess\.Popen'",
-    ),
-    "no parameter": (lambda header: header["model"].pop("parameters"), "'parameters' is missing"),
-    "no field": (
-        lambda header: header["model"]["fitted"]["forest_"]["items"].remove(
-            forest_entry(header, "algorithm")
-        ),
-        "forest_ of OPFClassifier lacks algorithm",
-    ),
-    "number of threads": (
-        lambda header: header["model"]["parameters"].update({"n_jobs": 4096}),
-        "takes no parameter 'n_jobs' from a file",
-    ),
-    "a method hidden": (
-        lambda header: header["model"]["fitted"].update({"costs_": 1}),
-        "OPFClassifier has no 'costs_'",
-    ),
-    "another array": (
-        lambda header: forest_entry(header, "codes").__setitem__(1, 3),
-        "codes of forest_ of OPFClassifier must be an array of whole numbers",
-    ),
-    "an array twice": (
-        lambda header: forest_entry(header, "metric_params").__setitem__(
-            1, forest_entry(header, "samples")[1]
-        ),
-        "_samples_of_forest_of_the_model' is missing",
-    ),
-    "an array too many": (
-        lambda header: header["model"]["fitted"].update(
-            {"classes_": {"!": "objects", "items": ["no", "yes"]}}
-        ),
-        "_classes_of_the_model' belongs to nothing",
-    ),
-}
-
-
-@pytest.mark.parametrize("trap", TRAPS)
-def test_what_is_wrong_in_a_header_is_named(trap, model_path, content):
-    change, match = TRAPS[trap]
-    refuse(model_path, rewrite(content, with_header(change)), match, [popf.load])
-
-
-@pytest.mark.parametrize("value", [1e308, {"!": "float", "value": "nan"}, True, "1"])
-def test_absurd_numbers_are_refused(model_path, value):
-    popf.save(pipeline()[0], model_path)
-
-    def change(header):
-        header["model"]["steps"][-1][1]["fitted"]["A_"] = value
-
-    changed = rewrite(model_path.read_bytes(), with_header(change))
-    refuse(model_path, changed, "A_ of POPFClassifier must be a number", [popf.load])
-
-
-def test_a_pipeline_takes_no_folder_from_a_file(model_path):
-    popf.save(pipeline()[0], model_path)
-
-    def change(header):
-        header["model"]["parameters"]["memory"] = "/tmp"
-
-    changed = rewrite(model_path.read_bytes(), with_header(change))
-    refuse(model_path, changed, "takes no parameter 'memory' from a file", [popf.load])
