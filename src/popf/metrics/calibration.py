@@ -6,16 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from popf.metrics.checks import (
-    as_labels,
-    as_probabilities,
-    as_table,
-    as_weights,
-    check_choice,
-    check_same_length,
-    column_classes,
-    positive_column,
-)
+from popf.metrics.checks import as_forecast, as_weights, check_choice
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -124,12 +115,8 @@ def expected_calibration_error(
     number: Any = n_bins
     if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < 1:
         raise ValueError(f"n_bins={n_bins!r} is no number of bins; use an integer of at least 1.")
-    true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
-    check_same_length(true, table, "y_prob")
-    weights = as_weights(sample_weight, len(true))
-    classes = column_classes(true, labels, table)
-    positive = positive_column(classes, pos_label)
-    table = as_table(table, positive)
+    codes, table, classes, positive = as_forecast(y_true, y_prob, labels, pos_label)
+    weights = as_weights(sample_weight, len(codes))
 
     def error(probabilities: FloatArray, happened: NDArray[np.bool_]) -> float:
         bins = bins_of(probabilities, weights, int(n_bins), strategy)
@@ -141,11 +128,10 @@ def expected_calibration_error(
                 f'kind="binary" is for two classes, and there are {len(classes)}; '
                 'use kind="classwise" or kind="confidence".'
             )
-        return error(table[:, positive], true == classes[positive])
+        return error(table[:, positive], codes == positive)
     if kind == "classwise":
-        errors = [error(table[:, k], true == label) for k, label in enumerate(classes)]
-        return float(np.mean(errors))
-    return error(table.max(axis=1), true == classes[table.argmax(axis=1)])
+        return float(np.mean([error(table[:, k], codes == k) for k in range(len(classes))]))
+    return error(table.max(axis=1), codes == table.argmax(axis=1))
 
 
 def bins_of(probabilities: FloatArray, weights: FloatArray, n_bins: int, strategy: str) -> IntArray:

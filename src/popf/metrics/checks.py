@@ -1,7 +1,7 @@
 """Validation of what users pass to the metrics: labels, probabilities, weights and choices."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -152,7 +152,36 @@ def as_probabilities(y_prob: ArrayLike) -> FloatArray:
     return table
 
 
-def column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> Labels:
+class Forecast(NamedTuple):
+    """Probabilities of every class, and which class came true."""
+
+    codes: NDArray[np.int64]  # the true classes, as columns of the table
+    table: FloatArray  # (n_samples, n_classes)
+    classes: Labels
+    positive: int  # the column of the positive class
+
+
+def as_forecast(
+    y_true: ArrayLike, y_prob: ArrayLike, labels: ArrayLike | None, pos_label: Any
+) -> Forecast:
+    """Check labels and probabilities together; two classes may have one column, of the positive class."""
+    true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
+    check_same_length(true, table, "y_prob")
+    classes = _column_classes(true, labels, table)
+    positive = _positive_column(classes, pos_label)
+    if table.ndim == 1:
+        table = both_columns(table, positive)
+    order = np.argsort(classes)
+    return Forecast(order[np.searchsorted(classes[order], true)], table, classes, positive)
+
+
+def both_columns(probability: FloatArray, positive: int) -> FloatArray:
+    """Give both classes a column, from the probability of the positive one."""
+    other = 1.0 - probability
+    return np.column_stack([probability, other] if positive == 0 else [other, probability])
+
+
+def _column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> Labels:
     """Return the class of each column of the probabilities, or two classes for a single column."""
     n_columns = 2 if table.ndim == 1 else table.shape[1]
     present, _ = encode(y)
@@ -182,14 +211,7 @@ def column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> La
     return classes
 
 
-def as_table(table: FloatArray, positive: int) -> FloatArray:
-    """Give both classes a column where there is only the probability of the positive class."""
-    if table.ndim == 2:
-        return table
-    return np.column_stack([table, 1.0 - table] if positive == 0 else [1.0 - table, table])
-
-
-def positive_column(classes: Labels, pos_label: Any) -> int:
+def _positive_column(classes: Labels, pos_label: Any) -> int:
     """Find the column of the positive class, the second of two unless it is named."""
     if pos_label is None:
         return 1

@@ -8,14 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from popf.metrics.accuracy import accuracy_of_counts, mass_of_classes
 from popf.metrics.calibration import N_BINS, bins_of, mean_gap
-from popf.metrics.checks import (
-    as_labels,
-    as_probabilities,
-    as_table,
-    check_same_length,
-    column_classes,
-    positive_column,
-)
+from popf.metrics.checks import as_forecast, both_columns
 from popf.metrics.intervals import (
     CONFIDENCE,
     bootstrap_weights,
@@ -128,15 +121,10 @@ def evaluate(
     >>> round(found.scores["brier"].value, 4), found.scores["accuracy"].value
     (0.1175, 0.75)
     """
-    true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
-    check_same_length(true, table, "y_prob")
-    classes = column_classes(true, labels, table)
-    positive = positive_column(classes, pos_label)
-    if len(classes) == 2:  # nothing depends on the rounding of the other column
-        table = as_table(table if table.ndim == 1 else table[:, positive], positive)
-    order = np.argsort(classes)
-    codes = order[np.searchsorted(classes[order], true)]
+    codes, table, classes, positive = as_forecast(y_true, y_prob, labels, pos_label)
     if len(classes) == 2:
+        # From one column: nothing depends on the rounding of the other.
+        table = both_columns(table[:, positive], positive)
         called = np.where(table[:, positive] >= threshold, positive, 1 - positive)
     else:
         called = table.argmax(axis=1)

@@ -8,15 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from popf.labels import encode
 from popf.metrics.accuracy import opf_accuracy_score
-from popf.metrics.checks import (
-    as_labels,
-    as_probabilities,
-    check_choice,
-    check_same_length,
-    column_classes,
-    positive_column,
-    shown,
-)
+from popf.metrics.checks import as_forecast, as_labels, check_choice, shown
 
 FloatArray = NDArray[np.float64]
 
@@ -178,22 +170,20 @@ def threshold_curve(
             f"score={score!r} is no function of (y_true, y_pred); pass one where higher is better, such "
             "as sklearn.metrics.f1_score."
         )
-    true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
-    check_same_length(true, table, "y_prob")
+    true = as_labels(y_true, "y_true")
     classes, _ = encode(true)
     if len(classes) != 2:
         raise ValueError(
             f"a threshold separates two classes, and y_true holds {len(classes)}: {shown(classes)}; pass "
             "samples of two classes, or y_true == k and the probability of class k for one of many."
         )
-    column_classes(true, None, table)
-    column = positive_column(classes, pos_label)
+    codes, table, _, column = as_forecast(true, y_prob, None, pos_label)
     positive, negative = classes[column], classes[1 - column]
-    probabilities = table if table.ndim == 1 else table[:, column]
+    probabilities = table[:, column]
     values = _as_thresholds(thresholds, probabilities)
 
     if score is opf_accuracy_score:
-        counts = count_at_thresholds(true == positive, probabilities, values)
+        counts = count_at_thresholds(codes == column, probabilities, values)
         scores = counts.scores()["balanced_accuracy"]  # the same with two classes
     else:
         # Thresholds with the same samples below them give the same labels, and are scored once.
