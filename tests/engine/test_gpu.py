@@ -104,7 +104,7 @@ def test_points_that_do_not_fit_are_brought_block_by_block(device, name, monkeyp
 @pytest.mark.usefixtures("small_tiles")
 def test_too_many_pairs_are_listed_in_parts(device, monkeypatch):
     monkeypatch.setattr(tree, "CAPACITY", 3)
-    assert_is_the_forest_of_the_processor(grid(0, 150, 3, 4), device)
+    assert_is_the_forest_of_the_processor(grid(0, 150, 5, 2), device)
 
 
 @each_device

@@ -176,10 +176,14 @@ def test_probabilities_that_are_no_better_than_the_frequencies_are_reported():
     nothing = np.zeros(2)
     scaling = ForestScaling(np.zeros(2, int), nothing, nothing, nothing, 0.7)
     found = Candidate("none", True), BandwidthGrid(), 1.0, scaling, {}, Pool(np.ones(1), nothing)
+
+    def choice(trust, accuracy):
+        return Choice(*found, trust, {}, {}, {}, {}, accuracy, n_held_out=400.0)
+
     with pytest.warns(UserWarning, match="80%.*50%.*OPFClassifier"):
-        warn_if_useless(Choice(*found, 0.0, {}, {}, 0.8, 400.0), masses)
+        warn_if_useless(choice(0.0, 0.8), masses)
     for trust, accuracy in ((0.9, 0.8), (0.0, 0.55), (0.0, 0.3)):
-        warn_if_useless(Choice(*found, trust, {}, {}, accuracy, 400.0), masses)
+        warn_if_useless(choice(trust, accuracy), masses)
 
 
 def heavy(kind, d, seed=0):

@@ -287,8 +287,9 @@ def test_a_map_judged_on_its_own_training_samples_looks_better_than_it_is(name, 
     mapping = MAPS[name]().fit(X, y)
     leaky = POPFClassifier("forest", linear_map=None).fit(mapping.transform(X), y)
     # Every fold is held out, and yet its labels are in the map.
-    assert leaky.held_out_losses_["forest"] < np.log(2) - 0.08
-    assert log_loss(truth, leaky.predict_proba(mapping.transform(new))) > np.log(2) + 0.05
+    promised = leaky.held_out_losses_["forest"]
+    assert promised < np.log(2) - 0.08
+    assert log_loss(truth, leaky.predict_proba(mapping.transform(new))) > promised + 0.1
     honest = POPFClassifier("forest", linear_map=name).fit(X, y)
     assert honest.linear_map_losses_[name] > np.log(2) - 0.04
     assert log_loss(truth, honest.predict_proba(new)) < np.log(2) + 0.005

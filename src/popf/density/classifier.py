@@ -12,7 +12,12 @@ from popf.density.base import DensityEstimator
 from popf.density.validation import check_neighbors, given_neighbors
 from popf.forest.devices import to_device_of
 from popf.forest.state import Fields
-from popf.forest.validation import check_enough_classes, resources_of, validate_samples
+from popf.forest.validation import (
+    check_enough_classes,
+    check_precomputed,
+    resources_of,
+    validate_samples,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -137,9 +142,9 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         resources = resources_of(self)
         data = validate_samples(self, X, y, None, metric.precomputed)
         check_enough_classes(data.classes)
+        samples = check_precomputed(data.samples) if metric.precomputed else data.samples
         self.forest_, self.accuracies_ = grow_labelled(
-            *(data.samples, data.codes, metric, given_neighbors(self), int(self.max_neighbors)),
-            resources,
+            samples, data.codes, metric, given_neighbors(self), int(self.max_neighbors), resources
         )
         self.classes_ = data.classes
         return self

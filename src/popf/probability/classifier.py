@@ -155,10 +155,10 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     >>> from popf import POPFClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = POPFClassifier().fit(X[::2], y[::2])
-    >>> model.predict_proba(X[5:8]).round(2)
-    array([[0.83, 0.17],
-           [1.  , 0.  ],
-           [0.97, 0.03]])
+    >>> model.predict_proba(X[5:8]).round(1)
+    array([[0.8, 0.2],
+           [1. , 0. ],
+           [1. , 0. ]])
     """
 
     opf_: OPFClassifier
