@@ -121,3 +121,16 @@ def test_what_has_no_meaning_is_refused_in_the_words_of_options(csv, tmp_path, c
     assert convert(csv, tmp_path / "a.dat", "--encode", "ordinal") == 0
     assert "do not have" in said(tmp_path / "a.dat", tmp_path / "b.csv", "--drop", "x1")
     assert not (tmp_path / "b.csv").exists()
+
+
+def test_the_examples_of_the_help_work_on_sample_data(tmp_path, monkeypatch, capsys):
+    from popf.cli.convert import EXAMPLES
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["sample"]) == 0
+    commands = [
+        line.split("|")[0].split() for line in EXAMPLES.splitlines() if "popf convert" in line
+    ]
+    assert len(commands) == 4
+    for _, *words in commands:
+        assert main(words) == 0, words

@@ -121,7 +121,7 @@ def fit(
     facts = _facts(fitted, output)
     if fitted.test is not None:
         facts["test"] = evaluation(fitted.table_model, *fitted.test, seed)
-    title = f"Fitted {data} and wrote {output}; {fitted.table_model.rule}"
+    title = f"Fitted {options.named(data)} and wrote {output}; {fitted.table_model.rule}"
     show(facts, [title, *_lines(facts)], json)
     return 0
 

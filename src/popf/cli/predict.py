@@ -1,7 +1,7 @@
 """``popf predict``: a table scored, however long."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,14 +94,19 @@ def predict(
 
 
 def _columns(table_model: "TableModel", ids: list[str]) -> list[str]:
-    """Name the columns of the output; raise ValueError where an id has one of our names."""
+    """Name the columns of the output."""
     own = ["predicted"]
     if hasattr(table_model.final, "predict_proba"):
         own = [*(f"probability_{label}" for label in table_model.classes.tolist()), *own]
-    clash = [name for name in ids if name in own]
-    if clash:
-        raise ValueError(f"column {clash[0]!r} has the name of a result: rename it in the data.")
+    check_clash(ids, own)
     return [*(ids or ["row"]), *own]
+
+
+def check_clash(ids: Iterable[str], own: Collection[str]) -> None:
+    """Raise ValueError where an id has the name of a column of ours."""
+    for name in ids:
+        if name in own:
+            raise ValueError(f"column {name!r} has the name of a result: rename it in the data.")
 
 
 def _frame(table_model: "TableModel", scored: "Scored", ids: list[str]) -> Any:

@@ -7,11 +7,10 @@ import typer
 
 from popf.cli import options, scoring
 from popf.cli.output import aligned, check_output, plain_warnings, show
-from popf.cli.predict import decimals, writer
+from popf.cli.predict import check_clash, decimals, writer
 from popf.formatting import counted
 
 if TYPE_CHECKING:
-    from popf.table_models.ranking import Ranking
     from popf.tables import Table
 
 EXAMPLES = """\b
@@ -58,7 +57,7 @@ def rank(
     out. Hits are expected as the probabilities say, with a 95 % interval; evaluate the model first.
     """
     from popf.table_models.ranking import rank_rows
-    from popf.tables.cells import find_class
+    from popf.tables.cells import find_class, whole
 
     check_output(output, [model, data])
     if output == options.STDIO and json:
@@ -75,16 +74,17 @@ def rank(
         code = table_model.layout.positive if positive is None else find_class(positive, classes)
         table = options.table(data, delimiter, encoding, decimal, na)
         ids = scoring.choose_ids(table_model, table, id)
-        extra = [] if value is None else [value]
-        table.need(extra, "value")
+        values = None if value is None else _values(table, value)
         frame, table_of_probabilities = scoring.score_all(
-            table_model, table, [*ids, *extra], progress, features=True
+            table_model, table, ids, progress, features=True
         )
         scoring.note_training_rows(table_model, table, frame)
         probability = table_of_probabilities[:, code]
-        values = None if value is None else _values(frame[value], table)
         found = rank_rows(probability, budget, values, visit_cost)
-        ranked = _frame(frame, ids, found, (f"probability_{classes[code]}", probability), value)
+        columns = {f"probability_{classes[code]}": probability}
+        if values is not None and found.gains is not None and value is not None:
+            columns |= {value: whole(values), "expected_gain": found.gains.round(6)}
+        ranked = _frame(frame[ids], found.rows, columns)
         if output is not None:
             with writer(output) as write:
                 write(ranked)
@@ -110,51 +110,33 @@ def rank(
     return 0
 
 
-def _values(column: Any, table: "Table") -> Any:
-    """Read the values of hits as numbers, or name the first cell that is none."""
+def _values(table: "Table", column: str) -> Any:
+    """Read what hits bring; every row needs a number."""
     import numpy as np
-    import pandas
 
-    if column.dtype.kind == "f":
-        values = column.to_numpy()
-    else:
-        kind = table.kind(column)
-        if kind.odd_row is not None:
-            raise ValueError(
-                f"--value: column {column.name!r} of {table.path} must hold numbers, not {kind.odd_cell!r} "
-                f"(row {kind.odd_row})."
-            )
-        text = column.astype(str).str.strip().str.replace(table.dialect.decimal, ".", regex=False)
-        values = pandas.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)
+    from popf.tables import ColumnTypes
+
+    table.need([column], "value")
+    values = table.frame(ColumnTypes([column]))[column].to_numpy()
     odd = np.flatnonzero(~np.isfinite(values))
     if len(odd):
         raise ValueError(
-            f"--value: column {column.name!r} of {table.path} holds no number in row {odd[0] + 1}: fill it "
-            "in, for instance with 0."
+            f"--value: column {column!r} of {table.path} holds no number in row {odd[0] + 1}: fill it in, "
+            "for instance with 0."
         )
     return values
 
 
-def _frame(
-    frame: Any, ids: list[str], found: "Ranking", scored: tuple[str, Any], value: str | None
-) -> Any:
-    """Make the table of ranked rows."""
+def _frame(ids: Any, rows: Any, columns: dict[str, Any]) -> Any:
+    """Make the table of ranked rows: rank, ids (or the number of the row), and other columns."""
     import numpy as np
-    import pandas
 
-    from popf.tables.cells import whole
-
-    name, probability = scored
-    columns: dict[str, Any] = {"rank": np.arange(1, len(found.rows) + 1)}
-    for one in ids:
-        columns[one] = frame[one].to_numpy()[found.rows]
-    if not ids:
-        columns["row"] = found.rows + 1
-    columns[name] = probability[found.rows]
-    if found.gains is not None and value is not None:
-        columns[value] = whole(frame[value].to_numpy()[found.rows])
-        columns["expected_gain"] = found.gains[found.rows].round(6)
-    return pandas.DataFrame(columns)
+    check_clash(ids.columns, ["rank", *columns])
+    ranked = ids.iloc[rows].reset_index(drop=True)
+    if not len(ids.columns):
+        ranked["row"] = rows + 1
+    ranked.insert(0, "rank", np.arange(1, len(rows) + 1))
+    return ranked.assign(**{name: cells[rows] for name, cells in columns.items()})
 
 
 def _lines(facts: dict[str, Any], ranked: Any) -> list[str]:
