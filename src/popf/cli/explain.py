@@ -41,7 +41,7 @@ def explain(
 ) -> int:
     """Tell which columns decide, and show the path through the forest.
 
-    The log odds are a sum: of a baseline, the forest, and each column. The path leads from a
+    The log odds are a sum: of a baseline for every row, the forest, and each column. The path leads from a
     prototype over training rows to the row; it is as good as its longest arc is short. Lengths are distances
     between prepared (standardised) rows; values are shown in the units of the data.
     """
