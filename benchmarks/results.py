@@ -22,6 +22,7 @@ LIBRARIES = (
     "quitefastmst",
     "fast_hdbscan",
     "opfython",
+    "opforch",
     "distributed",
 )
 

@@ -69,6 +69,7 @@ def table(full):
         (20_000, 2_000, 20, "quitefastmst brute"),
         (20_000, 2_000, 100, "quitefastmst brute"),
         (5_000, 300, 8, "opfython"),
+        (5_000, 300, 8, "opforch"),
     ):
         data = DataSpec(n if full else few, d)
         tasks.append(Task("table", f"fit {data.size}", data, (POPF, peer), once=("opfython",)))

@@ -66,7 +66,7 @@ html_theme_options = {
     "footer_end": [],
 }
 # These have no pages below them, so nothing to put beside the text.
-html_sidebars = {page: [] for page in ("index", "start", "reproduction")}
+html_sidebars = {page: [] for page in ("index", "reproduction")}
 
 
 def leave_out_fields(app, what, name, member, skip, options):
