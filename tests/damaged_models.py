@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, OPFOutlierDetector, POPFClassifier
 from popf.io import container
 from popf.table_models.preparation import TablePreparation
 
@@ -40,7 +40,13 @@ def pipeline():
     return make_pipeline(prepare, StandardScaler(), paper).fit(frame, LABELS), frame
 
 
-MODELS = {make.__name__: make for make in (forest, metric_forest, probabilities, pipeline)}
+def outliers():
+    return OPFOutlierDetector(4, metric="manhattan").fit(FRAME), FRAME
+
+
+MODELS = {
+    make.__name__: make for make in (forest, metric_forest, probabilities, pipeline, outliers)
+}
 
 
 def rewrite(content, change):

@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import pairwise_distances
 
 import popf
-from popf import KNNOPFClassifier, OPFClustering
+from popf import KNNOPFClassifier, OPFClustering, OPFOutlierDetector
 from popf.table_models import explain_row, open_model
 from refusals import refused
 from saved_models import again, assert_same_model
@@ -27,9 +27,8 @@ WRONG = {
     "nodes without samples": ("node_of", lambda a: a * 0, "of every node at least one"),
     "roots that are none": ("roots", lambda a: np.roll(np.arange(len(a)), 1), "roots themselves"),
     "roots out of range": ("roots", lambda a: a - 99, "whole numbers from 0"),
-    "densities beyond 1": ("densities", lambda a: a + 1.0, "from 0 to 1"),
+    "densities beyond 1": ("densities", lambda a: a + 1.0, "from 0.01 to 1"),
     "values beyond the range": ("values", lambda a: a * 1e3, "from -1000 to 1000"),
-    "classes": ("codes", lambda a: a + 1, "from 0 to 0"),
     "too many neighbours": ("n_neighbors", lambda _: 50, "from 1 to 49"),
     "a negative length": ("longest", lambda _: -1.0, "a number from 0"),
 }
@@ -41,6 +40,23 @@ def test_a_wrong_value_is_refused_by_name(name, change, said):
     state["forest_"] = {**state["forest_"], name: change(state["forest_"][name])}
     model = OPFClustering.__new__(OPFClustering)
     refused(lambda: model.__setstate__(state), f"{name} of forest_ of OPFClustering must be", said)
+
+
+def test_what_does_not_fit_the_forest_is_refused():
+    detector, model = OPFOutlierDetector(5).fit(X), KNNOPFClassifier(5).fit(X, np.arange(50) % 3)
+    for fitted, name, value in (
+        (detector, "scores_", detector.scores_[1:]),
+        (model, "classes_", np.array([0, 1])),
+    ):
+        state = {**fitted.__getstate__(), name: value}
+        other = type(fitted).__new__(type(fitted))
+        refused(lambda other=other, state=state: other.__setstate__(state), f"{name} of")
+
+
+def test_a_fit_that_fails_leaves_nothing_half_fitted():
+    model = OPFClustering(5).fit(X)
+    refused(lambda: model.fit([[np.nan], [1.0]]), "NaN")
+    assert not hasattr(model, "forest_")
 
 
 def test_precomputed_distances_survive_without_the_matrix(model_path):

@@ -48,7 +48,7 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
         new = validate_new(self, X, self.forest_.metric, np.arange(len(self.forest_.node_of)))
         return self.forest_.claim(new, resources_of(self))
 
-    def _read_fitted(self, fields: Fields) -> dict[str, Any]:
+    def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
         """Read what was fitted beside the forest."""
         return {}
 
@@ -63,11 +63,11 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
             from popf.density.forest import DensityForest
 
             fields = Fields(state, type(self).__name__)
-            state = {**state, **read_features(fields), **self._read_fitted(fields)}
-            n_classes = len(state["classes_"]) if "classes_" in state else 1
-            state["forest_"] = DensityForest.from_arrays(
-                fields.fields("forest_"), n_classes, state["n_features_in_"]
+            forest = DensityForest.from_arrays(
+                fields.fields("forest_"), read_features(fields)["n_features_in_"]
             )
+            state = {**state, **read_features(fields), **self._read_fitted(fields, forest)}
+            state["forest_"] = forest
         super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:

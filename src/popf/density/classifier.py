@@ -22,6 +22,8 @@ from popf.forest.validation import (
 if TYPE_CHECKING:
     from typing import Self
 
+    from popf.density.forest import DensityForest
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -137,16 +139,17 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         from popf.density.labelled import grow_labelled
         from popf.forest.metrics import choose_metric
 
+        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         check_neighbors(self)
         metric = choose_metric(self.metric, self.metric_params)
         resources = resources_of(self)
         data = validate_samples(self, X, y, None, metric.precomputed)
         check_enough_classes(data.classes)
         samples = check_precomputed(data.samples) if metric.precomputed else data.samples
-        self.forest_, self.accuracies_ = grow_labelled(
+        forest, self.accuracies_ = grow_labelled(
             samples, data.codes, metric, given_neighbors(self), int(self.max_neighbors), resources
         )
-        self.classes_ = data.classes
+        self.classes_, self.forest_ = data.classes, forest
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -170,7 +173,10 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.unique(self.roots_)
 
-    def _read_fitted(self, fields: Fields) -> dict[str, Any]:
+    def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
+        classes = fields.labels("classes_")
+        if len(classes) <= forest.node_codes.max():
+            raise fields.refuse("classes_", "the labels of all classes of the samples")
         given = fields.value("accuracies_") is None
         accuracies = None if given else fields.floats("accuracies_", (None,), 0.0, 1.0)
-        return {"classes_": fields.labels("classes_"), "accuracies_": accuracies}
+        return {"classes_": classes, "accuracies_": accuracies}

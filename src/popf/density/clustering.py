@@ -16,6 +16,8 @@ from popf.forest.state import Fields
 if TYPE_CHECKING:
     from typing import Self
 
+    from popf.density.forest import DensityForest
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -142,6 +144,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         """
         from popf.density.forest import Removal, cluster_samples
 
+        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         removal = Removal(
             check_at_least("min_height", self.min_height, 0.0, strictly=True),
             check_at_least("min_area", self.min_area, 0.0),
@@ -152,7 +155,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
             *(data.samples, data.metric, given_neighbors(self), int(self.max_neighbors)),
             *(removal, data.resources),
         )
-        self.forest_, self.cuts_ = found.forest, found.cuts
+        self.cuts_, self.forest_ = found.cuts, found.forest
         return self
 
     def predict(self, X: ArrayLike) -> IntArray:
@@ -200,6 +203,6 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return int(self.forest_.labels.max()) + 1
 
-    def _read_fitted(self, fields: Fields) -> dict[str, Any]:
+    def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
         given = fields.value("cuts_") is None
         return {"cuts_": None if given else fields.floats("cuts_", (None,), 0.0)}

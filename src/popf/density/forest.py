@@ -131,10 +131,10 @@ class DensityForest:
         }
 
     @classmethod
-    def from_arrays(cls, fields: Fields, n_classes: int, n_features: int) -> "DensityForest":
+    def from_arrays(cls, fields: Fields, n_features: int) -> "DensityForest":
         """Check the arrays of a forest, and make it."""
         metric = choose_metric(fields.value("metric"), fields.value("metric_params"))
-        codes = fields.integers("codes", (None,), 0, n_classes - 1)
+        codes = fields.integers("codes", (None,), 0, 2**62)
         n_nodes = len(codes)
         node_of = fields.integers("node_of", (None,), 0, n_nodes - 1)
         if len(node_of) < 2 or len(np.unique(node_of)) < n_nodes:
@@ -151,7 +151,7 @@ class DensityForest:
             raise fields.refuse("roots", "nodes of the same class that are roots themselves")
         paths = Paths(
             fields.number("longest", 0.0),
-            fields.floats("densities", (n_nodes,), 0.0, 1.0),
+            fields.floats("densities", (n_nodes,), 0.01, 1.0),  # no mean is below exp(-4.5)
             fields.floats("values", (n_nodes,), -HIGHEST, HIGHEST),
             roots,
         )

@@ -121,6 +121,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         """
         from popf.density.forest import Removal, claim_nodes, cluster_samples
 
+        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         share = check_at_least("contamination", self.contamination, 0.0, strictly=True)
         if share > 0.5:
             raise ValueError(f"`contamination` must be at most 0.5, not {self.contamination!r}.")
@@ -187,9 +188,9 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         scores[known] = self.scores_[self.forest_.rows[found.twins[known]]]
         return scores
 
-    def _read_fitted(self, fields: Fields) -> dict[str, Any]:
-        offset, scores = fields.number("offset_"), fields.floats("scores_", (None,), 0.0)
-        return {"offset_": offset, "scores_": scores}
+    def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
+        scores = fields.floats("scores_", (len(forest.node_of),), 0.0)
+        return {"offset_": fields.number("offset_"), "scores_": scores}
 
 
 def _relative(forest: "DensityForest", raw: FloatArray, nodes: IntArray) -> FloatArray:
