@@ -49,7 +49,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
     min_volume : float, default=0.0
         How much these samples must rise above that level together.
     metric : str or callable, default="euclidean"
-        As for `OPFClassifier`: any metric, a function ``d(x, y)``, or ``"precomputed"``.
+        The distance: the name of a metric, a function ``d(x, y)``, or ``"precomputed"``.
     metric_params : dict, default=None
         Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
     n_jobs : int, default=None

@@ -38,7 +38,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
     max_neighbors : int, default=50
         The largest number of neighbours that ``"auto"`` tries.
     metric : str or callable, default="euclidean"
-        As for `OPFClassifier`: any metric, a function ``d(x, y)``, or ``"precomputed"``.
+        The distance: the name of a metric, a function ``d(x, y)``, or ``"precomputed"``.
     metric_params : dict, default=None
         Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
     n_jobs : int, default=None

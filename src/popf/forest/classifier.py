@@ -176,7 +176,10 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         data = validate_training(self, X, y, sample_weight)
         forest = grow_forest(
-            *(data.samples, data.codes, data.metric, data.resources),
+            data.samples,
+            data.codes,
+            data.metric,
+            data.resources,
             algorithm=self.algorithm,
             classes=data.classes,
         )

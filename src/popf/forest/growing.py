@@ -44,7 +44,10 @@ def grow_forest(
     algorithm = settle_algorithm(samples, resources, algorithm)
     trained, index = train_euclidean(samples, codes, algorithm, resources)
     return OptimumPathForest(
-        *(metric, codes, trained, algorithm),
+        metric,
+        codes,
+        trained,
+        algorithm,
         exponent=index.exponent,
         index=index,
         backend=resources.backend,
@@ -113,7 +116,10 @@ def spread_labels(
     forest = Forest(found.costs[back], named[found.predecessors[back]], found.lengths[back], roots)
     tree = SpanningTree(order[tree.lower], order[tree.higher], tree.weights)
     return OptimumPathForest(
-        *(metric, codes[roots], Trained(tree, labelled, forest), algorithm),
+        metric,
+        codes[roots],
+        Trained(tree, labelled, forest),
+        algorithm,
         exponent=exponent,
         samples=None if metric.precomputed else samples.copy(),
         backend=resources.backend,

@@ -29,7 +29,11 @@ class ScannedNodes:
         """Find who conquers each new sample; exponents are 0."""
         found = by_scan.conquer(
             self._metric.blocks(new, self._samples),
-            *(len(new), self._costs, self._codes, self._rows_at_once(n_threads), n_threads),
+            len(new),
+            self._costs,
+            self._codes,
+            self._rows_at_once(n_threads),
+            n_threads,
         )
         return found, np.zeros(len(new), dtype=np.int64)
 
@@ -38,8 +42,12 @@ class ScannedNodes:
         n_classes = int(self._codes.max()) + 1
         costs = by_scan.costs_by_class(
             self._metric.blocks(new, self._samples),
-            *(len(new), self._costs, self._codes, n_classes),
-            *(self._rows_at_once(n_threads), n_threads),
+            len(new),
+            self._costs,
+            self._codes,
+            n_classes,
+            self._rows_at_once(n_threads),
+            n_threads,
         )
         return costs, np.zeros((len(new), 1), dtype=np.int64)
 

@@ -202,7 +202,10 @@ class OptimumPathForest:
             else:
                 distinct = distinct_points(samples, resources.n_threads)
                 self._index = EuclideanConquest(
-                    *(distinct, self.codes, costs[distinct.first], self.algorithm),
+                    distinct,
+                    self.codes,
+                    costs[distinct.first],
+                    self.algorithm,
                     resources._replace(backend=self.backend),
                 )
             self._samples = None  # the index has them

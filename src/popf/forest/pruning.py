@@ -78,7 +78,9 @@ def prune(
 
     def grow(rows: "IntArray") -> "OptimumPathForest":
         return grow_forest(
-            *(samples[rows], codes[rows], forest.metric),
+            samples[rows],
+            codes[rows],
+            forest.metric,
             resources._replace(backend=forest.backend),
             algorithm=model.algorithm,
             classes=forest.classes,
@@ -102,7 +104,10 @@ def prune(
         rows = fewer
     rows = np.sort(rows)
     small = OPFClassifier.from_forest(
-        *(grow(rows), model.get_params(), model.n_features_in_, model.sample_indices_[rows]),
+        grow(rows),
+        model.get_params(),
+        model.n_features_in_,
+        model.sample_indices_[rows],
         device=model.device_,
     )
     if hasattr(model, "feature_names_in_"):

@@ -80,7 +80,7 @@ def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -
         SpanningTree(lower, higher, weights), ~inner, Forest(costs, predecessors, lengths, roots)
     )
     return OptimumPathForest(
-        *(metric, codes, trained, algorithm), exponent=exponent, samples=samples, classes=classes
+        metric, codes, trained, algorithm, exponent=exponent, samples=samples, classes=classes
     )
 
 

@@ -131,7 +131,10 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
         codes = np.full(len(labelled), -1)
         codes[labelled] = known
         forest = spread_labels(
-            *(data.samples, codes, data.metric, data.resources),
+            data.samples,
+            codes,
+            data.metric,
+            data.resources,
             algorithm=self.algorithm,
             classes=classes,
         )

@@ -44,7 +44,9 @@ class CompetingNodes(NamedTuple):
             lambda start, stop: _scan(
                 blocks(start, stop), self, taus, new_scratch(taus, 1), scores[start:stop]
             ),
-            *(n_queries, rows, n_threads),
+            n_queries,
+            rows,
+            n_threads,
         )
         return scores
 
