@@ -23,7 +23,6 @@ BAD = {
     "encoding": (good.replace("north", "Zürich").encode("latin-1"), "--encoding latin-1"),
     "utf-16": (good.encode("utf-16"), "--encoding"),
     "duplicate columns": (good.replace("load", "demand", 1).encode(), "demand"),
-    "unnamed column": (good.replace("load", "", 1).encode(), "column 4 has no name"),
     "numbers for names": (b"1,2,3\n4,5,6\n", "put a line with the names first"),
     "cut short": (good[: len(good) // 2].encode(), "cut short"),
     "long row": (good.replace("north,no\n", "north,no,1\n", 1).encode(), "delimiter"),

@@ -82,11 +82,15 @@ def test_a_column_of_names_is_no_category(place, tmp_path, capsys):
 
 
 def test_rows_in_equal_groups_are_called_out(tmp_path, capsys):
-    consumers(80).assign(person=np.arange(80) // 4).to_csv(tmp_path / "t.csv", index=False)
+    named = np.arange(80) ** 2 % 71
+    table = consumers(80).assign(person=np.arange(80) // 4, meterID=named, paid=named)
+    table.to_csv(tmp_path / "t.csv", index=False)
     assert fit(tmp_path / "t.csv", tmp_path / "m.popf") == 0
     said = capsys.readouterr().err
     assert "'person' has 20 values in 4 rows each" in said
     assert "--one-per person" in said
+    assert "'meterID' is called an id" in said
+    assert "'paid'" not in said
     assert "'demand'" not in said
 
 

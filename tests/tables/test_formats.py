@@ -329,7 +329,6 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
         (MIXED, {"target": 9}, "position from 0 to 3, not 9"),
         (MIXED, {"encode": "hash"}, "'onehot', 'ordinal' or None, not 'hash'"),
         ("a,a,y\n1,2,0\n", {}, "several columns named a"),
-        ("a,,y\n1,2,0\n", {}, "column 2 has no name"),
         ("", {}, "is empty"),
         ("\n \n", {}, "is empty"),
         ("a,y\n", {}, "no row"),
@@ -474,9 +473,10 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_lost(
         ("a|b|y\n1|2|no\n", ["a", "b", "y"]),
         ('"a;b;c",y\n1,"k;k;k"\n', ["a;b;c", "y"]),
         (",a,y\n0,1,no\n1,2,yes\n", ["index", "a", "y"]),
+        ("a;y;\n1;no;\n2;yes;\n", ["a", "y", "column 3"]),
     ],
 )
-def test_delimiters_are_told_apart_and_an_index_has_a_name(tmp_path, text, names):
+def test_delimiters_are_told_apart_and_every_column_has_a_name(tmp_path, text, names):
     path = tmp_path / "t.csv"
     path.write_text(text)
     assert open_table(path).names == names

@@ -1,5 +1,6 @@
 """How every column of a table is read, and what is wrong with it."""
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from popf.tables.cells import Kind
 MANY_VALUES = 50
 #: How many rows a table must have, and how many values a column, before a column is called an id.
 MANY_ROWS, MANY_GROUPS = 20, 10
+_ID = re.compile(r"(?:^|[ _.-])(?:id|ID|Id)$|[a-z]I[dD]$")
 
 
 class Column(NamedTuple):
@@ -117,10 +119,12 @@ def _problem(name: str, kind: Kind, n_rows: int) -> tuple[str, str]:
 
 
 def _note(name: str, kind: Kind, n_rows: int) -> str:
-    """Call out a feature that looks like an id: another in every row, or equal groups of rows."""
-    if n_rows < MANY_ROWS or kind.n_values < MANY_GROUPS or not kind.rows_each:
+    """Call out a feature that looks like an id: by its name, another in every row, or equal groups of rows."""
+    if n_rows < MANY_ROWS or kind.n_values < MANY_GROUPS or (kind.numbers and not kind.whole):
         return ""
-    if kind.numbers and not kind.whole:
+    if _ID.search(name) and not kind.rows_each:
+        return f"{name!r} is called an id, and is used as a feature. If it is one: `id={[name]}`."
+    if not kind.rows_each:
         return ""
     if kind.rows_each == 1:
         return (

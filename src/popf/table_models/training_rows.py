@@ -72,7 +72,7 @@ class Problem(NamedTuple):
 
 def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], list[Problem]]:
     """Read the columns by the roles that the options give them; find unknown names and unusable columns."""
-    roles = {} if table.index is None else {table.index: "dropped"}
+    roles = dict.fromkeys(table.unnamed, "dropped")  # an index, or a delimiter at the end of lines
     problems = []
     for parameter, role, names in (
         ("id", "id", options.id),

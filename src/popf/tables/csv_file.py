@@ -203,13 +203,10 @@ class CsvFile(Table):
                 f"{self.path} has one column only when split at {self._delimiter!r}, and looks split at "
                 f"{others[0]!r}: pass `delimiter={others[0]!r}`."
             )
-        if not names[0]:
-            names[0] = self.index = INDEX
-        unnamed = [number for number, name in enumerate(names, start=1) if not name]
-        if unnamed:
-            raise ValueError(
-                f"{self.path}: column {unnamed[0]} has no name in the first line: give it one."
-            )
+        for place, name in enumerate(names):
+            if not name:
+                names[place] = f"column {place + 1}" if place else INDEX
+                self.unnamed = (*self.unnamed, names[place])
         check_names(names, str(self.path))
 
     def _name_the_cell(

@@ -66,15 +66,15 @@ class Table(ABC):
     dialect : Dialect
     booleans : frozenset of str
         Columns declared as truth values, which only Parquet has.
-    index : str or None
-        A first column without a name, which numbers the rows.
+    unnamed : tuple of str
+        Columns that have no name in the file, as they are called here.
     """
 
     path: Path
     names: list[str]
     dialect: Dialect = Dialect()
     booleans: frozenset[str] = frozenset()
-    index: str | None = None
+    unnamed: tuple[str, ...] = ()
 
     @property
     @abstractmethod
