@@ -64,8 +64,15 @@ def test_numbers_may_be_categories_and_columns_left_out(tmp_path, capsys):
     words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer")
     words += ("--categorical", "tariff", "--drop", "note", "-o", tmp_path / "m.popf")
     found = facts(capsys, *words)
-    assert found["categories"] == ["region", "tariff"]
-    assert found["numbers"] == ["demand", "load"]
+    assert found["columns"] == {
+        "consumer": "id",
+        "demand": "number",
+        "load": "number",
+        "region": "category, 2 values",
+        "stolen": "target",
+        "tariff": "category, 3 values",
+        "note": "dropped",
+    }
     assert open_model(tmp_path / "m.popf").layout.categories == ["region", "tariff"]
 
 
@@ -169,7 +176,7 @@ def test_one_row_per_consumer(tmp_path, capsys):
     words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--one-per", "consumer")
     found = facts(capsys, *words, "-o", tmp_path / "m.popf")
     assert (found["n_rows"], found["n_rows_read"]) == (40, 120)
-    assert "consumer" not in found["categories"] + found["numbers"]
+    assert found["columns"]["consumer"] == "one per"
     other = facts(capsys, *words, "--seed", 1, "-o", tmp_path / "n.popf")
     assert other["classes"] != found["classes"]  # other rows were drawn
 
