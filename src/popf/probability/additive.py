@@ -28,22 +28,13 @@ MOST_FOR_NEWTON = 300
 
 
 class Basis(NamedTuple):
-    """Columns made of features: some as they are, of others cubic splines that are linear beyond their knots.
+    """Columns made of features: some as they are, of others cubic splines, linear beyond their knots."""
 
-    Attributes
-    ----------
-    plain, smooth : ndarray
-        Which features are taken as they are, and which have splines.
-    knots : ndarray of shape (n_knots, n_smooth)
-    low, high : ndarray of shape (n_features,)
-        Features are cut here, one range beyond the training samples, so that nothing grows without bounds.
-    """
-
-    plain: IntArray
-    smooth: IntArray
-    knots: FloatArray
-    low: FloatArray
-    high: FloatArray
+    plain: IntArray  # features that are taken as they are
+    smooth: IntArray  # features with splines
+    knots: FloatArray  # (n_knots, n_smooth)
+    low: FloatArray  # features are cut one range beyond the training samples,
+    high: FloatArray  # so that nothing grows without bounds
 
     def columns(self, samples: FloatArray) -> FloatArray:
         """Make the columns: (n_samples, n_columns)."""
@@ -59,20 +50,11 @@ class Basis(NamedTuple):
 
 
 class AdditiveEvidence(NamedTuple):
-    """A function of the features that is a sum over them, for every class.
-
-    Attributes
-    ----------
-    basis : Basis
-    center : ndarray of shape (n_columns,)
-        The mean of every column.
-    coefficients : ndarray of shape (n_classes, n_columns)
-    intercepts : ndarray of shape (n_classes,)
-    """
+    """A function of the features that is a sum over them, for every class."""
 
     basis: Basis
-    center: FloatArray
-    coefficients: FloatArray
+    center: FloatArray  # the mean of every column
+    coefficients: FloatArray  # (n_classes, n_columns)
     intercepts: FloatArray
 
     def exponents(self, samples: FloatArray) -> FloatArray:
@@ -130,13 +112,7 @@ def make_basis(samples: FloatArray, kind: str) -> Basis:
 class RidgeRegressions:
     """Ridge logistic regressions on the standardised columns of samples, for any strength.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-    codes, weights : ndarray of shape (n_samples,)
-    n_classes : int
-        Some of the classes may be missing.
-    kind : {"linear", "spline"}
+    `kind` is "linear" or "spline"; some of the classes may be missing.
     """
 
     def __init__(
@@ -205,17 +181,10 @@ class RidgeRegressions:
 
 
 def spline_columns(samples: FloatArray, knots: FloatArray) -> FloatArray:
-    """Evaluate the splines of all features, those of a feature beside each other.
+    """Evaluate cubic B-splines, linear beyond their knots, as scikit-learn's `SplineTransformer` does.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-    knots : ndarray of shape (5, n_features)
-        Increasing.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, 6 * n_features)
+    Samples are (n_samples, n_features), knots (5, n_features) and increasing; a feature's 6 columns are beside
+    each other.
     """
     # More knots at both ends, as far apart as the first two and the last two.
     outside = np.arange(DEGREE, 0, -1)[:, None]

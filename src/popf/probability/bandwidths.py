@@ -43,11 +43,7 @@ MOST_ROUNDS = 2
 class BandwidthGrid(NamedTuple):
     """Bandwidths to choose from, in units of the median winning cost.
 
-    Attributes
-    ----------
-    widest : float
-    n_chains : int
-        Each bandwidth is the one before over 2 to the power of 1 / n_chains; so 8 ... 0.022 for two chains.
+    Each is the one before over 2 to the power of 1 / n_chains; so 8 ... 0.022 for two chains.
     """
 
     widest: float = WIDEST
@@ -65,43 +61,23 @@ class BandwidthGrid(NamedTuple):
 
 
 class HeldOutScores(NamedTuple):
-    """Scores of samples by forests that have not seen them.
+    """Scores of samples by forests that have not seen them."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_rows, n_classes, n_bandwidths)
-        From the widest bandwidth to the narrowest; minus infinity for a class without members.
-    codes, weights : ndarray of shape (n_rows,)
-    masses : ndarray of shape (n_classes,)
-        The weight of each class among all samples.
-    n_chains : int
-        That of the `BandwidthGrid`.
-    """
-
-    scores: FloatArray
+    scores: FloatArray  # (n_rows, n_classes, n_bandwidths), the widest first; -inf without members
     codes: IntArray
     weights: FloatArray
-    masses: FloatArray
-    n_chains: int = 2
+    masses: FloatArray  # the weight of each class among all samples
+    n_chains: int = 2  # that of the `BandwidthGrid`
 
 
 class ForestScaling(NamedTuple):
-    """What turns the scores of a forest into the exponents of probabilities.
+    """What turns the scores of a forest into the exponents of probabilities."""
 
-    Attributes
-    ----------
-    steps : ndarray of shape (n_classes,)
-        The place of each class's bandwidth in the grid.
-    floors, slopes, biases : ndarray of shape (n_classes,)
-    loss : float
-        The mean log loss of the held-out samples.
-    """
-
-    steps: IntArray
+    steps: IntArray  # the place of each class's bandwidth in the grid
     floors: FloatArray
     slopes: FloatArray
     biases: FloatArray
-    loss: float
+    loss: float  # the mean log loss of the held-out samples
 
     def exponents(self, scores: FloatArray) -> FloatArray:
         """Exponents from scores at the bandwidths of the classes: (n_rows, n_classes) both."""
@@ -194,23 +170,13 @@ class _ByClass(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """The search for bandwidths of the classes: one class moves at a time, while the price falls.
+    """The search for bandwidths of the classes: one class moves at a time, while the price falls."""
 
-    Attributes
-    ----------
-    raised : ndarray of shape (n_bandwidths, n_rows, n_classes)
-        Scores above the floor.
-    targets : ndarray of shape (n_rows, n_classes)
-    codes, weights : ndarray of shape (n_rows,)
-    log_step : float
-        The logarithm of the ratio between two bandwidths of the grid.
-    """
-
-    raised: FloatArray
+    raised: FloatArray  # scores above the floor: (n_bandwidths, n_rows, n_classes)
     targets: FloatArray
     codes: IntArray
     weights: FloatArray
-    log_step: float
+    log_step: float  # logarithm of the ratio between two bandwidths of the grid
 
     def two_classes(self, shared: ForestScaling) -> _ByClass:
         """Try all bandwidths of one class after the other, both slopes fitted anew."""

@@ -17,14 +17,7 @@ SMALLEST = 1e-12
 
 
 class Standardised(NamedTuple):
-    """Features of mean 0 and variance 1, those that are constant of variance 0.
-
-    Attributes
-    ----------
-    mean, scale : ndarray of shape (n_features,)
-        In the units of the features; 0 is the scale of constant ones.
-    samples : ndarray of shape (n_samples, n_features)
-    """
+    """Features of mean 0 and variance 1; constant ones have scale and variance 0."""
 
     mean: FloatArray
     scale: FloatArray
@@ -32,17 +25,7 @@ class Standardised(NamedTuple):
 
 
 def standardise(samples: FloatArray, weights: FloatArray) -> Standardised:
-    """Bring features to mean 0 and variance 1, whatever their units.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from popf.probability.covariance import standardise
-    >>> found = standardise(np.array([[1e200, 7.0], [3e200, 7.0]]), np.ones(2))
-    >>> found.samples
-    array([[-1.,  0.],
-           [ 1.,  0.]])
-    """
+    """Bring features to mean 0 and variance 1, whatever their units."""
     # By a power of two, which is exact, every feature comes below 1: no square over- or underflows.
     _, exponents = np.frexp(np.abs(samples).max(axis=0))
     scaled = np.ldexp(samples, -exponents)
@@ -67,22 +50,12 @@ def class_means(samples: FloatArray, codes: IntArray, weights: FloatArray) -> Fl
 
 
 class Spectrum(NamedTuple):
-    """A covariance by its variances along orthonormal directions; all others have variance `rest`.
-
-    Attributes
-    ----------
-    variances : ndarray of shape (n_directions,)
-    directions : ndarray of shape (n_directions, n_features)
-        Orthonormal rows.
-    rest : float
-    shrinkage : float
-        How much of the way to a multiple of the identity it was moved.
-    """
+    """A covariance by its variances along orthonormal directions; all others have variance `rest`."""
 
     variances: FloatArray
-    directions: FloatArray
+    directions: FloatArray  # rows
     rest: float
-    shrinkage: float
+    shrinkage: float  # how much of the way to a multiple of the identity it was moved
 
     def whiten(self, samples: FloatArray) -> FloatArray:
         """Multiply by the inverse of the covariance's symmetric root."""
@@ -97,19 +70,7 @@ def shrunken_covariance(
 ) -> Spectrum:
     r"""Estimate the covariance of centred samples as :math:`(1 - \delta) S + \delta \mu I`.
 
-    Parameters
-    ----------
-    residuals : ndarray of shape (n_samples, n_features)
-    weights : ndarray of shape (n_samples,)
-        How many samples each stands for.
-    shrinkage : float or None
-        :math:`\delta`; None for that of Ledoit and Wolf.
-    n_features : int
-        How many of the columns are not constant.
-
-    Returns
-    -------
-    Spectrum
+    A `shrinkage` of None is that of Ledoit and Wolf; `n_features` counts the columns that are not constant.
     """
     total = float(weights.sum())
     rows = np.sqrt(weights / total)[:, None] * residuals

@@ -24,24 +24,12 @@ FEW_VALUES = 20
 
 
 class OrderedSamples(NamedTuple):
-    """Samples sorted by their class, then by their values; equal ones of a class are merged.
+    """Samples sorted by their class, then by their values; equal ones of a class are merged."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_ordered,)
-        Where each stands among the samples that were given. A row may come up to five times, see `_deal`.
-    codes : ndarray of shape (n_ordered,)
-        The class of each.
-    weights : ndarray of shape (n_ordered,)
-        How many samples each stands for.
-    groups : ndarray of shape (n_ordered,)
-        Numbers that do not fall; samples of the same number must stay together.
-    """
-
-    rows: IntArray
+    rows: IntArray  # places among the samples that were given; one may come up to five times, see `_deal`
     codes: IntArray
-    weights: FloatArray
-    groups: IntArray
+    weights: FloatArray  # how many samples each stands for
+    groups: IntArray  # numbers that do not fall; samples of the same number must stay together
 
     def take(self, some: IntArray) -> "OrderedSamples":
         """Keep some of the samples, in their order."""

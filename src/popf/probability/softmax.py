@@ -20,20 +20,13 @@ class Designs(NamedTuple):
     .. math:: z_k = o_k + \sum_j s_j x_{jk} + a_k u_k + b_k, \quad b_0 = 0
 
     Parameters come in the order s, a (if there is u), b without the first.
-
-    Attributes
-    ----------
-    shared : ndarray of shape (n_designs, n_shared, n_rows, n_classes)
-        x, whose slopes all classes share.
-    own : ndarray of shape (n_designs, n_rows, n_classes), default=None
-        u, with a slope for each class.
-    offset : ndarray of shape (n_rows, n_classes), default=None
-        o.
     """
 
-    shared: FloatArray
-    own: FloatArray | None = None
-    offset: FloatArray | None = None
+    shared: (
+        FloatArray  # x, whose slopes all classes share: (n_designs, n_shared, n_rows, n_classes)
+    )
+    own: FloatArray | None = None  # u, with a slope for each class: (n_designs, n_rows, n_classes)
+    offset: FloatArray | None = None  # o: (n_rows, n_classes)
 
     @property
     def n_parameters(self) -> int:
@@ -75,17 +68,7 @@ def fit_softmax(
 ) -> FloatArray:
     r"""Minimise the cross entropy :math:`-\sum_i w_i \sum_k t_{ik} \log P_k(i)` for several designs.
 
-    Parameters
-    ----------
-    designs : Designs
-    targets : ndarray of shape (n_rows, n_classes)
-    weights : ndarray of shape (n_rows,)
-    penalty : Penalty, optional
-    start : ndarray of shape (n_parameters,) or (n_designs, n_parameters), optional
-
-    Returns
-    -------
-    ndarray of shape (n_designs, n_parameters)
+    `start` is (n_parameters,) or (n_designs, n_parameters).
     """
     n_designs, n_parameters = len(designs.shared), designs.n_parameters
     if penalty is None:

@@ -98,19 +98,7 @@ def fit_features(training: TrainingSamples, places: IntArray, candidate: Candida
 
 
 class SamplesInMemory(NamedTuple):
-    """`TrainingSamples` in memory.
-
-    Attributes
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-        Or the square matrix of their distances.
-    codes : ndarray of shape (n_samples,)
-    ordered : OrderedSamples
-    n_classes : int
-    metric : Metric
-    algorithm : str
-    resources : Resources
-    """
+    """`TrainingSamples` in memory; `samples` may be the square matrix of their distances."""
 
     samples: FloatArray
     codes: IntArray
@@ -156,28 +144,15 @@ class SamplesInMemory(NamedTuple):
 
 
 class ForestInMemory(NamedTuple):
-    """`GrownForest` in memory.
-
-    Attributes
-    ----------
-    training : SamplesInMemory
-    rows : ndarray
-        Where the samples that it was grown on stand among all.
-    preparation : Preparation
-    forest : OptimumPathForest
-    competition : SoftCompetition
-    unit : float
-    present : ndarray
-        The classes that it knows.
-    """
+    """`GrownForest` in memory."""
 
     training: SamplesInMemory
-    rows: IntArray
+    rows: IntArray  # where the samples that it was grown on stand among all
     preparation: Preparation
     forest: OptimumPathForest
     competition: SoftCompetition
     unit: float
-    present: IntArray
+    present: IntArray  # the classes that it knows
 
     def scores(self, places: IntArray, taus: FloatArray) -> FloatArray:
         """Score samples; minus infinity for classes that the forest does not know."""
