@@ -1,21 +1,32 @@
-"""From a table to a model: the fit, and what is to be said of it."""
+"""From a table to a model: the fit, the threshold that costs least, and what is to be said of the model."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.pipeline import Pipeline
 
 from popf.labels import encode
-from popf.table_models.fit_options import FitOptions, check_options
+from popf.metrics.thresholds import best_threshold, count_at_thresholds
 from popf.table_models.model import Layout, TableModel
-from popf.table_models.preparation import TablePreparation, fit_pipeline
-from popf.table_models.thresholds import with_least_cost
-from popf.table_models.training_rows import TrainingRows, read_training_rows
+from popf.table_models.preparation import Data, TablePreparation, fit_pipeline
+from popf.table_models.training_rows import (
+    FitOptions,
+    TrainingRows,
+    check_options,
+    read_training_rows,
+)
 from popf.tables import Table
 from popf.tables.cells import find_class
 
 FloatArray = NDArray[np.float64]
+#: Folds, and thresholds, among which the costs choose.
+FOLDS = 5
+_THRESHOLDS = np.arange(1, 100) / 100
 
 
 class Fitted(NamedTuple):
@@ -103,8 +114,6 @@ def fit_table(
 
 def make_pipeline(numbers: list[str], categories: list[str], options: FitOptions) -> Any:
     """Make the pipeline of a table, not fitted: `TablePreparation`, then `POPFClassifier`."""
-    from sklearn.pipeline import Pipeline
-
     from popf.probability.classifier import POPFClassifier
 
     preparation = TablePreparation(
@@ -125,8 +134,6 @@ def _keep_aside(y: NDArray[Any], options: FitOptions) -> tuple[Any, Any]:
     rows = np.arange(len(y))
     if options.test_size is None:
         return rows, rows[:0]
-    from sklearn.model_selection import train_test_split
-
     try:
         kept, aside = train_test_split(
             rows, test_size=options.test_size, stratify=y, random_state=options.seed
@@ -184,3 +191,75 @@ def _held_out(classifier: Any) -> dict[str, dict[str, float]]:
         part: {name: scores[part] for name, scores in figures.items()}
         for part in classifier.held_out_losses_
     }
+
+
+def with_least_cost(
+    layout: Layout,
+    model: Any,
+    data: Data,
+    prices: tuple[float, float],
+    seed: int,
+    stage: Callable[[str], None],
+) -> tuple[Layout, dict[str, float]]:
+    """Choose the threshold of the least cost, by cross-validation.
+
+    Parameters
+    ----------
+    layout : Layout
+    model : Pipeline
+        Not fitted.
+    data : tuple
+        Features, labels, and weights (all positive) or None.
+    prices : tuple of float
+        What a false alarm and a miss cost.
+    seed : int
+    stage : callable
+        Told in words what is being done.
+
+    Returns
+    -------
+    layout : Layout
+        With the threshold.
+    costs : dict
+        Cost a row at the threshold (``at_threshold``), at 0.5 (``at_half``), and of calling none and all
+        positive (``call_none``, ``call_all``).
+    """
+    _, y, weights = data
+    classes, codes = encode(y)
+    counts = np.bincount(codes)
+    if counts.min() < 2:
+        raise ValueError(
+            f"costs need two rows of every class, to choose a threshold by cross-validation, and "
+            f"{classes[counts.argmin()]!s} has one: give a `threshold`."
+        )
+    folds = min(FOLDS, int(counts.min()))
+    probability = _left_out(model, data, folds, seed, stage)[:, layout.positive]
+    happened = codes == layout.positive
+
+    def cost(thresholds: Any) -> FloatArray:
+        found = count_at_thresholds(happened, probability, np.asarray(thresholds), weights)
+        return found.mean_cost(*prices)
+
+    # What would be best if the probabilities were exact is tried too.
+    tried = np.union1d(_THRESHOLDS, [prices[0] / sum(prices)])
+    best = best_threshold(tried, -cost(tried))
+    names = ("at_threshold", "at_half", "call_none", "call_all")
+    costs = dict(zip(names, cost([tried[best], 0.5, np.inf, 0.0]).tolist(), strict=True))
+    words = f"least cost over {folds}-fold cross-validated probabilities"
+    layout = replace(layout, threshold=float(tried[best]), threshold_from=words)
+    return replace(layout, cost_fp=prices[0], cost_fn=prices[1]), costs
+
+
+def _left_out(
+    model: Any, data: Data, folds: int, seed: int, stage: Callable[[str], None]
+) -> FloatArray:
+    """Return every row the probabilities of a model fitted without it."""
+    frame, y, weights = data
+    probability = np.empty((len(y), len(np.unique(y))))
+    splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(frame, y)
+    for fold, (seen, new) in enumerate(splits, start=1):
+        stage(f"choosing a threshold, fold {fold} of {folds}")
+        mass = None if weights is None else weights[seen]
+        one = fit_pipeline(clone(model), (frame.iloc[seen], y[seen], mass))
+        probability[new] = one.predict_proba(frame.iloc[new])
+    return probability
