@@ -17,17 +17,9 @@ from popf.formatting import install
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, and return the exit status of the process.
+    """Run one command, by default the one of the process, and return the exit status.
 
-    Parameters
-    ----------
-    arguments : list of str, default=None
-        None for those of the process.
-
-    Returns
-    -------
-    int
-        0 for success, 2 for bad input, 130 after Ctrl-C, 1 after any other error.
+    It is 0 for success, 2 for bad input, 130 after Ctrl-C, and 1 after any other error.
     """
     if find_spec("typer") is None:
         print(

@@ -16,30 +16,15 @@ _ID = re.compile(r"(?:^|[ _.-])(?:id|ID|Id)$|[a-z]I[dD]$")
 
 
 class Column(NamedTuple):
-    """How a column is read.
-
-    Attributes
-    ----------
-    name : str
-    role : str
-        ``number`` or ``category`` for a feature, else ``target``, ``id``, ``dropped``, ``weight``, ``one per``.
-    n_values, n_missing : int
-        Different values, and cells without one.
-    problem : str
-        Why the column cannot be used, with what to do about it; empty if it can.
-    remedy : str
-        The parameter that most likely mends it.
-    note : str
-        What should be looked at, but is no error.
-    """
+    """How a column is read."""
 
     name: str
-    role: str
-    n_values: int
+    role: str  # number or category for a feature, else target, id, dropped, weight, one per
+    n_values: int  # different ones
     n_missing: int
-    problem: str = ""
-    remedy: str = ""
-    note: str = ""
+    problem: str = ""  # why it cannot be used, with what to do about it
+    remedy: str = ""  # the parameter that most likely mends it
+    note: str = ""  # what should be looked at, but is no error
 
     @property
     def words(self) -> str:
@@ -53,13 +38,7 @@ def read_columns(
 ) -> list[Column]:
     """Tell how every column of a table is read.
 
-    Parameters
-    ----------
-    table : Table
-    roles : mapping
-        The roles of columns that are no features.
-    categorical : collection of str
-        Columns that are categories whatever they look like.
+    `roles` are those of columns that are no features; `categorical` are categories whatever they look like.
     """
     text = table.text()
     return [

@@ -201,28 +201,9 @@ def with_least_cost(
     seed: int,
     stage: Callable[[str], None],
 ) -> tuple[Layout, dict[str, float]]:
-    """Choose the threshold of the least cost, by cross-validation.
+    """Choose the threshold of the least cost by cross-validation; `prices` are of a false alarm and a miss.
 
-    Parameters
-    ----------
-    layout : Layout
-    model : Pipeline
-        Not fitted.
-    data : tuple
-        Features, labels, and weights (all positive) or None.
-    prices : tuple of float
-        What a false alarm and a miss cost.
-    seed : int
-    stage : callable
-        Told in words what is being done.
-
-    Returns
-    -------
-    layout : Layout
-        With the threshold.
-    costs : dict
-        Cost a row at the threshold (``at_threshold``), at 0.5 (``at_half``), and of calling none and all
-        positive (``call_none``, ``call_all``).
+    Also returns the cost per row at the threshold, at 0.5, and of calling none and all positive.
     """
     _, y, weights = data
     classes, codes = encode(y)

@@ -141,16 +141,7 @@ class TableModel:
     def pieces(
         self, table: Table, extra: Sequence[str] = (), n_rows: int | None = None
     ) -> Iterator[Scored]:
-        """Score a table piece by piece.
-
-        Parameters
-        ----------
-        table : Table
-        extra : sequence of str
-            Columns to read besides the features.
-        n_rows : int, default=None
-            How many rows a piece has; None for as many as make some megabytes.
-        """
+        """Score a table in pieces of some megabytes or of `n_rows`; `extra` columns are read, too."""
         start = 0
         for frame in table.pieces(self.column_types(table, extra), n_rows):
             yield self.score(frame, start, str(table.path))

@@ -12,28 +12,14 @@ TAIL = 0.025
 
 
 class Ranking(NamedTuple):
-    """Rows to inspect, best first, and what to expect of them if the probabilities are right.
+    """Rows to inspect, best first, and what to expect of them if the probabilities are right."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        Positions of the rows.
-    gains : ndarray or None
-        For every row of the table, p times its value minus the cost of a visit; None without values.
-    expected_hits : float
-        The sum of the probabilities.
-    lower, upper : int
-        Between which the number of hits lies, 19 times in 20.
-    random_hits : float
-        The expected hits among as many rows chosen at random.
-    """
-
-    rows: NDArray[np.int64]
-    gains: FloatArray | None
-    expected_hits: float
-    lower: int
-    upper: int
-    random_hits: float
+    rows: NDArray[np.int64]  # positions
+    gains: FloatArray | None  # of all rows, probability times value minus the cost of a visit
+    expected_hits: float  # the sum of the probabilities
+    lower: int  # hits are from here ...
+    upper: int  # ... to here, 19 times in 20
+    random_hits: float  # expected among as many rows chosen at random
 
     @property
     def lift(self) -> float:
@@ -47,16 +33,9 @@ def rank_rows(
     values: FloatArray | None = None,
     visit_cost: float = 0.0,
 ) -> Ranking:
-    """Rank rows by probability or, where values are given, by expected gain.
+    """Rank rows by probability or, where `values` of hits are given, by expected gain.
 
-    Parameters
-    ----------
-    probability : ndarray of shape (n_rows,)
-    budget : int or None
-        How many rows can be inspected; None for all.
-    values : ndarray of shape (n_rows,) or None
-        What a hit brings. Rows whose visit is expected to cost more than it brings are left out.
-    visit_cost : float
+    Rows whose visit is expected to cost more than it brings are left out; so are those beyond the budget.
     """
     gains = None if values is None else probability * values - visit_cost
     score = probability if gains is None else gains

@@ -132,13 +132,7 @@ def _distinct(column: Any) -> tuple[list[str], NDArray[np.int64]]:
 def labels_of(cells: Sequence[str], name: str, rows: Any = None) -> NDArray[Any]:
     """Make labels of a column of text: integers if all are, else numbers if all are, else text.
 
-    Parameters
-    ----------
-    cells : sequence of str
-    name : str
-        What an error calls the column.
-    rows : sequence of int, default=None
-        Where the cells stand in the file, from 0; None for all rows in order.
+    `rows` tells where the cells stand in the file, from 0; None for all rows in order.
     """
     words, codes = np.unique([str(cell).strip() for cell in cells], return_inverse=True)
     absent = np.flatnonzero(np.array([is_missing(word) for word in words])[codes])

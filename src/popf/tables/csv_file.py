@@ -35,12 +35,7 @@ INDEX = "index"
 class CsvFile(Table):
     """A text file of rows.
 
-    Parameters
-    ----------
-    path : Path
-    dialect : Dialect
-    need_names : bool
-        Whether a first line of numbers is an error; else it is a row, and the columns are ``x1``, ``x2``, ...
+    Unless it needs names, a first line of numbers is a row, and the columns are ``x1``, ``x2``, ...
     """
 
     def __init__(self, path: Path, dialect: Dialect, need_names: bool = True) -> None:

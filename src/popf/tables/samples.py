@@ -32,18 +32,7 @@ def samples_of(
     encode: str | None = None,
     drop: Sequence[str] = (),
 ) -> Samples:
-    """Split a table into features and labels.
-
-    Parameters
-    ----------
-    table : Table
-    target : str, int or None
-        The column with the labels, by name or position; None for the last.
-    encode : {"onehot", "ordinal"} or None
-        What becomes of columns of text; None for an error that names them.
-    drop : sequence of str
-        Columns to leave out.
-    """
+    """Split a table into features and labels; see `popf.tables.read` for `target` and `encode`."""
     if encode not in (None, "onehot", "ordinal"):
         raise ValueError(f"`encode` must be 'onehot', 'ordinal' or None, not {encode!r}.")
     table.need(drop, "drop")
