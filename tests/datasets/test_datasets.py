@@ -65,8 +65,11 @@ def test_stand_ins_say_what_they_are():
 @pytest.mark.parametrize(
     ("name", "printed"),
     [
-        *(("synthetic0", 48.72), ("synthetic2", 51.99), ("synthetic3", 42.78)),
-        *(("comercial", 87.66), ("industrial", 97.03)),
+        ("synthetic0", 48.72),
+        ("synthetic2", 51.99),
+        ("synthetic3", 42.78),
+        ("comercial", 87.66),
+        ("industrial", 97.03),
     ],
 )
 def test_stand_ins_are_about_as_hard_as_the_paper_prints(name, printed):

@@ -8,9 +8,8 @@ from popf.experiment import paper, run, table
 
 EMBEDDED = ("breast_cancer", "liver")
 ELSEWHERE = (
-    *("australian", "colon_cancer", "diabetes", "fourclass", "heart"),
-    *("ionosphere", "ionosphere_scale"),
-)
+    "australian", "colon_cancer", "diabetes", "fourclass", "heart", "ionosphere", "ionosphere_scale",
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -64,7 +64,10 @@ class ForestInBlocks(NamedTuple):
         """Make the plain forest, which cannot conquer without samples."""
         settings = self.settings
         return OptimumPathForest(
-            *(settings.metric, self.codes, self.trained, settings.algorithm),
+            settings.metric,
+            self.codes,
+            self.trained,
+            settings.algorithm,
             exponent=settings.exponent,
             samples=samples,
             backend=None if samples is None else backend_here(settings.device),

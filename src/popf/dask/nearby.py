@@ -119,9 +119,8 @@ def bridge(first: Block, second: Block) -> Arcs:
     away = box_distances(first.points, second.points.min(axis=0), second.points.max(axis=0))
     # Some samples near the other's box find their nearest there, and these their nearest here.
     starts = np.argsort(away, kind="stable")[:STARTS]
-    there = nearest_in_space(space_tree.build(second.points), first.points[starts], 1, 1).indices[
-        :, 0
-    ]
+    nearest = nearest_in_space(space_tree.build(second.points), first.points[starts], 1, 1)
+    there = nearest.indices[:, 0]
     here = nearest_in_space(space_tree.build(first.points), second.points[there], 1, 1)
     best = int(np.argmin(here.weights[:, 0]))
     u, v = here.indices[best, 0], there[best]

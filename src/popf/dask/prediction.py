@@ -131,9 +131,7 @@ class Query(NamedTuple):
 
     offer: Callable[[Part, FloatArray], FloatArray]  # of one part of the model, for samples
     combine: Callable[..., FloatArray]  # the offers of all parts
-    finish: Callable[
-        [FloatArray, FloatArray], NDArray[Any]
-    ]  # from offers and samples to predictions
+    finish: Callable[..., NDArray[Any]]  # from offers and samples to predictions
     columns: NDArray[Any] | None  # what the columns of predictions stand for
     dtype: Any
 

@@ -58,8 +58,13 @@ class SamplesInChunks(NamedTuple):
         here = ordered._replace(rows=np.arange(len(places)))
         resources = self.settings.resources._replace(backend=None)
         return SamplesInMemory(
-            *(self.features(places), ordered.codes, here, self.n_classes),
-            *(self.metric, self.settings.algorithm, resources),
+            self.features(places),
+            ordered.codes,
+            here,
+            self.n_classes,
+            self.metric,
+            self.settings.algorithm,
+            resources,
         )
 
     def grow(self, places: IntArray | None, candidate: Candidate) -> "ForestOnCluster":

@@ -66,21 +66,21 @@ def check_copy(X: NDArray[np.float64], y: NDArray[Any], file: str, where: str) -
     wrong = difference(X, y, file)
     if wrong is None:
         return
-    hints = {
-        ("breast-cancer", 9): ": it lacks the id, so name it breast-w"
-        + file[len("breast-cancer") :],
-        (
-            "liver-disorders",
-            5,
-        ): ". This is the form that the LIBSVM page serves today, with another "
-        "target; the paper used the six features of UCI",
-        (
-            "ionosphere",
-            33,
-        ): ". The copies of the KEEL packages lack the constant column 2, and lost "
-        "decimal points: take another copy",
-    }
-    hint = hints.get((file.removesuffix("_scale"), X.shape[1]), "")
+    hint = ""
+    match file.removesuffix("_scale"), X.shape[1]:
+        case "breast-cancer", 9:
+            bare = file.replace("breast-cancer", "breast-w")
+            hint = f": it lacks the id, so name it {bare}"
+        case "liver-disorders", 5:
+            hint = (
+                ". This is the form that the LIBSVM page serves today, with another target; the paper "
+                "used the six features of UCI"
+            )
+        case "ionosphere", 33:
+            hint = (
+                ". The copies of the KEEL packages lack the constant column 2, and lost decimal points: "
+                "take another copy"
+            )
     raise ValueError(f"{where} is not {file}: {wrong}{hint}.")
 
 

@@ -12,7 +12,7 @@ a low load factor (metering disturbed for hours), or as a low power factor (acti
 reactive not).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +47,8 @@ class Profile(NamedTuple):
     load_factor: tuple[float, float]
     power_factor: tuple[float, float]
     season: float  # swing of the demand over the year
-    ways: tuple[
-        float, float, float
-    ]  # shares that bypass the meter, disturb it for hours, slow its active part
+    # Shares of thieves that bypass the meter, disturb it for hours, slow its active part.
+    ways: tuple[float, float, float]
 
 
 PROFILES = {
@@ -118,14 +117,7 @@ def make_energy_theft(
     hidden = _hidden_shares(kind, n, strength, theft_rng) * thief[:, None]
     month = int(rng.integers(12))
     data = _metered(consumers, kind, np.full(n, month), hidden, rng)
-    return Bunch(
-        data=data,
-        target=np.where(thief, 1, -1),
-        hidden=hidden[:, 0],
-        feature_names=list(ENERGY_FEATURES),
-        target_names=["regular", "theft"],
-        DESCR=__doc__,
-    )
+    return _bunch(data, thief, hidden)
 
 
 def make_energy_theft_months(
@@ -185,17 +177,7 @@ def make_energy_theft_months(
     shares = hidden[consumer] * steals[:, None]
     rows = _Consumers(*(values[consumer] for values in consumers))
     data = _metered(rows, kind, month, shares, rng)
-    return Bunch(
-        data=data,
-        target=np.where(steals, 1, -1),
-        consumer=consumer,
-        month=month,
-        hidden=shares[:, 0],
-        onset=onset,
-        feature_names=list(ENERGY_FEATURES),
-        target_names=["regular", "theft"],
-        DESCR=__doc__,
-    )
+    return _bunch(data, steals, shares, consumer=consumer, month=month, onset=onset)
 
 
 def _checked(
@@ -235,16 +217,13 @@ def _draw_consumers(kind: Profile, n: int, rng: np.random.Generator) -> _Consume
 
 
 def _hidden_shares(kind: Profile, n: int, strength: float, rng: np.random.Generator) -> Floats:
-    """Draw how much of active energy, demand and reactive energy each consumer would hide.
-
-    No more of the demand than of the energy: the mean cannot exceed the peak.
-    """
+    """Draw how much of active energy, demand and reactive energy each consumer would hide."""
+    # No more of the demand than of the energy: the mean cannot exceed the peak.
     way = rng.choice(3, size=n, p=kind.ways)
     share = _beta((strength, _SCATTER), n, rng) if strength > 0.0 else np.zeros(n)
     of_demand = np.array([1.0, 0.25, 1.0])[way]
     of_reactive = np.array([1.0, 1.0, 0.0])[way]
-    shares: Floats = share[:, None] * np.column_stack([np.ones(n), of_demand, of_reactive])
-    return shares
+    return np.column_stack([share, share * of_demand, share * of_reactive])
 
 
 def _metered(
@@ -277,4 +256,16 @@ def _metered(
             consumers.installed,
             active / (demand * HOURS),
         ]
+    )
+
+
+def _bunch(data: Floats, steals: NDArray[np.bool_], hidden: Floats, **more: Any) -> Bunch:
+    return Bunch(
+        data=data,
+        target=np.where(steals, 1, -1),
+        hidden=hidden[:, 0],
+        feature_names=list(ENERGY_FEATURES),
+        target_names=["regular", "theft"],
+        DESCR=__doc__,
+        **more,
     )

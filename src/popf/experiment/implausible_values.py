@@ -31,9 +31,7 @@ class ImplausibleValue(NamedTuple):
     dataset: str
     method: str
     printed: paper.Printed
-    ours: dict[
-        str, Summary
-    ]  # by form; empty for stand-ins, which cannot be compared with the paper
+    ours: dict[str, Summary]  # by form; empty for stand-ins, which cannot be compared
     coin: float  # standard deviation, in points, of tossing a coin for every test sample
     signs: tuple[str, ...]  # of "worse", "spread", "far"
 

@@ -90,7 +90,7 @@ def run(
     for dataset in data.values():
         protocol.check(dataset)
     kept = Journal(journal, settings(protocol, data, chosen), say)
-    _work(protocol, data, chosen, kept, (n_jobs, progress, say))
+    _work(protocol, data, chosen, kept, n_jobs, progress, say)
     return Results(protocol, data, chosen, kept.records.values(), kept.settings)
 
 
@@ -116,10 +116,11 @@ def _work(
     data: dict[str, Dataset],
     methods: Methods,
     journal: Journal,
-    how: tuple[int | None, Progress | None, Say],
+    n_jobs: int | None,
+    progress: Progress | None,
+    say: Say,
 ) -> None:
     """Run what the journal lacks."""
-    n_jobs, progress, say = how
     binary = [name for name, method in methods.items() if is_paper_method(method)]
     for name, dataset in data.items():
         if binary and dataset.n_classes > 2:

@@ -15,13 +15,13 @@ from popf.experiment.statistics import SIGNIFICANCE
 #: Narrow columns leave this out of the name of a method.
 PREFIX = "P-OPF-"
 CSV_COLUMNS = (
-    *("dataset", "form", "stand_in", "method", "mean", "deviation", "runs", "bold"),
-    *("paper_mean", "paper_deviation", "paper_bold", "paper_differs"),
-)
+    "dataset", "form", "stand_in", "method", "mean", "deviation", "runs", "bold",
+    "paper_mean", "paper_deviation", "paper_bold", "paper_differs",
+)  # fmt: skip
 RUN_COLUMNS = (
-    *("dataset", "form", "run", "method", "random_state", "accuracy", "log_loss", "brier", "ece"),
-    *("train_seconds", "test_seconds", "A", "B", "held", "warnings", "failed"),
-)
+    "dataset", "form", "run", "method", "random_state", "accuracy", "log_loss", "brier", "ece",
+    "train_seconds", "test_seconds", "A", "B", "held", "warnings", "failed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,11 @@ class Table:
                 yield (f"  {row.form}" if k else name), row.ours
             if rows[0].printed:
                 # Flagged only if the paper's value differs from ours in every form.
-                yield (
-                    "  paper",
-                    {
-                        method: min((row.printed[method] for row in rows), key=lambda c: c.differs)
-                        for method in rows[0].printed
-                    },
-                )
+                printed = {
+                    method: min((row.printed[method] for row in rows), key=lambda c: c.differs)
+                    for method in rows[0].printed
+                }
+                yield "  paper", printed
 
     def _wide(self, show: Callable[[Cell | None], str]) -> list[list[str]]:
         """Cells of the wide formats, the names of columns first."""
@@ -192,17 +190,13 @@ class Table:
         for row in self.rows:
             for method, cell in row.ours.items():
                 paper_cell = row.printed.get(method)
-                yield {
-                    "dataset": row.dataset,
-                    "form": row.form,
-                    "stand_in": row.stand_in,
-                    "method": method,
-                    **{key: getattr(cell, key) for key in ("mean", "deviation", "runs", "bold")},
-                    **{
-                        f"paper_{key}": getattr(paper_cell, key, None)
-                        for key in ("mean", "deviation", "bold", "differs")
-                    },
-                }
+                facts = {"dataset": row.dataset, "form": row.form, "stand_in": row.stand_in}
+                facts["method"] = method
+                for key in ("mean", "deviation", "runs", "bold"):
+                    facts[key] = getattr(cell, key)
+                for key in ("mean", "deviation", "bold", "differs"):
+                    facts[f"paper_{key}"] = getattr(paper_cell, key, None)
+                yield facts
 
 
 def table(results: Results, measure: str) -> Table:
@@ -242,14 +236,22 @@ def table(results: Results, measure: str) -> Table:
             if value is not None:
                 ours = None if stand_in else summaries.get(method)
                 printed[method] = Cell(
-                    *(value.mean, value.deviation, 2, per_cent, value.bold, paper.RUNS),
-                    ours is not None and differs(value, ours, known.factor),
+                    value.mean,
+                    value.deviation,
+                    digits=2,
+                    per_cent=per_cent,
+                    bold=value.bold,
+                    runs=paper.RUNS,
+                    differs=ours is not None and differs(value, ours, known.factor),
                 )
         cells = {
             method: Cell(
                 known.factor * found.mean,
                 None if found.deviation is None else known.factor * found.deviation,
-                *(known.digits, per_cent, found.bold, found.n_runs),
+                digits=known.digits,
+                per_cent=per_cent,
+                bold=found.bold,
+                runs=found.n_runs,
             )
             for method, found in summaries.items()
         }

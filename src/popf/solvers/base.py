@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 Objective = Callable[[FloatArray], Any]
-RandomNumbers = np.random.RandomState | np.random.Generator
+RandomNumbers = int | np.random.RandomState | np.random.Generator | None
 Bound = str | None
 
 PAPER_BOX = ((-10.0, 10.0), (-10.0, 10.0))
@@ -159,7 +159,7 @@ class Solver(ABC):
         self,
         objective: Objective,
         box: ArrayLike | None = PAPER_BOX,
-        random_state: int | RandomNumbers | None = None,
+        random_state: RandomNumbers = None,
         start: ArrayLike | None = None,
     ) -> Solution:
         """Minimise a function of two parameters over a box.
@@ -189,14 +189,14 @@ class Solver(ABC):
 
     @abstractmethod
     def _minimize(
-        self, search: Search, start: FloatArray | None, random_state: int | RandomNumbers | None
+        self, search: Search, start: FloatArray | None, random_state: RandomNumbers
     ) -> tuple[bool, str]:
         """Search; return whether it converged, and why it stopped."""
 
     def __repr__(self) -> str:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        values = {field.name: getattr(self, field.name) for field in fields}
-        changed = (f"{f.name}={values[f.name]!r}" for f in fields if values[f.name] != f.default)
+        values = [(field, getattr(self, field.name)) for field in fields]
+        changed = [f"{field.name}={value!r}" for field, value in values if value != field.default]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 

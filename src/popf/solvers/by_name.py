@@ -14,16 +14,13 @@ SOLVERS: dict[str, type[Any]] = {
 
 
 def solver_of(solver: Any) -> Solver:
-    """Give the solver that a name means; an object of `popf.solvers` means itself."""
-    if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise ValueError(
-                f"`solver` must be one of {tuple(SOLVERS)} or a solver, not {solver!r}."
-            )
+    """Return the solver of a name; an object of `popf.solvers` is returned as it is."""
+    if isinstance(solver, Solver):
+        return solver
+    if isinstance(solver, str) and solver in SOLVERS:
         made: Solver = SOLVERS[solver]()
         return made
-    if not isinstance(solver, Solver):
-        raise TypeError(
-            f"`solver` must be one of {tuple(SOLVERS)} or an object of popf.solvers, not {solver!r}."
-        )
-    return solver
+    error = ValueError if isinstance(solver, str) else TypeError
+    raise error(
+        f"`solver` must be one of {tuple(SOLVERS)} or an object of popf.solvers, not {solver!r}."
+    )

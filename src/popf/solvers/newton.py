@@ -107,11 +107,8 @@ class Newton(Solver):
 
 
 def _positive_definite(hessian: FloatArray) -> FloatArray:
-    """Replace eigenvalues by their absolute values, and raise tiny ones.
-
-    The eigenvalues are those of the Hessian scaled to ones on its diagonal, so that the units of the
-    parameters do not matter.
-    """
+    """Replace eigenvalues by their absolute values, and raise tiny ones."""
+    # Of the Hessian scaled to ones on its diagonal, so that the units of the parameters do not matter.
     scale = np.sqrt(np.abs(np.diag(hessian)))
     scale[scale == 0.0] = 1.0
     eigenvalues, vectors = np.linalg.eigh(hessian / scale[:, np.newaxis] / scale)

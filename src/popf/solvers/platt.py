@@ -87,8 +87,7 @@ class PlattObjective:
               \end{cases}, \qquad q_i = A f_i + B,
 
     equal to :math:`-\sum_i w_i [t_i \log p_i + (1 - t_i) \log(1 - p_i)]` with
-    :math:`p_i = 1 / (1 + e^{q_i})`, but without overflow or cancellation. The paper prints it with a wrong
-    leading minus.
+    :math:`p_i = 1 / (1 + e^{q_i})`, but without overflow or cancellation.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
@@ -31,10 +31,12 @@ class Swarm(Solver):
     def __post_init__(self) -> None:
         check_integer("n_agents", self.n_agents, 2)
         check_integer("n_iterations", self.n_iterations, 1)
-        check_real("tolerance", self.tolerance, 0.0)
+        for field in fields(self):
+            if field.type is float:
+                check_real(field.name, getattr(self, field.name), 0.0)
 
     def _minimize(
-        self, search: Search, start: FloatArray | None, random_state: int | RandomNumbers | None
+        self, search: Search, start: FloatArray | None, random_state: RandomNumbers
     ) -> tuple[bool, str]:
         box = search.box
         if box is None:
@@ -105,11 +107,6 @@ class PSO(Swarm):
     inertia: float = 0.5
     cognitive: float = 2.0
     social: float = 2.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("inertia", "cognitive", "social"):
-            check_real(name, getattr(self, name), 0.0)
 
     def _iterations(
         self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
@@ -196,12 +193,10 @@ class Bat(Swarm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_real("lowest_frequency", self.lowest_frequency, 0.0)
         check_real("highest_frequency", self.highest_frequency, self.lowest_frequency)
         check_real("loudness", self.loudness, np.finfo(float).tiny, 1.0)
         check_real("loudness_decay", self.loudness_decay, np.finfo(float).tiny, 1.0)
         check_real("pulse_rate", self.pulse_rate, 0.0, 1.0)
-        check_real("pulse_growth", self.pulse_growth, 0.0)
 
     def _iterations(
         self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
@@ -282,11 +277,6 @@ class Firefly(Swarm):
     attraction: float = 0.9
     absorption: float = 1.0
     step: float = 0.7
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("attraction", "absorption", "step"):
-            check_real(name, getattr(self, name), 0.0)
 
     def _iterations(
         self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
