@@ -20,7 +20,7 @@ from popf.probability.classifier import POPFClassifier
 from popf.probability.evidence import Evidence, EvidenceAttributes
 from popf.probability.paper import fit_paper
 from popf.probability.parameters import BOX, check_classes, check_parameters, options_of
-from popf.probability.softmax import log_softmax
+from popf.probability.softmax import chosen_classes, decisions, log_softmax
 from popf.probability.training import masses_of
 
 if TYPE_CHECKING:
@@ -296,13 +296,8 @@ def _finish(
     """Turn what the parts of the model offer into the prediction that was asked for."""
     exponents = exponents_of(offers, X)
     if what == "exponents":
-        return exponents[:, 1] - exponents[:, 0] if len(classes) == 2 else exponents
+        return decisions(exponents)
+    if what == "label":
+        return np.asarray(classes[chosen_classes(exponents, threshold)])
     logs = log_softmax(exponents)
-    if what == "log":
-        return logs
-    probability: FloatArray = np.exp(logs)
-    if what == "probability":
-        return probability
-    if len(classes) == 2:
-        return np.asarray(classes[(probability[:, 1] >= threshold).astype(np.int64)])
-    return np.asarray(classes[probability.argmax(axis=1)])
+    return logs if what == "log" else np.exp(logs)

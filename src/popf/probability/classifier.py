@@ -22,6 +22,7 @@ from popf.forest.validation import (
 from popf.probability.evidence import EvidenceAttributes
 from popf.probability.explanation import ProbabilityExplanation
 from popf.probability.parameters import BOX, check_classes, check_parameters, options_of
+from popf.probability.softmax import chosen_classes, decisions, log_softmax
 
 if TYPE_CHECKING:
     from typing import Self
@@ -88,11 +89,9 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     random_state : int, RandomState or None, default=None
         Seed of the swarms of the paper's method; nothing else is random.
     metric : str or callable, default="euclidean"
-        The distance between samples, as in `OPFClassifier`: ``"euclidean"`` and functions of it are fast; any
-        other metric of `sklearn.metrics.DistanceMetric` or of LibOPF, a function ``d(x, y)``, or
-        ``"precomputed"``.
+        The distance between samples, as in `OPFClassifier`; with ``"precomputed"`` X holds distances.
     metric_params : dict, default=None
-        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
+        Parameters of the metric.
     algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
         How the forest is computed; it is the same forest with all of them.
     n_jobs : int, default=None
@@ -301,7 +300,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        probability: FloatArray = to_device_of(X, np.exp(self._log_proba(X)))
+        probability: FloatArray = to_device_of(X, np.exp(log_softmax(self._exponents(X))))
         return probability
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
@@ -315,7 +314,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        logs: FloatArray = to_device_of(X, self._log_proba(X))
+        logs: FloatArray = to_device_of(X, log_softmax(self._exponents(X)))
         return logs
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -329,11 +328,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples,)
         """
-        probability = np.exp(self._log_proba(X))
-        if len(self.classes_) == 2:
-            chosen = (probability[:, 1] >= self.threshold).astype(np.int64)
-        else:
-            chosen = probability.argmax(axis=1)
+        chosen = chosen_classes(self._exponents(X), self.threshold)
         labels: NDArray[Any] = to_device_of(X, self.classes_[chosen])
         return labels
 
@@ -348,10 +343,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        exponents = self._exponents(X)
-        if exponents.shape[1] == 2:
-            exponents = exponents[:, 1] - exponents[:, 0]
-        decision: FloatArray = to_device_of(X, exponents)
+        decision: FloatArray = to_device_of(X, decisions(self._exponents(X)))
         return decision
 
     def explain(self, X: ArrayLike) -> list[Path]:
@@ -415,11 +407,6 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return ProbabilityExplanation.from_exponents(
             self._evidence.base, features, total, self.classes_, names
         )
-
-    def _log_proba(self, X: ArrayLike) -> FloatArray:
-        from popf.probability.softmax import log_softmax
-
-        return log_softmax(self._exponents(X))
 
     def _exponents(self, X: ArrayLike) -> FloatArray:
         """Exponents of the classes, whose softmax are the probabilities."""

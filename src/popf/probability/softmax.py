@@ -252,6 +252,20 @@ def log_softmax(exponents: FloatArray) -> FloatArray:
     return logs
 
 
+def decisions(exponents: FloatArray) -> FloatArray:
+    """Log odds of the second of two classes; of more classes, the exponents."""
+    return exponents[:, 1] - exponents[:, 0] if exponents.shape[1] == 2 else exponents
+
+
+def chosen_classes(exponents: FloatArray, threshold: float) -> IntArray:
+    """Choose the most probable class; of two, the second from the threshold on."""
+    probability = np.exp(log_softmax(exponents))
+    if exponents.shape[1] == 2:
+        return (probability[:, 1] >= threshold).astype(np.int64)
+    chosen: IntArray = probability.argmax(axis=1)
+    return chosen
+
+
 def log_losses(exponents: FloatArray, codes: IntArray) -> FloatArray:
     """Compute the log loss of every row: (..., n_rows) from (..., n_rows, n_classes)."""
     logs = log_softmax(exponents)
