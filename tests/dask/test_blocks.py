@@ -5,17 +5,14 @@ import contextlib
 import numpy as np
 import pytest
 
-import naive
 import strategies
 from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, forest
 from popf.dask.blocks import Block, Nodes
 from popf.dask.growing import grow_forest
-from popf.dask.partitioning import Blocks, make_blocks
-from popf.dask.sources import Rows, Source
+from popf.dask.partitioning import Blocks
 from popf.engine.points import scale_exponent, scaled_copy
-from popf.forest.metrics import choose_metric
 
 KINDS = ["normal", "grid", "coarse", "one-hot", "clusters", "one place"]
 
@@ -50,16 +47,6 @@ def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, algorithm):
         rows = np.argsort(X[:, 0], kind="stable") if by_place else rng.permutation(len(X))
         blocks = in_blocks(X, y, np.array_split(rows, n_blocks))
         assert_same_forest(grow(blocks, settings(algorithm)), OPFClassifier().fit(X, y))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_prototypes_of_blocks_are_those_of_the_definition(kind):
-    rng = np.random.default_rng([SEED, KINDS.index(kind)])
-    X, y = samples(kind, 40, rng)
-    blocks = in_blocks(X, y, np.array_split(rng.permutation(40), 5))
-    found = grow(blocks, settings()).trained
-    expected = naive.prototypes(naive.squared_distances(X, X), y)
-    np.testing.assert_array_equal(found.prototypes, expected)
 
 
 @pytest.mark.parametrize("metric", ["manhattan", "chi_square"])
@@ -117,20 +104,3 @@ def test_no_task_gets_more_than_two_blocks(monkeypatch):
     assert {"tree-of-two-blocks", "settle-ties", "gather-block"} <= names
     for name, arguments in tasks.done:
         assert sum(map(rows_held, arguments)) <= 2 * largest, name
-
-
-def test_the_source_of_blocks_is_cut_as_told():
-    rng = np.random.default_rng(SEED)
-    X, y = two_classes(500, 2, rng)
-    tasks = Here()
-    chunks = [Rows(X[i : i + 100], y[i : i + 100], None) for i in range(0, 500, 100)]
-    source = Source(chunks, [100] * 5, X[:0], False)
-    blocks = make_blocks(tasks, source, choose_metric("euclidean"), None, None)
-    assert len(blocks.blocks) == 5
-    assert max(len(block.samples) for block in blocks.blocks) <= 150
-    together = np.sort(np.concatenate([block.samples for block in blocks.blocks]))
-    np.testing.assert_array_equal(together, np.arange(500))
-    for block in blocks.blocks:
-        assert (np.diff(block.samples) > 0).all()
-        np.testing.assert_array_equal(np.ldexp(block.points, blocks.exponent), X[block.samples])
-        np.testing.assert_array_equal(block.codes, y[block.samples])

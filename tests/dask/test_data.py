@@ -51,9 +51,9 @@ def test_any_partitions_do(client):
         [da.zeros((0, 4)), da.from_array(X, chunks=(40, 4)), da.zeros((0, 4))]
     )
     across = da.from_array(X, chunks=(25, 3))
-    for lazy in (unknown, with_empty, across):
-        for labels in (da.from_array(y, chunks=50), y, da.from_array(y[:, None], chunks=(7, 1))):
-            assert_same_forest(DaskOPFClassifier(client).fit(lazy, labels), plain)
+    some_labels = (da.from_array(y, chunks=50), y, da.from_array(y[:, None], chunks=(7, 1)))
+    for lazy, labels in zip((unknown, with_empty, across), some_labels, strict=True):
+        assert_same_forest(DaskOPFClassifier(client).fit(lazy, labels), plain)
     model = DaskOPFClassifier(client).fit(X, y)
     for lazy in (unknown, with_empty, across):
         got = model.predict(lazy).compute(scheduler=client)

@@ -14,20 +14,13 @@ from popf.dask import DaskOPFClassifier, cluster
 
 
 def test_workers_with_other_versions_are_refused(client, few_samples, monkeypatch):
-    versions = client.get_versions(packages=["popf"])
-    address = next(iter(versions["workers"]))
-
-    def tell(there):
-        told = client.__class__.get_versions(client, packages=[*cluster.SAME, *cluster.SAME_MAJOR])
-        told["workers"][address]["packages"]["popf"] = there
-        return told
-
+    told = client.get_versions(packages=list(cluster.PACKAGES))
+    packages = next(iter(told["workers"].values()))["packages"]
+    monkeypatch.setattr(client, "get_versions", lambda packages: told)
     for there, message in (("0.0.1", "has popf 0.0.1, but"), (None, "has no popf, but")):
-        told = tell(there)
-        monkeypatch.setattr(client, "get_versions", lambda packages, told=told: told)
+        packages["popf"] = there
         with pytest.raises(RuntimeError, match=message):
             DaskOPFClassifier(client).fit(*as_dask(*few_samples))
-        monkeypatch.undo()
 
 
 def test_an_interrupt_cancels_what_is_under_way(client, few_samples, monkeypatch):

@@ -50,10 +50,11 @@ def svmlight(X, y, form="{:.6f}"):
     return "".join(rows).encode()
 
 
-def without_package_data(monkeypatch, tmp_path):
-    nothing = tmp_path / "nothing"
-    nothing.mkdir(exist_ok=True)
-    monkeypatch.setattr(loading, "EMBEDDED", nothing)
+@pytest.fixture
+def nothing_embedded(monkeypatch, tmp_path, liver):
+    """No data in the package (any more, once `liver` is read from there); OpenML does not answer."""
+    monkeypatch.setattr(loading, "EMBEDDED", tmp_path / "nothing")
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
 
 
 def test_offline_the_message_says_what_was_tried_and_what_helps(monkeypatch, tmp_path):
@@ -75,9 +76,8 @@ def test_download_false_never_asks_the_network():
                 load(name, download=False)
 
 
+@pytest.mark.usefixtures("nothing_embedded")
 def test_a_download_is_checked_cached_and_not_asked_for_again(monkeypatch, tmp_path, liver):
-    without_package_data(monkeypatch, tmp_path)
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
     asked = serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
     first = load("liver")
     np.testing.assert_array_equal(first.data, liver.data)
@@ -92,10 +92,9 @@ def test_a_download_is_checked_cached_and_not_asked_for_again(monkeypatch, tmp_p
 
 
 @pytest.mark.parametrize("which", ["five", "swapped"])
+@pytest.mark.usefixtures("nothing_embedded")
 def test_a_false_download_is_refused_and_not_cached(monkeypatch, tmp_path, liver, which):
-    without_package_data(monkeypatch, tmp_path)
     X, y, words = false_copies(liver)[which]
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
     serve(monkeypatch, {"liver-disorders": svmlight(X, y)})
     with pytest.raises(FileNotFoundError, match=words):
         load("liver")
@@ -119,24 +118,22 @@ def test_a_page_that_is_no_data_is_refused(monkeypatch, name, page, content):
         load(name)
 
 
+@pytest.mark.usefixtures("nothing_embedded")
 def test_a_broken_cache_is_replaced_or_named(monkeypatch, tmp_path, liver):
-    without_package_data(monkeypatch, tmp_path)
     (tmp_path / "cache").mkdir()
     cached = tmp_path / "cache" / "liver-disorders"
     cached.write_text("1 1:2\n")
     with pytest.raises(FileNotFoundError, match="broken in the cache"):
         load("liver", download=False)
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
     serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
     np.testing.assert_array_equal(load("liver").data, liver.data)
     assert load("liver", download=False).source.startswith("cache")
 
 
+@pytest.mark.usefixtures("nothing_embedded")
 def test_a_cache_that_cannot_be_written_does_not_lose_the_download(monkeypatch, tmp_path, liver):
-    without_package_data(monkeypatch, tmp_path)
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("POPF_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
     serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
     with pytest.warns(UserWarning, match="liver is not kept"):
         found = load("liver")
@@ -156,8 +153,8 @@ def openml_liver(liver):
     )
 
 
+@pytest.mark.usefixtures("nothing_embedded")
 def test_openml_is_asked_first_and_decoded(monkeypatch, tmp_path, liver):
-    without_package_data(monkeypatch, tmp_path)
     asked = []
 
     def fetch_openml(**arguments):
@@ -177,8 +174,8 @@ def test_openml_is_asked_first_and_decoded(monkeypatch, tmp_path, liver):
     assert arguments["target_column"] == "selector"
 
 
+@pytest.mark.usefixtures("nothing_embedded")
 def test_strange_labels_on_openml_lead_on_to_the_libsvm_page(monkeypatch, tmp_path, liver):
-    without_package_data(monkeypatch, tmp_path)
     strange = openml_liver(liver)
     strange.target[0] = "maybe"
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **arguments: strange)

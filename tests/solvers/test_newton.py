@@ -5,8 +5,7 @@ import pytest
 
 from objectives import platt_problem
 from popf.solvers import Newton, PlattObjective, platt_probability, platt_targets
-
-BOX = ((-10.0, 10.0), (-10.0, 10.0))
+from popf.solvers.base import PAPER_BOX
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -31,7 +30,7 @@ def test_newton_finds_the_minimum_on_the_sides_of_any_box(seed):
 
 
 @pytest.mark.parametrize("value", [0.0, 0.7, -3.0])
-@pytest.mark.parametrize("box", [None, BOX])
+@pytest.mark.parametrize("box", [None, PAPER_BOX])
 def test_newton_is_safe_where_all_scores_are_equal(value, box):
     y = np.array([1] * 12 + [-1] * 5)
     t = platt_targets(y)

@@ -15,9 +15,9 @@ from popf.engine.backends import Backend, Resources, backend_for
 from popf.forest.metrics import Metric
 from popf.forest.validation import n_threads_of
 
-# Packages whose versions must agree between this process and the workers, entirely or in the first number.
-SAME = ("popf",)
-SAME_MAJOR = ("numpy", "scikit-learn", "numba")
+# Packages that the workers must have as this process has them: popf in the same version, others in the same
+# major version.
+PACKAGES = ("popf", "numpy", "scikit-learn", "numba")
 # How long to wait for the first worker of a cluster that has none yet, in seconds.
 PATIENCE = 60.0
 
@@ -147,16 +147,13 @@ def _check_workers(client: Any) -> None:
             f"the cluster of {client!r} has no workers, and none came within {PATIENCE:.0f} seconds: "
             "start some."
         ) from None
-    versions = client.get_versions(packages=[*SAME, *SAME_MAJOR])
+    versions = client.get_versions(packages=list(PACKAGES))
     mine = versions["client"]["packages"]
     for address, found in versions["workers"].items():
-        for package in (*SAME, *SAME_MAJOR):
+        for package in PACKAGES:
             here, there = mine.get(package), found["packages"].get(package)
-            if package in SAME_MAJOR and here and there:
-                alike = here.split(".")[0] == there.split(".")[0]
-            else:
-                alike = here == there
-            if not alike:
+            n_parts = None if package == "popf" else 1
+            if str(here).split(".")[:n_parts] != str(there).split(".")[:n_parts]:
                 has = f"{package} {there}" if there else f"no {package}"
                 raise RuntimeError(
                     f"worker {address} has {has}, but this process has {package} {here}: install "

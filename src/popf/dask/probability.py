@@ -19,9 +19,10 @@ from popf.probability.choosing import fit_evidence, warn_if_useless
 from popf.probability.classifier import POPFClassifier
 from popf.probability.evidence import Evidence, EvidenceAttributes
 from popf.probability.paper import fit_paper
-from popf.probability.parameters import BOX, check_classes, check_parameters, options_of
+from popf.probability.parameters import check_classes, check_parameters, options_of
 from popf.probability.softmax import chosen_classes, decisions, log_softmax
 from popf.probability.training import masses_of
+from popf.solvers.base import PAPER_BOX
 
 if TYPE_CHECKING:
     from typing import Self
@@ -82,7 +83,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         threshold: float = 0.5,
         smoothing: float | None = None,
         solver: "str | Solver" = "newton",
-        box: Any = BOX,
+        box: Any = PAPER_BOX,
         random_state: int | np.random.RandomState | None = None,
         metric: str | Callable[..., float] = "euclidean",
         metric_params: Mapping[str, Any] | None = None,

@@ -74,11 +74,7 @@ def implausible_values(results: Results) -> list[ImplausibleValue]:
 
 
 def signs_of(printed: paper.Printed, ours: list[Summary], coin: float) -> tuple[str, ...]:
-    """Return the signs that something is wrong with a printed accuracy (in per cent).
-
-    `ours` are the means on the same data, one for each form of the features; `coin` is the deviation of
-    tossing a coin, in points.
-    """
+    """Find what is wrong with a printed accuracy, given ours in each form and the deviation of a coin."""
     error = printed.deviation / math.sqrt(paper.RUNS)
     found = {
         "worse": printed.mean + STANDARD_ERRORS * error < 50.0,

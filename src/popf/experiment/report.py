@@ -15,7 +15,7 @@ from popf.experiment.figures import figures as draw_figures
 from popf.experiment.implausible_values import STANDARD_ERRORS, TIMES_A_COIN, implausible_values
 from popf.experiment.results import MEASURES, Results
 from popf.experiment.run import run
-from popf.experiment.tables import runs_csv, table
+from popf.experiment.tables import RUN_COLUMNS, as_csv, table
 from popf.files import replacing, writable_folder
 from popf.formatting import install
 
@@ -122,7 +122,7 @@ def study_facts(results: Results, folder: Path) -> dict[str, Any]:
 def write_report(results: Results, folder: str | os.PathLike[str], figures: bool = True) -> Path:
     """Write tables, figures and the page into a folder; the same results give the same bytes."""
     folder = writable_folder(folder)
-    _write(folder / "runs.csv", runs_csv(results))
+    _write(folder / "runs.csv", as_csv(RUN_COLUMNS, results.records))
     for name in MEASURES:
         made = table(results, name)
         _write(folder / "tables" / f"{name}.md", made.markdown())

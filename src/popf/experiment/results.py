@@ -120,11 +120,9 @@ class Results:
 
     def curves(self, dataset: str, method: str, form: str = "raw") -> FloatArray:
         """Accuracy at the thresholds 0.01, 0.02, ..., 0.99, one row for each run that has it."""
-        found = [
-            record.get("over_thresholds") for record in self._cells.get((dataset, form, method), [])
-        ]
-        known = [curve for curve in found if curve is not None]
-        return np.array(known, dtype=np.float64).reshape(-1, 99)
+        records = self._cells.get((dataset, form, method), [])
+        found = [record["over_thresholds"] for record in records if "over_thresholds" in record]
+        return np.array(found, dtype=np.float64).reshape(-1, 99)
 
     def summaries(self, measure: str, dataset: str, form: str = "raw") -> dict[str, Summary]:
         """Means of a row of a table: every method that has values, the best and its equals in bold."""

@@ -314,11 +314,6 @@ def _notes(results: Results, measure: str, rows: list[Row]) -> list[str]:
     return notes
 
 
-def runs_csv(results: Results) -> str:
-    """Write every run of every method as a line of CSV."""
-    return as_csv(RUN_COLUMNS, results.records)
-
-
 def as_csv(columns: Iterable[str], rows: Iterable[dict[str, Any]]) -> str:
     """Write dicts as CSV: None as nothing, True and False as 1 and 0."""
     out = io.StringIO()

@@ -21,8 +21,9 @@ from popf.forest.validation import (
 )
 from popf.probability.evidence import EvidenceAttributes
 from popf.probability.explanation import ProbabilityExplanation
-from popf.probability.parameters import BOX, check_classes, check_parameters, options_of
+from popf.probability.parameters import check_classes, check_parameters, options_of
 from popf.probability.softmax import chosen_classes, decisions, log_softmax
+from popf.solvers.base import PAPER_BOX
 
 if TYPE_CHECKING:
     from typing import Self
@@ -173,7 +174,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         threshold: float = 0.5,
         smoothing: float | None = None,
         solver: "str | Solver" = "newton",
-        box: Any = BOX,
+        box: Any = PAPER_BOX,
         random_state: int | np.random.RandomState | None = None,
         metric: str | Callable[..., float] = "euclidean",
         metric_params: Mapping[str, Any] | None = None,

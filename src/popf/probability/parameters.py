@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from popf.forest.metrics import Metric
     from popf.probability.choosing import Options
 
-BOX = ((-10.0, 10.0), (-10.0, 10.0))
 METHODS = ("pooled", "forest", "paper")
 MAPS = ("auto", "weights", "whitening", "discriminant")
 

@@ -108,10 +108,9 @@ class Search:
 
     def default_start(self) -> FloatArray:
         """Return the objective's own start, or the middle of the box, or 0."""
-        own = getattr(self.evaluate.objective, "start", None)
-        if self.box is None:
-            return np.zeros(2) if own is None else np.array(own, dtype=np.float64)
-        return 0.5 * (self.box.lower + self.box.upper) if own is None else self.box.clip(own)
+        middle = np.zeros(2) if self.box is None else 0.5 * (self.box.lower + self.box.upper)
+        start = np.array(getattr(self.evaluate.objective, "start", middle), dtype=np.float64)
+        return start if self.box is None else self.box.clip(start)
 
     def add(self, theta: FloatArray, value: float) -> None:
         """Add an iteration; a value worse than the best so far repeats the best."""

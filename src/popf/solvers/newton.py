@@ -72,7 +72,8 @@ class Newton(Solver):
                 f"Newton needs objective.derivatives(theta), and {objective!r} has no such method; "
                 "add it, see PlattObjective, or use NelderMead"
             )
-        box, theta = search.box, search.default_start() if start is None else start
+        box = search.box
+        theta = search.default_start() if start is None else start
         value, gradient, hessian = objective.derivatives(theta)
         search.evaluate.count += 1
         search.add(theta, value)
