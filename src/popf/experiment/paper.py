@@ -2,7 +2,7 @@
 
 All values are those of S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza and J. P. Papa, "A
 Probabilistic Optimum-Path Forest Classifier for Binary Classification Problems" (arXiv:1609.00878):
-table 1 (data sets), table 3 (accuracy, with its bold type), table 4 (time).
+table 3 (accuracy, with its bold type), table 4 (time).
 """
 
 from typing import NamedTuple
@@ -28,26 +28,6 @@ class Printed(NamedTuple):
     deviation: float
     bold: bool = False
 
-
-#: Samples and features of each data set, in the paper's order (table 1).
-SHAPES = {
-    "australian": (690, 14),
-    "comercial": (4952, 8),
-    "industrial": (3182, 8),
-    "breast_cancer": (683, 10),
-    "colon_cancer": (62, 2000),
-    "diabetes": (768, 8),
-    "fourclass": (862, 2),
-    "heart": (270, 13),
-    "ionosphere": (351, 34),
-    "ionosphere_scale": (351, 34),
-    "liver": (345, 6),
-    "synthetic0": (500, 2),
-    "synthetic2": (1000, 2),
-    "synthetic3": (200, 2),
-}
-#: The paper's data sets, in its order.
-DATASETS = tuple(SHAPES)
 
 # One line a data set, methods in the order above; an asterisk stands for bold type.
 _ACCURACY = """
@@ -100,6 +80,8 @@ def _read(text: str) -> dict[str, dict[str, Printed]]:
 
 #: Accuracy in per cent, ``ACCURACY[dataset][method]``.
 ACCURACY = _read(_ACCURACY)
+#: The paper's data sets, in its order.
+DATASETS = tuple(ACCURACY)
 #: Time in seconds, ``SECONDS[dataset][method]``; the paper does not say of what.
 SECONDS = _read(_SECONDS)
 

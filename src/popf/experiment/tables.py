@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from popf.datasets.registry import RECORDS
 from popf.experiment import paper
 from popf.experiment.results import MEASURES, Results, Summary
 from popf.experiment.statistics import SIGNIFICANCE
@@ -266,10 +267,12 @@ def table(results: Results, measure: str) -> Table:
 
 def is_papers(results: Results, dataset: str) -> bool:
     """Whether a data set is one of the paper's, or its stand-in; a user's own may share the name."""
-    n_samples, n_features = paper.SHAPES.get(dataset, (0, 0))
-    X = results.datasets[dataset].X
-    # breast_cancer is in use with and without the number of the patient.
-    return len(X) == n_samples and X.shape[1] in (n_features, n_features - 1)
+    record, shape = RECORDS.get(dataset), results.datasets[dataset].X.shape
+    if record is None:
+        return False
+    # breast_cancer is in use with the number of the patient, too.
+    with_id = record.n_features + (dataset == "breast_cancer")
+    return shape[0] == record.n_samples and shape[1] in (record.n_features, with_id)
 
 
 def differs(printed: paper.Printed, ours: Summary, factor: float = 1.0) -> bool:
