@@ -104,3 +104,16 @@ def test_a_layout_that_makes_no_sense_is_refused(place, tmp_path, capsys):
         popf.save(model, tmp_path / "m.popf", facts={"table": {**layout, **change}})
         said = refused(capsys, "predict", tmp_path / "m.popf", place / "new.csv")
         assert "makes no sense" in said
+
+
+def test_rows_that_are_alike_by_chance_are_not_taken_for_training_rows(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 12, 240), "b": rng.integers(0, 12, 240)})
+    table["y"] = np.where(table["a"] + rng.integers(0, 3, 240) > 6, "yes", "no")
+    for name, rows in (("train", table[:120]), ("test", table[120:])):
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    train, model = tmp_path / "train.csv", tmp_path / "model.popf"
+    assert main(["fit", str(train), "--target", "y", "-o", str(model)]) == 0
+    for name, noticed in (("test", False), ("train", True)):
+        assert main(["evaluate", str(model), str(tmp_path / f"{name}.csv")]) == 0
+        assert ("features of a training row" in capsys.readouterr().err) is noticed

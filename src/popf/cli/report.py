@@ -131,8 +131,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         f"Wrote {facts['output']}: {counted(facts['n_rows'], 'row')}, "
         f"{share:.1%} of them {facts['positive']}",
         *measure_lines({name: facts["measures"][name] for name in SHOWN}),
-        f"  lowest cost at threshold {facts['recommended_threshold']:.4g}, where a miss costs as much as "
-        f"{facts['miss_per_false_alarm']:.4g} false alarms",
+        f"  lowest cost at threshold {facts['recommended_threshold']:.4g}, where a miss costs "
+        f"{facts['miss_per_false_alarm']:.4g} times as much as a false alarm",
     ]
     if facts["n_classes"] > 2:
         lines.append(f"  {facts['positive']} against all others; for another class use --positive.")

@@ -109,7 +109,7 @@ def score_all(
 def note_training_rows(table_model: "TableModel", table: "Table", frame: Any) -> None:
     """Say so where a model is judged by the rows that it was fitted to; `frame` holds the features."""
     n_seen = table_model.count_training_rows(frame)
-    if n_seen > 0.5 * len(frame):
+    if n_seen:
         say(
             f"note: {n_seen:,} of the {counted(len(frame), 'row')} of {table.path} have the features of a "
             "training row. On rows that it was fitted to, a model looks better than it is: use others."

@@ -1,6 +1,7 @@
 """A model with the names of its columns: what `popf fit` makes and the other commands open."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
@@ -169,7 +170,11 @@ class TableModel:
         return Scored(start, frame, probability, self.codes(probability), unknown)
 
     def count_training_rows(self, frame: Any) -> int:
-        """Count the rows whose features are, after preparation, exactly those of a training row."""
+        """Count rows with the features of a training row; 0 if they are no more than chance would have it.
+
+        Where features have few values, rows are alike by chance: as many training rows have a twin among
+        the others. Rows that were fitted to must be more than halfway from there to all.
+        """
         known = getattr(self.final, "samples_", None)
         if known is None:
             return 0
@@ -177,8 +182,10 @@ class TableModel:
         if self.steps:
             rows = self.model[:-1].transform(rows)
         # Adding 0 turns -0 into 0, so that equal numbers have equal bytes.
-        seen = {row.tobytes() for row in np.asarray(known, dtype=np.float64) + 0.0}
-        return sum(row.tobytes() in seen for row in np.asarray(rows, dtype=np.float64) + 0.0)
+        seen = Counter(row.tobytes() for row in np.asarray(known, dtype=np.float64) + 0.0)
+        n_seen = sum(row.tobytes() in seen for row in np.asarray(rows, dtype=np.float64) + 0.0)
+        by_chance = sum(n for n in seen.values() if n > 1) / len(known)
+        return n_seen if n_seen > 0.5 * (1.0 + by_chance) * len(frame) else 0
 
     def codes(self, probability: FloatArray) -> NDArray[np.int64]:
         """Label rows by the threshold, or with three classes and more by the largest probability."""
