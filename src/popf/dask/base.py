@@ -97,16 +97,13 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return model
 
     def _new_folder(self, tasks: Tasks, source: Source) -> str | None:
-        """Make a folder for blocks, None to keep them on the workers.
-
-        A temporary one lives as long as this estimator.
-        """
+        """Make a folder for blocks; None to keep them on the workers."""
         if not (tasks.local or source.on_disk):
             return None
         if self.scratch is not None:
             Path(self.scratch).mkdir(parents=True, exist_ok=True)
             return tempfile.mkdtemp(prefix="popf-", dir=self.scratch)
-        folder = tempfile.mkdtemp(prefix="popf-")
+        folder = tempfile.mkdtemp(prefix="popf-")  # lives as long as this estimator
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return folder
 

@@ -38,50 +38,13 @@ class BlockTree(NamedTuple):
     reach: FloatArray  # an upper bound on the length of such an arc, for each of them
 
 
-def tree_of_block(block: Block, settings: Settings) -> BlockTree:
-    """Grow the minimum spanning tree of one block."""
-    return _grow(block, settings)
-
-
-def tree_of_two(
-    first: Block,
-    second: Block,
-    settings: Settings,
-    trees: tuple[BlockTree, BlockTree],
-    links: Links | None = None,
-) -> BlockTree:
-    """Find the arcs between two blocks that lie in the minimum spanning tree of both.
-
-    The trees of the two blocks hold all arcs within them that can matter, so where distances come from
-    products, only those between the blocks are computed: all pairs together cost what one machine would pay.
-    `links`, some spanning tree of all samples, leaves out samples too far from the other block.
-    """
-    if links is not None:
-        # Measured from a sample in either block, because bounds are tight near that sample only.
-        for head in (_central_sample(links, first), _central_sample(links, second)):
-            first, second = near_each_other(first, second, links, head)
-    if len(first.samples) == 0 or len(second.samples) == 0:
-        nobody = np.empty(0, dtype=np.int64)
-        return BlockTree(NO_ARCS, nobody, nobody, np.empty(0))
-    both = concatenate([first, second])
-    side = np.isin(both.samples, second.samples, assume_unique=True)
-    return _grow(both, settings, side, trees)
-
-
-def _central_sample(links: Links, block: Block) -> int:
-    """Choose the sample of a block that most others were joined to."""
-    if len(block.samples) == 0:
-        return 0
-    return int(block.samples[np.argmax(links.size[block.samples])])
-
-
-def _grow(
+def tree_of_block(
     block: Block,
     settings: Settings,
     side: BoolArray | None = None,
     trees: tuple[BlockTree, BlockTree] | None = None,
 ) -> BlockTree:
-    """Grow the tree of some samples; if they are on two sides, keep the arcs between these."""
+    """Grow the minimum spanning tree of a block; if it has two sides, keep the arcs between these."""
     sure = np.empty(0, dtype=np.int64)
     if not settings.metric.euclidean:
         rows = settings.metric.rows(block.points, settings.n_threads)
@@ -107,6 +70,38 @@ def _grow(
         arcs = arcs.take(side[lower] != side[higher])
     tied = np.flatnonzero(reach >= 0.0)
     return BlockTree(arcs, sure, block.samples[tied], reach[tied])
+
+
+def tree_of_two(
+    first: Block,
+    second: Block,
+    settings: Settings,
+    trees: tuple[BlockTree, BlockTree],
+    links: Links | None = None,
+) -> BlockTree:
+    """Find the arcs between two blocks that lie in the minimum spanning tree of both.
+
+    The trees of the two blocks hold all arcs within them that can matter, so where distances come from
+    products, only those between the blocks are computed: all pairs together cost what one machine would pay.
+    `links`, some spanning tree of all samples, leaves out samples too far from the other block.
+    """
+    if links is not None:
+        # Measured from a sample in either block, because bounds are tight near that sample only.
+        for head in (_central_sample(links, first), _central_sample(links, second)):
+            first, second = near_each_other(first, second, links, head)
+    if len(first.samples) == 0 or len(second.samples) == 0:
+        nobody = np.empty(0, dtype=np.int64)
+        return BlockTree(NO_ARCS, nobody, nobody, np.empty(0))
+    both = concatenate([first, second])
+    side = np.isin(both.samples, second.samples, assume_unique=True)
+    return tree_of_block(both, settings, side, trees)
+
+
+def _central_sample(links: Links, block: Block) -> int:
+    """Choose the sample of a block that most others were joined to."""
+    if len(block.samples) == 0:
+        return 0
+    return int(block.samples[np.argmax(links.size[block.samples])])
 
 
 def _add_duplicates(
