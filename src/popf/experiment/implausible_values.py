@@ -36,7 +36,7 @@ class ImplausibleValue(NamedTuple):
     signs: tuple[str, ...]  # of "worse", "spread", "far"
 
     def reasons(self) -> list[str]:
-        """Say in words what is wrong."""
+        """Describe each sign in words."""
         mean, deviation, _ = self.printed
         words = {
             "worse": f"{mean:.2f} % is worse than guessing",
@@ -50,7 +50,7 @@ class ImplausibleValue(NamedTuple):
 
 
 def implausible_values(results: Results) -> list[ImplausibleValue]:
-    """Find them among the paper's accuracies of the data sets and methods of a study."""
+    """Find the implausible ones among the paper's accuracies of a study's data sets and methods."""
     found = []
     for name, dataset in results.datasets.items():
         if not is_papers(results, name):

@@ -139,7 +139,7 @@ class Journal:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Say in words where two settings contradict each other."""
+    """Describe where two settings contradict each other."""
     kinds = {"versions": "version of", "methods": "method", "datasets": "dataset"}
     found = [
         f"`{name}` was {old.get(name)!r}, now {new.get(name)!r}"
