@@ -152,8 +152,12 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         )
         data = validate_unlabelled(self, X)
         found = cluster_samples(
-            *(data.samples, data.metric, given_neighbors(self), int(self.max_neighbors)),
-            *(removal, data.resources),
+            data.samples,
+            data.metric,
+            given_neighbors(self),
+            int(self.max_neighbors),
+            removal,
+            data.resources,
         )
         self.cuts_, self.forest_ = found.cuts, found.forest
         return self

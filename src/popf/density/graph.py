@@ -106,7 +106,11 @@ class NodeIndex:
         share = min(BLOCK_BYTES, resources.n_bytes // resources.n_threads)
         return nearest_by_scan(
             self._metric.blocks(queries, self._points),
-            *(len(queries), k, own, rows_per_block(len(self._counts), share), resources.n_threads),
+            len(queries),
+            k,
+            own,
+            rows_per_block(len(self._counts), share),
+            resources.n_threads,
         )
 
     def _counted(self, found: Nearest, copies: IntArray) -> NeighbourGraph:

@@ -127,8 +127,12 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
             raise ValueError(f"`contamination` must be at most 0.5, not {self.contamination!r}.")
         data = validate_unlabelled(self, X)
         forest, graph, _ = cluster_samples(
-            *(data.samples, data.metric, given_neighbors(self), int(self.max_neighbors)),
-            *(Removal(), data.resources),
+            data.samples,
+            data.metric,
+            given_neighbors(self),
+            int(self.max_neighbors),
+            Removal(),
+            data.resources,
         )
         nodes = claim_nodes(graph, forest.n_neighbors, forest.paths)
         scores = _relative(forest, forest.paths.raw, nodes)[forest.node_of]

@@ -52,7 +52,8 @@ def prepare_reliability(
     check_same_length(happened, probability, "y_prob")
     weights = as_weights(sample_weight, len(happened))
     error = expected_calibration_error(
-        *(happened, probability),
+        happened,
+        probability,
         n_bins=n_bins,
         strategy=strategy,
         kind="binary",

@@ -105,7 +105,8 @@ def make_basis(samples: FloatArray, kind: str) -> Basis:
         np.array(plain, dtype=np.int64),
         np.array(smooth, dtype=np.int64),
         np.array(knots).reshape(-1, N_KNOTS).T,
-        *(low - (high - low), high + (high - low)),
+        low - (high - low),
+        high + (high - low),
     )
 
 

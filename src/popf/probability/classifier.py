@@ -249,8 +249,13 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         if options.linear_map in (None, "auto"):
             metric = metric.fitted(data.samples)  # once for all folds: it needs no labels
         training = order_in_memory(
-            *(data.samples, data.codes, data.weights, len(data.classes)),
-            *(metric, self.algorithm, data.resources),
+            data.samples,
+            data.codes,
+            data.weights,
+            len(data.classes),
+            metric,
+            self.algorithm,
+            data.resources,
         )
         self._evidence, grown, choice = fit_evidence(training, options)
         warn_if_useless(choice, masses_of(training))

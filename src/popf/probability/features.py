@@ -84,7 +84,9 @@ def fit_scaling(samples: FloatArray, weights: FloatArray, squashed: bool = True)
     plain = Scaling(
         np.ldexp(center, exponents),
         np.maximum(scale, np.finfo(np.float64).tiny),
-        *(nothing, nothing + 1.0, squashed),
+        nothing,
+        nothing + 1.0,
+        squashed,
     )
     found = plain.apply(samples)
     mean = share @ found

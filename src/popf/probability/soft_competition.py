@@ -59,7 +59,7 @@ def competition_of(
 ) -> "SoftCompetition":
     """Let some samples of a forest compete, given by their rows."""
     nodes = Nodes(
-        *(samples, forest.codes[rows], forest.costs[rows], weights, rows), len(forest.classes)
+        samples, forest.codes[rows], forest.costs[rows], weights, rows, len(forest.classes)
     )
     return SoftCompetition(nodes, forest.metric, forest.exponent, forest.backend)
 
