@@ -229,9 +229,9 @@ def test_defaults_are_the_papers():
 @pytest.mark.parametrize(
     ("box", "message"),
     [
-        (((1.0, 1.0), (0.0, 1.0)), r"box\[0\] is \(1\.0, 1\.0\)"),
+        (((1.0, 1.0), (0.0, 1.0)), r"box\[0\] is \(1\.0, 1\.0\); .* the lower one first"),
         (((0.0, 1.0), (10.0, -10.0)), r"box\[1\] is \(10\.0, -10\.0\)"),
-        (((0.0, np.inf), (0.0, 1.0)), r"box\[0\] is \(0\.0, inf\)"),
+        (((0.0, np.inf), (0.0, 1.0)), r"box\[0\] is \(0\.0, inf\); give two finite numbers"),
         (((0.0, 1.0), (np.nan, 1.0)), r"box\[1\] is \(nan, 1\.0\)"),
         (((-1.7e308, 1.7e308), (0.0, 1.0)), "finite"),
         ((-10.0, 10.0), r"box has shape \(2,\); give \(\(lowest, highest\)"),
@@ -262,6 +262,7 @@ def test_a_bad_start_is_refused(solver):
         (lambda: PSO(n_agents=1), "n_agents is 1; it must be an integer of at least 2"),
         (lambda: PSO(n_iterations=2.5), r"n_iterations is 2\.5; it must be an integer"),
         (lambda: PSO(inertia=-0.1), r"inertia is -0\.1; it must be a finite number at least 0"),
+        (lambda: PSO(social=np.nan), "social is nan"),
         (lambda: PSO(cognitive="2"), "cognitive is '2'; it must be a finite number"),
         (lambda: Bat(loudness=0.0), r"loudness is 0\.0"),
         (lambda: Bat(loudness_decay=1.1), r"loudness_decay is 1\.1; .* from .* to 1"),
@@ -272,11 +273,20 @@ def test_a_bad_start_is_refused(solver):
         (lambda: PSO().minimize(lambda thetas: 1.0), r"returned shape \(\) for 20 points"),
         (lambda: Newton().minimize(lambda thetas: 1.0), "Newton needs objective.derivatives"),
         (lambda: PlattObjective([1.0], [1.5]), r"targets lie in \[1\.5, 1\.5\]; .* platt_targets"),
-        (lambda: PlattObjective([1.0, 2.0], [0.5]), "give one target per score"),
-        (lambda: PlattObjective([], []), r"f has shape \(0,\); give a vector of at least one"),
+        (
+            lambda: PlattObjective([1.0, 2.0], [0.5]),
+            "2 scores and t 1 targets; give one target per",
+        ),
+        (
+            lambda: PlattObjective([], []),
+            r"f has shape \(0,\); give a vector of at least one value",
+        ),
         (lambda: PlattObjective([[1.0]], [0.5]), r"f has shape \(1, 1\)"),
         (lambda: PlattObjective([1.0, np.nan], [0.5, 0.5]), r"f\[1\] is nan; .* must be finite"),
-        (lambda: PlattObjective([1.0], [0.5], [-2.0]), r"weights\[0\] is -2\.0"),
+        (
+            lambda: PlattObjective([1.0], [0.5], [-2.0]),
+            r"weights\[0\] is -2\.0; .* not be negative",
+        ),
         (lambda: PlattObjective([1.0], [0.5], [0.0]), "all weights are 0; at least one sample"),
         (lambda: PlattObjective([1.0], [0.5])([1.0, 2.0, 3.0]), r"shape \(3,\); give \(2,\) or"),
         (lambda: platt_targets([1, -1], [1.0]), "there are 1 weights for 2 samples; give one each"),

@@ -31,13 +31,16 @@ class DaskOPFClassifier(DaskClassifier):
     client : distributed.Client, default=None
         The cluster. None takes the default client, or threads of this process if there is none; then
         blocks are kept in a temporary folder, not in memory.
-    metric, metric_params : str or callable, dict
-        The distance, as in `popf.OPFClassifier`; not ``"precomputed"``, and no parameters taken from the
-        samples, which are never in one place.
+    metric : str or callable, default="euclidean"
+        The distance between samples, as in `popf.OPFClassifier`, all but ``"precomputed"``.
+    metric_params : dict, default=None
+        Parameters of the metric. None can be taken from the samples, which are never in one place.
     algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
         How trees are computed; it is the same forest with all of them.
-    n_jobs, working_memory : int, float, default=None
-        Threads, and mebibytes for blocks of distances, of one task.
+    n_jobs : int, default=None
+        How many threads one task uses, as in joblib: None is 1, -1 is all cores.
+    working_memory : float, default=None
+        How many mebibytes a task's blocks of distances may take, None for that of `sklearn.get_config`.
     device : {None, "cpu", "cuda"}, default=None
         With "cuda" every worker uses its GPU, for the fit and for predictions; also with None if X is a Dask
         array of CuPy's. Predictions are NumPy's.
@@ -50,13 +53,26 @@ class DaskOPFClassifier(DaskClassifier):
 
     Attributes
     ----------
-    classes_, prototypes_, costs_, predecessors_, roots_, sample_indices_ : ndarray
-        As in `popf.OPFClassifier`, like ``spanning_tree_``, ``algorithm_``, ``n_features_in_`` and
-        ``feature_names_in_``.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    prototypes_ : ndarray of shape (n_prototypes,)
+        The training samples that are prototypes.
+    costs_, predecessors_, roots_ : ndarray of shape (n_samples,)
+        The path cost of every training sample, the sample before it on its path, and its prototype.
+    spanning_tree_ : SpanningTree
+        The minimum spanning tree: arrays ``lower``, ``higher`` and ``weights``.
     forest_ : OptimumPathForest
         The forest, to look at. It has no samples; that of `to_local` has.
+    algorithm_ : str
+        The algorithm that was used.
+    sample_indices_ : ndarray of shape (n_samples,)
+        The rows of X that were used, those of positive weight.
     n_blocks_, n_block_pairs_ : int
         How many blocks there were, and how many pairs of them had to be compared.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if X had names that are all strings.
 
     Examples
     --------

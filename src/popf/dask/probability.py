@@ -38,24 +38,72 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
 
     Parameters
     ----------
-    client, metric, metric_params, algorithm, n_jobs, working_memory, device, block_size, scratch
-        As in `DaskOPFClassifier`.
+    client : distributed.Client, default=None
+        The cluster. None takes the default client, or threads of this process if there is none; then
+        blocks are kept in a temporary folder, not in memory.
     method : {"pooled", "forest", "paper"}, default="pooled"
         How probabilities are made: forest and regressions pooled, the forest alone, or the paper's P-OPF.
-    squash, linear_map, background, class_bandwidths, threshold, smoothing, solver, box, random_state
-        As in `popf.POPFClassifier`.
+    squash : "auto" or bool, default="auto"
+        Whether features are squashed by asinh and standardised before the forest sees them.
+    linear_map : None, "auto", "weights", "whitening", "discriminant" or a transformer, default="auto"
+        A linear map of the features, so that distances fit the classes; "auto" takes the best of none and all
+        three on held-out samples.
+    background : bool, default=True
+        Whether a sample far from everything gets the class frequencies.
+    class_bandwidths : bool, default=True
+        Whether each class may have its own bandwidth and slope.
+    threshold : float, default=0.5
+        The probability from which a sample is called ``classes_[1]``, for two classes.
+    smoothing : float or None, default=None
+        a in the targets (N + a) / (N + 2a); None takes 1 for the paper's method and 1/2 otherwise.
+    solver : {"newton", "nelder-mead", "pso", "bat", "firefly"} or a solver, default="newton"
+        What finds A and B in the paper's method.
+    box : pair of pairs, default=((-10, 10), (-10, 10))
+        Where A and B are looked for in the paper's method.
+    random_state : int, RandomState or None, default=None
+        Seed of the swarms of the paper's method; nothing else is random.
+    metric : str or callable, default="euclidean"
+        The distance between samples, any of `popf.OPFClassifier` but ``"precomputed"``.
+    metric_params : dict, default=None
+        Parameters of the metric. None can be taken from the samples, which are never in one place.
+    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
+        How trees are computed; it is the same forest with all of them.
+    n_jobs : int, default=None
+        How many threads one task uses, as in joblib: None is 1, -1 is all cores.
+    working_memory : float, default=None
+        How many mebibytes a task's blocks of distances may take, None for that of `sklearn.get_config`.
+    device : {None, "cpu", "cuda"}, default=None
+        With "cuda" every worker uses its GPU; also with None if X is a Dask array of CuPy's.
+    block_size : int, default=None
+        How many rows make a block. None: as many as the largest partition; for files, as many as two
+        need 1 GiB for.
+    scratch : path, default=None
+        Where blocks are kept if X is in files or there is no client: a folder that all workers see. None
+        for a temporary one.
 
     Attributes
     ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
     opf_ : OPFClassifier
         The forest to look at: costs, prototypes, spanning tree. It has no samples; that of `to_local` has.
+    pool_weights_, held_out_losses_, held_out_accuracies_, held_out_aucs_ : dict of float
+        The weight of each part in the pool, and its log loss, accuracy and area under the ROC curve on held-out
+        samples.
+    prior_weight_ : float
+        How far probabilities are drawn to the class frequencies.
+    linear_map_, linear_map_losses_ : object or None, dict of float
+        The fitted map, and the held-out log loss with each that was tried.
+    bandwidths_, slopes_, biases_ : ndarray of shape (n_classes,)
+        Those of the forest.
+    A_, B_, solution_ : float, float, Solution
+        Slope and offset of the paper's method, and how the solver got there.
     n_blocks_, n_block_pairs_ : int
         How many blocks there were, and how many pairs of them had to be compared.
-
-    Notes
-    -----
-    All other fitted attributes are those of `popf.POPFClassifier`: ``classes_``, ``pool_weights_``,
-    ``held_out_losses_``, ``bandwidths_``, for the paper's method ``A_``, ``B_`` and ``solution_``.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Their names, if X had names that are all strings.
 
     Examples
     --------
