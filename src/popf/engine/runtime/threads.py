@@ -19,6 +19,8 @@ CHUNK_ROWS = 1 << 15
 # Where items take longer, a chunk holds at least so many, and there are so many chunks for a thread, so
 # that all threads end at about the same time.
 FEWEST_ITEMS, CHUNKS_PER_THREAD = 32, 8
+# How often a waiting thread looks up: if another library has set a handler of SIGINT, Ctrl-C need not wake it.
+WAKE_SECONDS = 0.25
 
 
 def chunks(total: int, size: int) -> list[tuple[int, int]]:
@@ -76,8 +78,11 @@ class Team:
 
         try:  # Ctrl-C may come as soon as the first thread is at work
             futures = [self._pool.submit(work) for _ in range(min(self.n_threads, len(ranges)))]
-            for future in wait(futures, return_when=FIRST_EXCEPTION).done:
-                future.result()
+            pending = set(futures)
+            while pending:
+                done, pending = wait(pending, WAKE_SECONDS, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
         finally:
             waiting.clear()
         return results
