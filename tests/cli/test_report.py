@@ -60,6 +60,7 @@ def test_a_model_and_a_file_give_a_page(run, tmp_path):
     status, out, err = run("model.popf", "test.csv", "-o", page, "--cost-fp", 1, "--cost-fn", 10)
     assert (status, err) == (0, "")
     assert out.startswith(f"Wrote {page}: 500 rows")
+    assert "where a miss costs 10 times as much as a false alarm" in out
     text = page.read_text(encoding="utf-8")
     assert "How likely is stolen = yes?" in text
     assert "model.popf on test.csv" in text

@@ -127,12 +127,14 @@ def _facts(contents: "Report", output: Path, n_bytes: int) -> dict[str, Any]:
 
 def _lines(facts: dict[str, Any]) -> list[str]:
     share = facts["n_positive"] / facts["n_rows"]
+    ratio = facts["miss_per_false_alarm"]
+    times = "" if ratio == 1.0 else f"{ratio:.4g} times "
     lines = [
         f"Wrote {facts['output']}: {counted(facts['n_rows'], 'row')}, "
         f"{share:.1%} of them {facts['positive']}",
         *measure_lines({name: facts["measures"][name] for name in SHOWN}),
         f"  lowest cost at threshold {facts['recommended_threshold']:.4g}, where a miss costs "
-        f"{facts['miss_per_false_alarm']:.4g} times as much as a false alarm",
+        f"{times}as much as a false alarm",
     ]
     if facts["n_classes"] > 2:
         lines.append(f"  {facts['positive']} against all others; for another class use --positive.")
