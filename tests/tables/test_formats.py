@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from popf.datasets import read, read_distances, write
+from data_files import table
+from popf.datasets import read, write
 from popf.tables import open_table
 from popf.tables.cells import kind_of
 from popf.tables.formats import FORMATS
@@ -135,12 +136,6 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
         assert read(tmp_path / f"f.{suffix}").data.shape == (2, 1)
 
 
-def table(tmp_path, text, name="t.csv", **options):
-    path = tmp_path / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read(path, **options)
-
-
 def test_the_target_by_name_by_position_or_last(tmp_path):
     text = "a,b,c\n1,2,x\n3,4,y\n"
     assert table(tmp_path, text).target.tolist() == ["x", "y"]
@@ -165,91 +160,6 @@ def test_the_target_by_name_by_position_or_last(tmp_path):
 )
 def test_labels_that_libopf_cannot_hold_are_numbered(tmp_path, y, expected):
     assert round_trip(tmp_path, "dat", [[1.0], [2.0]], y).target.tolist() == expected
-
-
-PEERS = {
-    "libopf.txt": "3 2 2\n10 2 1.5 2.25\n11 1 3 4\n12 0 5 6.125\n",
-    "libopf.dat": "3 2 2\n10 2 1.5 2.25\n11 1 3 4\n12 0 5 6.125\n",
-    "opfython.txt": "1e1 2e0 1.5 2.25\n1.1e1 1e0 3 4\n\n12 0 5 6.125\n",
-    "commas.txt": "10,2,1.5,2.25\n11,1,3,4\n12,0,5,6.125",
-    "opfython.csv": "10,2,1.5,2.25\n11,1,3,4\n12,0,5,6.125",
-    "opfython.json": (
-        '{"data": [{"id": 10, "label": 2, "features": [1.5, 2.25]},'
-        '{"id": 11, "label": 1, "features": [3, 4]}, {"id": 12, "label": 0, "features": [5, 6.125]}]}'
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PEERS)
-def test_text_of_the_peers_is_read(tmp_path, name):
-    options = {"format": "opfython"} if name.endswith("csv") else {}
-    found = table(tmp_path, PEERS[name], name, **options)
-    assert found.ids.tolist() == [10, 11, 12]
-    assert found.target.tolist() == [2, 1, 0]
-    assert found.target.dtype.kind == "i"
-    assert found.data.tolist() == [[1.5, 2.25], [3, 4], [5, 6.125]]
-
-
-def test_text_with_names_is_a_table(tmp_path):
-    found = table(tmp_path, "a,b,y\n1,2,x\n3,4,z\n", "t.txt")
-    assert found.format == "csv"
-    assert found.feature_names == ["a", "b"]
-    assert table(tmp_path, "# a comment\n1 1:2\n2 1:3\n", "t.txt").format == "svmlight"
-
-
-def test_what_opfython_writes_is_read(tmp_path):
-    converter = pytest.importorskip("opfython.utils.converter")
-    write(tmp_path / "a.dat", X := np.array([[1.5, 2.25], [0.1, 4], [5, 6]]), [2, 1, 2])
-    for suffix, convert in {
-        "txt": converter.opf2txt,
-        "csv": converter.opf2csv,
-        "json": converter.opf2json,
-    }.items():
-        convert(str(tmp_path / "a.dat"), str(tmp_path / f"a.{suffix}"))
-        found = read(tmp_path / f"a.{suffix}", format="opfython")
-        np.testing.assert_array_equal(found.data, X.astype(np.float32))
-        assert found.target.tolist() == [1, 0, 1]  # it counts labels from 0
-
-
-@pytest.mark.parametrize(
-    ("content", "name", "words"),
-    [
-        (PEERS["opfython.csv"], "t.csv", "`target=-1` .* `format='opfython'`"),
-        (
-            "3 2 2\n1 1 1 1\n2 2 2 2\n",
-            "t.dat",
-            "names 3 samples of 2 features, and holds 2 lines of 4",
-        ),
-        ("1 2 1\n1 7 1\n", "t.dat", "names 2 classes, and a sample has label 7"),
-        ("0 1 2 3\n1 1 2\n", "t.txt", "line 2: 3 numbers, where the first line has 4"),
-        ("0 1 2 3\n1 1 2 x\n", "t.txt", "line 2: could not convert"),
-        ("0 1.5 2 3\n1 1 2 3\n", "t.txt", "labels are whole numbers, not 1.5"),
-        ('{"data": [{"id": 1, "features": [1]}]}', "t.json", "no JSON file of opfython.*'label'"),
-        (
-            struct.pack("<i4f", 2, 0, 1, 1, 0),
-            "t.dat",
-            "read it with `popf.datasets.read_distances`",
-        ),
-    ],
-)
-def test_what_is_not_quite_the_peers_format_is_refused(tmp_path, content, name, words):
-    with pytest.raises(ValueError, match=words):
-        table(tmp_path, content, name)
-
-
-def test_distances_of_the_peers_are_read(tmp_path):
-    D = np.array([[0, 1.5, 2], [1.5, 0, 0.1], [2, 0.1, 0]], dtype=np.float32)
-    (tmp_path / "distances.dat").write_bytes(struct.pack("<i", 3) + D.tobytes())
-    np.savetxt(tmp_path / "distances.csv", D, delimiter=",")
-    np.savetxt(tmp_path / "distances.txt", D)
-    for suffix in ("dat", "csv", "txt"):
-        np.testing.assert_array_equal(read_distances(tmp_path / f"distances.{suffix}"), D)
-    (tmp_path / "short.dat").write_bytes(struct.pack("<i", 3) + D.tobytes()[:-4])
-    with pytest.raises(ValueError, match="3 samples do not take 36 bytes"):
-        read_distances(tmp_path / "short.dat")
-    np.savetxt(tmp_path / "flat.txt", D[:2])
-    with pytest.raises(ValueError, match=r"no square matrix.*\(2, 3\)"):
-        read_distances(tmp_path / "flat.txt")
 
 
 def test_a_first_line_of_numbers_is_a_sample(tmp_path):
@@ -354,29 +264,6 @@ def test_broken_csv_is_refused_plainly(tmp_path, text, options, words):
 def test_latin_text_is_read_when_named(tmp_path):
     found = table(tmp_path, "größe,y\n1,0\n2,1\n".encode("latin-1"), encoding="latin-1")
     assert found.feature_names == ["größe"]
-
-
-def libopf(n=2, k=2, d=1, labels=(1, 2)):
-    return struct.pack("<3i", n, k, d) + b"".join(
-        struct.pack("<2if", number, label, 0.5) for number, label in enumerate(labels)
-    )
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (libopf()[:-1], "is cut short: 2 samples of 1 features take 36 bytes, and it has 35"),
-        (libopf() + b"\0", "goes on after its end"),
-        (b"\1\0", "the head alone takes 12"),
-        (libopf(n=-5), "first numbers"),
-        (libopf(labels=(1, 7)), "names 2 classes, and a sample has label 7"),
-        (b"@relation iris\n@attribute a real\n", "is text of KEEL"),
-        (b"1 1:2 2:3\n1 2:2\n", "is text, but its first line is not"),
-    ],
-)
-def test_broken_libopf_files_are_refused_plainly(tmp_path, content, words):
-    with pytest.raises(ValueError, match=words):
-        table(tmp_path, content, "t.dat")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """The forest of labelled samples, and the choice of the number of neighbours by samples left out."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from popf.density.forest import DensityForest, Removal, claim_rows, grow_paths
-from popf.density.graph import NodeIndex, order_nodes
+from popf.density.graph import NeighbourGraph, NodeIndex, order_nodes
 from popf.engine.runtime.threads import map_chunks
 
 if TYPE_CHECKING:
@@ -70,12 +71,21 @@ def left_out_accuracies(
         new = points[np.ix_(out, kept)] if metric.precomputed else points[out]
         index = NodeIndex(training, counts[kept], metric)
         graph, asked = index.graph(n_tried, resources), index.graph_of(new, n_tried, resources)
-
-        def score(start: int, k: int) -> int:
-            paths = grow_paths(graph, k, codes[kept], Removal())  # noqa: B023
-            nodes = claim_rows(asked, k, paths).nodes  # noqa: B023
-            return int(counts[out][codes[kept][nodes] == codes[out]].sum())  # noqa: B023
-
-        right += map_chunks(score, n_tried, 1, resources.n_threads)
+        count = partial(_count_right, graph, asked, codes[kept], codes[out], counts[out])
+        right += map_chunks(count, n_tried, 1, resources.n_threads)
     right /= counts.sum()
     return right
+
+
+def _count_right(
+    graph: NeighbourGraph,
+    asked: NeighbourGraph,
+    codes: IntArray,
+    true_codes: IntArray,
+    counts: IntArray,
+    _start: int,
+    k: int,
+) -> int:
+    """Count the samples left out that the forest of k neighbours labels right."""
+    nodes = claim_rows(asked, k, grow_paths(graph, k, codes, Removal())).nodes
+    return int(counts[codes[nodes] == true_codes].sum())
