@@ -24,8 +24,12 @@ for name, opf in {"whole": whole, "pruned": small}.items():
 
 # %%
 # What is gone stood deep inside a class, or on no path to a validation sample.
-figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharex=True, sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharex=True, sharey=True, layout="constrained")
 for axis, (name, opf) in zip(axes, {"whole": whole, "pruned": small}.items(), strict=True):
     ForestDisplay.from_estimator(opf, ax=axis)
     axis.set_title(name)
+    legend = axis.get_legend()
+    legend.remove()
+names = [text.get_text() for text in legend.get_texts()]
+figure.legend(legend.legend_handles, names, loc="outside lower center", ncols=4)
 plt.show()

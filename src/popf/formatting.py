@@ -24,7 +24,7 @@ def counted(n: int, thing: str) -> str:
 
 
 def install(extra: str) -> str:
-    """Say how to install an extra of popf."""
+    """Return the command that installs an extra of popf."""
     return f'pip install "popf[{extra}]", or pip install ".[{extra}]" in a clone of popf'
 
 

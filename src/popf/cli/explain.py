@@ -24,14 +24,16 @@ def explain(
     model: options.Model,
     data: options.Data,
     row: Annotated[
-        int | None, typer.Option(min=1, help="Which row, counted from 1 below the names.")
+        int | None, typer.Option(min=1, help="Number of the row, counted from 1 below the header.")
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN=VALUE", help="The first row with this value, not --row."),
+        typer.Option(
+            metavar="COLUMN=VALUE", help="Explain the first row with this value, instead of --row."
+        ),
     ] = None,
     features: Annotated[
-        int, typer.Option(min=1, help="How many features to show, the weightiest first.")
+        int, typer.Option(min=1, help="How many features to show, the most influential first.")
     ] = 8,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",

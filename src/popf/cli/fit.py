@@ -30,7 +30,9 @@ def fit(
     drop: options.Drop = None,
     categorical: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Categories that look like numbers. Repeatable."),
+        typer.Option(
+            metavar="COLUMN", help="Column of categories that look like numbers. Repeatable."
+        ),
     ] = None,
     missing: Annotated[
         str, typer.Option(help="Missing numbers: refuse, or fill in median or mean.")
@@ -40,7 +42,7 @@ def fit(
         typer.Option(metavar="LABEL", help="The class to find. Default: the rarer of two."),
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Positive from this probability on. Default: 0.5.")
+        float | None, typer.Option(help="Probability from which a row is positive. Default: 0.5.")
     ] = None,
     cost_fp: Annotated[
         float | None, typer.Option(help="Cost of a false alarm; with --cost-fn sets the threshold.")
@@ -54,15 +56,20 @@ def fit(
         str | None,
         typer.Option(metavar="COLUMN", help="Weights of the rows; only their ratios matter."),
     ] = None,
-    method: Annotated[str, typer.Option(help="pooled, forest or paper.")] = "pooled",
+    method: Annotated[
+        str, typer.Option(help="How probabilities are made: pooled, forest or paper.")
+    ] = "pooled",
     linear_map: Annotated[
-        str, typer.Option(help="none, weights, whitening, discriminant, or auto: the best of them.")
+        str,
+        typer.Option(
+            help="Linear map: none, weights, whitening, discriminant, or auto for the best of them."
+        ),
     ] = "auto",
-    metric: Annotated[str, typer.Option(help="The distance.")] = "euclidean",
+    metric: Annotated[str, typer.Option(help="Distance between rows.")] = "euclidean",
     scale: Annotated[bool, typer.Option("--scale/--no-scale", help="Standardise numbers.")] = True,
     test_size: Annotated[
         float | None,
-        typer.Option(help="Share of the rows to keep aside and to evaluate on, such as 0.25."),
+        typer.Option(help="Share of the rows to hold out and evaluate on, such as 0.25."),
     ] = None,
     seed: Annotated[int, options.seed("Seed for everything random.")] = 0,
     n_jobs: options.Jobs = -1,

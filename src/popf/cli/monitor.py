@@ -28,22 +28,31 @@ def monitor(
     model: options.Model,
     data: options.Data,
     time: Annotated[
-        str, typer.Option(metavar="COLUMN", help="When: numbers, or dates such as 2024-05.")
+        str,
+        typer.Option(
+            metavar="COLUMN", help="Column with the period: numbers, or dates such as 2024-05."
+        ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV of those that rise, highest first.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="CSV file of those whose probability rises, the steepest first."
+        ),
     ] = None,
     id: options.Ids = None,
-    rise: Annotated[float, typer.Option(help="Alarm from this rise of the probability on.")] = 0.3,
-    recent: Annotated[int, typer.Option(min=1, help="Periods that count as recent.")] = 2,
-    history: Annotated[int, typer.Option(min=1, help="Periods needed before those.")] = 1,
+    rise: Annotated[
+        float, typer.Option(help="Rise of the probability from which to raise an alarm.")
+    ] = 0.3,
+    recent: Annotated[int, typer.Option(min=1, help="Number of periods that count as recent.")] = 2,
+    history: Annotated[int, typer.Option(min=1, help="Number of periods needed before those.")] = 1,
     plot: Annotated[
         Path | None, typer.Option(help="Picture of the first twelve: .png, .svg or .pdf.")
     ] = None,
     truth: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="True labels, to measure how early and surely it works."
+            metavar="COLUMN",
+            help="Column with the true labels, to measure how early and how reliably theft is found.",
         ),
     ] = None,
     seed: Annotated[int, options.seed("Seed of the split for --truth.")] = 0,

@@ -44,32 +44,41 @@ Data = Annotated[
 ]
 Ids = Annotated[
     Names | None,
-    typer.Option("--id", metavar="COLUMN", help="Carried through, never a feature. Repeatable."),
+    typer.Option(
+        "--id", metavar="COLUMN", help="Column to carry through, never a feature. Repeatable."
+    ),
 ]
-Drop = Annotated[Names | None, typer.Option(metavar="COLUMN", help="Left out. Repeatable.")]
+Drop = Annotated[
+    Names | None, typer.Option(metavar="COLUMN", help="Column to leave out. Repeatable.")
+]
 Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Between cells. Default: found out.")
+    str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV cells. Default: detected.")
 ]
-Encoding = Annotated[str, typer.Option(help="Of the text, for instance latin-1.")]
+Encoding = Annotated[str, typer.Option(help="Text encoding, for instance latin-1.")]
 Decimal = Annotated[str, typer.Option(metavar="CHAR", help="The decimal mark, . or ,")]
 Missing = Annotated[
     Names | None,
-    typer.Option("--na", metavar="TEXT", help="Also stands for a missing value. Repeatable."),
+    typer.Option("--na", metavar="TEXT", help="Another mark of a missing value. Repeatable."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, for scripts.")]
 Encode = Annotated[
     str | None,
     typer.Option(help="Text columns as numbers: onehot or ordinal.", callback=_check_encode),
 ]
-Jobs = Annotated[int, typer.Option(help="Threads; -1 for all cores.", callback=check_jobs)]
+Jobs = Annotated[
+    int, typer.Option(help="Number of threads; -1 for all cores.", callback=check_jobs)
+]
 Progress = Annotated[
-    bool | None, typer.Option("--progress/--no-progress", help="Default: on a terminal.")
+    bool | None,
+    typer.Option("--progress/--no-progress", help="Show a progress bar. Default: on a terminal."),
 ]
 ChunkRows = Annotated[
     int | None, typer.Option(min=1, help="Rows held at a time. Default: some megabytes of cells.")
 ]
 CostFn = Annotated[float | None, typer.Option(help="Cost of a miss.")]
-Threshold = Annotated[float | None, typer.Option(help="Instead of the model's own.")]
+Threshold = Annotated[
+    float | None, typer.Option(help="Threshold to use instead of the model's own.")
+]
 
 
 def as_options(words: str) -> str:

@@ -17,21 +17,28 @@ SHOWN = ("accuracy", "seconds", "log_loss")
 def reproduce(
     datasets: Annotated[
         Words | None,
-        typer.Option(metavar="NAMES", help="With commas or repeated. Default: the paper's 14."),
+        typer.Option(
+            metavar="NAMES",
+            help="Data sets, separated by commas, or repeated. Default: the paper's 14.",
+        ),
     ] = None,
     methods: Annotated[
         Words | None,
         typer.Option(
             metavar="NAMES",
-            help="Of opf, ba, ffa, pso, nm, newton, pooled; with commas or repeated.",
+            help="Any of opf, ba, ffa, pso, nm, newton, pooled; separated by commas, or repeated.",
         ),
     ] = None,
     runs: Annotated[int, typer.Option(help="Number of random splits of each data set.")] = 20,
-    train_size: Annotated[float, typer.Option(help="Share used for training.")] = 0.25,
+    train_size: Annotated[
+        float, typer.Option(help="Share of the samples used for training.")
+    ] = 0.25,
     seed: Annotated[int, options.seed("Seed for splits and methods.")] = 0,
     n_jobs: Annotated[
         int,
-        typer.Option(help="Runs at a time; -1 for one on every core.", callback=options.check_jobs),
+        typer.Option(
+            help="Number of runs at a time; -1 for one on every core.", callback=options.check_jobs
+        ),
     ] = -1,
     scale: Annotated[
         bool | None,
@@ -51,7 +58,8 @@ def reproduce(
         str | None, typer.Option(help="The column of --data that holds the labels.")
     ] = None,
     drop: Annotated[
-        Words | None, typer.Option(metavar="COLUMN", help="Left out of --data. Repeatable.")
+        Words | None,
+        typer.Option(metavar="COLUMN", help="Column of --data to leave out. Repeatable."),
     ] = None,
     encode: options.Encode = None,
     delimiter: options.Delimiter = None,
@@ -59,7 +67,9 @@ def reproduce(
     decimal: options.Decimal = ".",
     figures: Annotated[
         bool | None,
-        typer.Option("--figures/--no-figures", help="Default: if matplotlib is installed."),
+        typer.Option(
+            "--figures/--no-figures", help="Draw figures. Default: if matplotlib is installed."
+        ),
     ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start again; the old journal is kept as .old.")

@@ -26,7 +26,9 @@ FILES = {
 
 
 def sample(
-    folder: Annotated[Path, typer.Argument(help="Created if needed.")] = Path("."),
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; created if needed.")] = Path(
+        "."
+    ),
     seed: Annotated[int, options.seed("Seed of the random numbers.")] = 0,
     json: options.Json = False,
 ) -> int:

@@ -107,7 +107,7 @@ def score_all(
 
 
 def note_training_rows(table_model: "TableModel", table: "Table", frame: Any) -> None:
-    """Say so where a model is judged by the rows that it was fitted to; `frame` holds the features."""
+    """Print a note if a model is judged by the rows that it was fitted to; `frame` holds the features."""
     n_seen = table_model.count_training_rows(frame)
     if n_seen:
         say(

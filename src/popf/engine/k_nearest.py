@@ -131,7 +131,7 @@ def _search(tree, asking, own, start, stop, found):
 
 @jit
 def _scan(distances, start, own, found):
-    """List the nearest of some queries; returns the place of a distance that is none, or -1."""
+    """List the nearest of some queries; returns the index of a negative or non-finite distance, or -1."""
     indices, weights = found.indices, found.weights
     last = weights.shape[1] - 1
     for i in range(len(distances)):

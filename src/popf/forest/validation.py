@@ -178,12 +178,12 @@ def check_algorithm(algorithm: str, metric: "Metric") -> None:
 
 
 def resources_of(estimator: Any) -> Resources:
-    """Say what an estimator's `n_jobs` and `working_memory` allow."""
+    """Return the resources that an estimator's `n_jobs` and `working_memory` allow."""
     return Resources(n_threads_of(estimator.n_jobs), n_bytes_of(estimator.working_memory))
 
 
 def n_threads_of(n_jobs: Any) -> int:
-    """Say how many threads `n_jobs` means, as joblib does."""
+    """Return the number of threads that `n_jobs` means, as joblib does."""
     if not (n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)):
         raise ValueError(
             f"`n_jobs` must be a number of threads, None for 1 or -1 for all cores, not {n_jobs!r}."
@@ -193,7 +193,7 @@ def n_threads_of(n_jobs: Any) -> int:
 
 
 def n_bytes_of(working_memory: Any) -> int:
-    """Say how many bytes a limit in MiB means, None for scikit-learn's own."""
+    """Return a limit in MiB as bytes, None for scikit-learn's own."""
     if working_memory is None:
         working_memory = get_config()["working_memory"]
     if not (isinstance(working_memory, Real) and 0.0 < float(working_memory) < np.inf):

@@ -134,7 +134,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Say what is in a model file, without loading the model.
+    """Describe what is in a model file, without loading the model.
 
     Only the header is read, and its checksum compared.
 

@@ -41,7 +41,7 @@ def check_parameters(model: Any) -> solvers.Solver:
 
 
 def options_of(model: Any, metric: "Metric") -> "Options":
-    """Say what parameters that were checked ask for."""
+    """Collect the options that checked parameters ask for."""
     from popf.probability.choosing import Options
     from popf.probability.evidence import FOREST, PARTS
 

@@ -153,14 +153,14 @@ def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
     y : array-like of shape (n_samples,)
         True labels, of two classes at least.
     **options
-        - ``positive``: the class in question; None for the second of two, or of more the rarest here;
+        - ``positive``: the positive class; None for the second of two, or the rarest of more;
         - ``threshold``: where the slider starts; None for the threshold of lowest cost if costs are given, else
           the model's own;
         - ``cost_fp``, ``cost_fn``: costs of a false alarm and of a miss, both or neither;
         - ``ids``: columns that identify samples, such as ``{"consumer": [...]}``;
-        - ``top``: how many samples are listed, 100 unless told;
+        - ``top``: how many samples are listed, 100 by default;
         - ``title``: None for one that names the class;
-        - ``seed``: of the bootstrap, 0 unless told;
+        - ``seed``: the seed of the bootstrap, 0 by default;
         - ``probability``: the result of ``model.predict_proba(X)``, if it is known already;
         - ``about``: what `popf.io.describe` says about the model's file, and names: ``"file"`` and ``"data"``
           of the files, ``"target"`` of the column of labels.

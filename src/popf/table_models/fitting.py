@@ -150,7 +150,7 @@ def _layout(
     options: FitOptions,
     table: Table,
 ) -> Layout:
-    """Say what the columns are; `target` holds the classes and their total weights."""
+    """Describe the columns; `target` holds the classes and their total weights."""
     return Layout(
         numbers,
         categories,

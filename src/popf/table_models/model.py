@@ -170,7 +170,7 @@ class TableModel:
         return Scored(start, frame, probability, self.codes(probability), unknown)
 
     def count_training_rows(self, frame: Any) -> int:
-        """Count rows with the features of a training row; 0 if they are no more than chance would have it.
+        """Count rows with the features of a training row; 0 if chance explains them.
 
         Where features have few values, rows are alike by chance: as many training rows have a twin among
         the others. Rows that were fitted to must be more than halfway from there to all.
