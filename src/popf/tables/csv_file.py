@@ -32,6 +32,19 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 INDEX = "index"
 
 
+class _Text(io.TextIOWrapper):
+    """Text in which pandas finds no zero character: some of its versions cut a cell there, without a word."""
+
+    def read(self, size: int | None = -1, /) -> str:
+        return _without_zeros(super().read(size))
+
+
+def _without_zeros(text: str) -> str:
+    if "\0" in text:
+        raise UnicodeError("a zero character")
+    return text
+
+
 class CsvFile(Table):
     """A text file of rows.
 
@@ -132,7 +145,7 @@ class CsvFile(Table):
             with open(path, "rb") as raw:
                 self._raw = raw  # its position tells how far reading is
                 stream: Any = raw if packed is None else packed(raw)
-                with io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
+                with _Text(stream, encoding=encoding, newline="") as text:
                     yield text
         except UnicodeError as error:
             others = [
@@ -180,12 +193,7 @@ class CsvFile(Table):
         line = next((row for row in reader if any(cell.strip() for cell in row)), None)
         if line is None:
             raise ValueError(f"{self.path} is empty.")
-        if any("\0" in cell for cell in line):
-            raise ValueError(
-                f"{self.path} holds zero bytes: it is no text, or in another encoding, for instance "
-                "`encoding='utf-16'`."
-            )
-        return [cell.strip() for cell in line]
+        return [_without_zeros(cell).strip() for cell in line]
 
     def _is_number(self, name: str) -> bool:
         return is_number(name, self.dialect.decimal) and not is_missing(name)
