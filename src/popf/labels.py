@@ -4,23 +4,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 
 IntArray = NDArray[np.int64]
-
-
-def check_labels(y: NDArray[Any]) -> None:
-    """Raise an error unless `y` can be labels."""
-    try:
-        check_classification_targets(y)
-    except TypeError as error:
-        kinds = sorted({type(label).__name__ for label in y})
-        if len(kinds) == 1:
-            raise
-        raise TypeError(
-            f"y mixes labels of several types ({', '.join(kinds)}), which have no order: give all "
-            "labels one type, for instance by y.astype(str)."
-        ) from error
 
 
 def encode(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:

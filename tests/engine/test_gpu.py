@@ -17,7 +17,7 @@ from popf.engine.gpu import candidates, cuda, host, points, tree
 from popf.engine.gpu.host import HostKernels
 from popf.engine.gpu.soft import device_scores
 from popf.engine.soft.by_tiles import CompetingPoints
-from popf.forest.devices import FEW_FEATURES, is_on_gpu
+from popf.forest.validation import FEW_FEATURES, is_on_gpu
 from strategies import (
     Problem,
     assert_same_conquest,

@@ -19,9 +19,8 @@ from popf.dask.prediction import Query, run_query
 from popf.dask.sources import Source, columns_of, open_source
 from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
-from popf.forest.devices import choose_device, pays_on_host
 from popf.forest.metrics import Metric, choose_metric
-from popf.forest.validation import check_algorithm, resources_of
+from popf.forest.validation import check_algorithm, choose_device, pays_on_host, resources_of
 
 if TYPE_CHECKING:
     from typing import Self

@@ -14,7 +14,7 @@ from popf.dask.prediction import Part, Query, cheapest, first_of
 from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.metrics import Metric
-from popf.forest.paths import class_margins
+from popf.forest.optimum_path_forest import class_margins
 
 if TYPE_CHECKING:
     from typing import Self

@@ -23,8 +23,7 @@ from popf.dask.spanning import BlockTree, confirm_ties, tree_of_block, tree_of_t
 from popf.engine.backends import Resources
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.engine.training import Trained, euclidean_tree
-from popf.forest.growing import settle_algorithm
-from popf.forest.optimum_path_forest import OptimumPathForest
+from popf.forest.optimum_path_forest import OptimumPathForest, settle_algorithm
 
 # How many lists of candidates are merged at a time.
 MERGED_AT_ONCE = 4

@@ -16,10 +16,15 @@ from popf.dask.cluster import Tasks
 from popf.dask.sources import Rows, Source, check_chunk
 from popf.engine.points import scaled_copy
 from popf.engine.structures import FloatArray, IntArray
-from popf.forest.devices import to_host
 from popf.forest.metrics import Metric
-from popf.forest.validation import check_any_weight, check_enough_classes, check_weights
-from popf.labels import check_labels, encode
+from popf.forest.validation import (
+    check_any_weight,
+    check_enough_classes,
+    check_labels,
+    check_weights,
+    to_host,
+)
+from popf.labels import encode
 
 # How many rows are looked at, in all, to find cells.
 LOOKED_AT = 100_000

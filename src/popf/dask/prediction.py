@@ -22,9 +22,8 @@ from popf.dask.sources import check_chunk
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.points import collapse_duplicates
 from popf.engine.structures import FloatArray
-from popf.forest.devices import to_host
-from popf.forest.indexing import ScannedNodes
-from popf.forest.metrics import Metric
+from popf.forest.metrics import Metric, ScannedNodes
+from popf.forest.validation import to_host
 from popf.probability.soft_competition import Nodes as CompetingNodes
 from popf.probability.soft_competition import SoftCompetition
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array
 
 from popf.dask.blocks import map_file
 from popf.engine.structures import FloatArray
-from popf.forest.devices import to_host
+from popf.forest.validation import to_host
 from popf.formatting import install
 
 # What a chunk of an array in memory may take, and two blocks of a file with the work on their tree.

@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.density.base import DensityEstimator
 from popf.density.validation import check_neighbors, given_neighbors
-from popf.forest.devices import to_device_of
 from popf.forest.state import Fields
 from popf.forest.validation import (
     check_enough_classes,
     check_precomputed,
     resources_of,
+    to_device_of,
     validate_samples,
 )
 

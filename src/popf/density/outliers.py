@@ -9,8 +9,8 @@ from sklearn.base import OutlierMixin
 
 from popf.density.base import DensityEstimator
 from popf.density.validation import check_at_least, given_neighbors, validate_unlabelled
-from popf.forest.devices import to_device_of
 from popf.forest.state import Fields
+from popf.forest.validation import to_device_of
 
 if TYPE_CHECKING:
     from typing import Self

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from popf.forest.devices import to_host
-from popf.forest.validation import check_precomputed, resources_of
+from popf.forest.validation import check_precomputed, resources_of, to_host
 
 if TYPE_CHECKING:
     from popf.engine.backends import Resources

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.display.positive_class import last_step
 from popf.forest.classifier import OPFClassifier
-from popf.forest.paths import Path
+from popf.forest.optimum_path_forest import Path
 from popf.formatting import check_integer
 from popf.probability.classifier import POPFClassifier
 

@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from popf.forest.devices import to_device_of
-from popf.forest.paths import Conquest, Path, class_margins
+from popf.forest.optimum_path_forest import Conquest, Path, class_margins
 from popf.forest.state import Fields, read_features
 from popf.forest.validation import (
     resources_of,
     set_metric_tags,
+    to_device_of,
     validate_new,
     validate_training,
 )
@@ -171,7 +171,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : OPFClassifier
         """
-        from popf.forest.growing import grow_forest
+        from popf.forest.optimum_path_forest import grow_forest
 
         self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         data = validate_training(self, X, y, sample_weight)
@@ -329,7 +329,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if "forest_" in state:
-            from popf.forest.restoring import forest_to_arrays
+            from popf.forest.state import forest_to_arrays
 
             state["forest_"] = forest_to_arrays(self.forest_)
             whole = np.array_equal(self.sample_indices_, np.arange(len(self.forest_)))
@@ -339,7 +339,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "forest_" in state:
-            from popf.forest.restoring import forest_from_arrays, read_rows
+            from popf.forest.state import forest_from_arrays, read_rows
 
             fields = Fields(state, type(self).__name__)
             features, classes = read_features(fields), fields.labels("classes_")

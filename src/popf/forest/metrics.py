@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import DistanceMetric
 
+from popf.engine.conquest import by_scan
 from popf.engine.distances import (
     EUCLIDEAN_TRANSFORMS,
     KERNELS,
@@ -22,7 +23,7 @@ from popf.engine.distances import (
     kernel_rows,
     transform_squared,
 )
-from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
+from popf.engine.structures import BlockOfDistances, Conquered, FloatArray, IntArray
 from popf.formatting import near_words
 
 # Other names for the same formula; a name in both `KERNELS` and scikit-learn has one too.
@@ -313,3 +314,52 @@ def _unknown_metric(name: str) -> str:
         f"unknown metric {name!r}{hint} Choose one of {', '.join(METRIC_NAMES)}, or pass a "
         "function d(x, y) of two samples."
     )
+
+
+class ScannedNodes:
+    """Training nodes that are all compared, for any metric; they conquer as `EuclideanConquest` does."""
+
+    def __init__(
+        self,
+        metric: Metric,
+        samples: FloatArray | None,  # None if distances are precomputed
+        codes: IntArray,
+        costs: FloatArray,
+        n_bytes: int,
+    ) -> None:
+        self._metric, self._samples, self._n_bytes = metric, samples, n_bytes
+        self._codes, self._costs = codes, costs
+
+    def samples(self) -> FloatArray | None:
+        """Give the training samples back."""
+        return self._samples
+
+    def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
+        """Find who conquers each new sample; exponents are 0."""
+        found = by_scan.conquer(
+            self._metric.blocks(new, self._samples),
+            len(new),
+            self._costs,
+            self._codes,
+            self._rows_at_once(n_threads),
+            n_threads,
+        )
+        return found, np.zeros(len(new), dtype=np.int64)
+
+    def costs_by_class(self, new: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
+        """Find the smallest path cost that each class offers to each new sample."""
+        n_classes = int(self._codes.max()) + 1
+        costs = by_scan.costs_by_class(
+            self._metric.blocks(new, self._samples),
+            len(new),
+            self._costs,
+            self._codes,
+            n_classes,
+            self._rows_at_once(n_threads),
+            n_threads,
+        )
+        return costs, np.zeros((len(new), 1), dtype=np.int64)
+
+    def _rows_at_once(self, n_threads: int) -> int:
+        share = min(by_scan.BLOCK_BYTES, self._n_bytes // n_threads)
+        return by_scan.rows_per_block(len(self._codes), share)

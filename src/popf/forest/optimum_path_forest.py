@@ -1,7 +1,7 @@
-"""The optimum-path forest itself: arrays to look at, and conquest of new samples."""
+"""The optimum-path forest: grown on samples, arrays to look at, conquest of new samples and their paths."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,67 @@ if TYPE_CHECKING:
     from popf.engine.backends import Backend, Resources
     from popf.engine.conquest.euclidean import EuclideanConquest
     from popf.engine.training import Trained
-    from popf.forest.indexing import ScannedNodes
-    from popf.forest.metrics import Metric
+    from popf.forest.metrics import Metric, ScannedNodes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
+class Conquest(NamedTuple):
+    """Who conquered some samples, and at what cost.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_samples,)
+        The training sample that conquered each of them.
+    costs : ndarray of shape (n_samples,)
+        The cost of the path by which it did, ``max(costs_[node], distance to node)``.
+    """
+
+    nodes: IntArray
+    costs: FloatArray
+
+
+class Path:
+    """The path by which a sample was conquered, from a prototype to the sample.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_nodes,)
+        Training samples, from the prototype to the conqueror.
+    weights : ndarray of shape (n_nodes,)
+        Lengths of the edges; the last one leads from the conqueror to the sample.
+    label : object
+        The label of the prototype, which the sample takes.
+    """
+
+    def __init__(self, nodes: IntArray, weights: FloatArray, label: Any) -> None:
+        self.nodes = nodes
+        self.weights = weights
+        self.label = label
+
+    @property
+    def bottleneck(self) -> int:
+        """Which edge is the largest: ``weights[bottleneck]`` is the cost of the path."""
+        return int(np.argmax(self.weights))
+
+    @property
+    def cost(self) -> float:
+        """The largest edge on the path."""
+        return float(self.weights[self.bottleneck])
+
+    def __repr__(self) -> str:
+        ends = [*map(str, self.nodes[1:].tolist()), "sample"]
+        steps = [f"[{self.nodes[0]}]"]
+        for edge, (weight, end) in enumerate(zip(self.weights, ends, strict=True)):
+            mark = "*" if edge == self.bottleneck else ""
+            steps.append(f"-{weight:.4g}{mark}- {end}")
+        label = self.label.item() if isinstance(self.label, np.generic) else self.label
+        return f"Path({' '.join(steps)}; label {label!r}, cost {self.cost:.4g})"
+
+
 class OptimumPathForest:
-    """An optimum-path forest, as `popf.forest.growing.grow_forest` makes it.
+    """An optimum-path forest, as `grow_forest` makes it.
 
     Attributes
     ----------
@@ -191,7 +243,7 @@ class OptimumPathForest:
         if self._index is None:
             from popf.engine.conquest.euclidean import EuclideanConquest
             from popf.engine.points import distinct_points
-            from popf.forest.indexing import ScannedNodes
+            from popf.forest.metrics import ScannedNodes
 
             samples, costs = self._samples, self._trained.forest.costs
             if samples is None and not self.metric.precomputed:
@@ -210,6 +262,69 @@ class OptimumPathForest:
                 )
             self._samples = None  # the index has them
         return self._index
+
+
+def grow_forest(
+    samples: FloatArray,
+    codes: IntArray,
+    metric: "Metric",
+    resources: "Resources",
+    algorithm: str = "auto",
+    classes: NDArray[Any] | None = None,
+) -> OptimumPathForest:
+    """Grow a forest on samples, or on the distances among them if the metric is precomputed.
+
+    They are finite and C-contiguous; `codes` numbers their classes from 0, and `classes` are the labels. The
+    algorithm must serve the metric.
+    """
+    from popf.engine.training import train, train_euclidean
+
+    metric = metric.fitted(samples)
+    metric.check(samples)
+    if not metric.euclidean:
+        trained = train(metric.rows(samples, resources.n_threads), codes)
+        # A copy: the user may change X after the fit.
+        kept = None if metric.precomputed else samples.copy()
+        return OptimumPathForest(metric, codes, trained, "prim", samples=kept, classes=classes)
+    algorithm = settle_algorithm(samples, resources, algorithm)
+    trained, index = train_euclidean(samples, codes, algorithm, resources)
+    return OptimumPathForest(
+        metric,
+        codes,
+        trained,
+        algorithm,
+        exponent=index.exponent,
+        index=index,
+        backend=resources.backend,
+        classes=classes,
+    )
+
+
+def settle_algorithm(samples: FloatArray, resources: "Resources", algorithm: str) -> str:
+    """Replace "auto" by the algorithm that suits Euclidean distances; a GPU takes products."""
+    from popf.engine.training import choose_algorithm
+
+    if resources.backend is not None:
+        return "brute"
+    return choose_algorithm(samples) if algorithm == "auto" else algorithm
+
+
+def order_of_samples(samples: FloatArray, codes: IntArray) -> IntArray:
+    """Sort samples by their values, equal ones by their class."""
+    from popf.engine.points import sort_by_values
+
+    order, values = sort_by_values(samples.T, len(codes))
+    by_class: IntArray = order[np.lexsort((codes[order], values))]
+    return by_class
+
+
+def class_margins(costs: FloatArray) -> FloatArray:
+    """Give for each class the best cost that others offer minus its own; of two classes the second's only."""
+    best, second = np.partition(costs, 1, axis=1)[:, :2].T
+    others = np.where(costs == best[:, None], second[:, None], best[:, None])
+    margins = np.zeros_like(costs)  # what equal costs keep, infinite ones too
+    np.subtract(others, costs, out=margins, where=others != costs)
+    return margins[:, 1] if costs.shape[1] == 2 else margins
 
 
 def _need(package: str) -> Any:

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from popf.forest.classifier import OPFClassifier
-from popf.forest.devices import to_host
-from popf.forest.validation import resources_of, validate_new
+from popf.forest.validation import resources_of, to_host, validate_new
 
 if TYPE_CHECKING:
     from popf.engine.structures import BoolArray, IntArray
@@ -62,7 +61,7 @@ def prune(
     >>> small.predict([[0.5], [6.5]])
     array(['low', 'high'], dtype='<U4')
     """
-    from popf.forest.growing import grow_forest, order_of_samples
+    from popf.forest.optimum_path_forest import grow_forest, order_of_samples
     from popf.metrics import opf_accuracy_score
 
     _check(model, max_loss)

@@ -7,15 +7,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
 from popf.forest.classifier import OPFClassifier
-from popf.forest.devices import to_host
-from popf.forest.validation import check_enough_classes, validate_training
+from popf.forest.optimum_path_forest import OptimumPathForest, order_of_samples
+from popf.forest.spanning_tree import grow_tree
+from popf.forest.validation import check_enough_classes, to_host, validate_training
 from popf.labels import encode
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from popf.engine.structures import BoolArray
+    from popf.engine.backends import Resources
+    from popf.forest.metrics import Metric
 
 
 class SemiSupervisedOPFClassifier(OPFClassifier):
@@ -120,8 +123,6 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
         -------
         self : SemiSupervisedOPFClassifier
         """
-        from popf.forest.growing import spread_labels
-
         self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         filled, labelled = _split_labels(y)
         data = validate_training(self, X, filled, sample_weight)
@@ -149,7 +150,63 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
         return self.forest_.labels
 
 
-def _split_labels(y: Any) -> tuple[Any, "BoolArray"]:
+def spread_labels(
+    samples: FloatArray,
+    codes: IntArray,
+    metric: "Metric",
+    resources: "Resources",
+    algorithm: str = "auto",
+    classes: NDArray[Any] | None = None,
+) -> OptimumPathForest:
+    """Grow a forest whose prototypes are the labelled samples; parameters as for `grow_forest`.
+
+    The code of an unlabelled sample is -1. The tree is grown on the samples in an order of their own, so that
+    ties do not fall to the order of the rows.
+    """
+    from popf.engine.training import Trained
+    from popf.engine.trees.competition import compete
+
+    labelled = codes >= 0
+    last = np.where(labelled, codes, codes.max() + 1)  # unlabelled samples after labelled ones
+    if metric.precomputed:
+        order = _order_by_distances(samples, last)
+        sorted_samples = samples[np.ix_(order, order)]
+    else:
+        order = order_of_samples(samples, last)
+        sorted_samples = samples[order]
+    tree, metric, exponent, algorithm = grow_tree(sorted_samples, metric, resources, algorithm)
+    found = compete(tree, labelled[order], np.arange(len(codes)), resources.n_threads)
+    back = np.argsort(order)  # where each row stands in the order
+    named = np.append(order, -1)  # a predecessor of -1 stays -1
+    roots = order[found.roots[back]]
+    forest = Forest(found.costs[back], named[found.predecessors[back]], found.lengths[back], roots)
+    tree = SpanningTree(order[tree.lower], order[tree.higher], tree.weights)
+    return OptimumPathForest(
+        metric,
+        codes[roots],
+        Trained(tree, labelled, forest),
+        algorithm,
+        exponent=exponent,
+        samples=None if metric.precomputed else samples.copy(),
+        backend=resources.backend,
+        classes=classes,
+    )
+
+
+def _order_by_distances(D: FloatArray, groups: IntArray) -> IntArray:
+    """Sort samples by their group and their sorted distances to each group, which makes smaller groups."""
+    from popf.engine.points import sort_by_values
+
+    while True:
+        parts = [np.sort(D[:, groups == group], axis=1) for group in np.unique(groups)]
+        order, values = sort_by_values(np.hstack([groups[:, None], *parts]).T, len(D))
+        if values[-1] in (groups.max(), len(D) - 1):  # no smaller, or all apart
+            return order
+        groups = np.empty_like(values)
+        groups[order] = values
+
+
+def _split_labels(y: Any) -> tuple[Any, BoolArray]:
     """Tell which samples have a label, and give the others one of these, so that `y` can be validated."""
     if y is None:
         return None, np.ones(0, dtype=np.bool_)

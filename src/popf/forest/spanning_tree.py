@@ -8,11 +8,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from popf.engine.backends import Resources
-from popf.forest.devices import choose_device, pays_on_host, to_host
-from popf.forest.validation import check_algorithm, check_precomputed, n_bytes_of, n_threads_of
+from popf.forest.optimum_path_forest import settle_algorithm
+from popf.forest.validation import (
+    check_algorithm,
+    check_precomputed,
+    choose_device,
+    n_bytes_of,
+    n_threads_of,
+    pays_on_host,
+    to_host,
+)
 
 if TYPE_CHECKING:
     from popf.engine.structures import SpanningTree
+    from popf.forest.metrics import Metric
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -134,6 +143,29 @@ def single_linkage(
     return linkage
 
 
+def grow_tree(
+    samples: FloatArray, metric: "Metric", resources: Resources, algorithm: str = "auto"
+) -> "tuple[SpanningTree, Metric, int, str]":
+    """Grow the spanning tree alone; parameters as for `grow_forest`.
+
+    Returns the tree, its edges in no particular order, the metric fitted to the samples, the exponent for
+    `Metric.transform`, and the algorithm.
+    """
+    from popf.engine.training import euclidean_tree
+    from popf.engine.trees import prim
+
+    metric = metric.fitted(samples)
+    metric.check(samples)
+    if not metric.euclidean:
+        one_class = np.zeros(len(samples), dtype=np.int64)
+        rows = metric.rows(samples, resources.n_threads)
+        tree, _ = prim.spanning_tree(rows, len(samples), one_class)
+        return tree, metric, 0, "prim"
+    algorithm = settle_algorithm(samples, resources, algorithm)
+    tree, exponent = euclidean_tree(samples, algorithm, resources)
+    return tree, metric, exponent, algorithm
+
+
 def _sorted_tree(
     X: ArrayLike,
     metric: Any,
@@ -145,7 +177,6 @@ def _sorted_tree(
 ) -> "SpanningTree":
     """Check everything, and grow the tree, its edges sorted."""
     from popf.engine.backends import backend_for
-    from popf.forest.growing import grow_tree
     from popf.forest.metrics import choose_metric
 
     chosen = choose_metric(metric, metric_params)

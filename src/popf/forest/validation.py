@@ -1,4 +1,4 @@
-"""What every estimator of popf checks before it works: parameters, samples, labels and weights."""
+"""What every estimator checks before it works: parameters, samples, labels, weights; and where it works."""
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -8,11 +8,12 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from popf.engine.backends import Resources, backend_for
-from popf.forest.devices import choose_device, pays_on_host, to_host
-from popf.labels import check_labels, encode
+from popf.engine.backends import Resources, backend_for, devices, register
+from popf.engine.gpu import cuda_backend
+from popf.labels import encode
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -29,6 +30,10 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 SYMMETRY_TOLERANCE = 1e-10
 # Entries looked at together, so that checking takes little memory beside the matrix.
 CHECKED_AT_A_TIME = 2**20
+# With so many features a space tree is always the quickest, as in `popf.engine.training`.
+FEW_FEATURES = 4
+
+register("cuda", cuda_backend)
 
 
 @dataclass(frozen=True)
@@ -236,6 +241,20 @@ def check_any_weight(total: int) -> None:
         )
 
 
+def check_labels(y: NDArray[Any]) -> None:
+    """Raise an error unless `y` can be labels."""
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in y})
+        if len(kinds) == 1:
+            raise
+        raise TypeError(
+            f"y mixes labels of several types ({', '.join(kinds)}), which have no order: give all "
+            "labels one type, for instance by y.astype(str)."
+        ) from error
+
+
 def check_enough_classes(classes: NDArray[Any]) -> None:
     """Raise ValueError unless there are two classes at least."""
     if len(classes) < 2:
@@ -244,3 +263,67 @@ def check_enough_classes(classes: NDArray[Any]) -> None:
             f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
             "forest needs samples of at least two classes."
         )
+
+
+def is_on_gpu(array: Any) -> bool:
+    """Tell whether an array of CuPy or PyTorch lies on a GPU."""
+    if type(array).__module__.partition(".")[0] == "torch":  # has the interface on any device
+        return str(getattr(array, "device", "")).startswith("cuda")
+    return hasattr(type(array), "__cuda_array_interface__")
+
+
+def to_host(array: Any) -> Any:
+    """Bring an array from a GPU to the host; what is not on a GPU stays what it is."""
+    if not is_on_gpu(array):
+        where = getattr(array, "device", None)
+        if type(array).__module__.partition(".")[0] == "torch" and str(where) != "cpu":
+            raise ValueError(
+                f"a tensor lies on the device {str(where)!r}, but popf works on the processor and on CUDA: "
+                "give tensor.cpu()."
+            )
+        return array
+    if hasattr(array, "get"):  # CuPy
+        return array.get()
+    return array.detach().cpu().numpy()
+
+
+def to_device_of(array: Any, values: NDArray[Any]) -> Any:
+    """Move numbers to where `array` is, in the same library; text stays on the host."""
+    if not is_on_gpu(array) or values.dtype.kind not in "biuf":
+        return values
+    if hasattr(array, "get"):
+        import cupy
+
+        with cupy.cuda.Device(array.device):
+            return cupy.asarray(values)
+    import torch
+
+    return torch.as_tensor(values, device=array.device)
+
+
+def choose_device(device: str | None, X: Any, metric: "Metric", algorithm: str) -> str:
+    """Choose where to work: where the user says, else where the samples are.
+
+    Raises ValueError if that device does not serve the metric or the algorithm.
+    """
+    if device is None:
+        serves = metric.euclidean and algorithm in ("auto", "brute")
+        return "cuda" if is_on_gpu(X) and serves else "cpu"
+    if device not in devices():
+        raise ValueError(f"`device` must be None, 'cpu' or 'cuda', not {device!r}.")
+    if device != "cpu" and not metric.euclidean:
+        raise ValueError(
+            f"`device={device!r}` serves Euclidean metrics only, not metric {metric.name!r}: use "
+            "`device=None`."
+        )
+    if device != "cpu" and algorithm not in ("auto", "brute"):
+        raise ValueError(
+            f"`device={device!r}` works by matrix products, not with `algorithm={algorithm!r}`: use "
+            "`algorithm='auto'`, or `device=None`."
+        )
+    return device
+
+
+def pays_on_host(device: str, algorithm: str, n_features: int) -> bool:
+    """Tell whether a space tree on the processor outruns products on a GPU, as with few features."""
+    return device == "cuda" and algorithm == "auto" and n_features <= FEW_FEATURES

@@ -10,12 +10,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from popf.forest.classifier import OPFClassifier
-from popf.forest.devices import to_device_of, to_host
-from popf.forest.paths import Path
+from popf.forest.optimum_path_forest import Path
 from popf.forest.validation import (
     TrainingData,
     resources_of,
     set_metric_tags,
+    to_device_of,
+    to_host,
     validate_new,
     validate_training,
 )
@@ -228,7 +229,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return self
 
     def _fit_paper(self, data: TrainingData, solver: "Solver") -> None:
-        from popf.forest.growing import grow_forest
+        from popf.forest.optimum_path_forest import grow_forest
         from popf.probability.paper import fit_paper
 
         forest = grow_forest(

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from popf.forest.restoring import forest_from_arrays, forest_to_arrays, read_rows
-from popf.forest.state import Fields, read_features
+from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
 from popf.probability.additive import N_KNOTS, AdditiveEvidence, Basis
 from popf.probability.bandwidths import ForestScaling
 from popf.probability.evidence import PARTS, Evidence

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.backends import Resources
-from popf.forest.growing import grow_forest
 from popf.forest.metrics import Metric
-from popf.forest.optimum_path_forest import OptimumPathForest
+from popf.forest.optimum_path_forest import OptimumPathForest, grow_forest
 from popf.probability.features import Candidate, Preparation, fit_preparation
 from popf.probability.ordering import (
     OrderedSamples,

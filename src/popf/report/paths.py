@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.display.layout import as_forest_sees
-from popf.forest.paths import Path
+from popf.forest.optimum_path_forest import Path
 from popf.report.formatting import figure, plain
 from popf.table_models.explaining import training_rows, training_values
 
