@@ -104,7 +104,7 @@ def test_bars_are_the_terms_and_their_sum(flowers):
     [
         (MODEL, {}, TypeError, "LogisticRegression has no log odds to split"),
         (PAPER, {}, ValueError, "not 'paper'"),
-        (POOLED, {"pos_label": 7}, ValueError, "pos_label=7 is not a class; use one of 0, 1"),
+        (POOLED, {"pos_label": 7}, ValueError, "pos_label=7` is not a class; use one of 0, 1"),
         (POOLED, {"pos_label": 1, "against": 1}, ValueError, "against=1 is the class itself"),
     ],
 )

@@ -113,8 +113,8 @@ def test_one_of_many_classes_is_drawn_against_the_others():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"pos_label": "lost"}, "'lost' is not a class; y_true holds 'honest', 'stolen'"),
-        ({"n_bins": 0}, "n_bins=0"),
+        ({"pos_label": "lost"}, "'lost'` is not a class; use one of 'honest', 'stolen'"),
+        ({"n_bins": 0}, "n_bins is 0"),
         ({"strategy": "equal"}, "strategy='equal' is unknown"),
         ({"y_prob": P[:-1]}, "y_true has 200 samples and y_prob has 199"),
         ({"y_prob": P * 2}, "probabilities lie between 0 and 1"),

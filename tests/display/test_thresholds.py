@@ -95,10 +95,10 @@ def test_values_that_do_not_fit_the_thresholds_are_named():
 @pytest.mark.parametrize(
     ("costs", "words"),
     [
-        ({"cost_fp": 1}, "cost_fn is missing; give both"),
-        ({"cost_fp": -1, "cost_fn": 2}, "cost_fp=-1 must be a finite number"),
-        ({"cost_fp": 1, "cost_fn": np.nan}, "cost_fn=nan must be"),
-        ({"cost_fp": "1", "cost_fn": 2}, "cost_fp='1' must be"),
+        ({"cost_fp": 1}, "cost_fp=1 and cost_fn=None: give both"),
+        ({"cost_fp": -1, "cost_fn": 2}, "cost_fp is -1; it must be a finite number"),
+        ({"cost_fp": 1, "cost_fn": np.nan}, "cost_fn is nan"),
+        ({"cost_fp": "1", "cost_fn": 2}, "cost_fp is '1'"),
     ],
 )
 def test_wrong_costs_are_named(costs, words):

@@ -63,7 +63,7 @@ BAD = {
         ["strategy='kmeans'", "'uniform' or 'quantile'"],
     ),
     "kind": (lambda: expected_calibration_error(Y, P, kind="top"), ["kind='top'", "'classwise'"]),
-    "no bins": (lambda: expected_calibration_error(Y, P, n_bins=0), ["n_bins=0", "at least 1"]),
+    "no bins": (lambda: expected_calibration_error(Y, P, n_bins=0), ["n_bins is 0", "at least 1"]),
     "more columns than classes": (
         lambda: expected_calibration_error(Y, T3),
         ["2 classes (0, 1)", "3 columns", "labels=classifier.classes_"],
@@ -90,7 +90,7 @@ BAD = {
     ),
     "unknown positive": (
         lambda: expected_calibration_error(Y, P, pos_label="yes"),
-        ["pos_label='yes'", "use 0 or 1"],
+        ["`pos_label='yes'`", "use one of 0, 1"],
     ),
     # thresholds
     "threshold 0": (

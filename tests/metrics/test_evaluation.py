@@ -14,8 +14,7 @@ from sklearn.metrics import (
 )
 
 from popf.metrics import evaluate, expected_calibration_error, opf_accuracy_score
-from popf.metrics.evaluation import chance_calibration_error
-from popf.metrics.intervals import wilson
+from popf.metrics.evaluation import chance_calibration_error, wilson
 
 
 def forecasts(n, rng, sharpness=1.0):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
 from popf.display.layout import one_sample
-from popf.metrics.checks import shown
+from popf.metrics.checks import class_index
 from popf.probability import ProbabilityExplanation
 from popf.probability.classifier import POPFClassifier
 
@@ -102,9 +102,11 @@ def log_odds_of(
     if pos_label is None:
         code = 1 if len(classes) == 2 else int(total.argmax())
     else:
-        code = _code(pos_label, split.classes, "pos_label")
+        code = class_index(pos_label, split.classes)
     others = np.where(np.arange(len(classes)) == code, -np.inf, total)
-    rival = int(others.argmax()) if against is None else _code(against, split.classes, "against")
+    rival = (
+        int(others.argmax()) if against is None else class_index(against, split.classes, "against")
+    )
     if rival == code:
         raise ValueError(f"against={against!r} is the class itself; name another one.")
     shares = (features[:, code] - features[:, rival]).tolist()
@@ -119,13 +121,6 @@ def log_odds_of(
         float(total[code] - total[rival]),
         float(exponents[code] / exponents.sum()),
     )
-
-
-def _code(label: Any, classes: NDArray[Any], name: str) -> int:
-    known = classes.tolist()
-    if label not in known:
-        raise ValueError(f"{name}={label!r} is not a class; use one of {shown(classes)}.")
-    return int(known.index(label))
 
 
 def _owners(step: Any, owners: list[str] | None) -> list[str] | None:

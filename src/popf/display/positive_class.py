@@ -8,7 +8,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from popf.metrics.checks import as_probabilities, shown
+from popf.metrics.checks import as_probabilities, class_index, shown
 
 FloatArray = NDArray[np.float64]
 
@@ -46,17 +46,15 @@ def predicted(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[FloatArray,
     """Predict the probability of the positive class, the second of two if None; return it and the class."""
     check_classifier(estimator)
     classes = np.asarray(estimator.classes_)
-    names: list[Any] = classes.tolist()
     if pos_label is None:
-        if len(names) != 2:
+        if len(classes) != 2:
             raise ValueError(
-                f"{type(estimator).__name__} knows {len(names)} classes ({shown(classes)}); name the "
+                f"{type(estimator).__name__} knows {len(classes)} classes ({shown(classes)}); name the "
                 "one to draw against all others as in pos_label=..."
             )
-        pos_label = names[1]
-    if pos_label not in names:
-        raise ValueError(f"pos_label={pos_label!r} is not a class; use one of {shown(classes)}.")
-    probability: FloatArray = np.asarray(estimator.predict_proba(X))[:, names.index(pos_label)]
+        pos_label = classes.tolist()[1]
+    column = class_index(pos_label, classes)
+    probability: FloatArray = np.asarray(estimator.predict_proba(X))[:, column]
     return probability, pos_label
 
 

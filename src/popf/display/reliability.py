@@ -7,10 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
 from popf.display.positive_class import last_step, predicted, probability_of
-from popf.metrics import expected_calibration_error
-from popf.metrics.calibration import N_BINS, bins_of
+from popf.metrics.calibration import N_BINS, bins_of, mean_gap
 from popf.metrics.checks import as_weights, check_same_length, event
-from popf.metrics.intervals import CONFIDENCE, wilson
+from popf.metrics.evaluation import CONFIDENCE, wilson
 
 if TYPE_CHECKING:
     from typing import Self
@@ -51,14 +50,6 @@ def prepare_reliability(
     probability = probability_of(y_prob)
     check_same_length(happened, probability, "y_prob")
     weights = as_weights(sample_weight, len(happened))
-    error = expected_calibration_error(
-        happened,
-        probability,
-        n_bins=n_bins,
-        strategy=strategy,
-        kind="binary",
-        sample_weight=weights,
-    )
     bins = bins_of(probability, weights, n_bins, strategy)
     mass = np.bincount(bins, weights).astype(np.float64, copy=False)
     filled = mass > 0.0
@@ -76,7 +67,7 @@ def prepare_reliability(
         lower=lower,
         upper=upper,
         weights=mass[filled],
-        error=error,
+        error=mean_gap(bins, happened, probability, weights),
         shares=np.bincount(fine, weights, minlength=HISTOGRAM_BINS) / weights.sum(),
     )
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
 from popf.display.positive_class import predicted, probability_of
+from popf.formatting import check_real
 from popf.metrics import threshold_curve
 from popf.metrics.checks import event
 from popf.metrics.thresholds import best_threshold, count_at_thresholds
@@ -48,16 +49,12 @@ def prepare_thresholds(
     values = {name.replace("_", " "): found for name, found in counts.scores().items()}
     if cost_fp is None and cost_fn is None:
         return ThresholdValues(at, values, None, curve.best_threshold)
-    cost = counts.mean_cost(_check_cost("cost_fp", cost_fp), _check_cost("cost_fn", cost_fn))
+    if cost_fp is None or cost_fn is None:
+        raise ValueError(f"cost_fp={cost_fp!r} and cost_fn={cost_fn!r}: give both, or neither.")
+    check_real("cost_fp", cost_fp, 0.0)
+    check_real("cost_fn", cost_fn, 0.0)
+    cost = counts.mean_cost(float(cost_fp), float(cost_fn))
     return ThresholdValues(at, values, cost, float(at[best_threshold(at, -cost)]))
-
-
-def _check_cost(name: str, cost: Any) -> float:
-    if cost is None:
-        raise ValueError(f"{name} is missing; give both cost_fp and cost_fn, or neither.")
-    if not (np.isreal(cost) and 0.0 <= cost < np.inf):
-        raise ValueError(f"{name}={cost!r} must be a finite number of at least 0.")
-    return float(cost)
 
 
 class ThresholdDisplay:

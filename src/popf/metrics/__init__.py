@@ -1,11 +1,10 @@
-"""Every figure of quality, once: of labels, probabilities and thresholds, with intervals.
+"""Every figure of quality, once: of labels, probabilities and thresholds.
 
 ``accuracy``     accuracy that is fair to small classes, as the OPF literature measures it
 ``calibration``  how far probabilities are from frequencies
 ``thresholds``   scores and costs over the threshold, and which threshold is best
 ``ranking``      what is found among the highest scores
-``intervals``    bootstrap and Wilson intervals
-``evaluation``   all figures of a classifier at once; commands, report and experiment use it
+``evaluation``   all figures of a classifier at once, with intervals; commands, report and experiment use it
 ``checks``       validation of labels, probabilities and weights
 
 Distances between samples are another kind of metric, and live in `popf.engine.distances`.

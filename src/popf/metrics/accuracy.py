@@ -11,10 +11,7 @@ IntArray = NDArray[np.int64]
 
 
 def opf_accuracy_score(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
     r"""Accuracy that is fair to small classes, as the literature on OPF measures it.
 
@@ -24,18 +21,15 @@ def opf_accuracy_score(
     .. math:: 1 - \frac{1}{2c} \sum_{i=1}^{c}
               \left( \frac{FP_i}{N - N_i} + \frac{FN_i}{N_i} \right)
 
-    That is the mean, over the classes, of the balanced accuracy of each class against all others. For two
-    classes it is *the* balanced accuracy. For more it is not: guessing scores 0.5 whatever c, where the
+    For two classes it is the balanced accuracy. For more it is not: guessing scores 0.5 whatever c, where the
     balanced accuracy, the mean recall, falls to 1/c.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels: integers, strings or booleans.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
+    y_true, y_pred : array-like of shape (n_samples,)
+        True and predicted labels: integers, strings or booleans.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights, by which N, N_i, FP_i and FN_i are sums of weights. Zero leaves a sample out.
+        Weights, of which N, N_i, FP_i and FN_i are the sums. Zero leaves a sample out.
 
     Returns
     -------
@@ -48,10 +42,9 @@ def opf_accuracy_score(
 
     Notes
     -----
-    The sum runs over classes that *occur* in `y_true`, as in LibOPF; N_i = 0 gives no FN_i / N_i. So
-    a label that occurs in `y_pred` only counts as an error of the true class (FN_i), and adds no class.
-    Where `y_true` holds one class only, FP_i / (N - N_i) is 0 / 0 and is left out of the mean: the score is
-    the plain accuracy.
+    The sum runs over classes that occur in `y_true`, as in LibOPF: a label that occurs in `y_pred` only counts
+    as an error of the true class, and adds no class. Where `y_true` holds one class only, FP_i / (N - N_i)
+    is 0 / 0 and left out of the mean: the score is the plain accuracy.
 
     References
     ----------
@@ -60,18 +53,12 @@ def opf_accuracy_score(
 
     Examples
     --------
-    Eight of ten are right, and yet half of the small class is lost:
+    Eight of ten are right, and yet half of the small class is lost. `sklearn.metrics.make_scorer` makes it a
+    scorer.
 
     >>> from popf.metrics import opf_accuracy_score
-    >>> y_true = ["no", "no", "no", "no", "no", "no", "no", "no", "yes", "yes"]
-    >>> y_pred = ["no", "no", "no", "no", "no", "no", "no", "yes", "yes", "no"]
-    >>> opf_accuracy_score(y_true, y_pred)
+    >>> opf_accuracy_score(["no"] * 8 + ["yes"] * 2, ["no"] * 7 + ["yes"] * 2 + ["no"])
     0.6875
-
-    As a scorer, for `cross_val_score`, `GridSearchCV` and `TunedThresholdClassifierCV`:
-
-    >>> from sklearn.metrics import make_scorer
-    >>> scorer = make_scorer(opf_accuracy_score)
     """
     true, predicted = as_labels(y_true, "y_true"), as_labels(y_pred, "y_pred")
     check_same_length(true, predicted, "y_pred")
@@ -79,7 +66,6 @@ def opf_accuracy_score(
     check_same_kind(true, predicted, "y_true", "y_pred")
     classes, codes = encode(np.concatenate([true, predicted]))
     true_codes, predicted_codes = codes[: len(true)], codes[len(true) :]
-
     wrong = np.where(true_codes != predicted_codes, weights, 0.0)
     n = len(classes)
     sizes, missed = mass_of_classes(true_codes, weights, n), mass_of_classes(true_codes, wrong, n)

@@ -1,11 +1,11 @@
 """How far probabilities are from frequencies."""
 
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from popf.formatting import check_integer
 from popf.metrics.checks import as_forecast, as_weights, check_choice
 
 FloatArray = NDArray[np.float64]
@@ -47,26 +47,21 @@ def expected_calibration_error(
     n_bins : int, default=10
         The number of bins B.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Where bins end. A sample lies in the bin b with e_(b-1) < p ≤ e_b, and 0 lies in the first.
-
-        - ``"uniform"``: bins of equal width, e_b = b / B;
-        - ``"quantile"``: bins of equal mass, e_b the smallest p at which b / B of the samples have been
-          reached. Equal probabilities are never parted, so the order of the rows does not matter; where
-          many are equal, bins hold unequal shares and some are empty.
+        Bins of equal width, or of equal mass, where equal probabilities are never parted: where many are
+        equal, bins hold unequal shares and some are empty. Bins are open below and closed above.
     kind : {"confidence", "classwise", "binary"}, default="confidence"
-        Which event is meant.
+        Which event is meant:
 
-        - ``"confidence"``: that the class of the largest probability (the first of several) is the true
-          one [2]_;
-        - ``"classwise"``: that the sample is of class k, for each k, and the mean over all classes [3]_;
+        - ``"confidence"``: that the most probable class (the first of several) is the true one [2]_;
+        - ``"classwise"``: that the sample is of class k, for each k; the mean over all classes [3]_;
         - ``"binary"``: that the sample is of the positive class, as in [1]_; two classes only.
     pos_label : int, float, bool or str, default=None
-        The positive class, which a one-dimensional `y_prob` belongs to; None for the second of two.
+        The positive class, to which a one-dimensional `y_prob` belongs; None for the second of two.
     labels : array-like of shape (n_classes,), default=None
-        The classes in the order of the columns, as in ``classes_`` of a classifier. Needed where a class
-        does not occur in `y_true`. None for the sorted labels in `y_true`.
+        The classes in the order of the columns, as in ``classes_`` of a classifier; None for the sorted
+        labels in `y_true`.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights, by which counts and means become weighted ones. Zero leaves a sample out.
+        Weights. Zero leaves a sample out.
 
     Returns
     -------
@@ -80,9 +75,8 @@ def expected_calibration_error(
 
     Notes
     -----
-    The error is not a proper score: predicting the class frequencies for everyone has an error near 0, and is
-    useless. It is biased upwards, the more so the fewer samples a bin holds. Compare models on the same
-    samples with the same bins, and look at a proper score as well.
+    The error is not a proper score: predicting the class frequencies for everyone has an error near 0. It is
+    biased upwards, the more so the fewer samples a bin holds: compare models on the same samples and bins.
 
     References
     ----------
@@ -102,24 +96,13 @@ def expected_calibration_error(
     >>> error = expected_calibration_error([1, 1, 1, 0, 0], [0.9, 0.9, 0.9, 0.9, 0.0])
     >>> round(error, 3)
     0.12
-
-    Three classes, the mean over the errors of the columns:
-
-    >>> y_prob = [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6], [0.6, 0.2, 0.2]]
-    >>> error = expected_calibration_error(["a", "b", "c", "b"], y_prob, n_bins=2, kind="classwise")
-    >>> round(error, 3)
-    0.217
     """
-    check_choice(strategy, "strategy", STRATEGIES)
     check_choice(kind, "kind", KINDS)
-    number: Any = n_bins
-    if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < 1:
-        raise ValueError(f"n_bins={n_bins!r} is no number of bins; use an integer of at least 1.")
     codes, table, classes, positive = as_forecast(y_true, y_prob, labels, pos_label)
     weights = as_weights(sample_weight, len(codes))
 
     def error(probabilities: FloatArray, happened: NDArray[np.bool_]) -> float:
-        bins = bins_of(probabilities, weights, int(n_bins), strategy)
+        bins = bins_of(probabilities, weights, n_bins, strategy)
         return mean_gap(bins, happened, probabilities, weights)
 
     if kind == "binary":
@@ -136,6 +119,8 @@ def expected_calibration_error(
 
 def bins_of(probabilities: FloatArray, weights: FloatArray, n_bins: int, strategy: str) -> IntArray:
     """Find the bin of every probability, from 0; bins are open below and closed above."""
+    check_choice(strategy, "strategy", STRATEGIES)
+    check_integer("n_bins", n_bins, 1)
     if strategy == "uniform":
         inner = np.arange(1, n_bins) / n_bins
     else:

@@ -25,6 +25,14 @@ def shown(labels: Labels) -> str:
     return ", ".join(map(repr, some)) + (", ..." if len(labels) > len(some) else "")
 
 
+def class_index(label: Any, classes: Labels, name: str = "pos_label") -> int:
+    """Find a class by its label."""
+    known: list[Any] = classes.tolist()
+    if label not in known:
+        raise ValueError(f"`{name}={label!r}` is not a class; use one of {shown(classes)}.")
+    return known.index(label)
+
+
 def check_choice(value: object, name: str, choices: Sequence[str]) -> None:
     """Raise an error unless `value` is one of the `choices`."""
     if not (isinstance(value, str) and value in choices):
@@ -77,8 +85,8 @@ def event(y_true: ArrayLike, pos_label: Any) -> tuple[NDArray[np.bool_], Any]:
                 "not clear; name it as in pos_label=..., and all others are negative."
             )
     check_same_kind(labels, np.array([pos_label]), "y_true", "pos_label")
-    if len(names) > 1 and pos_label not in names:
-        raise ValueError(f"pos_label={pos_label!r} is not a class; y_true holds {shown(classes)}.")
+    if len(names) > 1:
+        class_index(pos_label, classes)
     return labels == pos_label, pos_label
 
 
@@ -168,7 +176,12 @@ def as_forecast(
     true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
     check_same_length(true, table, "y_prob")
     classes = _column_classes(true, labels, table)
-    positive = _positive_column(classes, pos_label)
+    if pos_label is not None and len(classes) > 2:
+        raise ValueError(
+            f"pos_label={pos_label!r} has a meaning for two classes only, and there are "
+            f"{len(classes)}; leave it None."
+        )
+    positive = 1 if pos_label is None else class_index(pos_label, classes)
     if table.ndim == 1:
         table = both_columns(table, positive)
     order = np.argsort(classes)
@@ -200,29 +213,11 @@ def _column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> L
             )
     if len(classes) != n_columns:
         source = "y_true holds" if labels is None else "labels names"
-        shape = "one probability a sample, which takes 2"
-        if table.ndim == 2:
-            shape = f"{n_columns} columns"
+        single = "one probability a sample, which takes 2"
+        shape = single if table.ndim == 1 else f"{n_columns} columns"
         raise ValueError(
             f"{source} {len(classes)} classes ({shown(classes)}), but y_prob has {shape}; pass one "
             "column for each class, and where a class does not occur in y_true, name all of them "
             "as in labels=classifier.classes_."
         )
     return classes
-
-
-def _positive_column(classes: Labels, pos_label: Any) -> int:
-    """Find the column of the positive class, the second of two unless it is named."""
-    if pos_label is None:
-        return 1
-    if len(classes) > 2:
-        raise ValueError(
-            f"pos_label={pos_label!r} has a meaning for two classes only, and there are "
-            f"{len(classes)}; leave it None."
-        )
-    names: list[Any] = classes.tolist()
-    if pos_label not in names:
-        raise ValueError(
-            f"pos_label={pos_label!r} is not a class; use {names[0]!r} or {names[1]!r}."
-        )
-    return names.index(pos_label)

@@ -1,24 +1,24 @@
-"""All figures of quality of a classifier at once, with intervals by the bootstrap."""
+"""All figures of quality of a classifier at once, with 95 % intervals: by the bootstrap, or Wilson's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from popf.metrics.accuracy import accuracy_of_counts, mass_of_classes
 from popf.metrics.calibration import N_BINS, bins_of, mean_gap
 from popf.metrics.checks import as_forecast, both_columns
-from popf.metrics.intervals import (
-    CONFIDENCE,
-    bootstrap_weights,
-    n_resamples,
-    percentile_interval,
-    upward_biased_interval,
-)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+CONFIDENCE = 0.95
+#: Bootstrap samples; fewer where there are more than 20,000 rows, whose intervals are narrow anyway.
+RESAMPLES, FEWEST_RESAMPLES, MOST_DRAWS = 500, 100, 10_000_000
+#: The share of bootstrap samples in which a score must be defined for it to have an interval.
+DEFINED = 0.9
 
 
 class Score(NamedTuple):
@@ -82,13 +82,12 @@ def evaluate(
     y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
         The probability of the positive class, or one column for each class.
     labels : array-like of shape (n_classes,), default=None
-        The classes in the order of the columns, as in ``classes_`` of a classifier. None for the sorted
-        labels in `y_true`.
+        The classes in the order of the columns; None for the sorted labels in `y_true`.
     pos_label : int, float, bool or str, default=None
         The positive class; None for the second of two.
     threshold : float, default=0.5
-        With two classes, a sample is predicted positive if its probability is at least this. With more, the
-        most probable class is predicted.
+        Of two classes, the probability from which on a sample is predicted positive. Of more, the most
+        probable is predicted.
     intervals : bool, default=True
         Whether to compute intervals.
     seed : int, default=0
@@ -106,10 +105,10 @@ def evaluate(
     -----
     - Log loss, Brier score (not halved with three classes and more) and area under the ROC curve (with three
       classes and more the mean over each class against the rest) are scikit-learn's.
-    - The calibration error is `expected_calibration_error` with its default of 10 bins: of the positive
-      class, or with three classes and more of the most probable class (``kind="confidence"``).
-    - Intervals hold 95 % of the scores over 500 bootstrap samples, drawn by rows (100 to 500 with more than
-      20,000 rows). That of the calibration error is corrected for the upward bias of the resampling.
+    - The calibration error is `expected_calibration_error` of the positive class, or with three classes and
+      more of the most probable one.
+    - Intervals hold 95 % of the scores over 500 bootstrap samples (100 to 500 with more than 20,000 rows).
+      That of the calibration error is corrected for the upward bias of the resampling.
 
     Examples
     --------
@@ -231,3 +230,52 @@ def roc_area(truth: NDArray[np.bool_], score: FloatArray) -> Callable[[FloatArra
         return float(_ratio((up * below).sum(), up.sum() * down.sum()))
 
     return area
+
+
+def n_resamples(n_samples: int) -> int:
+    """Choose the number of bootstrap samples."""
+    return int(np.clip(MOST_DRAWS // n_samples, FEWEST_RESAMPLES, RESAMPLES))
+
+
+def bootstrap_weights(n_samples: int, seed: int) -> Iterator[FloatArray]:
+    """For each bootstrap sample, yield how often every row is drawn."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n_resamples(n_samples)):
+        rows = rng.integers(n_samples, size=n_samples)
+        yield np.bincount(rows, minlength=n_samples).astype(np.float64)
+
+
+def percentile_interval(drawn: FloatArray) -> tuple[float, float]:
+    """Quantiles of the bootstrap scores; NaN if the score was often undefined."""
+    defined = drawn[np.isfinite(drawn)]
+    if len(defined) < DEFINED * len(drawn):
+        return np.nan, np.nan
+    lower, upper = np.quantile(defined, [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0])
+    return float(lower), float(upper)
+
+
+def upward_biased_interval(value: float, drawn: FloatArray) -> tuple[float, float]:
+    """Interval of a non-negative score that noise can only increase, such as the calibration error.
+
+    Resampling adds noise to the noise of the sample, so the percentiles lie too high and may even exclude the
+    score itself. The lower end is the basic bootstrap's, 2 · value - upper percentile, which removes the
+    bias; the upper end only moves the percentile down by the bias of the resampling. In simulations with 200
+    to 5,000 samples it covered the true error in 90 to 98 % of the cases, plain percentiles in 18 to 93 %.
+    """
+    _, highest = percentile_interval(drawn)
+    return max(2.0 * value - highest, 0.0), max(value + highest - float(drawn.mean()), value)
+
+
+def wilson(share: Any, n: Any) -> tuple[Any, Any]:
+    r"""Wilson's 95 % interval of a share h among n samples, for numbers or arrays.
+
+    .. math:: \frac{h + \frac{z^2}{2n} \pm z \sqrt{\frac{h (1 - h)}{n} + \frac{z^2}{4 n^2}}}
+              {1 + \frac{z^2}{n}}
+    """
+    z = float(ndtri(0.5 + CONFIDENCE / 2.0))
+    middle = share + z**2 / (2.0 * n)
+    half = z * np.sqrt(share * (1.0 - share) / n + (z / (2.0 * n)) ** 2)
+    scale = 1.0 + z**2 / n
+    # Rounding must not put the share itself outside.
+    lower = np.clip((middle - half) / scale, 0.0, share)
+    return lower, np.clip((middle + half) / scale, share, 1.0)

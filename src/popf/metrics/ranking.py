@@ -23,22 +23,19 @@ def precision_at(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels: integers, strings or booleans.
-    y_score : array-like of shape (n_samples,)
-        Probabilities or any other scores, higher for what is more likely positive.
+    y_true, y_score : array-like of shape (n_samples,)
+        True labels, and scores, higher for what is more likely positive.
     k : int or float
         How many samples are looked at; with weights, their total weight.
     pos_label : int, float, bool or str, default=None
         The positive class; None for the second of two.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights: a sample of weight 2 counts as two samples.
+        A sample of weight 2 counts as two samples.
 
     Returns
     -------
     precision : float
-        From 0 to 1; higher is better. Where k cuts through samples of equal scores, they count in proportion,
-        which is the mean over all orders of them.
+        From 0 to 1. Where k cuts through samples of equal scores, they count in proportion.
 
     See Also
     --------
@@ -69,28 +66,25 @@ def average_precision_at(
 
     .. math:: \mathrm{AP@}k = \frac{1}{r} \sum_{i=1}^{r} \frac{i}{k_i}
 
-    Papers on electricity theft report it as MAP@100 and MAP@200. It judges the order within the first k;
-    how many are found there is told by `precision_at`. With k = n it is scikit-learn's
+    Papers on electricity theft report it as MAP@100 and MAP@200. With k = n it is scikit-learn's
     `average_precision_score`.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels: integers, strings or booleans.
-    y_score : array-like of shape (n_samples,)
-        Probabilities or any other scores, higher for what is more likely positive.
+    y_true, y_score : array-like of shape (n_samples,)
+        True labels, and scores, higher for what is more likely positive.
     k : int or float
         How many samples are looked at; with weights, their total weight.
     pos_label : int, float, bool or str, default=None
         The positive class; None for the second of two.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights: a sample of weight 2 counts as two samples.
+        A sample of weight 2 counts as two samples.
 
     Returns
     -------
     average_precision : float
-        From 0, where none of the first k is positive, to 1; higher is better. Samples of equal scores share
-        the last of their ranks, as in scikit-learn; where k cuts through them, they count in proportion.
+        From 0 to 1. Samples of equal scores share the last of their ranks, as in scikit-learn; where k cuts
+        through them, they count in proportion.
 
     See Also
     --------
@@ -123,12 +117,11 @@ class LiftCurve(NamedTuple):
     Attributes
     ----------
     fractions : ndarray of shape (n_points,)
-        The share of all samples that has been looked at: 0, and the ends of groups of equal scores, to 1.
+        The share of samples looked at: 0, and the ends of groups of equal scores, to 1.
     gains : ndarray of shape (n_points,)
         The share of the positive samples found by then.
     lift : ndarray of shape (n_points,)
-        ``gains / fractions``: how many times more are found than by looking in any order. At 0 it is that of
-        the first group.
+        ``gains / fractions``; at 0 that of the first group.
     """
 
     fractions: FloatArray
@@ -147,14 +140,12 @@ def lift_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels: integers, strings or booleans; some of them positive.
-    y_score : array-like of shape (n_samples,)
-        Probabilities or any other scores, higher for what is more likely positive.
+    y_true, y_score : array-like of shape (n_samples,)
+        True labels, some of them positive, and scores, higher for what is more likely positive.
     pos_label : int, float, bool or str, default=None
         The positive class; None for the second of two.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights: a sample of weight 2 counts as two samples.
+        A sample of weight 2 counts as two samples.
 
     Returns
     -------
@@ -167,8 +158,6 @@ def lift_curve(
 
     Examples
     --------
-    Half of the positive samples are among the first quarter, which is a lift of 2:
-
     >>> from popf.metrics import lift_curve
     >>> curve = lift_curve([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1])
     >>> curve.fractions.tolist(), curve.gains.tolist()

@@ -11,7 +11,6 @@ from popf.metrics.accuracy import opf_accuracy_score
 from popf.metrics.checks import as_forecast, as_labels, check_choice, shown
 
 FloatArray = NDArray[np.float64]
-
 BoolArray = NDArray[np.bool_]
 
 #: Scores whose relative difference is below this are equal, up to rounding.
@@ -122,33 +121,29 @@ def threshold_curve(
     y_prob : array-like of shape (n_samples,) or (n_samples, 2)
         The probability of the positive class, or one column for each of the two sorted labels.
     score : callable, default=opf_accuracy_score
-        ``score(y_true, y_pred)``, higher is better, called with labels as they are in `y_true`. All
-        samples are passed in their order, so a weighted score is
-        ``functools.partial(score, sample_weight=weights)``. Thresholds at which it is not finite are
-        skipped.
+        ``score(y_true, y_pred)``, higher is better, called with all samples in their order, so a weighted
+        score is ``functools.partial(score, sample_weight=weights)``. Thresholds at which it is not finite
+        are skipped.
     thresholds : array-like of shape (n_thresholds,) or "all", default=None
         The values of Θ, between 0 and 1, both excluded. None for 0.01, 0.02, ..., 0.99; ``"all"`` for 0.5
         and the middle between every two neighbours among 0, 1 and the distinct probabilities, which is
         everything that can make a difference.
     pos_label : int, float, bool or str, default=None
-        The positive class, which a one-dimensional `y_prob` belongs to; None for the second of the two.
+        The positive class, to which a one-dimensional `y_prob` belongs; None for the second of the two.
 
     Returns
     -------
     curve : ThresholdCurve
-        The arrays ``thresholds`` and ``scores``, and the numbers ``best_threshold`` and ``best_score``. Of
-        thresholds that score the same the nearest to 0.5 is the best, then the lower.
 
     See Also
     --------
-    sklearn.model_selection.TunedThresholdClassifierCV : Chooses a threshold by cross-validation, and is a
-        classifier that uses it.
+    sklearn.model_selection.TunedThresholdClassifierCV : Chooses a threshold by cross-validation.
 
     Notes
     -----
-    Choose Θ on samples that the classifier was not fitted to, and judge it on others again. For the default
-    score, n probabilities and m thresholds take O((n + m) log n); any other is called once for every
-    distinct set of positive samples, at most min(m, n + 1) times.
+    Choose Θ on samples that the classifier was not fitted to, and judge it on others again. The default score
+    takes O((n + m) log n) for m thresholds; any other is called once for every distinct set of positive
+    samples.
 
     References
     ----------
@@ -161,9 +156,6 @@ def threshold_curve(
     >>> curve = threshold_curve([0, 0, 0, 1, 1], [0.1, 0.2, 0.55, 0.6, 0.9])
     >>> curve.best_threshold, curve.best_score
     (0.56, 1.0)
-    >>> curve = threshold_curve([0, 0, 0, 1, 1], [0.1, 0.2, 0.55, 0.6, 0.9], thresholds=[0.15, 0.5])
-    >>> curve.scores.round(3)
-    array([0.667, 0.833])
     """
     if not callable(score):
         raise TypeError(

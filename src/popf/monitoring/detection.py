@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from popf.metrics.intervals import wilson
+from popf.metrics.evaluation import wilson
 from popf.monitoring.rule import alarms
 
 #: Rates of false alarms in the table, and the periods within which theft is found soon.

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from popf.display.reliability import ReliabilityCurve, prepare_reliability
 from popf.metrics import Score, average_precision_at, evaluate, lift_curve, precision_at
-from popf.metrics.evaluation import chance_calibration_error
-from popf.metrics.intervals import wilson
+from popf.metrics.evaluation import chance_calibration_error, wilson
 from popf.metrics.thresholds import ThresholdCounts, best_threshold, count_at_thresholds
 
 FloatArray = NDArray[np.float64]

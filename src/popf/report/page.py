@@ -16,8 +16,8 @@ from popf.display.positive_class import check_classifier, last_step
 from popf.files import replacing
 from popf.io.columns import align
 from popf.metrics import Evaluation, evaluate
-from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, shown
-from popf.metrics.intervals import CONFIDENCE
+from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, class_index, shown
+from popf.metrics.evaluation import CONFIDENCE
 from popf.probability.classifier import POPFClassifier
 from popf.report import formatting, numbers, sentences
 from popf.report.facts import Entries, model_facts
@@ -350,14 +350,9 @@ def _checked_ids(
 
 def _positive(positive: Any, labels: NDArray[Any], classes: NDArray[Any]) -> int:
     """Find the class in question."""
-    known = classes.tolist()
     if positive is not None:
-        if positive not in known:
-            raise ValueError(
-                f"`positive={positive!r}` is not a class of the model; use one of {shown(classes)}."
-            )
-        return int(known.index(positive))
-    if len(known) == 2:
+        return class_index(positive, classes, "positive")
+    if len(classes) == 2:
         return 1
     counts = (labels[:, None] == classes[None, :]).sum(axis=0)
     return int(np.where(counts > 0, counts, len(labels) + 1).argmin())
