@@ -81,11 +81,25 @@ def check_integer(name: str, value: object, lowest: int, otherwise: str = "") ->
         )
 
 
-def check_real(name: str, value: object, lowest: float, highest: float | None = None) -> None:
-    """Raise ValueError unless value is a finite number from `lowest` to `highest`."""
-    if isinstance(value, numbers.Real):
+def check_real(
+    name: str,
+    value: object,
+    lowest: float,
+    highest: float | None = None,
+    strictly: bool = False,
+) -> None:
+    """Raise ValueError unless value is a finite number from `lowest`, or `strictly` above it, to `highest`."""
+    top = math.inf if highest is None else highest
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
         number = float(value)
-        if math.isfinite(number) and lowest <= number <= (math.inf if highest is None else highest):
+        if (
+            math.isfinite(number)
+            and lowest <= number <= top
+            and not (strictly and number == lowest)
+        ):
             return
-    wanted = f"at least {lowest:g}" if highest is None else f"from {lowest:g} to {highest:g}"
+    if strictly:
+        wanted = f"greater than {lowest:g}" + ("" if highest is None else f" and at most {top:g}")
+    else:
+        wanted = f"at least {lowest:g}" if highest is None else f"from {lowest:g} to {top:g}"
     raise ValueError(f"{name} is {value!r}; it must be a finite number {wanted}")

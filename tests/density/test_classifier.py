@@ -11,7 +11,6 @@ import naive_density
 import strategies
 from naive_density import distances
 from popf import KNNOPFClassifier
-from refusals import refused
 
 IRIS_X, IRIS_Y = load_iris(return_X_y=True)
 IRIS_X, first = np.unique(IRIS_X, axis=0, return_index=True)
@@ -63,22 +62,6 @@ def test_neighbours_are_chosen_by_the_accuracy_of_the_model_on_samples_left_out(
     assert alone.accuracies_ is None
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "canberra", "precomputed"])
-def test_the_order_of_rows_and_the_number_of_threads_change_nothing(metric):
-    X, y, new = strategies.grid(5, 80, 3, 5, n_classes=3)
-    y = np.array(["a", "b", "c"])[y]
-    shuffled = np.random.default_rng(0).permutation(len(X))
-    one, two, new_one, new_two = X, X[shuffled], new, new
-    if metric == "precomputed":
-        new_one, new_two = distances(new, one), distances(new, two)
-        one, two = distances(one, one), distances(two, two)
-    first = KNNOPFClassifier(metric=metric).fit(one, y)
-    second = KNNOPFClassifier(metric=metric, n_jobs=3).fit(two, y[shuffled])
-    assert_array_equal(first.accuracies_, second.accuracies_)
-    assert_array_equal(first.density_[shuffled], second.density_)
-    assert_array_equal(first.predict(new_one), second.predict(new_two))
-
-
 def test_prototypes_are_maxima_of_their_class():
     model = KNNOPFClassifier(15).fit(IRIS_X, IRIS_Y)
     assert set(IRIS_Y[model.prototypes_]) == {0, 1, 2}
@@ -95,10 +78,3 @@ def test_few_samples_are_enough(n):
     assert set(model.predict(X)) <= {0, 1}
     same = KNNOPFClassifier().fit(np.ones((n, 1)), y)
     assert set(same.predict([[1.0], [2.0]])) <= {0, 1}
-
-
-def test_bad_input_is_refused_by_name():
-    refused(lambda: KNNOPFClassifier("few").fit(IRIS_X, IRIS_Y), "`n_neighbors`", "'few'")
-    refused(lambda: KNNOPFClassifier(max_neighbors=0).fit(IRIS_X, IRIS_Y), "`max_neighbors`")
-    refused(lambda: KNNOPFClassifier().fit(IRIS_X, IRIS_Y * 0), "one class only")
-    refused(lambda: KNNOPFClassifier("auto", metric="precomputed").fit(IRIS_X, IRIS_Y), "square")

@@ -10,10 +10,8 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances
 
 import naive_density
 import strategies
-from estimator_problems import furthest_feature
 from naive_density import distances, in_order
 from popf import OPFClustering
-from refusals import refused
 
 BLOBS, BLOB = make_blobs(300, centers=3, cluster_std=0.7, random_state=1)
 IRIS = load_iris().data
@@ -101,28 +99,6 @@ def test_it_finds_well_separated_clusters():
         assert model.density_[root] == model.density_[members].max()
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "precomputed", furthest_feature])
-@pytest.mark.parametrize("data", ["iris", "grid"])
-def test_the_order_of_rows_and_the_number_of_threads_change_nothing(metric, data):
-    rng = np.random.default_rng(0)
-    X = IRIS[::2] if data == "iris" else rng.integers(0, 7, (75, 3)).astype(float)
-    new = X[:20] + 0.25
-    shuffled = rng.permutation(len(X))
-    to_new, to_shuffled = new, new
-    settings = {"metric": metric, "max_neighbors": 12}
-    other = X[shuffled]
-    if metric == "precomputed":
-        to_new, to_shuffled = distances(new, X), distances(new, other)
-        X, other = distances(X, X), distances(other, other)
-    one = OPFClustering(**settings).fit(X)
-    two = OPFClustering(**settings, n_jobs=3, working_memory=0.01).fit(other)
-    assert_array_equal(one.labels_[shuffled], two.labels_)
-    assert_array_equal(one.density_[shuffled], two.density_)
-    assert_array_equal(one.cuts_, two.cuts_)
-    assert_array_equal(one.predict(to_new), two.predict(to_shuffled))
-    assert_array_equal(one.score_samples(to_new), two.score_samples(to_shuffled))
-
-
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "canberra"])
 def test_precomputed_distances_give_the_same_clusters(metric):
     D = pairwise_distances(BLOBS, metric=metric)
@@ -156,21 +132,3 @@ def test_a_new_sample_is_compared_with_all_training_samples():
     # Neither the sample of the same number is left out, nor is the mean taken over another count.
     model = OPFClustering(3).fit([[0.0], [1.0], [2.0], [3.0], [10.0]])
     assert_allclose(model.score_samples([[1.0]]), model.score_samples([[9.0], [1.0]])[1:])
-
-
-def test_bad_input_is_refused_by_name():
-    for settings, said in (
-        ({"n_neighbors": 0}, "`n_neighbors` must be 'auto' or a whole number"),
-        ({"n_neighbors": "all"}, "not 'all'"),
-        ({"max_neighbors": 2.5}, "`max_neighbors` must be a whole number"),
-        ({"min_height": 0.0}, "`min_height` must be a number greater than 0"),
-        ({"min_area": -1}, "`min_area`"),
-        ({"min_volume": np.inf}, "`min_volume`"),
-        ({"metric": "euclid"}, "unknown metric 'euclid'"),
-        ({"metric": "precomputed"}, "square matrix"),
-    ):
-        refused(lambda settings=settings: OPFClustering(**settings).fit(BLOBS), said)
-    refused(lambda: OPFClustering().fit([[1.0]]), "minimum of 2 is required")
-    refused(lambda: OPFClustering().fit([[1.0], [np.nan]]), "NaN")
-    model = OPFClustering(metric="precomputed").fit(pairwise_distances(BLOBS[:9]))
-    refused(lambda: model.predict(BLOBS[:2]), "a column for every training sample")

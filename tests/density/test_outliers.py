@@ -6,10 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
 import naive_density
-import strategies
 from naive_density import distances, in_order
 from popf import OPFOutlierDetector
-from refusals import refused
 
 RNG = np.random.default_rng(0)
 DENSE, SPARSE = RNG.normal(0.0, 0.3, (150, 2)), RNG.normal(8.0, 1.5, (80, 2))
@@ -73,27 +71,3 @@ def test_contamination_is_the_share_of_outliers_in_training_and_beyond():
     assert (detector.fit_predict(training) == -1).mean() == pytest.approx(0.1)
     assert (detector.predict(new) == -1).mean() == pytest.approx(0.1, abs=0.025)
     assert_array_equal(detector.decision_function(new) < 0.0, detector.predict(new) == -1)
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "chebyshev", "precomputed"])
-def test_the_order_of_rows_and_the_number_of_threads_change_nothing(metric):
-    samples = strategies.grid(3, 90, 2, 6).X
-    new = samples[:15] + 0.3
-    shuffled = np.random.default_rng(0).permutation(len(samples))
-    one, two = samples, samples[shuffled]
-    new_one = new_two = new
-    if metric == "precomputed":
-        new_one, new_two = distances(new, one), distances(new, two)
-        one, two = distances(one, one), distances(two, two)
-    first = OPFOutlierDetector(7, metric=metric).fit(one)
-    second = OPFOutlierDetector(7, metric=metric, n_jobs=2).fit(two)
-    assert_array_equal(first.scores_[shuffled], second.scores_)
-    assert first.offset_ == second.offset_
-    assert_array_equal(first.score_samples(new_one), second.score_samples(new_two))
-
-
-def test_bad_contamination_is_refused():
-    for value in (0.0, 0.6, "auto", True, np.nan):
-        refused(
-            lambda value=value: OPFOutlierDetector(contamination=value).fit(X), "`contamination`"
-        )

@@ -1,22 +1,28 @@
-"""What the estimators on densities share: claims of new samples, and their state."""
+"""What the estimators on densities share: checks, growing the forest, claiming new samples, and state."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.state import Fields, read_features
-from popf.forest.validation import resources_of, set_metric_tags, validate_new
+from popf.forest.validation import (
+    check_precomputed,
+    resources_of,
+    set_metric_tags,
+    to_host,
+    validate_new,
+)
+from popf.formatting import check_integer
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from popf.density.forest import Claims, DensityForest
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+    from popf.density.forest import Claims, DensityForest, Grown
+    from popf.forest.metrics import Metric
 
 
 class DensityEstimator(BaseEstimator):  # type: ignore[misc]
@@ -34,13 +40,45 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
     def density_(self) -> FloatArray:
         """The density of every training sample."""
         check_is_fitted(self)
-        return self.forest_.scaled(self.forest_.paths.raw)[self.forest_.node_of]
+        return self.forest_.paths.density[self.forest_.node_of]
 
     @property
     def roots_(self) -> IntArray:
         """The sample at which the path of every training sample begins."""
         check_is_fitted(self)
         return self.forest_.rows[self.forest_.paths.roots[self.forest_.node_of]]
+
+    def _check_parameters(self) -> "Metric":
+        """Forget an earlier fit, so that one that fails leaves nothing, and check what all of them have."""
+        from popf.forest.metrics import choose_metric
+
+        self.__dict__.pop("forest_", None)
+        if not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
+            check_integer("`n_neighbors`", self.n_neighbors, 1, ", or 'auto'")
+        check_integer("`max_neighbors`", self.max_neighbors, 1)
+        resources_of(self)
+        return choose_metric(self.metric, self.metric_params)
+
+    def _cluster(self, X: ArrayLike, **removal: float) -> "Grown":
+        """Check samples without labels, and grow their forest."""
+        metric = self._check_parameters()
+        samples = validate_data(self, to_host(X), dtype=np.float64, order="C", ensure_min_samples=2)
+        return self._grow(samples, None, metric, **removal)
+
+    def _grow(
+        self, samples: FloatArray, codes: IntArray | None, metric: "Metric", **removal: float
+    ) -> "Grown":
+        from popf.density.forest import Removal, grow_forest
+
+        return grow_forest(
+            check_precomputed(samples) if metric.precomputed else samples,
+            codes,
+            metric,
+            None if self.n_neighbors == "auto" else int(self.n_neighbors),
+            int(self.max_neighbors),
+            Removal(**removal),
+            resources_of(self),
+        )
 
     def _claim(self, X: ArrayLike) -> "Claims":
         """Check new samples, and find who claims them."""
@@ -50,7 +88,7 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
         """Read what was fitted beside the forest."""
-        return {}
+        raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -63,11 +101,9 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
             from popf.density.forest import DensityForest
 
             fields = Fields(state, type(self).__name__)
-            forest = DensityForest.from_arrays(
-                fields.fields("forest_"), read_features(fields)["n_features_in_"]
-            )
-            state = {**state, **read_features(fields), **self._read_fitted(fields, forest)}
-            state["forest_"] = forest
+            features = read_features(fields)
+            forest = DensityForest.from_arrays(fields.fields("forest_"), features["n_features_in_"])
+            state = {**state, **features, **self._read_fitted(fields, forest), "forest_": forest}
         super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:

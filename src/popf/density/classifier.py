@@ -1,7 +1,7 @@
 """The optimum-path forest on a nearest-neighbour graph, as a classifier."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,23 +9,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from popf.density.base import DensityEstimator
-from popf.density.validation import check_neighbors, given_neighbors
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.state import Fields
-from popf.forest.validation import (
-    check_enough_classes,
-    check_precomputed,
-    resources_of,
-    to_device_of,
-    validate_samples,
-)
+from popf.forest.validation import check_enough_classes, to_device_of, validate_samples
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from popf.density.forest import DensityForest
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
@@ -72,9 +61,8 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
     roots_ : ndarray of shape (n_samples,)
         The prototype at which its path begins.
     n_features_in_ : int
-        The number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+        The names of the features, if X had names that are all strings.
 
     See Also
     --------
@@ -122,7 +110,7 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.working_memory = working_memory
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> "Self":
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Find the prototypes, and the number of neighbours if it is not given.
 
         Parameters
@@ -136,20 +124,11 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         -------
         self : KNNOPFClassifier
         """
-        from popf.density.labelled import grow_labelled
-        from popf.forest.metrics import choose_metric
-
-        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
-        check_neighbors(self)
-        metric = choose_metric(self.metric, self.metric_params)
-        resources = resources_of(self)
+        metric = self._check_parameters()
         data = validate_samples(self, X, y, None, metric.precomputed)
         check_enough_classes(data.classes)
-        samples = check_precomputed(data.samples) if metric.precomputed else data.samples
-        forest, self.accuracies_ = grow_labelled(
-            samples, data.codes, metric, given_neighbors(self), int(self.max_neighbors), resources
-        )
-        self.classes_, self.forest_ = data.classes, forest
+        found = self._grow(data.samples, data.codes, metric)
+        self.classes_, self.accuracies_, self.forest_ = data.classes, found.tried, found.forest
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -1,25 +1,21 @@
 """Clustering by optimum paths from the maxima of a density."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from popf.density.base import DensityEstimator
-from popf.density.validation import check_at_least, given_neighbors, validate_unlabelled
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.state import Fields
 from popf.forest.validation import to_device_of
+from popf.formatting import check_real
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from popf.density.forest import DensityForest
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+    from popf.forest.metrics import Metric
 
 
 class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
@@ -62,7 +58,6 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
     labels_ : ndarray of shape (n_samples,)
         The cluster of every sample. Clusters are numbered by the density of their roots, the densest first.
     n_clusters_ : int
-        The number of clusters.
     density_ : ndarray of shape (n_samples,)
         The density of every sample, from 1 to 1000.
     roots_ : ndarray of shape (n_samples,)
@@ -72,9 +67,8 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
     cuts_ : ndarray of shape (n_tried,) or None
         The normalised cut for 1, 2, ... neighbours, None if their number was given.
     n_features_in_ : int
-        The number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+        The names of the features, if X had names that are all strings.
 
     See Also
     --------
@@ -129,7 +123,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.working_memory = working_memory
 
-    def fit(self, X: ArrayLike, y: Any = None) -> "Self":
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Find the clusters.
 
         Parameters
@@ -142,24 +136,13 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         -------
         self : OPFClustering
         """
-        from popf.density.forest import Removal, cluster_samples
-
-        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
-        removal = Removal(
-            check_at_least("min_height", self.min_height, 0.0, strictly=True),
-            check_at_least("min_area", self.min_area, 0.0),
-            check_at_least("min_volume", self.min_volume, 0.0),
+        found = self._cluster(
+            X,
+            height=float(self.min_height),
+            area=float(self.min_area),
+            volume=float(self.min_volume),
         )
-        data = validate_unlabelled(self, X)
-        found = cluster_samples(
-            data.samples,
-            data.metric,
-            given_neighbors(self),
-            int(self.max_neighbors),
-            removal,
-            data.resources,
-        )
-        self.cuts_, self.forest_ = found.cuts, found.forest
+        self.cuts_, self.forest_ = found.tried, found.forest
         return self
 
     def predict(self, X: ArrayLike) -> IntArray:
@@ -206,6 +189,13 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         """The number of clusters."""
         check_is_fitted(self)
         return int(self.forest_.labels.max()) + 1
+
+    def _check_parameters(self) -> "Metric":
+        metric = super()._check_parameters()
+        check_real("`min_height`", self.min_height, 0.0, strictly=True)
+        check_real("`min_area`", self.min_area, 0.0)
+        check_real("`min_volume`", self.min_volume, 0.0)
+        return metric
 
     def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
         given = fields.value("cuts_") is None

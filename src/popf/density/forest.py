@@ -5,28 +5,27 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from popf.density.graph import NeighbourGraph, NodeIndex, order_nodes
-from popf.density.maxima import open_density
 from popf.density.propagation import (
     arcs_back,
     claim,
     densities,
     longest_arc,
     normalized_cut,
+    open_density,
     propagate,
 )
 from popf.engine.backends import Resources
 from popf.engine.runtime.threads import map_chunks
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import Metric, choose_metric
 from popf.forest.state import Fields
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-#: Densities of training samples are scaled to this range.
+# Densities of training samples are scaled to this range.
 LOWEST, HIGHEST = 1.0, 1000.0
+# How many folds of labelled samples are left out in turn, to choose the number of neighbours.
+N_FOLDS = 5
 
 
 class Removal(NamedTuple):
@@ -45,6 +44,11 @@ class Paths(NamedTuple):
     values: FloatArray
     roots: IntArray
 
+    @property
+    def density(self) -> FloatArray:
+        """The scaled densities of the nodes."""
+        return scaled(self.raw, self.raw)
+
 
 class Claims(NamedTuple):
     """Who claims new samples, and their densities."""
@@ -57,25 +61,12 @@ class Claims(NamedTuple):
 
 @dataclass(eq=False)
 class DensityForest:
-    """What is kept of a forest: nodes in an order of their own, and their paths.
-
-    Attributes
-    ----------
-    metric : Metric
-    points : ndarray of shape (n_nodes, n_features) or None
-        None if distances are precomputed.
-    node_of : ndarray of shape (n_samples,)
-        The node of each sample.
-    node_codes : ndarray of shape (n_nodes,)
-        The class of each node, 0 where there are no classes.
-    n_neighbors : int
-    paths : Paths
-    """
+    """What is kept of a forest: nodes in an order of their own, and their paths."""
 
     metric: Metric
-    points: FloatArray | None
-    node_of: IntArray
-    node_codes: IntArray
+    points: FloatArray | None  # of the nodes; None if distances are precomputed
+    node_of: IntArray  # the node of each sample
+    node_codes: IntArray  # the class of each node, 0 where there are no classes
     n_neighbors: int
     paths: Paths
 
@@ -85,27 +76,18 @@ class DensityForest:
         return self.node_codes[self.node_of]
 
     @cached_property
-    def counts(self) -> IntArray:
-        """How many samples each node stands for."""
-        return np.bincount(self.node_of)
-
-    @cached_property
     def rows(self) -> IntArray:
         """The first sample at each node."""
         return np.unique(self.node_of, return_index=True)[1]
-
-    @cached_property
-    def _index(self) -> NodeIndex:
-        return NodeIndex(self.points, self.counts, self.metric)
 
     @cached_property
     def labels(self) -> IntArray:
         """The cluster of each node; clusters are numbered by the density of their roots, the densest first."""
         return number_clusters(self.paths)
 
-    def scaled(self, raw: FloatArray) -> FloatArray:
-        """Bring densities to the scale of the training samples."""
-        return scaled(raw, self.paths.raw)
+    @cached_property
+    def _index(self) -> NodeIndex:
+        return NodeIndex(self.points, np.bincount(self.node_of), self.metric)
 
     def claim(self, new: FloatArray, resources: Resources) -> Claims:
         """Find the node that offers each new sample the best path."""
@@ -159,12 +141,43 @@ class DensityForest:
         return cls(metric, points, node_of, codes, k, paths)
 
 
-def number_clusters(paths: Paths) -> IntArray:
-    """Give clusters numbers in the order of their roots' densities, the densest first."""
-    roots, clusters = np.unique(paths.roots, return_inverse=True)
-    rank = np.empty(len(roots), dtype=np.int64)
-    rank[np.argsort(-paths.raw[roots], kind="stable")] = np.arange(len(roots))
-    return rank[clusters]
+class Grown(NamedTuple):
+    """A forest, the graph that it was grown on, and the quality of every k that was tried."""
+
+    forest: DensityForest
+    graph: NeighbourGraph
+    tried: FloatArray | None
+
+
+def grow_forest(
+    samples: FloatArray,
+    codes: IntArray | None,
+    metric: Metric,
+    n_neighbors: int | None,
+    max_neighbors: int,
+    removal: Removal,
+    resources: Resources,
+) -> Grown:
+    """Grow the forest of samples, with or without classes.
+
+    Without `n_neighbors`, it is that of the smallest normalised cut or, with classes, of the highest accuracy.
+    """
+    metric = metric.fitted(samples)
+    metric.check(samples)
+    labels = np.zeros(len(samples), dtype=np.int64) if codes is None else codes
+    node_of, rows = order_nodes(samples, labels, metric.precomputed)
+    points = samples[np.ix_(rows, rows)] if metric.precomputed else samples[rows]
+    node_codes, counts, tried = labels[rows], np.bincount(node_of), None
+    k = min(n_neighbors or max_neighbors, len(samples) - 1)
+    graph = NodeIndex(points, counts, metric).graph(k, resources)
+    if n_neighbors is None and codes is None:
+        tried, k = _cuts(graph, k, removal, resources)
+    elif n_neighbors is None:
+        tried = _left_out_accuracies(points, node_codes, counts, metric, k, resources)
+        k = int(np.argmax(tried)) + 1 if len(tried) else 1
+    paths = _grow_paths(graph, k, node_codes, removal)
+    kept = None if metric.precomputed else points
+    return Grown(DensityForest(metric, kept, node_of, node_codes, k, paths), graph, tried)
 
 
 def scaled(raw: FloatArray, training: FloatArray) -> FloatArray:
@@ -175,20 +188,12 @@ def scaled(raw: FloatArray, training: FloatArray) -> FloatArray:
     return LOWEST + (HIGHEST - LOWEST) * ((raw - low) / (high - low))
 
 
-def grow_paths(graph: NeighbourGraph, k: int, codes: IntArray, removal: Removal) -> Paths:
-    """Find densities by the k nearest samples, and the optimum paths from their maxima in each class."""
-    longest = longest_arc(graph, k)
-    raw = densities(graph, k, longest)
-    density = scaled(raw, raw)
-    level = density
-    if removal.area > 1.0 or removal.volume > 0.0:
-        back = arcs_back(graph, k, density, False)
-        level = open_density(graph, k, density, *back, *removal[1:])
-    handicapped = level - removal.height
-    waiting = np.lexsort((-density, -handicapped))
-    back = arcs_back(graph, k, density, True)
-    values, roots = propagate(graph, k, density, handicapped, waiting, codes, *back)
-    return Paths(longest, raw, values, roots)
+def number_clusters(paths: Paths) -> IntArray:
+    """Give clusters numbers in the order of their roots' densities, the densest first."""
+    roots, clusters = np.unique(paths.roots, return_inverse=True)
+    rank = np.empty(len(roots), dtype=np.int64)
+    rank[np.argsort(-paths.raw[roots], kind="stable")] = np.arange(len(roots))
+    return rank[clusters]
 
 
 def claim_rows(graph: NeighbourGraph, k: int, paths: Paths) -> Claims:
@@ -202,46 +207,76 @@ def claim_rows(graph: NeighbourGraph, k: int, paths: Paths) -> Claims:
 
 def claim_nodes(graph: NeighbourGraph, k: int, paths: Paths) -> IntArray:
     """Find who would claim each node, if it were new."""
-    return claim(graph, k, scaled(paths.raw, paths.raw), paths.values, True)
+    return claim(graph, k, paths.density, paths.values, True)
 
 
-class Grown(NamedTuple):
-    """A forest, the graph that it was grown on, and the cut for every k that was tried."""
+def _grow_paths(graph: NeighbourGraph, k: int, codes: IntArray, removal: Removal) -> Paths:
+    """Find densities by the k nearest samples, and the optimum paths from their maxima in each class."""
+    longest = longest_arc(graph, k)
+    raw = densities(graph, k, longest)
+    density = scaled(raw, raw)
+    level = density
+    if removal.area > 1.0 or removal.volume > 0.0:
+        back = arcs_back(graph, k, density, False)
+        level = open_density(graph, k, density, *back, removal.area, removal.volume)
+    handicapped = level - removal.height
+    waiting = np.lexsort((-density, -handicapped))
+    back = arcs_back(graph, k, density, True)
+    values, roots = propagate(graph, k, density, handicapped, waiting, codes, *back)
+    return Paths(longest, raw, values, roots)
 
-    forest: DensityForest
-    graph: NeighbourGraph
-    cuts: FloatArray | None
+
+def _cuts(
+    graph: NeighbourGraph, most: int, removal: Removal, resources: Resources
+) -> tuple[FloatArray, int]:
+    """Find the normalised cut for 1, 2, ... neighbours, and the number that has the smallest."""
+    codes = np.zeros(len(graph.counts), dtype=np.int64)
+
+    def cut(_start: int, k: int) -> tuple[bool, float]:
+        paths = _grow_paths(graph, k, codes, removal)
+        labels = number_clusters(paths)
+        n_clusters = int(labels.max()) + 1
+        return n_clusters == 1, normalized_cut(graph, k, paths.longest, labels, n_clusters)
+
+    found = map_chunks(cut, most, 1, resources.n_threads)
+    best = min(
+        range(most), key=found.__getitem__
+    )  # one cluster, which has nothing to cut, comes last
+    return np.array([cut for _, cut in found]), best + 1
 
 
-def cluster_samples(
-    samples: FloatArray,
+def _left_out_accuracies(
+    points: FloatArray,
+    codes: IntArray,
+    counts: IntArray,
     metric: Metric,
-    n_neighbors: int | None,
-    max_neighbors: int,
-    removal: Removal,
+    most: int,
     resources: Resources,
-) -> Grown:
-    """Grow the forest of unlabelled samples; without `n_neighbors`, that of the smallest normalised cut."""
-    metric = metric.fitted(samples)
-    metric.check(samples)
-    n_samples = len(samples)
-    node_of, rows = order_nodes(samples, np.zeros(n_samples, dtype=np.int64), metric.precomputed)
-    points = samples[np.ix_(rows, rows)] if metric.precomputed else samples[rows]
-    codes = np.zeros(len(rows), dtype=np.int64)
-    k = min(n_neighbors or max_neighbors, n_samples - 1)
-    graph = NodeIndex(points, np.bincount(node_of), metric).graph(k, resources)
-    cuts = None
-    if n_neighbors is None:
+) -> FloatArray:
+    """Find the share of samples that forests of the other folds label right, for 1, 2, ... neighbours.
 
-        def cut(start: int, stop: int) -> tuple[bool, float]:
-            paths = grow_paths(graph, stop, codes, removal)
-            labels = number_clusters(paths)
-            n_clusters = int(labels.max()) + 1
-            return n_clusters == 1, normalized_cut(graph, stop, paths.longest, labels, n_clusters)
+    Nodes are in the order of class and value, and dealt to the folds in turn.
+    """
+    fold = np.arange(len(points)) % N_FOLDS
+    n_others = int(counts.sum() - np.bincount(fold, counts).max())  # where the largest fold is out
+    n_tried = max(0, min(most, n_others - 1))
 
-        found = map_chunks(cut, k, 1, resources.n_threads)
-        cuts = np.array([cut for _, cut in found])
-        k = min(range(k), key=found.__getitem__) + 1  # one cluster has nothing to cut
-    paths = grow_paths(graph, k, codes, removal)
-    kept = None if metric.precomputed else points
-    return Grown(DensityForest(metric, kept, node_of, codes, k, paths), graph, cuts)
+    def count_right(number: int) -> list[int]:
+        out, kept = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        training = points[np.ix_(kept, kept)] if metric.precomputed else points[kept]
+        new = points[np.ix_(out, kept)] if metric.precomputed else points[out]
+        index = NodeIndex(training, counts[kept], metric)
+        graph, asked = index.graph(n_tried, resources), index.graph_of(new, n_tried, resources)
+
+        def count_with(_start: int, k: int) -> int:
+            paths = _grow_paths(graph, k, codes[kept], Removal())
+            nodes = claim_rows(asked, k, paths).nodes
+            return int(counts[out][codes[kept][nodes] == codes[out]].sum())
+
+        return map_chunks(count_with, n_tried, 1, resources.n_threads)
+
+    right: FloatArray = np.zeros(n_tried)
+    for number in np.unique(fold) if n_tried > 0 else ():
+        right += count_right(number)
+    right /= counts.sum()
+    return right

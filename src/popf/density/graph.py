@@ -1,12 +1,13 @@
 """The graph of nearest neighbours: samples in an order of their own, and who is near whom."""
 
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine import space_tree
+from popf.engine.backends import Resources
 from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
 from popf.engine.k_nearest import Nearest, nearest_by_scan, nearest_in_space
 from popf.engine.points import (
@@ -16,33 +17,19 @@ from popf.engine.points import (
     sort_by_values,
 )
 from popf.engine.space_tree import SpaceTree
-
-if TYPE_CHECKING:
-    from popf.engine.backends import Resources
-    from popf.forest.metrics import Metric
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from popf.engine.structures import FloatArray, IntArray
+from popf.forest.metrics import Metric
 
 
 class NeighbourGraph(NamedTuple):
-    """The nearest samples of every node, nearest first; a node is one sample, or several equal ones.
+    """The nearest samples of every node, nearest first; a node is one sample, or several equal ones."""
 
-    Attributes
-    ----------
-    neighbours : ndarray of shape (n_nodes, n_listed)
-        Nodes in the order of (distance, node).
-    distances : ndarray of shape (n_nodes, n_listed)
-    before : ndarray of shape (n_nodes, n_listed)
-        How many samples come before those of the listed one: copies of the node, and all listed earlier.
-    counts : ndarray of shape (n_nodes,)
-        How many samples each node stands for.
-    """
-
-    neighbours: NDArray[np.int32]
-    distances: FloatArray
-    before: NDArray[np.int32]
-    counts: IntArray
+    neighbours: NDArray[np.int32]  # (n_nodes, n_listed): nodes in the order of (distance, node)
+    distances: FloatArray  # (n_nodes, n_listed)
+    before: NDArray[
+        np.int32
+    ]  # how many samples come before: copies of the node, and all listed earlier
+    counts: IntArray  # how many samples each node stands for
 
 
 def order_nodes(
@@ -64,20 +51,14 @@ def order_nodes(
 class NodeIndex:
     """Nodes in which neighbours are searched, by a space tree where the metric is Euclidean.
 
-    Parameters
-    ----------
-    points : ndarray or None
-        The nodes' own, or the distances among them if the metric is precomputed; then None serves new samples.
-    counts : ndarray of shape (n_nodes,)
-        How many samples each node stands for.
-    metric : Metric
+    With a precomputed metric, `points` are the distances among the nodes, or None if only new ones are asked.
     """
 
-    def __init__(self, points: FloatArray | None, counts: IntArray, metric: "Metric") -> None:
+    def __init__(self, points: FloatArray | None, counts: IntArray, metric: Metric) -> None:
         self._points, self._counts, self._metric = points, counts, metric
         self._tree: tuple[SpaceTree, int] | None = None
 
-    def graph(self, k: int, resources: "Resources") -> NeighbourGraph:
+    def graph(self, k: int, resources: Resources) -> NeighbourGraph:
         """Find the k nearest other samples of every node."""
         n_listed = min(k, len(self._counts) - 1)
         if n_listed == 0 or self._points is None:  # all samples are equal
@@ -86,12 +67,12 @@ class NodeIndex:
         found = self._nearest(self._points, True, n_listed, resources)
         return self._counted(found, self._counts - 1)
 
-    def graph_of(self, new: FloatArray, k: int, resources: "Resources") -> NeighbourGraph:
+    def graph_of(self, new: FloatArray, k: int, resources: Resources) -> NeighbourGraph:
         """Find the k nearest samples of new ones, or among the distances to all nodes."""
         found = self._nearest(new, False, min(k, len(self._counts)), resources)
         return self._counted(found, np.zeros(len(new), dtype=np.int64))
 
-    def _nearest(self, queries: FloatArray, own: bool, k: int, resources: "Resources") -> Nearest:
+    def _nearest(self, queries: FloatArray, own: bool, k: int, resources: Resources) -> Nearest:
         """List the nearest nodes of queries, which with `own` are the nodes; distances in the metric's unit."""
         if self._metric.euclidean and self._points is not None:
             if self._tree is None:

@@ -1,24 +1,21 @@
 """Outliers: samples of low density for the cluster that claims them."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 
 from popf.density.base import DensityEstimator
-from popf.density.validation import check_at_least, given_neighbors, validate_unlabelled
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.state import Fields
 from popf.forest.validation import to_device_of
+from popf.formatting import check_real
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from popf.density.forest import DensityForest
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+    from popf.forest.metrics import Metric
 
 
 class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
@@ -59,9 +56,8 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
     n_neighbors_ : int
         The number of neighbours that was used.
     n_features_in_ : int
-        The number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+        The names of the features, if X had names that are all strings.
 
     See Also
     --------
@@ -106,7 +102,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.working_memory = working_memory
 
-    def fit(self, X: ArrayLike, y: Any = None) -> "Self":
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Find clusters and scores, and the score that tells outliers.
 
         Parameters
@@ -119,25 +115,13 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         -------
         self : OPFOutlierDetector
         """
-        from popf.density.forest import Removal, claim_nodes, cluster_samples
+        from popf.density.forest import claim_nodes
 
-        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
-        share = check_at_least("contamination", self.contamination, 0.0, strictly=True)
-        if share > 0.5:
-            raise ValueError(f"`contamination` must be at most 0.5, not {self.contamination!r}.")
-        data = validate_unlabelled(self, X)
-        forest, graph, _ = cluster_samples(
-            data.samples,
-            data.metric,
-            given_neighbors(self),
-            int(self.max_neighbors),
-            Removal(),
-            data.resources,
-        )
+        forest, graph, _ = self._cluster(X)
         nodes = claim_nodes(graph, forest.n_neighbors, forest.paths)
-        scores = _relative(forest, forest.paths.raw, nodes)[forest.node_of]
-        self.offset_ = float(np.percentile(scores, 100.0 * share))
-        self.scores_, self.forest_ = scores, forest
+        self.scores_ = _relative(forest, forest.paths.raw, nodes)[forest.node_of]
+        self.offset_ = float(np.percentile(self.scores_, 100.0 * float(self.contamination)))
+        self.forest_ = forest
         return self
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
@@ -191,6 +175,11 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         known = found.twins >= 0
         scores[known] = self.scores_[self.forest_.rows[found.twins[known]]]
         return scores
+
+    def _check_parameters(self) -> "Metric":
+        metric = super()._check_parameters()
+        check_real("`contamination`", self.contamination, 0.0, 0.5, strictly=True)
+        return metric
 
     def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
         scores = fields.floats("scores_", (len(forest.node_of),), 0.0)
