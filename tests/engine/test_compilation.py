@@ -11,7 +11,7 @@ import pytest
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl
 
-from popf.engine.runtime import kernel_cache
+from popf.engine.runtime import jit
 from popf.engine.runtime.jit import helper
 
 
@@ -132,8 +132,8 @@ class Package:
         for name in [name for name in sys.modules if name.partition(".")[0] == self.name]:
             del sys.modules[name]
         importlib.invalidate_caches()
-        kernel_cache._read.cache_clear()
-        kernel_cache._path_of.cache_clear()
+        jit._read.cache_clear()
+        jit._path_of.cache_clear()
         kernels = [importlib.import_module(f"{self.name}.{n}").kernel for n in ("kernels", "alone")]
         values = tuple(kernel(2) for kernel in kernels)
         return tuple(sum(kernel.stats.cache_misses.values()) > 0 for kernel in kernels), values
@@ -174,7 +174,7 @@ class TestKernelsOnDisk:
             lambda content: content.replace(b"\x00", b"\x01", 1),
             lambda content: content[:1000] + bytes([content[1000] ^ 16]) + content[1001:],
             lambda content: b"no checksum",
-            lambda content: kernel_cache._checksum(b"junk") + b"\njunk",
+            lambda content: jit._checksum(b"junk") + b"\njunk",
         ],
         ids=["empty", "truncated", "a byte", "a bit", "no checksum", "no kernel"],
     )
@@ -216,7 +216,7 @@ def test_engine_kernels_depend_on_what_their_modules_import():
 
     def sources(module):
         root = Path(popf.__file__).parent
-        return {path.relative_to(root).as_posix() for path in kernel_cache.sources_of(module)}
+        return {path.relative_to(root).as_posix() for path in jit.sources_of(module)}
 
     prim = sources("popf.engine.trees.prim")
     assert {"engine/trees/prim.py", "engine/structures.py", "engine/runtime/jit.py"} <= prim

@@ -1,5 +1,6 @@
 """Many threads, forked processes, threads of the user: always the same forest, and no more threads."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -11,9 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from popf import OPFClassifier
-from popf.engine.runtime import blas
-from popf.engine.runtime.blas import one_blas_thread
-from popf.engine.runtime.threads import Team, map_chunks
+from popf.engine.runtime.threads import Team, map_chunks, one_blas_thread
 from popf.engine.trees import tile_neighbours as products
 from strategies import (
     assert_same_conquest,
@@ -161,7 +160,7 @@ class TestInOtherHands:
         for forest, there in zip(forests, fitted, strict=True):
             assert_same(there, forest.fit(X, y), new)
 
-    @pytest.mark.skipif(not hasattr(blas.os, "fork"), reason="no fork on this system")
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
     def test_in_a_forked_process(self):
         # In a process of its own, because Python warns of forks beside the test runner's threads.
         done = subprocess.run(
@@ -179,7 +178,7 @@ FORKING = """
 import os, threading
 import numpy as np
 from popf import OPFClassifier
-from popf.engine.runtime import blas
+from popf.engine.runtime import threads
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(1000, 5)), rng.integers(0, 2, 1000)
@@ -189,14 +188,14 @@ def fit():
     return [forest.costs_[forest.conquer(X[:100] + 0.1).nodes] for forest in forests]
 
 def n_blas_threads():
-    return [library.num_threads for library in blas._controller().lib_controllers]
+    return [library.num_threads for library in threads._controller().lib_controllers]
 
 expected = fit()
 before = n_blas_threads()
 inside, leave = threading.Event(), threading.Event()
 
 def stay():  # a fit under way in another thread while the process is forked
-    with blas.one_blas_thread():
+    with threads.one_blas_thread():
         inside.set()
         leave.wait()
 
@@ -207,7 +206,7 @@ child = os.fork()
 if child == 0:
     same = all((a == b).all() for a, b in zip(fit(), expected, strict=True))
     print("child", flush=True)
-    os._exit(0 if same and blas._inside == 0 and n_blas_threads() == before else 1)
+    os._exit(0 if same and threads._inside == 0 and n_blas_threads() == before else 1)
 print(os.waitpid(child, 0)[1])
 leave.set()
 busy.join()

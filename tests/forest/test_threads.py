@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from estimator_problems import ALGORITHMS, BLOB, BLOBS, assert_same_forest
 from popf import OPFClassifier
-from popf.engine.runtime.blas import one_blas_thread
+from popf.engine.runtime.threads import one_blas_thread
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from popf.engine.runtime.blas import one_blas_thread
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
-from popf.engine.runtime.threads import BufferPool, map_chunks
+from popf.engine.runtime.threads import BufferPool, map_chunks, one_blas_thread
 from popf.engine.structures import Conquered, FloatArray, IntArray
 from popf.engine.tiles import (
     PANEL,

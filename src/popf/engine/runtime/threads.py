@@ -1,16 +1,19 @@
 """Threads over chunks of work, the only source of parallelism in the engine.
 
 Kernels release the GIL, so plain threads scale. Work is cut into chunks short enough that Ctrl-C is
-answered between two of them; results do not depend on the cut.
+answered between two of them; results do not depend on the cut. BLAS is kept to one thread meanwhile.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cache
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from popf.engine.runtime.blas import limit_new_thread
+from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
@@ -23,26 +26,13 @@ FEWEST_ITEMS, CHUNKS_PER_THREAD = 32, 8
 WAKE_SECONDS = 0.25
 
 
-def chunks(total: int, size: int) -> list[tuple[int, int]]:
-    """Cut ``range(total)`` into ranges of at most `size`."""
-    size = max(1, size)
-    return [(start, min(start + size, total)) for start in range(0, total, size)]
-
-
-def chunk_size(total: int, largest: int, n_threads: int) -> int:
-    """How many items make a chunk: at most `largest`, and some chunks for every thread."""
-    if n_threads == 1:
-        return largest
-    return min(largest, max(FEWEST_ITEMS, total // (CHUNKS_PER_THREAD * n_threads)))
-
-
 class Team:
     """Threads that stay together over several rounds of work, as a context."""
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = max(1, n_threads)
         self._pool = (
-            ThreadPoolExecutor(n_threads, initializer=limit_new_thread) if n_threads > 1 else None
+            ThreadPoolExecutor(n_threads, initializer=_limit_new_thread) if n_threads > 1 else None
         )
 
     def __enter__(self) -> "Team":
@@ -57,7 +47,8 @@ class Team:
         self, function: Callable[[int, int], Result], total: int, size: int
     ) -> list[Result]:
         """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order."""
-        ranges = chunks(total, size)
+        size = max(1, size)
+        ranges = [(start, min(start + size, total)) for start in range(0, total, size)]
         if self._pool is None or len(ranges) <= 1:
             return [function(start, stop) for start, stop in ranges]
         results: list[Any] = [None] * len(ranges)
@@ -100,6 +91,21 @@ class Team:
 ALONE = Team(1)
 
 
+def map_chunks(
+    function: Callable[[int, int], Result], total: int, size: int, n_threads: int = 1
+) -> list[Result]:
+    """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order."""
+    with Team(min(n_threads, -(-total // max(1, size)))) as team:
+        return team.map_chunks(function, total, size)
+
+
+def chunk_size(total: int, largest: int, n_threads: int) -> int:
+    """How many items make a chunk: at most `largest`, and some chunks for every thread."""
+    if n_threads == 1:
+        return largest
+    return min(largest, max(FEWEST_ITEMS, total // (CHUNKS_PER_THREAD * n_threads)))
+
+
 class BufferPool(Generic[Result]):
     """Buffers that threads use again and again, one for each thread at work.
 
@@ -124,9 +130,80 @@ class BufferPool(Generic[Result]):
             self._free.append(buffer)
 
 
-def map_chunks(
-    function: Callable[[int, int], Result], total: int, size: int, n_threads: int = 1
-) -> list[Result]:
-    """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order."""
-    with Team(min(n_threads, -(-total // max(1, size)))) as team:
-        return team.map_chunks(function, total, size)
+# BLAS -------------------------------------------------------------------------------------------------------
+
+_lock = Lock()
+_limits: list[Any] = []  # what undoes the limit, for the last one who leaves
+_inside = 0
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread, so that `n_jobs` alone says how many cores are used.
+
+    Several user threads may be inside at a time: the first limits BLAS, the last one lets it go. Where
+    the limit belongs to a thread, and not to the process, a `Team` limits those of its threads.
+    """
+    global _inside
+    with _lock:
+        if _inside == 0:
+            _limits.append(_limit())
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _undo(_limits.pop())
+
+
+def _limit_new_thread() -> None:
+    """Limit BLAS in a new thread, too, if it is limited in others."""
+    with _lock:  # so that nobody lets go meanwhile
+        if _inside:
+            _limit()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # Kernels multiply by SciPy's BLAS, which need not be NumPy's: it has to be there to be limited.
+    import scipy.linalg.cython_blas  # noqa: F401
+
+    # Looking for the libraries takes a while, so once.
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _limit() -> Any:
+    """Limit BLAS; returns what undoes that, or None if it was limited already."""
+    controller = _controller()
+    if all(library["num_threads"] == 1 for library in controller.info()):
+        return None
+    limit = controller.limit(limits=1)
+    _release_control()
+    return limit
+
+
+def _undo(limit: Any) -> None:
+    if limit is not None:
+        limit.restore_original_limits()
+        _release_control()
+
+
+def _release_control() -> None:
+    """Let other threads set limits: newer versions of threadpoolctl keep the right for the first."""
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread()
+
+
+def _reset_after_fork() -> None:
+    """Forget, in a forked process, the threads of its parent, which do not exist there."""
+    global _lock, _inside
+    _lock, _inside = Lock(), 0
+    while _limits:
+        _undo(_limits.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from popf.engine.runtime.blas import one_blas_thread
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
-from popf.engine.runtime.threads import BufferPool, map_chunks
+from popf.engine.runtime.threads import BufferPool, map_chunks, one_blas_thread
 from popf.engine.soft.simd import costs_from_products
 from popf.engine.soft.sums import (
     CHUNK,

@@ -9,10 +9,9 @@ from threading import Lock
 
 import numpy as np
 
-from popf.engine.runtime.blas import one_blas_thread
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
-from popf.engine.runtime.threads import BufferPool, Team
+from popf.engine.runtime.threads import BufferPool, Team, one_blas_thread
 from popf.engine.structures import BoolArray, NeighbourLists
 from popf.engine.tiles import (
     PANEL,

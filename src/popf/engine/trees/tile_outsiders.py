@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.runtime.blas import one_blas_thread
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
-from popf.engine.runtime.threads import BufferPool, Team
+from popf.engine.runtime.threads import BufferPool, Team, one_blas_thread
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.engine.tiles import (
     PANEL,
