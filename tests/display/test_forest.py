@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from display_examples import BOX, DRAWN, FOREST, MODEL, MOON, MOONS, assert_fits, new_axes
 from popf import OPFClassifier, POPFClassifier
 from popf.display import ForestDisplay
-from popf.display.layout import prepare_forest
+from popf.display.forest import prepare_forest
 
 pytestmark = pytest.mark.usefixtures("closed_figures")
 

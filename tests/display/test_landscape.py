@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from display_examples import FOREST, MOON, MOONS, PAPER, labels_of, new_axes
 from popf import POPFClassifier
 from popf.display import LandscapeDisplay
-from popf.display.objectives import prepare_landscape
+from popf.display.landscape import prepare_landscape
 from popf.solvers import PSO, NelderMead, PlattObjective, platt_targets
 
 pytestmark = pytest.mark.usefixtures("closed_figures")

@@ -11,8 +11,7 @@ once what a ``prepare_...`` function computes; ``plot(ax=...)`` draws it again e
 it has ``ax_`` and ``figure_``. Colours follow the background of the axes, light or dark.
 
 matplotlib comes with the extra ``popf[plot]``, and is imported when something is drawn. ``canvas`` holds what
-the displays share, ``positive_class`` the choice of the class whose probability is drawn, ``layout`` and
-``objectives`` what is computed for the forest and the landscape. ``html`` makes pages of one file from
+the drawings share, ``estimators`` what is asked of a model, and ``html`` makes pages of one file from
 templates, for the reports.
 """
 

@@ -1,21 +1,148 @@
 """The forest as a picture: arcs, prototypes, regions, and the path of one sample."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.decomposition import PCA
+from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
-from popf.display.layout import COST_AXIS, ForestLayout, prepare_forest
+from popf.display.estimators import as_forest_sees, last_step, one_sample
+from popf.forest.classifier import OPFClassifier
+from popf.forest.optimum_path_forest import Path
+from popf.formatting import check_integer
+from popf.probability.classifier import POPFClassifier
 
-if TYPE_CHECKING:
-    from typing import Self
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 # In inches: the longer side of the picture, the legend beside it, the axis below it, and the least height.
 PICTURE, LEGEND, AXIS, LOWEST = 5.2, 2.1, 0.5, 3.0
-MAX_LETTERS = 32
-STRETCH = 3.0
-CROSSING = "arc between classes"
+MARGIN, STRETCH, MAX_LETTERS = 0.07, 3.0, 32
+COST_AXIS, CROSSING = "path cost C", "arc between classes"
+
+
+class ForestLayout(NamedTuple):
+    """A forest as it is drawn."""
+
+    coordinates: FloatArray  # of the training samples, (n_samples, 2)
+    classes: NDArray[Any]
+    codes: IntArray  # the number of the label of every sample
+    predecessors: IntArray  # the sample before it on its path, -1 for prototypes
+    crossings: IntArray  # the arcs of the spanning tree that join two classes, (n, 2)
+    axis_names: tuple[str, str]
+    # x, y, and who conquers each point
+    regions: tuple[FloatArray, FloatArray, IntArray] | None = None
+    path: Path | None = None  # by which one sample was conquered
+    sample: FloatArray | None = None  # where that sample lies
+
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """Return the lower left and the upper right corner of the picture."""
+        places = self.coordinates
+        if self.sample is not None:
+            places = np.vstack([places, self.sample])
+        low, high = places.min(axis=0), places.max(axis=0)
+        width = high - low
+        width[width == 0.0] = max(float(width.max()), 1.0)
+        return low - MARGIN * width, high + MARGIN * width
+
+
+def prepare_forest(
+    estimator: Any,
+    *,
+    sample: ArrayLike | None = None,
+    regions: bool | None = None,
+    resolution: int = 200,
+) -> ForestLayout:
+    """Compute where a forest is drawn; see `ForestDisplay.from_estimator`."""
+    check_integer("resolution", resolution, 2)
+    last = last_step(estimator)
+    if not isinstance(last, OPFClassifier | POPFClassifier):
+        raise TypeError(
+            f"{type(last).__name__} has no forest; pass a fitted OPFClassifier or POPFClassifier, "
+            "or a Pipeline that ends in one."
+        )
+    check_is_fitted(last)
+    forest = (last.opf_ if isinstance(last, POPFClassifier) else last).forest_
+    samples = forest.samples
+    if samples is None:
+        raise ValueError(
+            "with metric='precomputed' the samples have no places to draw; fit a forest to places, as by "
+            "sklearn.manifold.MDS, to draw it."
+        )
+    # A classifier without names of features, which arrays do not have.
+    parameters = {"metric": last.metric, "n_jobs": last.n_jobs}
+    opf = OPFClassifier.from_forest(forest, parameters, samples.shape[1])
+    axis_names, places = _places(samples, _feature_names(estimator, samples))
+    path = place = None
+    if sample is not None:
+        point = as_forest_sees(estimator, one_sample(sample))
+        (path,) = opf.explain(point)
+        (place,) = places(point, np.array([path.cost]))
+    arcs = np.column_stack([forest.spanning_tree.lower, forest.spanning_tree.higher])
+    layout = ForestLayout(
+        coordinates=places(samples, forest.costs),
+        classes=forest.classes,
+        codes=forest.codes,
+        predecessors=forest.predecessors,
+        crossings=arcs[forest.codes[arcs[:, 0]] != forest.codes[arcs[:, 1]]],
+        axis_names=axis_names,
+        path=path,
+        sample=place,
+    )
+    if samples.shape[1] > 2 or not (regions or (regions is None and not callable(last.metric))):
+        return layout
+    return layout._replace(regions=_regions(opf, layout, resolution))
+
+
+def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
+    last, n_features = last_step(estimator), samples.shape[1]
+    if getattr(last, "linear_map_", None) is not None:
+        return [f"mapped feature {k}" for k in range(n_features)]
+    names = getattr(last, "feature_names_in_", None)
+    if names is None and hasattr(estimator, "feature_names_in_"):
+        with suppress(AttributeError, ValueError):  # a step that cannot say
+            names = estimator[:-1].get_feature_names_out()
+    if names is None:
+        names = [f"feature {k}" for k in range(n_features)]
+    given: Any = getattr(last, "samples_", samples)
+    squashed = not np.array_equal(samples, given)
+    return [f"{name}, squashed" if squashed else str(name) for name in names]
+
+
+def _places(
+    samples: FloatArray, names: list[str]
+) -> tuple[tuple[str, str], Callable[[FloatArray, FloatArray], FloatArray]]:
+    """Choose the axes of the picture; return their names, and the way of samples and costs into it."""
+    if len(names) == 1:
+        return (names[0], COST_AXIS), lambda X, costs: np.column_stack([X[:, 0], costs])
+    if len(names) == 2:
+        return (names[0], names[1]), lambda X, costs: X
+    projection = PCA(2, random_state=0)
+    with np.errstate(invalid="ignore"):  # samples that all lie in one place
+        projection.fit(samples)
+    first, second = np.nan_to_num(projection.explained_variance_ratio_)
+    across = f"principal component 1 ({100 * first:.0f} % of the variance)"
+    up = f"component 2 ({100 * second:.0f} %)"
+    return (across, up), lambda X, costs: projection.transform(X)
+
+
+def _regions(
+    opf: OPFClassifier, layout: ForestLayout, resolution: int
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    low, high = layout.limits()
+    if not opf.forest_.metric.euclidean and layout.coordinates.min() >= 0.0:
+        # Some metrics are for positive features only, and some of these not for zeros alone.
+        low = np.maximum(low, 1e-9 * (high - low))
+    x, y = np.linspace(low, high, resolution).T
+    if opf.n_features_in_ == 1:
+        y = y[[0, -1]]  # who conquers does not depend on the cost of a path
+    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    nodes = opf.conquer(np.ascontiguousarray(places[:, : opf.n_features_in_])).nodes
+    return x, y, layout.codes[nodes].reshape(len(y), len(x))
 
 
 class ForestDisplay:
@@ -23,8 +150,8 @@ class ForestDisplay:
 
     Arcs lead from prototypes, which have a ring, to the samples they have conquered. Dashed arcs are those
     of the spanning tree between two classes; their ends are the prototypes. The longest arc on the path of a
-    sample, which is its cost, is drawn in vermillion. Two features are drawn as they are. More are projected on
-    their first two principal components. A single one is drawn with the path cost as the other axis.
+    sample, which is its cost, is drawn in vermillion. Two features are drawn as they are, more are projected on
+    their first two principal components, and a single one is drawn over the path cost.
 
     Parameters
     ----------
@@ -33,16 +160,11 @@ class ForestDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes.
-    figure_ : matplotlib Figure
-        The figure.
+    ax_, figure_ : matplotlib Axes and Figure
     samples_ : list of matplotlib Line2D
         For each class its samples.
-    arcs_ : matplotlib LineCollection
-        The arcs of the forest.
-    crossings_ : matplotlib LineCollection
-        The arcs between two classes.
+    arcs_, crossings_ : matplotlib LineCollection
+        The arcs of the forest, and those between two classes.
     regions_ : matplotlib QuadMesh or None
         Who conquers what.
     path_, bottleneck_ : matplotlib Line2D or None
@@ -65,36 +187,31 @@ class ForestDisplay:
     'longest arc: 0.332'
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(self, *, layout: ForestLayout) -> None:
         self.layout = layout
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, *, sample: ArrayLike | None = None, ax: Any = None, **options: Any
-    ) -> "Self":
+    ) -> Self:
         """Draw the forest of a fitted classifier.
 
         Parameters
         ----------
         estimator : OPFClassifier, POPFClassifier or Pipeline
-            Fitted. Samples are drawn as its forest knows them: after the steps of a pipeline, squashed and
-            mapped.
+            Fitted. Samples are drawn as its forest knows them: after a pipeline's steps, squashed and mapped.
         sample : array-like of shape (n_features,) or (1, n_features), default=None
             A sample whose path is drawn.
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
         **options
-            ``regions`` : whether to show who conquers each point of the picture, which takes one or two
-            features (None: yes, unless the metric is a Python function, which is slow); ``resolution`` : the
-            number of its points in each direction (200).
+            ``regions``: whether to show who conquers each point, for one or two features (None: unless the
+            metric is a Python function, which is slow); ``resolution``: points in each direction (200).
         """
         canvas.need_matplotlib()
         return cls(layout=prepare_forest(estimator, sample=sample, **options)).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None, **marks: Any) -> "Self":
+    def plot(self, *, ax: Any = None, **marks: Any) -> Self:
         """Draw it.
 
         Parameters
@@ -123,8 +240,8 @@ class ForestDisplay:
         )
         self.samples_ = self._draw_samples(ax, look, marks)
         self.path_ = self.bottleneck_ = None
-        if layout.path is not None:
-            self._draw_path(ax, look)
+        if layout.path is not None and layout.sample is not None:
+            self._draw_path(ax, look, layout.path, layout.sample)
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         ax.set(xlabel=layout.axis_names[0], ylabel=layout.axis_names[1])
         if not stretched:
@@ -170,10 +287,7 @@ class ForestDisplay:
         ax.plot(*places[prototypes].T, ls="", zorder=4, label="prototype", **ring)
         return drawn
 
-    def _draw_path(self, ax: Any, look: canvas.Look) -> None:
-        path, place = self.layout.path, self.layout.sample
-        assert path is not None
-        assert place is not None
+    def _draw_path(self, ax: Any, look: canvas.Look, path: Path, place: FloatArray) -> None:
         winner = _names(self.layout)[int(self.layout.codes[path.nodes[0]])]
         stops = np.vstack([self.layout.coordinates[path.nodes], place])
         line = {"color": look.ink, "lw": 2.4, "path_effects": canvas.halo(look, 5.5)}

@@ -1,21 +1,18 @@
 """The function that the paper's fit minimises over A and B, and the paths of solvers in it."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
-from popf.display.objectives import Landscape, paper_objective, prepare_landscape
-from popf.solvers import Solution, Solver
-from popf.solvers.base import PAPER_BOX, Objective
+from popf.formatting import check_integer
+from popf.probability.classifier import POPFClassifier
+from popf.solvers import PlattObjective, Solution, Solver, platt_targets
+from popf.solvers.base import PAPER_BOX, Evaluations, Objective, check_box
 from popf.solvers.by_name import solver_of
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from popf.probability.classifier import POPFClassifier
 
 FloatArray = NDArray[np.float64]
 
@@ -25,6 +22,59 @@ DECADES = 4
 LEVELS_PER_DECADE = 3
 # Paths that take less than this share of the picture are drawn again, larger.
 ZOOMED = 0.4
+
+
+class Landscape(NamedTuple):
+    """Values on a grid: ``values[i, j]`` belongs to ``B[i]`` and ``A[j]``, as in `numpy.meshgrid`."""
+
+    A: FloatArray
+    B: FloatArray
+    values: FloatArray
+
+
+def prepare_landscape(
+    objective: Objective, box: ArrayLike = PAPER_BOX, *, resolution: int = 101
+) -> Landscape:
+    """Compute a function of two parameters on a grid; see `LandscapeDisplay.from_objective`."""
+    check_integer("resolution", resolution, 2)
+    ends = check_box(box)
+    if ends is None:
+        raise ValueError("box is None; a landscape needs bounds, such as ((-10, 10), (-10, 10)).")
+    evaluate = Evaluations(objective)
+    A, B = np.linspace(ends.lower, ends.upper, resolution).T
+    # A row at a time: an objective may need memory for every point.
+    rows = [evaluate(np.column_stack([A, np.full(resolution, b)])) for b in B]
+    return Landscape(A, B, np.array(rows))
+
+
+def paper_objective(
+    estimator: POPFClassifier, sample_weight: ArrayLike | None = None
+) -> tuple[PlattObjective, Solution]:
+    """Return the function of A and B that a fitted model has minimised, and the solution it found."""
+    if not isinstance(estimator, POPFClassifier):
+        raise TypeError(
+            f"{type(estimator).__name__} has no landscape over A and B; pass a fitted "
+            "POPFClassifier(method='paper'), or use LandscapeDisplay.from_objective."
+        )
+    check_is_fitted(estimator)
+    opf, fitted = estimator.opf_, getattr(estimator, "solution_", None)
+    if fitted is None:
+        raise ValueError(
+            "only the paper's method fits A and B; pass a POPFClassifier(method='paper'), or use "
+            "LandscapeDisplay.from_objective."
+        )
+    weights = None
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, dtype=np.float64)[opf.sample_indices_]
+    codes = opf.forest_.codes
+    signed = np.where(codes == 1, opf.costs_, -opf.costs_)
+    objective = PlattObjective(signed, platt_targets(codes, weights), weights)
+    if not np.isclose(float(objective(fitted.theta)), fitted.value, rtol=1e-9, atol=0.0):
+        raise ValueError(
+            "the model was fitted with other sample weights than those given here; pass the same "
+            "as in fit: sample_weight=..."
+        )
+    return objective, fitted
 
 
 class LandscapeDisplay:
@@ -41,14 +91,9 @@ class LandscapeDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes.
-    figure_ : matplotlib Figure
-        The figure.
-    contours_ : matplotlib QuadContourSet
-        The filled contours.
-    colorbar_ : matplotlib Colorbar
-        Their scale.
+    ax_, figure_ : matplotlib Axes and Figure
+    contours_, colorbar_ : matplotlib QuadContourSet and Colorbar
+        The filled contours, and their scale.
     zoom_ax_ : matplotlib Axes or None
         The enlarged part.
     paths_ : dict
@@ -72,9 +117,6 @@ class LandscapeDisplay:
     (101, 101)
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(
         self, *, landscape: Landscape, solutions: Mapping[str, Solution] | None = None
     ) -> None:
@@ -92,7 +134,7 @@ class LandscapeDisplay:
         solutions: Mapping[str, Solution] | None = None,
         resolution: int = 101,
         ax: Any = None,
-    ) -> "Self":
+    ) -> Self:
         """Draw any function of two parameters.
 
         Parameters
@@ -115,13 +157,13 @@ class LandscapeDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: "POPFClassifier",
+        estimator: POPFClassifier,
         *,
         solvers: Iterable[str | Solver] = (),
         sample_weight: ArrayLike | None = None,
         random_state: Any = None,
         **options: Any,
-    ) -> "Self":
+    ) -> Self:
         """Draw what a fitted ``POPFClassifier(method="paper")`` has minimised, over its box.
 
         Parameters
@@ -129,8 +171,7 @@ class LandscapeDisplay:
         estimator : POPFClassifier
             Fitted with ``method="paper"``.
         solvers : list of str or solvers, default=()
-            Further solvers to run, by name (``"nelder-mead"``, ``"pso"`` ...) or as objects of
-            `popf.solvers`. The path of the fitted model itself is always drawn.
+            Further solvers to run, by name (``"pso"``) or as objects of `popf.solvers`.
         sample_weight : array-like of shape (n_samples,), default=None
             The weights given to ``fit``, if any.
         random_state : int, RandomState or None, default=None
@@ -139,17 +180,15 @@ class LandscapeDisplay:
             Those of `from_objective`: ``resolution``, ``ax``.
         """
         canvas.need_matplotlib()
-        objective = paper_objective(estimator, sample_weight)
-        own = estimator.solution_
-        assert own is not None  # paper_objective has looked
-        solutions = {f"{_name_of(estimator.solver)} (fitted)": own}
+        objective, fitted = paper_objective(estimator, sample_weight)
+        solutions = {f"{_name_of(estimator.solver)} (fitted)": fitted}
         for solver in solvers:
             found = solver_of(solver).minimize(objective, estimator.box, random_state)
             solutions[_name_of(solver)] = found
         box = PAPER_BOX if estimator.box is None else estimator.box
         return cls.from_objective(objective, box, solutions=solutions, **options)
 
-    def plot(self, *, ax: Any = None, **line: Any) -> "Self":
+    def plot(self, *, ax: Any = None, **line: Any) -> Self:
         """Draw it.
 
         Parameters

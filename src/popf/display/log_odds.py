@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +13,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
-from popf.display.layout import one_sample
+from popf.display.estimators import one_sample
 from popf.metrics.checks import class_index
 from popf.probability import ProbabilityExplanation
 from popf.probability.classifier import POPFClassifier
-
-if TYPE_CHECKING:
-    from typing import Self
 
 FloatArray = NDArray[np.float64]
 
@@ -147,10 +144,7 @@ class LogOddsDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes.
-    figure_ : matplotlib Figure
-        The figure.
+    ax_, figure_ : matplotlib Axes and Figure
     bars_ : matplotlib BarContainer
         The bars, from the top: baseline, forest, features, and the sum.
 
@@ -173,9 +167,6 @@ class LogOddsDisplay:
     ['baseline', 'forest']
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(self, *, log_odds: LogOdds, values: Mapping[str, Any] | None = None) -> None:
         self.log_odds = log_odds
         self.values = values
@@ -190,7 +181,7 @@ class LogOddsDisplay:
         against: Any = None,
         n_features: int = 10,
         ax: Any = None,
-    ) -> "Self":
+    ) -> Self:
         """Draw the log odds of one sample.
 
         Parameters
@@ -215,7 +206,7 @@ class LogOddsDisplay:
         named = {str(name): value for name, value in values.items()}
         return cls(log_odds=found, values=named).plot(n_features=n_features, ax=ax)
 
-    def plot(self, *, n_features: int = 10, ax: Any = None) -> "Self":
+    def plot(self, *, n_features: int = 10, ax: Any = None) -> Self:
         """Draw it.
 
         Parameters

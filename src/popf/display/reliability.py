@@ -1,18 +1,15 @@
 """Reliability curves, which show whether probabilities are frequencies."""
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
-from popf.display.positive_class import last_step, predicted, probability_of
+from popf.display.estimators import last_step, predicted, probability_of
 from popf.metrics.calibration import N_BINS, bins_of, mean_gap
 from popf.metrics.checks import as_weights, check_same_length, event
 from popf.metrics.evaluation import CONFIDENCE, wilson
-
-if TYPE_CHECKING:
-    from typing import Self
 
 FloatArray = NDArray[np.float64]
 
@@ -90,12 +87,9 @@ class ReliabilityDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes with the curve.
+    ax_, figure_ : matplotlib Axes and Figure
     histogram_ax_ : matplotlib Axes or None
         The axes with the histogram.
-    figure_ : matplotlib Figure
-        The figure.
     line_ : matplotlib Line2D
         The curve.
     band_ : matplotlib PolyCollection
@@ -124,9 +118,6 @@ class ReliabilityDisplay:
     'paper (ECE 0.046)'
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(
         self, *, curve: ReliabilityCurve, name: str | None = None, pos_label: Any = None
     ) -> None:
@@ -144,7 +135,7 @@ class ReliabilityDisplay:
         pos_label: Any = None,
         name: str | None = None,
         **options: Any,
-    ) -> "Self":
+    ) -> Self:
         """Draw the curve of a fitted classifier.
 
         Parameters
@@ -177,7 +168,7 @@ class ReliabilityDisplay:
         name: str | None = None,
         ax: Any = None,
         **options: Any,
-    ) -> "Self":
+    ) -> Self:
         """Draw the curve of probabilities.
 
         Parameters
@@ -201,7 +192,7 @@ class ReliabilityDisplay:
         _, pos_label = event(y_true, pos_label)
         return cls(curve=curve, name=name, pos_label=pos_label).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None, histogram: bool = True, **line: Any) -> "Self":
+    def plot(self, *, ax: Any = None, histogram: bool = True, **line: Any) -> Self:
         """Draw it.
 
         Parameters

@@ -1,20 +1,17 @@
 """Accuracy, precision, recall and cost over the threshold on the probability."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
-from popf.display.positive_class import predicted, probability_of
+from popf.display.estimators import predicted, probability_of
 from popf.formatting import check_real
 from popf.metrics import threshold_curve
 from popf.metrics.checks import event
 from popf.metrics.thresholds import best_threshold, count_at_thresholds
-
-if TYPE_CHECKING:
-    from typing import Self
 
 FloatArray = NDArray[np.float64]
 
@@ -78,16 +75,11 @@ class ThresholdDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes with the values.
+    ax_, figure_ : matplotlib Axes and Figure
     cost_ax_ : matplotlib Axes or None
         The axes with the cost.
-    figure_ : matplotlib Figure
-        The figure.
-    lines_ : dict
-        For each name its line.
-    bands_ : dict
-        For each name of several runs its band.
+    lines_, bands_ : dict
+        For each name its line, and its band if it has several runs.
 
     See Also
     --------
@@ -113,9 +105,6 @@ class ThresholdDisplay:
     array([0.7, 0.8])
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(
         self,
         *,
@@ -138,7 +127,7 @@ class ThresholdDisplay:
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, pos_label: Any = None, **options: Any
-    ) -> "Self":
+    ) -> Self:
         """Draw scores over the threshold for a fitted classifier.
 
         Parameters
@@ -168,7 +157,7 @@ class ThresholdDisplay:
         chosen: float | None = None,
         ax: Any = None,
         **options: Any,
-    ) -> "Self":
+    ) -> Self:
         """Draw scores over the threshold for probabilities.
 
         Parameters
@@ -192,7 +181,7 @@ class ThresholdDisplay:
         best = found.chosen if chosen is None else chosen
         return cls(**{**found._asdict(), "chosen": best}).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None, **line: Any) -> "Self":
+    def plot(self, *, ax: Any = None, **line: Any) -> Self:
         """Draw it.
 
         Parameters

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
+from popf.display.estimators import check_classifier, last_step
 from popf.display.html import render
 from popf.display.log_odds import LogOdds, log_odds_of, split_log_odds
-from popf.display.positive_class import check_classifier, last_step
 from popf.files import replacing
 from popf.io.columns import align
 from popf.metrics import Evaluation, evaluate

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.display.layout import as_forest_sees
+from popf.display.estimators import as_forest_sees
 from popf.forest.optimum_path_forest import Path
 from popf.report.formatting import figure, plain
 from popf.table_models.explaining import training_rows, training_values

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 
-from popf.display.layout import as_forest_sees
+from popf.display.estimators import as_forest_sees
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.table_models.model import TableModel
 

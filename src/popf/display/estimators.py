@@ -1,5 +1,6 @@
-"""The class whose probability is drawn."""
+"""What displays and reports ask of a fitted estimator."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -63,3 +64,28 @@ def last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     return estimator
+
+
+def as_forest_sees(estimator: Any, X: Any) -> FloatArray:
+    """Return samples as the forest of an estimator sees them: after a pipeline's steps, squashed and mapped."""
+    while isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = estimator[-1]
+    if hasattr(X, "columns") and hasattr(estimator, "feature_names_in_"):
+        X = X[list(estimator.feature_names_in_)]
+    with warnings.catch_warnings():  # an array has no names, which is no reason to warn
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        prepare = getattr(estimator, "prepare", np.asarray)
+        return np.ascontiguousarray(prepare(X), dtype=np.float64)
+
+
+def one_sample(sample: Any) -> Any:
+    """Make one sample a table of one row; a row of a DataFrame stays one."""
+    shape = np.shape(sample)
+    if len(shape) == 1:
+        return np.asarray(sample)[np.newaxis]
+    if len(shape) != 2 or shape[0] != 1:
+        raise ValueError(
+            f"sample has the shape {shape}; pass one sample, (n_features,) or (1, n_features)."
+        )
+    return sample
