@@ -265,6 +265,26 @@ def test_rows_kept_aside_judge_the_model(tmp_path, capsys):
     assert "--test-size: The test_size = 1" in refused(capsys, *words, "--test-size", 0.001)
 
 
+def test_rows_of_one_id_are_kept_aside_together(tmp_path, capsys):
+    months = consumers(240).assign(month=np.arange(240) // 40, consumer=np.arange(240) % 40)
+    months["stolen"] = np.where((months["consumer"] % 4 == 0) & (months["month"] > 3), "yes", "no")
+    months.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--test-size", 0.25, "--id")
+
+    def kept(*more):
+        facts(capsys, *words, *more, "-o", tmp_path / "m.popf")
+        return months.iloc[open_model(tmp_path / "m.popf").preparation.rows_]
+
+    first, again, other = (kept("consumer", "--id", "month", "--seed", seed) for seed in (0, 0, 1))
+    assert (first.groupby("consumer").size() == 6).all()  # all months of a consumer, or none
+    assert first["consumer"].nunique() == 30
+    # A quarter of the thieves is kept aside, though they are few and steal in two months only.
+    assert first[first["stolen"] == "yes"]["consumer"].nunique() in (7, 8)
+    assert first.index.tolist() == again.index.tolist() != other.index.tolist()
+    by_month = kept("month", "--id", "consumer")  # the first id that repeats decides
+    assert (by_month.groupby("month").size() == 40).all()
+
+
 def test_the_stages_of_a_fit_are_shown_and_compiling_too(place, tmp_path, capsys, monkeypatch):
     from numba.core import event
 

@@ -69,7 +69,9 @@ def fit(
     scale: Annotated[bool, typer.Option("--scale/--no-scale", help="Standardise numbers.")] = True,
     test_size: Annotated[
         float | None,
-        typer.Option(help="Share of the rows to hold out and evaluate on, such as 0.25."),
+        typer.Option(
+            help="Share of the rows to hold out and evaluate on, such as 0.25; rows of one --id together."
+        ),
     ] = None,
     seed: Annotated[int, options.seed("Seed for everything random.")] = 0,
     n_jobs: options.Jobs = -1,
@@ -115,7 +117,12 @@ def fit(
         layout = fitted.table_model.layout
         stage(f"writing {output}")
         with writing(output):
-            save(fitted.table_model.model, output, X=fitted.frame.head(1), facts=layout.as_facts())
+            save(
+                fitted.table_model.model,
+                output,
+                X=fitted.rows.frame.head(1),
+                facts=layout.as_facts(),
+            )
     for name, n in fitted.rows.repeated.items():
         one_per = options.as_options(f"`one_per={name!r}`")
         say(

@@ -56,7 +56,7 @@ def info(
 
 def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
     """Tell how every column of a table is read, and what would have to be said about it."""
-    from popf.table_models.columns import read_columns
+    from popf.table_models.training_rows import read_columns
 
     columns = read_columns(table, {})
     facts = {
@@ -65,7 +65,7 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
                 "read_as": column.role,
                 "n_values": column.n_values,
                 "n_missing": column.n_missing,
-                "problem": options.as_options(column.problem),
+                "problem": options.as_options(column.problem.text),
                 "note": options.as_options(column.note),
             }
             for column in columns
@@ -73,7 +73,7 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
     }
     rows = [["column", "read as", "values", "missing"]]
     for column in columns:
-        role = f"{column.role} (?)" if column.problem or column.note else column.role
+        role = f"{column.role} (?)" if column.problem.text or column.note else column.role
         rows.append([column.name, role, f"{column.n_values:,}", f"{column.n_missing:,}"])
     remarks = [found["problem"] or found["note"] for found in facts["columns"].values()]
     lines = [f"{table.path}: {counted(len(columns), 'column')}", *aligned(rows, left=True)]

@@ -1,8 +1,7 @@
 """Models on tables with named columns: what the commands do, as functions.
 
-``columns``        how every column of a table is read, and what is wrong with it
-``training_rows``  what a fit is told, and the rows and columns it uses
-``fitting``        a model from a table, the threshold that costs least, and what is to be said of it
+``training_rows``  what a fit is told, how columns are read, and the rows that are used, or what is wrong
+``fitting``        a model from a table, and the threshold that costs least
 ``preparation``    from the columns of a table to the numbers that a forest sees, and back
 ``model``          a model that knows its columns, scores tables and is opened from a file
 ``ranking``        whom to inspect first

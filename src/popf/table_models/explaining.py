@@ -54,17 +54,17 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     """
     scored = table_model.score(frame)
     names = [str(label) for label in table_model.classes.tolist()]
-    binary, log_odds = table_model.binary, None
+    log_odds = None
     if getattr(table_model.final, "method", "paper") != "paper":
         split = split_log_odds(table_model.model, frame[table_model.features])
-        log_odds = log_odds_of(split, 0, table_model.positive if binary else None)._asdict()
+        log_odds = log_odds_of(split, 0, table_model.positive)._asdict()
     return {
         "label": _plain(table_model.classes[scored.codes[0]]),
         "probabilities": None
         if scored.probability is None
         else dict(zip(names, scored.probability[0].tolist(), strict=True)),
-        "threshold": table_model.layout.threshold if binary else None,
-        "positive": table_model.positive if binary else None,
+        "threshold": table_model.threshold,
+        "positive": table_model.positive,
         "log_odds": log_odds,
         **_path(table_model, frame),
     }
@@ -106,9 +106,7 @@ def training_values(model: Any, nodes: NDArray[np.int64]) -> NDArray[Any] | None
     """Return nodes of the forest in the user's units, an array of objects; None if a step cannot be undone."""
     *steps, final = _steps(model)
     samples = final.samples_ if hasattr(final, "opf_") else final.forest_.samples
-    columns: Any = None if samples is None else samples[nodes]
-    for step in reversed(steps):
-        columns = None if columns is None else _undo(step, columns)
+    columns = _undo(steps, None if samples is None else samples[nodes])
     if columns is None or np.shape(columns) != (len(nodes), model.n_features_in_):
         return None
     found = np.empty(np.shape(columns), dtype=object)
@@ -143,20 +141,22 @@ def _rounded(cell: Any) -> Any:
     return cell
 
 
-def _undo(step: Any, columns: Any) -> Any:
-    """Undo a step of a pipeline; None if that is not possible."""
-    kind = type(step).__name__
-    if step in (None, "passthrough"):
-        return columns
-    if kind == "Pipeline":
-        for part in reversed(_steps(step)):
-            columns = None if columns is None else _undo(part, columns)
-        return columns
-    if kind == "ColumnTransformer":
-        return _undo_columns(step, columns)
-    if kind == "SimpleImputer":  # what was filled in is shown as the forest saw it
-        return None if step.add_indicator else columns
-    return step.inverse_transform(columns) if hasattr(step, "inverse_transform") else None
+def _undo(steps: list[Any], columns: Any) -> Any:
+    """Undo the steps of a pipeline, the last first; None if that is not possible."""
+    for step in reversed(steps):
+        kind = type(step).__name__
+        if columns is None or step in (None, "passthrough"):
+            continue
+        if kind == "Pipeline":
+            columns = _undo(_steps(step), columns)
+        elif kind == "ColumnTransformer":
+            columns = _undo_columns(step, columns)
+        elif kind == "SimpleImputer":  # what was filled in is shown as the forest saw it
+            columns = None if step.add_indicator else columns
+        else:
+            undo = getattr(step, "inverse_transform", lambda columns: None)
+            columns = undo(columns)
+    return columns
 
 
 def _undo_columns(transformer: Any, columns: Any) -> Any:
@@ -165,7 +165,7 @@ def _undo_columns(transformer: Any, columns: Any) -> Any:
     for name, part, taken in transformer.transformers_:
         if part == "drop":
             continue
-        values = _undo(part, columns[:, transformer.output_indices_[name]])
+        values = _undo([part], columns[:, transformer.output_indices_[name]])
         if values is None or not isinstance(taken, list):
             return None
         found[:, [names.index(one) if isinstance(one, str) else one for one in taken]] = values

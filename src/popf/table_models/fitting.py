@@ -1,24 +1,23 @@
 """From a table to a model: the fit, the threshold that costs least, and what is to be said of the model."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.pipeline import Pipeline
 
 from popf.labels import encode
 from popf.metrics.thresholds import best_threshold, count_at_thresholds
 from popf.table_models.model import Layout, TableModel
-from popf.table_models.preparation import Data, TablePreparation, fit_pipeline
+from popf.table_models.preparation import TablePreparation
 from popf.table_models.training_rows import (
     FitOptions,
     TrainingRows,
     check_options,
     read_training_rows,
+    with_role,
 )
 from popf.tables import Table
 from popf.tables.cells import find_class
@@ -33,9 +32,8 @@ class Fitted(NamedTuple):
     """A fitted model, and what is to be said of it."""
 
     table_model: TableModel
-    frame: Any  # the features it was fitted on
     counts: dict[Any, int]  # rows of every class, without those of weight 0
-    # Log loss, accuracy and AUC of each part on rows held out of its fit.
+    # Log loss, accuracy and AUC of each part on rows held out of its fit; nothing for the paper's method.
     held_out: dict[str, dict[str, float]]
     costs: dict[str, float] | None  # per row, by cross-validation, where costs were given
     n_imputed: int  # missing numbers that were filled in
@@ -78,31 +76,37 @@ def fit_table(
     check_options(options)
     stage(f"reading {table.path}")
     rows = read_training_rows(table, options)
-    kept, aside = _keep_aside(rows.y, options)
-    frame, y, weights = rows.frame.iloc[kept], rows.y[kept], rows.weights
-    weights = None if weights is None else weights[kept] / weights[kept].mean()
-    numbers, categories = (
-        [column.name for column in rows.columns if column.role == role]
-        for role in ("number", "category")
-    )
+    kept, aside = _keep_aside(rows, options)
+    frame, y = rows.frame.iloc[kept], rows.y[kept]
     classes, codes = encode(y)
-    masses = np.bincount(codes, weights).astype(np.float64)
-    layout = _layout(numbers, categories, (classes, masses), options, table)
-    model, data = make_pipeline(numbers, categories, options), (frame, y, weights)
-    costs = None
-    if options.cost_fp is not None and options.cost_fn is not None:
-        prices = (options.cost_fp, options.cost_fn)
-        layout, costs = with_least_cost(layout, model, data, prices, options.seed, stage)
-    threshold = layout.threshold if layout.positive == 1 else 1.0 - layout.threshold
+    numbers, categories = with_role(rows.columns, "number"), with_role(rows.columns, "category")
+    model, weights = _pipeline(numbers, categories, options), None
+    if rows.weights is not None:
+        weights = rows.weights[kept] / rows.weights[kept].mean()
+    positive = _positive(classes, np.bincount(codes, weights), options)
+    threshold, words, costs = _threshold(model, (frame, y, weights), positive, options, stage)
     stage(f"fitting {len(y):,} rows")
-    fit_pipeline(model.set_params(popf__threshold=threshold), data)
+    model.set_params(popf__threshold=threshold if positive == 1 else 1.0 - threshold)
+    model.fit(frame, y, **_fit_parameters(model, weights))
     test = None
     if len(aside):
         stage(f"scoring {len(aside):,} rows that were kept aside")
         test = np.searchsorted(classes, rows.y[aside]), model.predict_proba(rows.frame.iloc[aside])
+    layout = Layout(
+        numbers,
+        categories,
+        ids=list(dict.fromkeys([*options.id, *filter(None, [options.one_per])])),
+        target=options.target,
+        threshold=threshold,
+        positive=positive,
+        missing=options.missing,
+        threshold_from=words,
+        source=table.path.name,
+        cost_fp=options.cost_fp,
+        cost_fn=options.cost_fn,
+    )
     return Fitted(
         TableModel(model, layout),
-        frame,
         dict(zip(classes.tolist(), np.bincount(codes).tolist(), strict=True)),
         _held_out(model["popf"]),
         costs,
@@ -112,7 +116,7 @@ def fit_table(
     )
 
 
-def make_pipeline(numbers: list[str], categories: list[str], options: FitOptions) -> Any:
+def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) -> Any:
     """Make the pipeline of a table, not fitted: `TablePreparation`, then `POPFClassifier`."""
     from popf.probability.classifier import POPFClassifier
 
@@ -129,42 +133,32 @@ def make_pipeline(numbers: list[str], categories: list[str], options: FitOptions
     return Pipeline([("columns", preparation), ("popf", classifier)])
 
 
-def _keep_aside(y: NDArray[Any], options: FitOptions) -> tuple[Any, Any]:
-    """Split the rows into those to fit and those to keep aside, which are none without `test_size`."""
-    rows = np.arange(len(y))
+def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
+    """Split the rows into those to fit and those to keep aside, which are none without `test_size`.
+
+    Groups of rows are drawn, each by the rarest class in it.
+    """
+    numbers = np.arange(len(rows.y))
     if options.test_size is None:
-        return rows, rows[:0]
+        return numbers, numbers[:0]
+    codes = encode(rows.y)[1]
+    by_frequency = np.argsort(np.bincount(codes), kind="stable")
+    rarest = np.full(rows.groups.max() + 1, len(by_frequency))
+    np.minimum.at(rarest, rows.groups, np.argsort(by_frequency)[codes])
     try:
-        kept, aside = train_test_split(
-            rows, test_size=options.test_size, stratify=y, random_state=options.seed
+        _, drawn = train_test_split(
+            np.arange(len(rarest)),
+            test_size=options.test_size,
+            stratify=by_frequency[rarest],
+            random_state=options.seed,
         )
     except ValueError as error:
         raise ValueError(f"`test_size`: {error}") from error
-    return np.sort(kept), np.sort(aside)
+    aside = np.isin(rows.groups, drawn)
+    return numbers[~aside], numbers[aside]
 
 
-def _layout(
-    numbers: list[str],
-    categories: list[str],
-    target: tuple[NDArray[Any], FloatArray],
-    options: FitOptions,
-    table: Table,
-) -> Layout:
-    """Describe the columns; `target` holds the classes and their total weights."""
-    return Layout(
-        numbers,
-        categories,
-        list(dict.fromkeys([*options.id, *filter(None, [options.one_per])])),
-        options.target,
-        0.5 if options.threshold is None else options.threshold,
-        _positive(*target, options),
-        options.missing,
-        "the default" if options.threshold is None else "given",
-        table.path.name,
-    )
-
-
-def _positive(classes: NDArray[Any], masses: FloatArray, options: FitOptions) -> int:
+def _positive(classes: NDArray[Any], masses: NDArray[Any], options: FitOptions) -> int:
     """Return the class to find: the one that was named, else the rarer."""
     if options.positive is not None:
         return find_class(options.positive, classes)
@@ -193,19 +187,28 @@ def _held_out(classifier: Any) -> dict[str, dict[str, float]]:
     }
 
 
-def with_least_cost(
-    layout: Layout,
-    model: Any,
-    data: Data,
-    prices: tuple[float, float],
-    seed: int,
-    stage: Callable[[str], None],
-) -> tuple[Layout, dict[str, float]]:
-    """Choose the threshold of the least cost by cross-validation; `prices` are of a false alarm and a miss.
+def _fit_parameters(model: Any, weights: FloatArray | None) -> dict[str, FloatArray]:
+    """Give the weights, if there are any, to every step of a pipeline."""
+    return {} if weights is None else {f"{name}__sample_weight": weights for name, _ in model.steps}
 
-    Also returns the cost per row at the threshold, at 0.5, and of calling none and all positive.
+
+def _threshold(
+    model: Any,
+    data: tuple[Any, NDArray[Any], FloatArray | None],
+    positive: int,
+    options: FitOptions,
+    stage: Callable[[str], None],
+) -> tuple[float, str, dict[str, float] | None]:
+    """Choose the threshold: also returns where it comes from, in words, and costs per row.
+
+    Where prices are given, it is that of the least cost over cross-validated probabilities; the costs are
+    those at the threshold, at 0.5, and of calling none and all positive. `data` are features, labels, weights.
     """
-    _, y, weights = data
+    if options.threshold is not None:
+        return options.threshold, "given", None
+    if options.cost_fp is None or options.cost_fn is None:
+        return 0.5, "the default", None
+    frame, y, weights = data
     classes, codes = encode(y)
     counts = np.bincount(codes)
     if counts.min() < 2:
@@ -213,34 +216,25 @@ def with_least_cost(
             f"costs need two rows of every class, to choose a threshold by cross-validation, and "
             f"{classes[counts.argmin()]!s} has one: give a `threshold`."
         )
-    folds = min(FOLDS, int(counts.min()))
-    probability = _left_out(model, data, folds, seed, stage)[:, layout.positive]
-    happened = codes == layout.positive
+    n_folds = min(FOLDS, int(counts.min()))
+    stage(f"choosing a threshold by {n_folds}-fold cross-validation")
+    probability = cross_val_predict(
+        model,
+        frame,
+        y,
+        cv=StratifiedKFold(n_folds, shuffle=True, random_state=options.seed),
+        method="predict_proba",
+        params=_fit_parameters(model, weights),
+    )[:, positive]
+    prices = (options.cost_fp, options.cost_fn)
 
     def cost(thresholds: Any) -> FloatArray:
-        found = count_at_thresholds(happened, probability, np.asarray(thresholds), weights)
+        found = count_at_thresholds(codes == positive, probability, np.asarray(thresholds), weights)
         return found.mean_cost(*prices)
 
     # What would be best if the probabilities were exact is tried too.
     tried = np.union1d(_THRESHOLDS, [prices[0] / sum(prices)])
-    best = best_threshold(tried, -cost(tried))
+    best = float(tried[best_threshold(tried, -cost(tried))])
     names = ("at_threshold", "at_half", "call_none", "call_all")
-    costs = dict(zip(names, cost([tried[best], 0.5, np.inf, 0.0]).tolist(), strict=True))
-    words = f"least cost over {folds}-fold cross-validated probabilities"
-    layout = replace(layout, threshold=float(tried[best]), threshold_from=words)
-    return replace(layout, cost_fp=prices[0], cost_fn=prices[1]), costs
-
-
-def _left_out(
-    model: Any, data: Data, folds: int, seed: int, stage: Callable[[str], None]
-) -> FloatArray:
-    """Return every row the probabilities of a model fitted without it."""
-    frame, y, weights = data
-    probability = np.empty((len(y), len(np.unique(y))))
-    splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(frame, y)
-    for fold, (seen, new) in enumerate(splits, start=1):
-        stage(f"choosing a threshold, fold {fold} of {folds}")
-        mass = None if weights is None else weights[seen]
-        one = fit_pipeline(clone(model), (frame.iloc[seen], y[seen], mass))
-        probability[new] = one.predict_proba(frame.iloc[new])
-    return probability
+    costs = dict(zip(names, cost([best, 0.5, np.inf, 0.0]).tolist(), strict=True))
+    return best, f"least cost over {n_folds}-fold cross-validated probabilities", costs

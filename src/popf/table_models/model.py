@@ -104,8 +104,13 @@ class TableModel:
 
     @property
     def positive(self) -> Any:
-        """The label of the positive class, for two classes."""
-        return self.classes.tolist()[self.layout.positive]
+        """The label of the positive class of two; None for more."""
+        return self.classes.tolist()[self.layout.positive] if self.binary else None
+
+    @property
+    def threshold(self) -> float | None:
+        """The probability from which on a row is positive; None for more than two classes."""
+        return self.layout.threshold if self.binary else None
 
     @property
     def rule(self) -> str:
@@ -119,15 +124,13 @@ class TableModel:
         if threshold is None:
             return self
         if not self.binary:
-            n = len(self.classes)
             raise ValueError(
-                f"`threshold` is for two classes, and the model has {n}: leave it out."
+                f"`threshold` is for two classes, and the model has {len(self.classes)}: leave it out."
             )
         if not 0.0 < threshold < 1.0:
             raise ValueError(f"`threshold` must lie between 0 and 1, not at {threshold:g}.")
-        return TableModel(
-            self.model, replace(self.layout, threshold=threshold, threshold_from="given")
-        )
+        layout = replace(self.layout, threshold=threshold, threshold_from="given")
+        return TableModel(self.model, layout)
 
     def column_types(self, table: Table, extra: Sequence[str] = ()) -> ColumnTypes:
         """Choose the columns of a table to read: the features, and `extra` as text."""
@@ -236,8 +239,7 @@ def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> Table
         raise ValueError(
             f"{path} holds {known['estimator']}, which knows no classes: use it in Python, by popf.load."
         )
-    layout = _layout(known, path)
-    table_model = TableModel(load(path), layout)
+    table_model = TableModel(load(path), _layout(known, path))
     if n_jobs is not None:
         for forest in (table_model.final, getattr(table_model.final, "opf_", None)):
             if forest is not None:

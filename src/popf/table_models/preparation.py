@@ -19,8 +19,6 @@ FloatArray = NDArray[np.float64]
 MISSING = ("refuse", "median", "mean")
 #: What stands for a missing text, which is a category of its own; no cell of a table holds it.
 NO_TEXT = ""
-#: A frame of features, labels, and weights (all positive) or None.
-Data = tuple[Any, NDArray[Any], FloatArray | None]
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -187,13 +185,6 @@ def _fitted_values(fields: Fields) -> dict[str, Any]:
             raise fields.refuse("known_", "different values in every column")
     values["rows_"] = fields.integers("rows_", (None,), 0, 2**62)
     return values
-
-
-def fit_pipeline(model: Any, data: Data) -> Any:
-    """Fit a pipeline that begins with a `TablePreparation`, every step by the weights."""
-    frame, y, weights = data
-    names = [] if weights is None else [f"{name}__sample_weight" for name, _ in model.steps]
-    return model.fit(frame, y, **dict.fromkeys(names, weights))
 
 
 def _texts(column: Any) -> Any:

@@ -1,6 +1,7 @@
-"""What a fit is told, and the rows and columns of a table that it uses, or all that is wrong with them."""
+"""How columns are read, and the rows of a table that a model is fitted to, or all that is wrong with them."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,16 +9,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.forest.metrics import METRIC_NAMES
-from popf.formatting import unknown
+from popf.formatting import counted, unknown
 from popf.probability.parameters import MAPS, METHODS
-from popf.table_models.columns import MANY_VALUES, Column, read_columns
 from popf.table_models.model import infinite_cells, missing_numbers
 from popf.table_models.preparation import MISSING
 from popf.tables import ColumnTypes, Table
-from popf.tables.cells import labels_of
+from popf.tables.cells import Kind, labels_of
 
 FloatArray = NDArray[np.float64]
-MAP_CHOICES = ("none", *MAPS)
+#: A column of text with more different values than this is no category if there are many for its rows.
+MANY_VALUES = 50
+#: How many rows a table must have, and how many values a column, before a column is called an id.
+MANY_ROWS, MANY_GROUPS = 20, 10
+_ID = re.compile(r"(?:^|[ _.-])(?:id|ID|Id)$|[a-z]I[dD]$")
+
+
+class Problem(NamedTuple):
+    """What is wrong with a table, and the parameter that most likely mends it; empty for nothing."""
+
+    text: str = ""
+    remedy: str = ""
+
+
+class Column(NamedTuple):
+    """How a column is read."""
+
+    name: str
+    role: str  # number or category for a feature, else target, id, dropped, weight, one per
+    n_values: int  # different ones
+    n_missing: int
+    problem: Problem = Problem()  # why it cannot be used
+    note: str = ""  # what should be looked at, but is no error
+
+    @property
+    def words(self) -> str:
+        """The role; of a category with the number of its values."""
+        n_values = counted(self.n_values, "value")
+        return f"category, {n_values}" if self.role == "category" else self.role
 
 
 @dataclass(frozen=True)
@@ -34,8 +62,8 @@ class FitOptions:
         A column by which rows belong together, as all months of a consumer do: one random row of each is
         kept. Rows that are nearly alike make left-out probabilities too sure.
     sample_weight : str or None
-        The column with weights, which are scaled to a mean of 1: only their ratios matter. A row of weight 0
-        is left out before anything else.
+        The column with weights, of which only the ratios matter. A row of weight 0 is left out before
+        anything else.
     missing : {"refuse", "median", "mean"}
         What to do about missing numbers; a missing text is a category of its own.
     scale : bool
@@ -50,7 +78,8 @@ class FitOptions:
     method, linear_map, metric : str
         As for `POPFClassifier`; "none" is no map.
     test_size : float or None
-        The share of the rows to keep aside, from each class alike.
+        The share of the rows to keep aside, from each class alike. Rows with the same value in the first
+        column of `id` whose values repeat stay together.
     seed : int
     n_jobs : int
     """
@@ -77,11 +106,12 @@ class FitOptions:
 
 def check_options(options: FitOptions) -> None:
     """Raise ValueError for options that are unknown, out of range or contradict each other."""
-    for name, value, choices in (
-        ("missing", options.missing, MISSING),
-        ("method", options.method, METHODS),
-        ("linear_map", options.linear_map, MAP_CHOICES),
+    for name, choices in (
+        ("missing", MISSING),
+        ("method", METHODS),
+        ("linear_map", ("none", *MAPS)),
     ):
+        value = getattr(options, name)
         if value not in choices:
             raise ValueError(f"`{name}` must be one of {', '.join(choices)}, not {value!r}.")
     if options.metric == "precomputed":
@@ -90,20 +120,21 @@ def check_options(options: FitOptions) -> None:
         )
     if options.metric not in METRIC_NAMES:
         raise ValueError("`metric`: " + unknown("metric", options.metric, METRIC_NAMES))
-    costs = (options.cost_fp, options.cost_fn)
-    if (costs[0] is None) != (costs[1] is None):
+    if (options.cost_fp is None) != (options.cost_fn is None):
         raise ValueError("`cost_fp` and `cost_fn` belong together: give both, or a `threshold`.")
-    if costs[0] is not None and options.threshold is not None:
+    if options.cost_fp is not None and options.threshold is not None:
         raise ValueError(
             "`threshold` and `cost_fp`/`cost_fn` are two ways to say one thing: give one of them."
         )
-    for name, cost in zip(("cost_fp", "cost_fn"), costs, strict=True):
-        if cost is not None and not 0.0 < cost < np.inf:
-            raise ValueError(f"`{name}` must be a positive number, not {cost:g}.")
-    for name in ("threshold", "test_size"):
+    for name, limit, words in (
+        ("cost_fp", np.inf, "be a positive number, not"),
+        ("cost_fn", np.inf, "be a positive number, not"),
+        ("threshold", 1.0, "lie between 0 and 1, not at"),
+        ("test_size", 1.0, "lie between 0 and 1, not at"),
+    ):
         value = getattr(options, name)
-        if value is not None and not 0.0 < value < 1.0:
-            raise ValueError(f"`{name}` must lie between 0 and 1, not at {value:g}.")
+        if value is not None and not 0.0 < value < limit:
+            raise ValueError(f"`{name}` must {words} {value:g}.")
 
 
 class TrainingRows(NamedTuple):
@@ -112,6 +143,7 @@ class TrainingRows(NamedTuple):
     frame: Any  # the features; the index holds the rows of the file, from 0
     y: NDArray[Any]
     weights: FloatArray | None  # of mean 1
+    groups: NDArray[np.int64]  # rows of one id have one number; a number each where no id repeats
     columns: list[Column]  # how each is read
     n_read: int  # rows of the file
     n_weightless: int  # those of weight 0, which are left out
@@ -121,23 +153,19 @@ class TrainingRows(NamedTuple):
 def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     """Read a table as the options say; raise ValueError with all that is wrong with it."""
     columns, problems = _choose_columns(table, options)
-    by_role: dict[str, list[str]] = {}
-    for column in columns:
-        by_role.setdefault(column.role, []).append(column.name)
-    numbers, categories = by_role.get("number", []), by_role.get("category", [])
+    numbers, categories = with_role(columns, "number"), with_role(columns, "category")
     if not numbers + categories:
         problems.append(Problem("no column is left to learn from."))
-    weight = by_role.get("weight", [])
-    known = [name for role in ("target", "id", "one per") for name in by_role.get(role, [])]
+    weight = with_role(columns, "weight")
+    known = with_role(columns, "target", "id", "one per")
     frame = table.frame(ColumnTypes([*numbers, *weight], categories, known))
     n_read = len(frame)
     frame = _with_weight(frame, weight, table)  # from here on its index holds the rows of the file
     n_weightless = n_read - len(frame)
-    repeated = {}
-    if options.one_per is None:
-        repeated = _repeated(frame, by_role.get("id", []))
-    elif options.one_per in frame:
+    if options.one_per is not None and options.one_per in frame:
         frame = _one_of_each(frame, options.one_per, options.seed)
+    ids = [name for name in options.id if name in frame and options.one_per is None]
+    counts = {name: int(frame[name].nunique()) for name in ids}
     problems += _cell_problems(frame, numbers, columns, options)
     y = np.array([])
     if options.target in frame:
@@ -151,14 +179,104 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     # Weights whose mean is far from 1 would count as many more or fewer rows than there are.
     weights = frame[weight[0]].to_numpy() / frame[weight[0]].mean() if weight else None
     features = [name for name in table.names if name in {*numbers, *categories}]
-    return TrainingRows(frame[features], y, weights, columns, n_read, n_weightless, repeated)
+    return TrainingRows(
+        frame[features],
+        y,
+        weights,
+        _groups(frame, [name for name, n in counts.items() if n > 1]),
+        columns,
+        n_read,
+        n_weightless,
+        {name: n for name, n in counts.items() if 1 < n < 0.5 * len(frame)},
+    )
 
 
-class Problem(NamedTuple):
-    """What is wrong with a table, and the parameter that most likely mends it."""
+def read_columns(
+    table: Table, roles: Mapping[str, str], categorical: Collection[str] = ()
+) -> list[Column]:
+    """Tell how every column of a table is read.
 
-    text: str
-    remedy: str = ""
+    `roles` are those of columns that are no features; `categorical` are categories whatever they look like.
+    """
+    text = table.text()
+    return [
+        _read(table, name, text[name], roles.get(name), name in categorical) for name in table.names
+    ]
+
+
+def with_role(columns: Sequence[Column], *roles: str) -> list[str]:
+    """Name the columns with one of the roles, role by role."""
+    return [column.name for role in roles for column in columns if column.role == role]
+
+
+def _read(table: Table, name: str, cells: Any, role: str | None, insisted: bool) -> Column:
+    kind, n_rows = table.kind(cells), len(cells)
+    n_missing = n_rows - kind.n_present
+    if role is not None:
+        return Column(name, role, kind.n_values, n_missing)
+    role = "number" if kind.numbers and not insisted else "category"
+    problem = Problem() if insisted and kind.n_present else _problem(name, kind, n_rows)
+    note = "" if problem.text or insisted else _note(name, kind, n_rows)
+    return Column(name, role, kind.n_values, n_missing, problem, note)
+
+
+def _problem(name: str, kind: Kind, n_rows: int) -> Problem:
+    """Find a column that is empty, a number or a date in disguise, a spoilt number, or a name."""
+    drop, category, carried = f"`drop={[name]}`", f"`categorical={[name]}`", f"`id={[name]}`"
+    if kind.n_present == 0:
+        return Problem(f"column {name!r} holds nothing at all: leave it out by {drop}.", drop)
+    if kind.numbers:
+        return Problem()
+    looks_like = f"column {name!r} holds {kind.looks_like}, such as {kind.odd_cell!r}"
+    if "date" in kind.looks_like:
+        return Problem(
+            f"{looks_like}: put numbers in its place (the month, the days since some day), carry it "
+            f"through by {carried}, leave it out by {drop}, or make it categories by {category}.",
+            carried,
+        )
+    if "decimal" in kind.looks_like:
+        return Problem(f"{looks_like}: `decimal=','` reads them.", "`decimal=','`")
+    if kind.looks_like:
+        return Problem(
+            f"{looks_like}: write them as plain numbers in the file, leave the column out by {drop}, or make "
+            f"it categories by {category}.",
+            drop,
+        )
+    if kind.n_numbers >= 0.5 * kind.n_present:
+        absent = f"`na={[kind.odd_cell]}`"
+        return Problem(
+            f"column {name!r} holds numbers, but {kind.odd_cell!r} in row {kind.odd_row}. Mend it, or say "
+            f"what it is: {absent} for a missing value, {category} for categories.",
+            absent,
+        )
+    # Every value becomes a column of 0 and 1, which some rows should share.
+    if kind.n_values > max(MANY_VALUES, min(0.1 * n_rows, 20 * MANY_VALUES)):
+        return Problem(
+            f"column {name!r} holds {kind.n_values} different texts in {n_rows} rows (such as "
+            f"{kind.odd_cell!r}): carry it through by {carried}, leave it out by {drop}, or insist by "
+            f"{category}.",
+            carried,
+        )
+    return Problem()
+
+
+def _note(name: str, kind: Kind, n_rows: int) -> str:
+    """Call out a feature that looks like an id: by its name, another in every row, or equal groups of rows."""
+    if n_rows < MANY_ROWS or kind.n_values < MANY_GROUPS or (kind.numbers and not kind.whole):
+        return ""
+    if _ID.search(name) and not kind.rows_each:
+        return f"{name!r} is called an id, and is used as a feature. If it is one: `id={[name]}`."
+    if not kind.rows_each:
+        return ""
+    if kind.rows_each == 1:
+        return (
+            f"{name!r} has another whole number in every row, as an id has, and is used as a feature. If it "
+            f"is one: `id={[name]}`."
+        )
+    return (
+        f"{name!r} has {kind.n_values:,} values in {kind.rows_each} rows each, as ids of rows that belong "
+        f"together have, and is used as a feature. If it is one: `id={[name]}`, or `one_per={name!r}`."
+    )
 
 
 def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], list[Problem]]:
@@ -184,7 +302,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], li
             Problem(f"column {options.target!r} is the target: it cannot be an id, or dropped.")
         )
     columns = read_columns(table, roles, options.categorical)
-    problems += [Problem(column.problem, column.remedy) for column in columns if column.problem]
+    problems += [column.problem for column in columns if column.problem.text]
     return columns, problems
 
 
@@ -226,7 +344,7 @@ def _cell_problems(
     infinite = infinite_cells(frame[numbers], frame.index)
     if infinite:
         problems.append(Problem(infinite))
-    sound = [column.name for column in columns if column.name in frame and not column.problem]
+    sound = [column.name for column in columns if column.name in frame and not column.problem.text]
     empty = [name for name in sound if frame[name].isna().all()]
     for name in empty:
         drop = f"`drop={[name]}`"
@@ -269,7 +387,10 @@ def _one_of_each(frame: Any, column: str, seed: int) -> Any:
     return frame.loc[kept.sort_values()]
 
 
-def _repeated(frame: Any, ids: Sequence[str]) -> dict[str, int]:
-    """Find id columns with fewer than half as many values as there are rows."""
-    counts = {name: int(frame[name].nunique()) for name in ids}
-    return {name: n for name, n in counts.items() if 1 < n < 0.5 * len(frame)}
+def _groups(frame: Any, repeating: Sequence[str]) -> NDArray[np.int64]:
+    """Give rows with the same value in the first column that repeats one number; each its own if none does."""
+    for name in repeating:
+        groups: NDArray[np.int64] = frame[name].factorize(use_na_sentinel=False)[0]
+        if groups.max() + 1 < len(frame):
+            return groups
+    return np.arange(len(frame))
