@@ -10,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from popf.display import canvas
 from popf.formatting import check_integer
 from popf.probability.classifier import POPFClassifier
-from popf.solvers import PlattObjective, Solution, Solver, platt_targets
-from popf.solvers.base import PAPER_BOX, Evaluations, Objective, check_box
-from popf.solvers.by_name import solver_of
+from popf.solvers import PlattObjective, Solution, Solver, platt_targets, solver_of
+from popf.solvers.base import PAPER_BOX, Objective, Search, check_box
 
 FloatArray = NDArray[np.float64]
 
@@ -40,7 +39,7 @@ def prepare_landscape(
     ends = check_box(box)
     if ends is None:
         raise ValueError("box is None; a landscape needs bounds, such as ((-10, 10), (-10, 10)).")
-    evaluate = Evaluations(objective)
+    evaluate = Search(objective, ends).evaluate
     A, B = np.linspace(ends.lower, ends.upper, resolution).T
     # A row at a time: an objective may need memory for every point.
     rows = [evaluate(np.column_stack([A, np.full(resolution, b)])) for b in B]

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.io.container import Arrays, can_hold
-from popf.solvers import Solver
-from popf.solvers.by_name import SOLVERS
+from popf.solvers import SOLVERS, Solver
 
 KIND = "!"
 _SOLVERS: dict[str, Any] = {solver.__name__: solver for solver in SOLVERS.values()}

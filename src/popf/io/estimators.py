@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from popf.forest.state import Fields, read_features
 from popf.io.codec import KIND, Decoder, Encoder
-from popf.solvers.by_name import SOLVERS
+from popf.solvers import SOLVERS
 
 #: What a model may end in.
 MODELS = {

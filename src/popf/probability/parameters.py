@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from popf import solvers
+from popf.solvers import solver_of
 from popf.solvers.base import check_box
-from popf.solvers.by_name import solver_of
 
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric

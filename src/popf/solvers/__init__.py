@@ -4,19 +4,18 @@ A solver is a small immutable object whose fields are its parameters, with the p
 ``solver.minimize(objective, box, random_state)`` returns a `Solution`. An objective is any function from an
 array of shape (n, 2), one point per row, to n values.
 
-``base``          what the solvers share: the box, the start, the record of a search
-``newton``        Newton's method with analytic derivatives, the box handled exactly
-``nelder_mead``   the simplex of Nelder and Mead, SciPy's
-``swarms``        particle swarm, bat and firefly algorithms
-``platt``         Platt's objective, which P-OPF minimises
-``by_name``       solvers by their names
+``base``    what the solvers share: the box, the start, the record of a search
+``local``   Newton's method with analytic derivatives, and the simplex of Nelder and Mead
+``swarms``  particle swarm, bat and firefly algorithms
+``platt``   Platt's objective, which P-OPF minimises
 
 Nothing here knows about forests or classifiers.
 """
 
+from typing import Any
+
 from popf.solvers.base import Solution, Solver
-from popf.solvers.nelder_mead import NelderMead
-from popf.solvers.newton import Newton
+from popf.solvers.local import NelderMead, Newton
 from popf.solvers.platt import PlattObjective, platt_probability, platt_targets
 from popf.solvers.swarms import PSO, Bat, Firefly
 
@@ -32,3 +31,24 @@ __all__ = [
     "platt_probability",
     "platt_targets",
 ]
+
+SOLVERS: dict[str, type[Any]] = {
+    "newton": Newton,
+    "nelder-mead": NelderMead,
+    "pso": PSO,
+    "bat": Bat,
+    "firefly": Firefly,
+}
+
+
+def solver_of(solver: Any) -> Solver:
+    """Return the solver of a name; an object of `popf.solvers` is returned as it is."""
+    if isinstance(solver, Solver):
+        return solver
+    if isinstance(solver, str) and solver in SOLVERS:
+        made: Solver = SOLVERS[solver]()
+        return made
+    error = ValueError if isinstance(solver, str) else TypeError
+    raise error(
+        f"`solver` must be one of {tuple(SOLVERS)} or an object of popf.solvers, not {solver!r}."
+    )

@@ -1,4 +1,4 @@
-"""What the solvers share: the box, the start, counted evaluations, the record of a search."""
+"""What the solvers share: the box, the start, the record of a search."""
 
 import dataclasses
 from abc import ABC, abstractmethod
@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from popf.formatting import check_integer, check_real
 
 FloatArray = NDArray[np.float64]
 Objective = Callable[[FloatArray], Any]
@@ -78,38 +80,37 @@ class Solution:
     at_bound: tuple[Bound, Bound]
 
 
-class Evaluations:
-    """The objective, with its calls counted and NaN replaced by infinity."""
+class Search:
+    """An objective with its calls counted, the box, and the best point so far, iteration by iteration."""
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Any, box: Box | None) -> None:
         self.objective = objective
-        self.count = 0
+        self.box = box
+        self.n_evaluations = 0
+        self.path: list[FloatArray] = []
+        self.history: list[float] = []
 
-    def __call__(self, thetas: FloatArray) -> FloatArray:
-        """Evaluate many points, shape (n, 2)."""
+    def evaluate(self, thetas: FloatArray) -> FloatArray:
+        """Evaluate many points, shape (n, 2); NaN is replaced by infinity."""
         values = np.asarray(self.objective(thetas), dtype=np.float64)
         if values.shape != (len(thetas),):
             raise ValueError(
                 f"the objective returned shape {values.shape} for {len(thetas)} points; it gets an "
                 f"array of shape (n, 2) and must return one value per row, shape (n,)"
             )
-        self.count += len(thetas)
+        self.n_evaluations += len(thetas)
         return np.where(np.isnan(values), np.inf, values)
 
-
-class Search:
-    """An objective, the box, and the best point so far, iteration by iteration."""
-
-    def __init__(self, objective: Objective, box: Box | None) -> None:
-        self.evaluate = Evaluations(objective)
-        self.box = box
-        self.path: list[FloatArray] = []
-        self.history: list[float] = []
+    def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Compute value, gradient and Hessian at a point, which counts as one evaluation."""
+        self.n_evaluations += 1
+        value, gradient, hessian = self.objective.derivatives(theta)
+        return value, gradient, hessian
 
     def default_start(self) -> FloatArray:
         """Return the objective's own start, or the middle of the box, or 0."""
         middle = np.zeros(2) if self.box is None else 0.5 * (self.box.lower + self.box.upper)
-        start = np.array(getattr(self.evaluate.objective, "start", middle), dtype=np.float64)
+        start = np.array(getattr(self.objective, "start", middle), dtype=np.float64)
         return start if self.box is None else self.box.clip(start)
 
     def add(self, theta: FloatArray, value: float) -> None:
@@ -131,7 +132,7 @@ class Search:
             value=self.history[-1],
             history=np.array(self.history),
             path=np.array(self.path),
-            n_evaluations=self.evaluate.count,
+            n_evaluations=self.n_evaluations,
             n_iterations=len(self.history) - 1,
             converged=converged,
             message=message,
@@ -142,9 +143,8 @@ class Search:
 class Solver(ABC):
     """A method of minimisation with its parameters.
 
-    Solvers are values: immutable, comparable, hashable, picklable. `dataclasses.replace` gives one with
-    other parameters. Search over the parameters of a solver by searching over solvers,
-    ``{"solver": [PSO(), PSO(inertia=0.7)]}``.
+    Solvers are values: immutable, comparable, hashable, picklable. Search over the parameters of a solver
+    by searching over solvers, ``{"solver": [PSO(), PSO(inertia=0.7)]}``.
 
     Examples
     --------
@@ -166,16 +166,14 @@ class Solver(ABC):
         Parameters
         ----------
         objective : callable
-            From an array of shape (n, 2), one point per row, to n values. `Newton` also needs
-            ``objective.derivatives(theta)``; see `PlattObjective`.
+            From an array of shape (n, 2), one point per row, to n values; for `Newton` see `PlattObjective`.
         box : array-like of shape (2, 2) or None, default=((-10, 10), (-10, 10))
             (lower, upper) bounds of both parameters; None for no bounds (not for swarms).
         random_state : int, RandomState, Generator or None, default=None
             Random numbers for the swarms; an int gives the same result every time.
         start : array-like of shape (2,), default=None
-            Where to start. By default `Newton` and `NelderMead` start at ``objective.start`` if it
-            exists, otherwise in the middle of the box. Swarms start scattered over the box, and put
-            their first agent at `start` if it is given.
+            Where `Newton` and `NelderMead` start, by default at ``objective.start`` if it exists, else in
+            the middle of the box. Swarms are scattered over the box; their first agent begins at `start`.
 
         Returns
         -------
@@ -186,6 +184,14 @@ class Solver(ABC):
         converged, message = self._minimize(search, check_start(start, bounds), random_state)
         return search.solution(converged, message)
 
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.type is int:
+                check_integer(field.name, value, 1)
+            else:
+                check_real(field.name, value, 0.0)
+
     @abstractmethod
     def _minimize(
         self, search: Search, start: FloatArray | None, random_state: RandomNumbers
@@ -194,9 +200,9 @@ class Solver(ABC):
 
     def __repr__(self) -> str:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        values = [(field, getattr(self, field.name)) for field in fields]
-        changed = [f"{field.name}={value!r}" for field, value in values if value != field.default]
-        return f"{type(self).__name__}({', '.join(changed)})"
+        changed = [field.name for field in fields if getattr(self, field.name) != field.default]
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in changed)
+        return f"{type(self).__name__}({values})"
 
 
 def check_box(box: ArrayLike | None) -> Box | None:

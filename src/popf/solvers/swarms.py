@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from popf.formatting import check_integer, check_real
-from popf.solvers.base import Evaluations, FloatArray, RandomNumbers, Search, Solver
+from popf.solvers.base import FloatArray, RandomNumbers, Search, Solver
 
-Clip = Callable[[FloatArray], FloatArray]
+# Of points: their values, or the nearest points in the box.
+OfPoints = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -29,11 +30,8 @@ class Swarm(Solver):
     tolerance: float = 1e-3
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_integer("n_agents", self.n_agents, 2)
-        check_integer("n_iterations", self.n_iterations, 1)
-        for field in fields(self):
-            if field.type is float:
-                check_real(field.name, getattr(self, field.name), 0.0)
 
     def _minimize(
         self, search: Search, start: FloatArray | None, random_state: RandomNumbers
@@ -64,7 +62,7 @@ class Swarm(Solver):
 
     @abstractmethod
     def _iterations(
-        self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
+        self, evaluate: OfPoints, clip: OfPoints, random: Any, agents: FloatArray
     ) -> Iterator[tuple[FloatArray, float]]:
         """Yield the best point and value of the scattered agents, then after each iteration."""
 
@@ -76,8 +74,8 @@ class PSO(Swarm):
     .. math:: v \leftarrow w v + c_1 r_1 (p - x) + c_2 r_2 (g - x), \qquad x \leftarrow x + v,
 
     with p the best point of the agent, g that of the swarm, and r₁, r₂ uniform in [0, 1], drawn anew for
-    every agent and parameter. Agents start at rest, uniformly in the box. They are clipped to it, and lose
-    their velocity across the side that they hit. The defaults are the paper's parameters.
+    every agent and parameter. Agents start at rest, are clipped to the box, and lose their velocity across
+    the side that they hit. The defaults are the paper's parameters.
 
     Parameters
     ----------
@@ -109,7 +107,7 @@ class PSO(Swarm):
     social: float = 2.0
 
     def _iterations(
-        self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
+        self, evaluate: OfPoints, clip: OfPoints, random: Any, agents: FloatArray
     ) -> Iterator[tuple[FloatArray, float]]:
         velocities = np.zeros_like(agents)
         own_best, own_values = agents.copy(), evaluate(agents)
@@ -147,10 +145,10 @@ class Bat(Swarm):
     .. math:: a_i \leftarrow \alpha a_i, \qquad r_i = r_0 (1 - e^{-\gamma k})
 
     in iteration k. The best point ever tried is kept, whether a bat moved there or not. Bats start at
-    rest, uniformly in the box, and are clipped to it.
+    rest, and are clipped to the box.
 
-    With these signs, Yang's, flight leads away from the best point and spreads the bats, and the walk refines.
-    With the paper's α = 1 its steps do not shrink, so PSO or `Newton` find the minimum more precisely.
+    With these signs, Yang's, flight spreads the bats, and the walk refines. With the paper's α = 1 its steps
+    do not shrink, so PSO or `Newton` find the minimum more precisely.
 
     Parameters
     ----------
@@ -159,13 +157,12 @@ class Bat(Swarm):
     lowest_frequency, highest_frequency : float, default=0.0 and 1.0
         q_min and q_max.
     loudness : float, default=0.5
-        a₀ of every bat, in (0, 1]: also the length of the walk's steps, in units of the parameters. The
-        paper does not state it. With 0.1 the result was ten times more precise on Platt's objective.
+        a₀ of every bat, in (0, 1], and the length of the walk's steps; the paper does not state it. With
+        0.1 the result was ten times more precise on Platt's objective.
     loudness_decay : float, default=1.0
         α, in (0, 1].
     pulse_rate : float, default=0.5
-        r₀ of every bat, in [0, 1]: the share of bats that fly rather than walk in the long run. The paper
-        does not state it.
+        r₀ of every bat, in [0, 1]: the share that flies in the long run; the paper does not state it.
     pulse_growth : float, default=1.0
         γ.
     tolerance : float, default=0.001
@@ -194,12 +191,12 @@ class Bat(Swarm):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_real("highest_frequency", self.highest_frequency, self.lowest_frequency)
-        check_real("loudness", self.loudness, np.finfo(float).tiny, 1.0)
-        check_real("loudness_decay", self.loudness_decay, np.finfo(float).tiny, 1.0)
+        check_real("loudness", self.loudness, 0.0, 1.0, strictly=True)
+        check_real("loudness_decay", self.loudness_decay, 0.0, 1.0, strictly=True)
         check_real("pulse_rate", self.pulse_rate, 0.0, 1.0)
 
     def _iterations(
-        self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
+        self, evaluate: OfPoints, clip: OfPoints, random: Any, agents: FloatArray
     ) -> Iterator[tuple[FloatArray, float]]:
         n_agents = len(agents)
         velocities = np.zeros_like(agents)
@@ -242,8 +239,7 @@ class Firefly(Swarm):
 
     for each j with a smaller objective, from the dimmest such j to the brightest; r is the distance from
     where the previous move has led, u uniform in [0, 1] for each parameter. All fly at once: x_j is where
-    j was when the iteration began. The brightest stays, so the best point is never lost. Fireflies start
-    uniformly in the box and are clipped to it.
+    j was when the iteration began. The brightest stays. Fireflies are clipped to the box.
 
     With the paper's α = 0.7 the noise does not fade, and with γ = 1 fireflies attract each other only within
     some two units, so PSO or `Newton` find the minimum more precisely.
@@ -279,7 +275,7 @@ class Firefly(Swarm):
     step: float = 0.7
 
     def _iterations(
-        self, evaluate: Evaluations, clip: Clip, random: Any, agents: FloatArray
+        self, evaluate: OfPoints, clip: OfPoints, random: Any, agents: FloatArray
     ) -> Iterator[tuple[FloatArray, float]]:
         n_agents = len(agents)
         while True:
