@@ -9,7 +9,7 @@ def small_chunks(monkeypatch):
     for name, value in {
         "runtime.threads.CHUNK_ROWS": 64,
         "trees.neighbours.CHUNK_BLOCKS": 2,
-        "trees.tile_outsiders.CALL_BLOCKS": 2,
+        "trees.tile_neighbours.CALL_BLOCKS": 2,
         "conquest.by_space_tree.CHUNK_BLOCKS": 2,
         "space_tree.SMALLEST_SUBTREE": 64,
         "distances.GRAIN": 2000,

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 import naive
 from popf.engine import space_tree, tiles
-from popf.engine.runtime.simd import padded_range
-from popf.engine.structures import SpanningTree
-from popf.engine.trees import neighbours, tile_neighbours, tile_outsiders
-from popf.engine.trees.boruvka import spanning_tree
-from popf.engine.trees.outgoing_arcs import ARC, Components, OutgoingArcSearch
+from popf.engine.structures import ARC, Components, OutgoingArcSearch, SpanningTree
+from popf.engine.trees import neighbours, tile_neighbours
+from popf.engine.trees.boruvka import padded_range, spanning_tree
 from strategies import KINDS, bounded, random_points, seeds, size
 
 kinds = st.sampled_from(KINDS)
@@ -95,7 +93,7 @@ class TestNearestOutsiders:
         X = random_points(seed, size(90), 2, kind)
         if by_products:
             ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
-            search = partial(tile_outsiders.nearest_outsiders, ordered)
+            search = partial(tile_neighbours.nearest_outsiders, ordered)
         else:
             ordered = space_tree.build(X)
             search = partial(neighbours.nearest_outsiders, ordered)

@@ -10,14 +10,12 @@ import naive
 from popf.engine.runtime import simd
 from popf.engine.runtime.simd import LANES
 from popf.engine.soft import simd as soft
+from popf.engine.trees.boruvka import padded_range
 from strategies import bounded, seeds, size
 
 
 def blocks_of(rng, n_blocks, d):
-    blocks = simd.empty_blocks(n_blocks, d)
-    assert blocks.ctypes.data % simd.ALIGNMENT == 0
-    blocks[:] = rng.integers(-3, 4, blocks.shape) / 3.0
-    return blocks
+    return rng.integers(-3, 4, (n_blocks, d, LANES)) / 3.0
 
 
 def make_distances(rng, d):
@@ -37,7 +35,7 @@ def make_reaching(rng, d):
 
 
 def make_unlike(rng, d):
-    values = simd.padded_range(16 * d + 3)
+    values = padded_range(16 * d + 3)
     values[:] = rng.integers(0, 3, len(values))
     return values, 16 * d, np.int32(1)
 

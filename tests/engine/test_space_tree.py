@@ -33,6 +33,7 @@ def test_holds_all_points_in_tight_boxes(n, kind):
     np.testing.assert_array_equal(columns[: len(X)], tree.points)
     assert np.isinf(columns[len(X) :]).all()
     assert len(tree.blocks) == -(-len(X) // LANES)
+    assert tree.blocks.ctypes.data % space_tree.ALIGNMENT == 0
     costs = np.random.default_rng(n).random(len(X))
     lowest = space_tree.lowest_in_nodes(tree.nodes, costs)
     seen = []

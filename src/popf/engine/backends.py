@@ -11,7 +11,7 @@ from popf.engine.structures import Conquered, FloatArray, IntArray, NeighbourLis
 
 if TYPE_CHECKING:
     from popf.engine.soft.by_tiles import CompetingPoints
-    from popf.engine.trees.outgoing_arcs import OutgoingArcSearch
+    from popf.engine.structures import OutgoingArcSearch
 
 
 class Backend(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import helper, jit
-from popf.engine.runtime.simd import LANES, empty_blocks
+from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import FloatArray, IntArray
 
@@ -43,6 +43,8 @@ class SpaceTree(NamedTuple):
 # make a thread's share of the work, but so few not.
 SUBTREE_POINTS = 1 << 18
 SMALLEST_SUBTREE = 1 << 12
+# Blocks begin at a multiple of so many bytes, a cache line.
+ALIGNMENT = 64
 
 
 def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
@@ -53,7 +55,7 @@ def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
     tree = SpaceTree(
         points=np.empty_like(points, order="C"),
         order=np.empty(n_points, dtype=np.int64),
-        blocks=empty_blocks(n_blocks, n_features),
+        blocks=_empty_blocks(n_blocks, n_features),
         nodes=np.empty(n_nodes, dtype=NODE),
         leaf=np.empty(n_blocks, dtype=np.int32),
         lows=np.empty((n_nodes, n_features)),
@@ -62,6 +64,14 @@ def build(points: FloatArray, n_threads: int = 1) -> SpaceTree:
     with Team(n_threads) as team:
         _build(tree, points, team)
     return tree
+
+
+def _empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
+    """Allocate blocks on cache-line boundaries; whoever fills them pads the last with infinity."""
+    size = n_blocks * n_features * LANES
+    raw = np.empty(size + ALIGNMENT // 8, dtype=np.float64)
+    skip = (-raw.ctypes.data % ALIGNMENT) // 8
+    return raw[skip : skip + size].reshape(n_blocks, n_features, LANES)
 
 
 def _build(tree: SpaceTree, points: FloatArray, team: Team) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+ArcArray = NDArray[np.void]
 #: ``block(start, stop)`` gives the distances of some queries to all nodes, one row each.
 BlockOfDistances = Callable[[int, int], FloatArray]
 
@@ -54,6 +55,36 @@ class NeighbourLists(NamedTuple):
     positions: NDArray[np.int32]  # (n_points, k): nearest first, ties by index; -1 for nobody
     squared: FloatArray  # (n_points, k): their squared distances, infinite for nobody
     horizon: FloatArray  # every neighbour strictly nearer than this squared distance is listed
+
+
+#: The shortest arc known to leave a component: its squared length, its ends as positions (-1 while
+#: none is known), and whether another arc as short was seen. One record, so one cache line, a component.
+ARC = np.dtype(
+    [("squared", np.float64), ("inside", np.int32), ("outside", np.int32), ("tied", np.int64)]
+)
+
+
+class Components(NamedTuple):
+    """The components of a Borůvka round, and what the points in them are."""
+
+    of: NDArray[np.int32]  # the component of every point, numbered from 0
+    indices: IntArray  # the index of every point, which breaks ties
+    classes: IntArray
+
+
+class OutgoingArcSearch(NamedTuple):
+    """A search for the shortest arc out of every component that is not certain of it, shared by threads.
+
+    All threads lower the `bounds` as they find arcs. Whichever of two writes stays, it is the length of an arc
+    that leaves the component, so it spares work and decides nothing.
+    """
+
+    components: Components
+    best: ArcArray  # ARC records: arcs known on entry, the shortest when the search is over
+    certain: BoolArray  # components that need no search
+    horizon: FloatArray  # of `NeighbourLists`; grows to what the search has seen
+    prototypes: BoolArray  # ends of arcs between classes that tie with a shortest one are marked
+    bounds: FloatArray  # how long the shortest arc out of each component is at most
 
 
 class Conquered(NamedTuple):

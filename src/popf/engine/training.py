@@ -21,9 +21,9 @@ from popf.engine.structures import (
     NeighbourLists,
     SpanningTree,
 )
-from popf.engine.trees import boruvka, neighbours, prim, tile_neighbours, tile_outsiders
+from popf.engine.trees import boruvka, neighbours, prim, tile_neighbours
+from popf.engine.trees.boruvka import Search
 from popf.engine.trees.competition import compete
-from popf.engine.trees.outgoing_arcs import Search
 
 # Blocks of points for each thread at least, where products are taken.
 BLOCKS_PER_THREAD = 4
@@ -146,7 +146,7 @@ def _neighbours_by_products(
         ordered = tiles.side_by_side(halves, parts)
         sides = np.repeat([False, True], [len(half.radii) for half in halves])
     lists = tile_neighbours.nearest_neighbours(ordered, n_threads, sides)
-    search = partial(tile_outsiders.nearest_outsiders, ordered, n_threads, sides=sides)
+    search = partial(tile_neighbours.nearest_outsiders, ordered, n_threads, sides=sides)
     return Neighbourhood(lists, search, ordered.order)
 
 

@@ -134,7 +134,7 @@ def single_linkage(
            [1., 3., 2., 2.],
            [4., 5., 2., 4.]])
     """
-    from popf.engine.trees.linkage import merge_clusters
+    from popf.engine.trees.competition import merge_clusters
 
     resources = Resources(n_threads_of(n_jobs), n_bytes_of(working_memory))
     tree = _sorted_tree(X, metric, metric_params, algorithm, device, resources, min_samples=2)

@@ -6,8 +6,13 @@ from typing import Any
 from popf.engine.gpu import conquest, points, soft, tree
 from popf.engine.gpu.points import DevicePoints
 from popf.engine.soft.by_tiles import CompetingPoints
-from popf.engine.structures import Conquered, FloatArray, IntArray, NeighbourLists
-from popf.engine.trees.outgoing_arcs import OutgoingArcSearch
+from popf.engine.structures import (
+    Conquered,
+    FloatArray,
+    IntArray,
+    NeighbourLists,
+    OutgoingArcSearch,
+)
 
 
 class GpuBackend:

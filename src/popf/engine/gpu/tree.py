@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from popf.engine.gpu.candidates import find_candidates, rows_at_once
 from popf.engine.gpu.host import CANDIDATES
 from popf.engine.gpu.points import ROWS, DevicePoints
-from popf.engine.structures import FloatArray, IntArray, NeighbourLists
-from popf.engine.trees.outgoing_arcs import OutgoingArcSearch, offer_arcs, wanted_points
+from popf.engine.structures import FloatArray, IntArray, NeighbourLists, OutgoingArcSearch
+from popf.engine.trees.boruvka import offer_arcs, wanted_points
 
 # How many neighbours of every point are listed, out of the candidates.
 N_NEIGHBOURS = 12

@@ -21,27 +21,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
-from numpy.typing import NDArray
-
-from popf.engine.structures import FloatArray
 
 LANES = 16
-ALIGNMENT = 64
-
-
-def empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
-    """Allocate blocks on cache-line boundaries; whoever fills them pads the last with infinity."""
-    size = n_blocks * n_features * LANES
-    raw = np.empty(size + ALIGNMENT // 8, dtype=np.float64)
-    skip = (-raw.ctypes.data % ALIGNMENT) // 8
-    return raw[skip : skip + size].reshape(n_blocks, n_features, LANES)
-
-
-def padded_range(n_points: int) -> NDArray[np.int32]:
-    """Return ``arange(n_points)`` as the start of a buffer that holds whole lanes, -1 beyond the end."""
-    buffer = np.full(-(-n_points // LANES) * LANES, -1, dtype=np.int32)
-    buffer[:n_points] = np.arange(n_points, dtype=np.int32)
-    return buffer[:n_points]
 
 
 class VectorOperation:

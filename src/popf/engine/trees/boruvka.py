@@ -11,28 +11,28 @@ some minimum spanning tree is among these in some round, at the latest when its 
 So both ends of those arcs that join two classes are prototypes, in whatever order the rows come.
 """
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import helper, jit
-from popf.engine.runtime.simd import padded_range
+from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import ALONE, Team
 from popf.engine.structures import (
+    ARC,
+    ArcArray,
     BoolArray,
+    Components,
     FloatArray,
     IntArray,
     NeighbourLists,
+    OutgoingArcSearch,
     SpanningTree,
 )
-from popf.engine.trees.outgoing_arcs import (
-    ARC,
-    ArcArray,
-    Components,
-    OutgoingArcSearch,
-    Search,
-    any_tied,
-    offer,
-    offer_arcs,
-)
+
+#: Finds the shortest arcs, marks the ends of those that tie, and moves the horizon.
+Search = Callable[[OutgoingArcSearch], None]
 
 
 def spanning_tree(
@@ -57,6 +57,13 @@ def spanning_tree(
             growing.mark_ties(best, certain, prototypes)
             growing.join(best, certain, prototypes)
     return growing.tree, prototypes
+
+
+def padded_range(n_points: int) -> NDArray[np.int32]:
+    """Return ``arange(n_points)`` as the start of a buffer that holds whole lanes, -1 beyond the end."""
+    buffer = np.full(-(-n_points // LANES) * LANES, -1, dtype=np.int32)
+    buffer[:n_points] = np.arange(n_points, dtype=np.int32)
+    return buffer[:n_points]
 
 
 class GrowingTree:
@@ -117,7 +124,7 @@ class GrowingTree:
 
     def mark_ties(self, best: ArcArray, certain: BoolArray, marked: BoolArray) -> bool:
         """Mark the ends of listed arcs between classes that tie with their component's shortest."""
-        tied = any_tied(best, certain, self._team)
+        tied = bool((certain & (best["tied"] != 0)).any())
         if tied:
             state = self._lists, self._cursor, self.components, best, certain, marked
             self._team.map_rows(
@@ -282,3 +289,80 @@ def _number(above, number, start, stop):
             root = above[root]
         if root != c:
             number[c] = number[root]
+
+
+# What searches for outgoing arcs share ------------------------------------------------------------------------
+
+
+def search_twice(
+    search: OutgoingArcSearch, find: Callable[[bool, Team], ArcArray], n_threads: int
+) -> None:
+    """Take over the arcs that ``find(False, team)`` finds; where some tie, ``find(True, team)`` marks ends."""
+    with Team(n_threads) as team:
+        found = find(False, team)
+        # Each thread has some of the components, and looks for their arcs among all.
+        team.map_shares(lambda low, high: _take_over(search, found, low, high), len(search.best))
+        if ((search.best["tied"] != 0) & ~search.certain).any():
+            find(True, team)
+
+
+def wanted_points(search: OutgoingArcSearch, marking: bool) -> BoolArray:
+    """Find the points from which an arc might be, or with `marking` tie with, their component's shortest."""
+    best = search.best
+    wanting = ~search.certain & (best["tied"] != 0) if marking else ~search.certain
+    # Nobody is within a negative bound.
+    wanted: BoolArray = (
+        search.horizon <= np.where(wanting, best["squared"], -1.0)[search.components.of]
+    )
+    return wanted
+
+
+@helper
+def offer(best, component, squared, inside, outside, index):
+    """Offer an arc to the component that it leaves, which keeps the first in the order of arcs."""
+    arc = best[component]
+    if squared > arc["squared"]:
+        return
+    if squared < arc["squared"]:
+        arc["tied"] = 0
+    elif arc["inside"] >= 0:
+        u, v = arc["inside"], arc["outside"]
+        if u == inside and v == outside:
+            return
+        arc["tied"] = 1
+        low, high = min(index[inside], index[outside]), max(index[inside], index[outside])
+        old_low, old_high = min(index[u], index[v]), max(index[u], index[v])
+        if low > old_low or (low == old_low and high > old_high):
+            return
+    arc["squared"] = squared
+    arc["inside"] = inside
+    arc["outside"] = outside
+
+
+@jit
+def offer_arcs(best, components, inside, outside, squared):
+    """Offer arcs to the components of their first ends, if they leave these."""
+    of, index = components.of, components.indices
+    for e in range(len(squared)):
+        u, v = inside[e], outside[e]
+        if of[u] != of[v]:
+            offer(best, np.int64(of[u]), squared[e], u, v, index)
+
+
+@jit
+def _take_over(search, found, low, high):
+    """Take over the arcs that were found for the components from `low` to `high`."""
+    of, index = search.components.of, search.components.indices
+    best, bounds = search.best, search.bounds
+    for i in range(len(found)):
+        arc = found[i]
+        if arc["inside"] < 0:
+            continue
+        # Integers of one kind wherever arcs are offered, or `offer` would be compiled for each.
+        inside, outside = np.int64(arc["inside"]), np.int64(arc["outside"])
+        component = np.int64(of[inside])
+        if low <= component < high and arc["squared"] <= best[component]["squared"]:
+            offer(best, component, arc["squared"], inside, outside, index)
+            best[component]["tied"] |= arc["tied"]
+    for c in range(low, high):
+        bounds[c] = best[c]["squared"]

@@ -1,4 +1,4 @@
-"""The competition among prototypes, on the spanning tree.
+"""The competition among prototypes on the spanning tree, and the clusters of single linkage.
 
 For f_max the best path in the complete graph costs what the path in the minimum spanning tree costs, so the
 competition needs no queue: one sweep from the leaves to the root of the tree and one back settle all costs.
@@ -10,7 +10,7 @@ import numpy as np
 
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import Team
-from popf.engine.structures import BoolArray, Forest, IntArray, SpanningTree
+from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
 
 
 def compete(
@@ -130,3 +130,29 @@ def _write_forest(states, lengths, index, forest, start, stop):
         else:  # the edge to its parent, or that of its child
             other = v if before == state["parent"] else before
             predecessors[name], before_lengths[name] = index[before], lengths[other]
+
+
+@jit
+def merge_clusters(tree: SpanningTree, linkage: FloatArray) -> None:
+    """Fill SciPy's linkage matrix: clusters merge in the order of the edges, which are sorted.
+
+    The clusters that an edge joins are found by union-find, with path compression; cluster n + i is
+    the one that row i makes.
+    """
+    n_edges = len(tree.lower)
+    above = np.arange(2 * n_edges + 1)
+    size = np.ones(2 * n_edges + 1)
+    for i in range(n_edges):
+        merged = n_edges + 1 + i
+        for column, node in ((0, tree.lower[i]), (1, tree.higher[i])):
+            top = node
+            while above[top] != top:
+                top = above[top]
+            while above[node] != node:
+                above[node], node = top, above[node]
+            above[top] = merged
+            linkage[i, column] = top
+        first, second = int(linkage[i, 0]), int(linkage[i, 1])
+        size[merged] = size[first] + size[second]
+        linkage[i, 0], linkage[i, 1] = min(first, second), max(first, second)
+        linkage[i, 2], linkage[i, 3] = tree.weights[i], size[merged]

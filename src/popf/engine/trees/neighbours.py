@@ -17,14 +17,8 @@ from popf.engine.runtime.simd import (
 )
 from popf.engine.runtime.threads import Team, chunk_size, map_chunks
 from popf.engine.space_tree import SpaceTree, lowest_in_nodes
-from popf.engine.structures import NeighbourLists
-from popf.engine.trees.outgoing_arcs import (
-    ARC,
-    ArcArray,
-    OutgoingArcSearch,
-    offer,
-    search_twice,
-)
+from popf.engine.structures import ARC, ArcArray, NeighbourLists, OutgoingArcSearch
+from popf.engine.trees.boruvka import offer, search_twice
 
 # Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
 CHUNK_BLOCKS = 512

@@ -1,23 +1,35 @@
-"""Neighbours by blocks of matrix products, for dimensions in which a space tree prunes nothing.
+"""Neighbours and outsiders by blocks of matrix products, for dimensions in which a space tree prunes nothing.
 
 Every pair of blocks is multiplied once and serves both. Pairs are played in the order of a tournament, in
 which a block meets one other in each turn, so that threads seldom want the same block at the same time.
 Lists are ordered by (distance, position): what is in them at the end does not depend on who came first.
+Where they have ended, `nearest_outsiders` compares blocks once more, the nearest first.
 """
 
 from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
 from popf.engine.runtime.threads import BufferPool, Team, one_blas_thread
-from popf.engine.structures import BoolArray, NeighbourLists
+from popf.engine.structures import (
+    ARC,
+    ArcArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    NeighbourLists,
+    OutgoingArcSearch,
+)
 from popf.engine.tiles import (
     PANEL,
     OrderedPoints,
     Tile,
     empty_tiles,
+    gap,
     gap_between,
     multiply,
     rough_median,
@@ -26,10 +38,15 @@ from popf.engine.tiles import (
     squared_distance,
     sufficient_bits,
 )
+from popf.engine.trees.boruvka import offer, search_twice, wanted_points
 
 N_NEIGHBOURS = 8
 # Of two sides few arcs are wanted that lead across.
 N_ACROSS = 4
+# Blocks that one is compared with in one call: short enough for Ctrl-C, long enough to forget the call.
+CALL_BLOCKS = 16
+# Shares of a search for each thread, so that all end at about the same time.
+SHARES = 4
 
 
 def tournament(n_blocks: int) -> list[list[tuple[int, int]]]:
@@ -58,9 +75,7 @@ def nearest_neighbours(
         np.full((n_points, k), np.inf),
         np.full(n_points, np.inf),
     )
-    n_blocks, n_features = ordered.centers.shape
-    size = int(np.diff(ordered.starts).max())
-    pool = BufferPool(lambda: empty_tiles(size, size, n_features))
+    n_blocks, pool = len(ordered.radii), _tile_pool(ordered)
     # Each block with itself first: then bounds are low when it meets the others.
     others = [pair for pairs in tournament(n_blocks) for pair in pairs]
     if sides is not None:
@@ -87,6 +102,12 @@ def nearest_neighbours(
         # What did not pass is farther than the last one listed; what was dropped may tie with it.
         np.copyto(lists.horizon, np.nextafter(last, np.inf), where=lists.horizon > last)
     return lists
+
+
+def _tile_pool(ordered: OrderedPoints) -> BufferPool[dict[int, Tile]]:
+    """Make tiles for two blocks, one set for each thread."""
+    size, n_features = int(np.diff(ordered.starts).max()), ordered.points.shape[1]
+    return BufferPool(lambda: empty_tiles(size, size, n_features))
 
 
 def _compare(
@@ -201,3 +222,203 @@ def _enter(tile, ordered, first, second, lists):
                         row_bounds[at] = _insert(lists, row, other, found) * widen + slack
                         if first != second:
                             column_bounds[j] = _insert(lists, other, row, found) * widen + slack
+
+
+def nearest_outsiders(
+    ordered: OrderedPoints,
+    n_threads: int,
+    search: OutgoingArcSearch,
+    sides: BoolArray | None = None,
+) -> None:
+    """Find the shortest arc out of every component that is not certain of it.
+
+    With `sides`, as for `nearest_neighbours`, only arcs between the sides are looked for.
+    """
+    of, firsts = search.components.of, ordered.starts[:-1]
+    # The component that holds all points of a block, or -1.
+    lowest, highest = np.minimum.reduceat(of, firsts), np.maximum.reduceat(of, firsts)
+    only = np.where(lowest == highest, lowest, -1)
+    pool = _tile_pool(ordered)
+
+    def find(marking: bool, team: Team) -> ArcArray:
+        rows = np.flatnonzero(wanted_points(search, marking))
+        if len(rows) == 0:
+            return np.empty(0, dtype=ARC)
+        parts = _block_searches(ordered, of, rows, only, sides, n_threads)
+
+        def go_on(task: int, _: int) -> None:
+            turn, number = divmod(task, len(parts))
+            with pool.borrow() as tiles:
+                parts[number].go_on(turn, tiles, ordered, search, marking)
+
+        # The nearest blocks of all come first, so that most others need not be compared any more.
+        team.map_chunks(go_on, max(part.n_turns for part in parts) * len(parts), 1)
+        # Nothing outside is nearer to a row than the limits of all searches for it.
+        limits = np.full(len(of), np.inf)
+        for part in parts:
+            mine = part.wanted.rows
+            limits[mine] = np.minimum(limits[mine], part.wanted.limits)
+        search.horizon[rows] = np.maximum(search.horizon[rows], limits[rows])
+        return np.concatenate([part.wanted.found for part in parts])
+
+    with one_blas_thread():
+        search_twice(search, find, n_threads)
+
+
+class Wanted(NamedTuple):
+    """Points of one block that need outsiders."""
+
+    block: int
+    rows: IntArray
+    limits: FloatArray  # how far each has to look, as far as it has looked; -inf when it is done
+    found: ArcArray  # ARC records: the shortest arc found from each
+
+
+class BlockSearch:
+    """A search for outsiders of some rows of one block in other blocks, a few at a time.
+
+    The `others` come nearest first, with lower bounds on their squared distances, the `gaps`.
+    """
+
+    def __init__(self, block: int, rows: IntArray, others: IntArray, gaps: FloatArray) -> None:
+        found = np.empty(len(rows), dtype=ARC)
+        found["squared"], found["inside"], found["tied"] = np.inf, -1, 0
+        self.wanted = Wanted(block, rows, np.full(len(rows), np.inf), found)
+        self.n_turns = -(-len(others) // CALL_BLOCKS)
+        self._others, self._gaps = others, gaps
+        self._bits = 32  # those of the tile that is used, none of them when the search is over
+        self._lock = Lock()
+
+    def go_on(self, turn: int, tiles: dict[int, Tile], ordered: OrderedPoints, *state: Any) -> None:
+        """Compare the block with the next of the others."""
+        now = slice(turn * CALL_BLOCKS, (turn + 1) * CALL_BLOCKS)
+        others, gaps = self._others[now], self._gaps[now]
+        with self._lock:
+            while self._bits in tiles and len(others) > 0:
+                bits = self._bits
+                self._bits = _search_block(
+                    tiles[bits], bits, ordered, self.wanted, others, gaps, *state
+                )
+                if self._bits == bits:
+                    return
+
+
+def _block_searches(
+    ordered: OrderedPoints,
+    of: NDArray[np.int32],
+    rows: IntArray,
+    only: NDArray[np.int32],
+    sides: BoolArray | None,
+    n_threads: int,
+) -> list[BlockSearch]:
+    """Prepare the searches for outsiders of some rows, at least as many as keep all threads at work."""
+    of_row = np.searchsorted(ordered.starts, rows, "right") - 1
+    blocks, firsts = np.unique(of_row, return_index=True)
+    n_shares = 1 if n_threads == 1 else -(-SHARES * n_threads // len(blocks))
+    searches = []
+    for block, part in zip(blocks.tolist(), np.split(rows, firsts[1:]), strict=True):
+        # Nobody in a block of one component is an outsider of that component.
+        common = of[part[0]] if (of[part] == of[part[0]]).all() else -1
+        may_hold = (only < 0) | (only != common)
+        if sides is not None:
+            may_hold &= sides != sides[block]
+        others = np.flatnonzero(may_hold)
+        gaps = gap(ordered, block, others)
+        order = np.argsort(gaps, kind="stable")
+        others, gaps = others[order], gaps[order]
+        searches += [
+            BlockSearch(block, part, others[share::n_shares].copy(), gaps[share::n_shares].copy())
+            for share in range(n_shares)
+        ]
+    return searches
+
+
+@jit
+def _search_block(tile, bits, ordered, here, others, gaps, search, marking):
+    """Search for outsiders of some points of one block in others.
+
+    Returns how many bits that takes: if others than the tile's, nothing was done; -1 if it is over.
+    """
+    of, lengths, horizon = search.components.of, search.bounds, search.horizon
+    points, starts, block = ordered.points, ordered.starts, here.block
+    rows, limits = here.rows, here.limits
+    active, wanted = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
+    # Not a literal 0, for which Numba would compile `set_rows` anew.
+    count, least, most = np.int64(0), np.inf, -np.inf
+    for i in range(len(rows)):
+        row = rows[i]
+        if limits[i] >= 0.0:
+            # Others may have lowered the bounds since.
+            limits[i] = min(limits[i], lengths[of[row]])
+            if horizon[row] <= limits[i]:
+                active[count], wanted[count] = i, row
+                count += 1
+                least, most = min(least, limits[i]), max(most, limits[i])
+            else:
+                limits[i] = -np.inf
+    if count == 0 or gaps[0] > most:
+        return -1
+    needed = sufficient_bits(points.shape[1], ordered.radii[block], least, 1.0)
+    if needed != bits:
+        return needed
+    center = ordered.centers[block]
+    set_rows(tile, points, wanted, count, center)
+    for rank in range(len(others)):
+        most = -np.inf
+        for i in range(count):
+            most = max(most, limits[active[i]])
+        if gaps[rank] > most:
+            break
+        start, stop = starts[others[rank]], starts[others[rank] + 1]
+        width = set_columns(tile, points, start, stop, center)
+        for top in range(0, count, PANEL):
+            n_rows = min(PANEL, count - top)
+            for left in range(0, width, PANEL):
+                n_columns = min(PANEL, width - left)
+                products = multiply(tile, top, n_rows, left, n_columns)
+                place = points, start, top, left
+                _offer_panel(tile, products, place, here, active, search, marking)
+    return bits
+
+
+@helper
+def _offer_panel(tile, products, place, here, active, search, marking):
+    """Offer the arcs of a panel that leave their components; mark those that tie, if wanted."""
+    points, start, top, left = place
+    of, index, classes = search.components.of, search.components.indices, search.components.classes
+    lengths, prototypes = search.bounds, search.prototypes
+    rows, limits, found = here.rows, here.limits, here.found
+    norms, column_norms, column_bounds = tile.row_norms, tile.column_norms, tile.column_bounds
+    widen, slack = tile.widen, tile.slack
+    for i in range(products.shape[0]):
+        at = active[top + i]
+        row = rows[at]
+        component = of[row]
+        # Invariant: no outsider that was compared with the row is nearer than its limit.
+        limit = min(limits[at], lengths[component])
+        bound = limit * widen + slack
+        for column in range(0, products.shape[1], LANES):
+            j = left + column
+            hits = tile_hits(
+                products, i, column, norms[top + i], column_norms, bound, column_bounds, j
+            )
+            while hits != 0:
+                hit = j + lowest_bit(hits)
+                hits &= hits - 1
+                other = start + hit
+                if column_norms[hit] == np.inf or of[other] == component:
+                    continue  # past the end, or no outsider
+                squared = squared_distance(points, row, points, other)
+                if marking:
+                    # An arc as short as the shortest lies in some minimum tree (cut property).
+                    if squared == limit and classes[row] != classes[other]:
+                        prototypes[row] = True
+                        prototypes[other] = True
+                elif squared <= limit:
+                    offer(found, at, squared, row, other, index)
+                    limit = squared
+                    bound = limit * widen + slack
+        limits[at] = limit
+        # Spares other rows of the component work; the arc itself was offered above.
+        if limit < lengths[component]:
+            lengths[component] = limit
