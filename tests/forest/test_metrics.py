@@ -199,8 +199,6 @@ def test_rounding_is_forgiven_and_the_upper_triangle_counts():
     ("changes", "message"),
     [
         ({(2, 1): -1.0}, r"X\[2, 1\] of the precomputed matrix is -1.0"),
-        ({(1, 2): np.nan}, r"X\[1, 2\] of the precomputed matrix is nan"),
-        ({(2, 1): np.inf, (1, 2): np.inf}, r"X\[1, 2\] of the precomputed matrix is inf"),
         ({(2, 1): 5.0}, r"X\[1, 2\] is 1.0 and X\[2, 1\] is 5.0.*\(X \+ X.T\) / 2"),
     ],
 )

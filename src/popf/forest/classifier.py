@@ -8,8 +8,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from popf.forest.optimum_path_forest import Conquest, Path, class_margins
-from popf.forest.state import Fields, read_features
+from popf.engine.structures import Conquered, FloatArray, IntArray
+from popf.forest.optimum_path_forest import (
+    Conquest,
+    OptimumPathForest,
+    Path,
+    class_margins,
+    grow_forest,
+)
+from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
 from popf.forest.validation import (
     resources_of,
     set_metric_tags,
@@ -22,12 +29,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sklearn.utils import Tags
-
-    from popf.engine.structures import Conquered
-    from popf.forest.optimum_path_forest import OptimumPathForest
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def _of_forest(name: str, doc: str) -> Any:
@@ -56,16 +57,16 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     metric : str or callable, default="euclidean"
         ``"euclidean"``, ``"sqeuclidean"``, ``"log_euclidean"`` (LibOPF's) and ``"gaussian"`` have fast
         algorithms; labels are the same for all four, costs are not. Any other metric of
-        `sklearn.metrics.DistanceMetric` or of LibOPF (``"chi_square"``, ``"canberra"``, ``"squared_chord"``,
-        ``"bray_curtis"`` ...), ``"cosine"``, a function ``d(x, y)``, or ``"precomputed"``: then
-        X is the matrix of distances, (n_samples, n_samples) in `fit` and (n_queries, n_samples) later.
+        `sklearn.metrics.DistanceMetric` or of LibOPF (``"chi_square"``, ``"canberra"`` ...), ``"cosine"``, a
+        function ``d(x, y)``, or ``"precomputed"``: then X is the matrix of distances, (n_samples, n_samples)
+        in `fit` and (n_queries, n_samples) later.
     metric_params : dict, default=None
         Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
     algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
         How the forest is computed; it is the same forest, to the bit, with all of them.
 
         - ``"kd_tree"``: Borůvka's algorithm in a space tree, for low and moderate dimension;
-        - ``"brute"``: Borůvka's algorithm on blocks of matrix products, for high dimension;
+        - ``"brute"``: Borůvka's algorithm by matrix products, for high dimension;
         - ``"prim"``: Prim's algorithm, for any metric;
         - ``"auto"``: chosen from the metric, the size and a look at the data.
     n_jobs : int, default=None
@@ -82,8 +83,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : ndarray of shape (n_classes,)
         The labels.
     prototypes_ : ndarray of shape (n_prototypes,)
-        The training samples that are prototypes: both ends of every arc between two classes that lies in
-        some minimum spanning tree. They do not depend on the order of the rows.
+        The prototypes: both ends of every arc between two classes that lies in some minimum spanning tree.
     costs_ : ndarray of shape (n_samples,)
         The path cost C_v of every training sample, 0 for prototypes.
     predecessors_ : ndarray of shape (n_samples,)
@@ -91,8 +91,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     roots_ : ndarray of shape (n_samples,)
         The prototype at which its path begins.
     spanning_tree_ : SpanningTree
-        The minimum spanning tree: arrays ``lower``, ``higher`` and ``weights``, edges in the order
-        (weight, lower index, higher index).
+        The minimum spanning tree: arrays ``lower``, ``higher`` and ``weights``.
     forest_ : OptimumPathForest
         The forest, to look at: ``forest_.to_pandas()``, ``forest_.to_networkx()``.
     algorithm_, device_ : str
@@ -135,7 +134,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     [Path([2] -1.5*- 1 -1- 0 -0.4- sample; label 'low', cost 1.5)]
     """
 
-    forest_: "OptimumPathForest"
+    forest_: OptimumPathForest
 
     def __init__(
         self,
@@ -171,17 +170,10 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : OPFClassifier
         """
-        from popf.forest.optimum_path_forest import grow_forest
-
         self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
         data = validate_training(self, X, y, sample_weight)
         forest = grow_forest(
-            data.samples,
-            data.codes,
-            data.metric,
-            data.resources,
-            algorithm=self.algorithm,
-            classes=data.classes,
+            data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
         )
         self.classes_, self.sample_indices_, self.device_ = data.classes, data.rows, data.device
         self.forest_ = forest  # last: see __sklearn_is_fitted__
@@ -199,8 +191,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
         """
         nodes = self._conquered(X).nodes
-        labels: NDArray[Any] = to_device_of(X, self.classes_[self.forest_.codes[nodes]])
-        return labels
+        return to_device_of(X, self.classes_[self.forest_.codes[nodes]])
 
     def conquer(self, X: ArrayLike) -> Conquest:
         """Find the training node that conquers each sample, and the cost of the path it offers.
@@ -244,8 +235,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array([[0.75, 3.75],
                [1.  , 2.  ]])
         """
-        costs: FloatArray = to_device_of(X, self._costs_by_class(X))
-        return costs
+        return to_device_of(X, self._costs_by_class(X))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Tell how much cheaper the best path of a class is than that of the others.
@@ -257,9 +247,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the best cost that ``classes_[0]`` offers minus that of ``classes_[1]``, so
-            positive values speak for ``classes_[1]``. For more classes, for each of them the margin: the best
-            cost that any other class offers minus its own, positive for the cheapest class alone.
+            For each class the best cost that any other offers minus its own, positive for the cheapest class
+            alone; of two classes the column of ``classes_[1]`` only.
 
         Examples
         --------
@@ -268,8 +257,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> forest.decision_function([[2.0]])
         array([[ 1., -1., -6.]])
         """
-        margins: FloatArray = to_device_of(X, class_margins(self._costs_by_class(X)))
-        return margins
+        return to_device_of(X, class_margins(self._costs_by_class(X)))
 
     def explain(self, X: ArrayLike) -> list[Path]:
         """Trace the path by which each sample was conquered, from a prototype to the sample.
@@ -310,15 +298,15 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_forest(
         cls,
-        forest: "OptimumPathForest",
+        forest: OptimumPathForest,
         parameters: Mapping[str, Any],
         n_features: int,
         sample_indices: IntArray | None = None,
         device: str = "cpu",
     ) -> "Self":
-        """Make a fitted classifier with some parameters from a forest that was grown already, on `device`.
+        """Make a fitted classifier from a forest, for new samples of `n_features` columns.
 
-        New samples have `n_features` columns. `sample_indices` are the rows of X that were used, None for all.
+        `sample_indices` are the rows of X that were used, None for all.
         """
         model = cls(**parameters)
         model.classes_, model.device_, model.n_features_in_ = forest.classes, device, n_features
@@ -329,8 +317,6 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if "forest_" in state:
-            from popf.forest.state import forest_to_arrays
-
             state["forest_"] = forest_to_arrays(self.forest_)
             whole = np.array_equal(self.sample_indices_, np.arange(len(self.forest_)))
             state["sample_indices_"] = None if whole else self.sample_indices_
@@ -339,8 +325,6 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "forest_" in state:
-            from popf.forest.state import forest_from_arrays, read_rows
-
             fields = Fields(state, type(self).__name__)
             features, classes = read_features(fields), fields.labels("classes_")
             n_features = features["n_features_in_"]
@@ -365,6 +349,6 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         new = self._validate_new(X)
         return self.forest_.costs_by_class(new, resources_of(self))
 
-    def _conquered(self, X: ArrayLike) -> "Conquered":
+    def _conquered(self, X: ArrayLike) -> Conquered:
         new = self._validate_new(X)
         return self.forest_.conquer(new, resources_of(self))

@@ -1,9 +1,4 @@
-"""Metrics by name: from the user's `metric` and `metric_params` to what the engine works with.
-
-`choose_metric` knows five kinds: functions of the Euclidean distance, which have fast algorithms; LibOPF's
-metrics, compiled; the metrics of scikit-learn's `DistanceMetric`; a callable; and distances that the user has
-computed.
-"""
+"""Metrics by name: from the user's `metric` and `metric_params` to what the engine works with."""
 
 import numbers
 from collections.abc import Callable, Mapping
@@ -56,9 +51,8 @@ METRIC_NAMES = tuple(
 class Metric:
     """How far apart samples are."""
 
-    euclidean = (
-        False  # the engine's weights are squared Euclidean distances, so fast algorithms apply
-    )
+    # Whether the engine's weights are squared Euclidean distances, so that fast algorithms apply.
+    euclidean = False
     precomputed = False  # samples are given by their distances
     learns_parameters = False  # from the training data, by `fitted`
 
@@ -206,50 +200,41 @@ class _Callable(Metric):
         self.source = self.function = function
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-        def among(others: IntArray) -> WeightsFrom:
-            def row(i: int) -> FloatArray:
-                weights = np.empty(len(others))
-                for k, j in enumerate(others.tolist()):
-                    lower, higher = min(i, j), max(i, j)
-                    pair = "training samples {} and {}"
-                    weights[k] = self._weight(X[lower], X[higher], pair, lower, higher)
-                return weights
+        def weight(i: int, j: int) -> float:
+            return self._weight(X[i], X[j], "training samples {} and {}", i, j)
 
-            return row
+        def row(i: int, others: IntArray) -> FloatArray:
+            return np.array([weight(min(i, j), max(i, j)) for j in others.tolist()])
 
-        return among
+        return lambda others: lambda i: row(i, others)
 
     def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
-        def block(start: int, stop: int) -> FloatArray:
-            weights = np.empty((stop - start, len(training)))
-            for q in range(start, stop):
-                for v in range(len(training)):
-                    pair = "training sample {} and new sample {}"
-                    weights[q - start, v] = self._weight(training[v], queries[q], pair, v, q)
-            return weights
+        def weight(v: int, q: int) -> float:
+            return self._weight(
+                training[v], queries[q], "training sample {} and new sample {}", v, q
+            )
 
-        return block
+        return lambda start, stop: np.array(
+            [[weight(v, q) for v in range(len(training))] for q in range(start, stop)]
+        )
 
     def _weight(self, x: FloatArray, y: FloatArray, pair: str, i: int, j: int) -> float:
         weight = self.function(x, y, **self.params)
-        if isinstance(weight, float) and -ROUNDING <= weight < np.inf:
-            return max(weight, 0.0)
-        pair = pair.format(i, j)
         if isinstance(weight, np.ndarray) and weight.ndim == 0:
             weight = weight.item()
-        if isinstance(weight, numbers.Real | np.bool_):
-            weight = float(weight)
-            if -ROUNDING <= weight < np.inf:
-                return max(weight, 0.0)
-            raise ValueError(
-                f"metric {self.name!r} returned {weight} for {pair}; distances must be finite and "
-                "not negative."
+        if not isinstance(weight, float | numbers.Real | np.bool_):  # float first: that is quick
+            shape = f" of shape {np.shape(weight)}" if isinstance(weight, np.ndarray) else ""
+            raise TypeError(
+                f"metric {self.name!r} returned {weight!r}, a {type(weight).__name__}{shape}, for "
+                f"{pair.format(i, j)}; it must return one number, the distance of two samples."
             )
-        shape = f" of shape {np.shape(weight)}" if isinstance(weight, np.ndarray) else ""
-        raise TypeError(
-            f"metric {self.name!r} returned {weight!r}, a {type(weight).__name__}{shape}, for "
-            f"{pair}; it must return one number, the distance of two samples."
-        )
+        weight = float(weight)
+        if not -ROUNDING <= weight < np.inf:
+            raise ValueError(
+                f"metric {self.name!r} returned {weight} for {pair.format(i, j)}; distances must be "
+                "finite and not negative."
+            )
+        return max(weight, 0.0)
 
 
 class _Precomputed(Metric):
@@ -283,7 +268,11 @@ def choose_metric(
         return _Callable(metric, params)
     name = ALIASES.get(metric, metric)
     if name not in METRIC_NAMES:
-        raise ValueError(_unknown_metric(metric))
+        hint = near_words(metric.replace("-", "_"), METRIC_NAMES)
+        raise ValueError(
+            f"unknown metric {metric!r}{hint} Choose one of {', '.join(METRIC_NAMES)}, or pass a "
+            "function d(x, y) of two samples."
+        )
     if name == "minkowski" and params.get("w") is None and params.get("p", 2) == 2:
         name = "euclidean"
         params = {key: value for key, value in params.items() if key not in ("p", "w")}
@@ -308,14 +297,6 @@ def needs_non_negative(metric: Any) -> bool:
     return metric == "precomputed" or (kernel is not None and kernel.non_negative)
 
 
-def _unknown_metric(name: str) -> str:
-    hint = near_words(name.replace("-", "_"), METRIC_NAMES)
-    return (
-        f"unknown metric {name!r}{hint} Choose one of {', '.join(METRIC_NAMES)}, or pass a "
-        "function d(x, y) of two samples."
-    )
-
-
 class ScannedNodes:
     """Training nodes that are all compared, for any metric; they conquer as `EuclideanConquest` does."""
 
@@ -336,27 +317,16 @@ class ScannedNodes:
 
     def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
         """Find who conquers each new sample; exponents are 0."""
-        found = by_scan.conquer(
-            self._metric.blocks(new, self._samples),
-            len(new),
-            self._costs,
-            self._codes,
-            self._rows_at_once(n_threads),
-            n_threads,
-        )
+        blocks, rows = self._metric.blocks(new, self._samples), self._rows_at_once(n_threads)
+        found = by_scan.conquer(blocks, len(new), self._costs, self._codes, rows, n_threads)
         return found, np.zeros(len(new), dtype=np.int64)
 
     def costs_by_class(self, new: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
         """Find the smallest path cost that each class offers to each new sample."""
+        blocks, rows = self._metric.blocks(new, self._samples), self._rows_at_once(n_threads)
         n_classes = int(self._codes.max()) + 1
         costs = by_scan.costs_by_class(
-            self._metric.blocks(new, self._samples),
-            len(new),
-            self._costs,
-            self._codes,
-            n_classes,
-            self._rows_at_once(n_threads),
-            n_threads,
+            blocks, len(new), self._costs, self._codes, n_classes, rows, n_threads
         )
         return costs, np.zeros((len(new), 1), dtype=np.int64)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.structures import Conquered, SpanningTree
+from popf.engine.structures import Conquered, FloatArray, IntArray, SpanningTree
 from popf.formatting import install
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from popf.engine.training import Trained
     from popf.forest.metrics import Metric, ScannedNodes
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 
 class Conquest(NamedTuple):
     """Who conquered some samples, and at what cost.
@@ -28,7 +25,7 @@ class Conquest(NamedTuple):
     Attributes
     ----------
     nodes : ndarray of shape (n_samples,)
-        The training sample that conquered each of them.
+        The training sample that conquered each.
     costs : ndarray of shape (n_samples,)
         The cost of the path by which it did, ``max(costs_[node], distance to node)``.
     """
@@ -76,22 +73,15 @@ class Path:
 
 
 class OptimumPathForest:
-    """An optimum-path forest, as `grow_forest` makes it.
+    """An optimum-path forest, to look at.
 
     Attributes
     ----------
     samples : ndarray of shape (n_samples, n_features) or None
         The training samples, None if only their distances are known.
-    labels : ndarray of shape (n_samples,)
-        The label of every sample.
-    costs : ndarray of shape (n_samples,)
-        The largest edge on the path from its prototype.
-    predecessors : ndarray of shape (n_samples,)
-        The sample before it on that path, -1 for a prototype.
-    lengths : ndarray of shape (n_samples,)
-        The length of the edge from the predecessor, 0 for a prototype.
-    roots : ndarray of shape (n_samples,)
-        Its prototype.
+    labels, costs, predecessors, lengths, roots : ndarray of shape (n_samples,)
+        Of every sample its label, the largest edge on the path from its prototype, the sample before it on that
+        path (-1 for a prototype), the length of the edge from there (0), and its prototype.
     prototypes : ndarray of shape (n_prototypes,)
         The samples that are prototypes.
     spanning_tree : SpanningTree
@@ -215,9 +205,7 @@ class OptimumPathForest:
         )
 
     def to_networkx(self) -> "networkx.DiGraph":
-        """Make a graph whose edges lead from predecessors to the samples they conquered.
-
-        Needs networkx.
+        """Make a graph whose edges lead from predecessors to the samples they conquered (needs networkx).
 
         Returns
         -------
@@ -225,11 +213,10 @@ class OptimumPathForest:
             Nodes have label, cost, root and prototype; edges have weight.
         """
         graph = _need("networkx").DiGraph()
-        labels = self.labels
-        for node in range(len(self)):
+        for node, label in enumerate(self.labels):
             graph.add_node(
                 node,
-                label=labels[node],
+                label=label,
                 cost=float(self.costs[node]),
                 root=int(self.roots[node]),
                 prototype=bool(self.predecessors[node] < 0),
@@ -253,12 +240,9 @@ class OptimumPathForest:
                 self._index = ScannedNodes(self.metric, samples, self.codes, costs, n_bytes)
             else:
                 distinct = distinct_points(samples, resources.n_threads)
+                costs, resources = costs[distinct.first], resources._replace(backend=self.backend)
                 self._index = EuclideanConquest(
-                    distinct,
-                    self.codes,
-                    costs[distinct.first],
-                    self.algorithm,
-                    resources._replace(backend=self.backend),
+                    distinct, self.codes, costs, self.algorithm, resources
                 )
             self._samples = None  # the index has them
         return self._index

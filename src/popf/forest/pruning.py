@@ -1,18 +1,16 @@
 """A smaller forest that answers a validation set as well."""
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from popf.engine.structures import BoolArray, IntArray
 from popf.forest.classifier import OPFClassifier
+from popf.forest.optimum_path_forest import OptimumPathForest, grow_forest, order_of_samples
 from popf.forest.validation import resources_of, to_host, validate_new
-
-if TYPE_CHECKING:
-    from popf.engine.structures import BoolArray, IntArray
-    from popf.forest.optimum_path_forest import OptimumPathForest
 
 
 def prune(
@@ -61,11 +59,11 @@ def prune(
     >>> small.predict([[0.5], [6.5]])
     array(['low', 'high'], dtype='<U4')
     """
-    from popf.forest.optimum_path_forest import grow_forest, order_of_samples
     from popf.metrics import opf_accuracy_score
 
     _check(model, max_loss)
-    forest, resources = model.forest_, resources_of(model)
+    forest = model.forest_
+    resources = resources_of(model)._replace(backend=forest.backend)
     samples, codes = forest.samples, forest.codes
     if samples is None:
         raise ValueError(
@@ -75,22 +73,16 @@ def prune(
     labels = column_or_1d(to_host(y_val))
     check_consistent_length(new, labels)
 
-    def grow(rows: "IntArray") -> "OptimumPathForest":
+    def grow(rows: IntArray) -> OptimumPathForest:
         return grow_forest(
-            samples[rows],
-            codes[rows],
-            forest.metric,
-            resources._replace(backend=forest.backend),
-            algorithm=model.algorithm,
-            classes=forest.classes,
+            samples[rows], codes[rows], forest.metric, resources, model.algorithm, forest.classes
         )
 
-    def judge(rows: "IntArray") -> "tuple[float, BoolArray]":
+    def judge(rows: IntArray) -> tuple[float, BoolArray]:
         grown = grow(rows)
         nodes = grown.conquer(new, resources).nodes
-        return opf_accuracy_score(labels, grown.classes[grown.codes[nodes]]), _on_paths(
-            grown, nodes
-        )
+        accuracy = opf_accuracy_score(labels, grown.labels[nodes])
+        return accuracy, _on_paths(grown, nodes)
 
     rows = order_of_samples(samples, codes)  # so that ties do not fall to the order of the rows
     accuracy, used = judge(rows)
@@ -102,12 +94,9 @@ def prune(
             break
         rows = fewer
     rows = np.sort(rows)
+    kept, parameters = model.sample_indices_[rows], model.get_params()
     small = OPFClassifier.from_forest(
-        grow(rows),
-        model.get_params(),
-        model.n_features_in_,
-        model.sample_indices_[rows],
-        device=model.device_,
+        grow(rows), parameters, model.n_features_in_, kept, model.device_
     )
     if hasattr(model, "feature_names_in_"):
         small.feature_names_in_ = model.feature_names_in_
@@ -128,7 +117,7 @@ def _check(model: Any, max_loss: Any) -> None:
         raise ValueError(f"`max_loss` must be a number from 0 to 1, not {max_loss!r}.")
 
 
-def _on_paths(forest: "OptimumPathForest", nodes: "IntArray") -> "BoolArray":
+def _on_paths(forest: OptimumPathForest, nodes: IntArray) -> BoolArray:
     """Mark nodes and all before them on their paths; of a class without any of them, the prototypes."""
     used = np.zeros(len(forest), dtype=np.bool_)
     nodes = np.unique(nodes)

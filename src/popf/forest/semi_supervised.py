@@ -11,14 +11,11 @@ from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, Span
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest, order_of_samples
 from popf.forest.spanning_tree import grow_tree
-from popf.forest.validation import check_enough_classes, to_host, validate_training
+from popf.forest.validation import TrainingData, check_enough_classes, to_host, validate_training
 from popf.labels import encode
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from popf.engine.backends import Resources
-    from popf.forest.metrics import Metric
 
 
 class SemiSupervisedOPFClassifier(OPFClassifier):
@@ -37,20 +34,8 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
 
     Parameters
     ----------
-    metric : str or callable, default="euclidean"
-        The distance: ``"euclidean"``, ``"sqeuclidean"``, ``"log_euclidean"`` and ``"gaussian"`` are fast; any
-        other metric of `sklearn.metrics.DistanceMetric` or of LibOPF, ``"cosine"``, a function ``d(x, y)``, or
-        ``"precomputed"``: then X is the matrix of distances.
-    metric_params : dict, default=None
-        Parameters of the metric.
-    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        How the spanning tree is computed; it is the same with all of them.
-    n_jobs : int, default=None
-        How many threads to use, as in joblib.
-    working_memory : float, default=None
-        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
-    device : {None, "cpu", "cuda"}, default=None
-        Where to work; None goes where X is.
+    metric, metric_params, algorithm, n_jobs, working_memory, device
+        As for `OPFClassifier`.
 
     Attributes
     ----------
@@ -63,18 +48,8 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
     costs_, predecessors_, roots_ : ndarray of shape (n_samples,)
         The path cost of every training sample, the sample before it on its path (-1 for prototypes), and the
         prototype at which its path begins.
-    spanning_tree_ : SpanningTree
-        The minimum spanning tree of all samples.
-    forest_ : OptimumPathForest
-        The forest, to look at: ``forest_.to_pandas()``, ``forest_.to_networkx()``.
-    algorithm_, device_ : str
-        The algorithm that was used, and where.
-    sample_indices_ : ndarray of shape (n_samples,)
-        The rows of X that were used.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+    spanning_tree_, forest_, algorithm_, device_, sample_indices_, n_features_in_, feature_names_in_
+        As of `OPFClassifier`.
 
     See Also
     --------
@@ -131,14 +106,7 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
         check_enough_classes(classes)
         codes = np.full(len(labelled), -1)
         codes[labelled] = known
-        forest = spread_labels(
-            data.samples,
-            codes,
-            data.metric,
-            data.resources,
-            algorithm=self.algorithm,
-            classes=classes,
-        )
+        forest = _spread_labels(data, codes, classes, self.algorithm)
         self.classes_, self.sample_indices_, self.device_ = classes, data.rows, data.device
         self.forest_ = forest
         return self
@@ -150,22 +118,17 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
         return self.forest_.labels
 
 
-def spread_labels(
-    samples: FloatArray,
-    codes: IntArray,
-    metric: "Metric",
-    resources: "Resources",
-    algorithm: str = "auto",
-    classes: NDArray[Any] | None = None,
+def _spread_labels(
+    data: TrainingData, codes: IntArray, classes: NDArray[Any], algorithm: str
 ) -> OptimumPathForest:
-    """Grow a forest whose prototypes are the labelled samples; parameters as for `grow_forest`.
+    """Grow a forest whose prototypes are the labelled samples; the code of unlabelled ones is -1.
 
-    The code of an unlabelled sample is -1. The tree is grown on the samples in an order of their own, so that
-    ties do not fall to the order of the rows.
+    The tree is grown on the samples in an order of their own, so that the order of the rows settles no ties.
     """
     from popf.engine.training import Trained
     from popf.engine.trees.competition import compete
 
+    samples, metric, resources = data.samples, data.metric, data.resources
     labelled = codes >= 0
     last = np.where(labelled, codes, codes.max() + 1)  # unlabelled samples after labelled ones
     if metric.precomputed:

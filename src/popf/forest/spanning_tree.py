@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from popf.engine.backends import Resources
+from popf.engine.backends import Resources, backend_for
+from popf.engine.structures import FloatArray, IntArray, SpanningTree
 from popf.forest.optimum_path_forest import settle_algorithm
 from popf.forest.validation import (
     check_algorithm,
@@ -20,11 +21,7 @@ from popf.forest.validation import (
 )
 
 if TYPE_CHECKING:
-    from popf.engine.structures import SpanningTree
     from popf.forest.metrics import Metric
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def minimum_spanning_tree(
@@ -37,24 +34,20 @@ def minimum_spanning_tree(
     device: str | None = None,
     working_memory: float | None = None,
 ) -> tuple[IntArray, FloatArray]:
-    """Find the minimum spanning tree of the samples.
+    """Find the minimum spanning tree of the samples, exactly, for every metric.
 
-    The tree is exact for every metric. Equal lengths are settled by rule, so that the tree is the same
-    whatever the algorithm, the number of threads or the device.
+    Equal lengths are settled by rule, so that the algorithm, the threads and the device do not matter.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         The samples, or the distances between them if ``metric="precomputed"``.
     metric : str or callable, default="euclidean"
-        The distance: ``"euclidean"``, ``"sqeuclidean"``, ``"log_euclidean"`` and ``"gaussian"`` are fast; any
-        other metric of `sklearn.metrics.DistanceMetric` or of LibOPF, ``"cosine"``, a function ``d(x, y)``, or
-        ``"precomputed"``: then X is the matrix of distances.
+        The distance, any of `OPFClassifier`.
     metric_params : dict, default=None
         Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
     algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        How the tree is computed, in a space tree, by matrix products, or by Prim's algorithm; it is the same
-        tree, to the bit.
+        In a space tree, by matrix products, or by Prim's algorithm; it is the same tree, to the bit.
     n_jobs : int, default=None
         How many threads to use, as in joblib: None is 1, -1 is all cores.
     device : {None, "cpu", "cuda"}, default=None
@@ -102,18 +95,8 @@ def single_linkage(
     ----------
     X : array-like of shape (n_samples, n_features)
         Two samples at least, or the distances between them if ``metric="precomputed"``.
-    metric : str or callable, default="euclidean"
-        The distance, any of `minimum_spanning_tree`.
-    metric_params : dict, default=None
-        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
-    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        How the tree is computed; it is the same tree, to the bit.
-    n_jobs : int, default=None
-        How many threads to use, as in joblib: None is 1, -1 is all cores.
-    device : {None, "cpu", "cuda"}, default=None
-        Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is.
-    working_memory : float, default=None
-        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+    metric, metric_params, algorithm, n_jobs, device, working_memory
+        As for `minimum_spanning_tree`.
 
     Returns
     -------
@@ -174,9 +157,8 @@ def _sorted_tree(
     device: str | None,
     resources: Resources,
     min_samples: int = 1,
-) -> "SpanningTree":
+) -> SpanningTree:
     """Check everything, and grow the tree, its edges sorted."""
-    from popf.engine.backends import backend_for
     from popf.forest.metrics import choose_metric
 
     chosen = choose_metric(metric, metric_params)

@@ -1,4 +1,4 @@
-"""What a fitted estimator is made of when it is kept: its parameters, plain values, and nothing else.
+"""Fitted estimators as plain values, and back: the one door of pickle, joblib, skops, `copy` and `popf.save`.
 
 The contract, for every estimator of popf:
 
@@ -8,9 +8,6 @@ The contract, for every estimator of popf:
   out.
 - ``__setstate__`` takes such a dict from anybody. It reads every value through `Fields`, which raises
   ValueError naming the value that is missing or wrong, and rebuilds the rest, search structures on first use.
-
-So pickle, joblib, skops, cloudpickle, `copy` and `popf.save` go through one door, and none of them sees a class
-that is not public.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,10 +29,7 @@ CHUNK_ROWS = 4096
 
 
 class Fields:
-    """Reads the values of a state one by one; every method raises ValueError with the name of a wrong one.
-
-    `owner` is what has these values, for messages.
-    """
+    """Reads the values of a state, which `owner` has; raises ValueError with the name of a wrong one."""
 
     def __init__(self, state: Any, owner: str) -> None:
         if not isinstance(state, Mapping):
@@ -74,11 +68,8 @@ class Fields:
     def integer(self, name: str, low: int, high: int = 2**62) -> int:
         """Give a whole number."""
         value: Any = self.value(name)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | np.integer)
-            or not low <= value <= high
-        ):
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not (whole and low <= value <= high):
             raise self.refuse(name, f"a whole number from {low} to {high}")
         return int(value)
 
@@ -150,17 +141,21 @@ def read_features(fields: Fields) -> dict[str, Any]:
 
 
 def forest_to_arrays(forest: OptimumPathForest) -> dict[str, Any]:
-    """Give what `forest_from_arrays` takes."""
-    n, tree, metric = len(forest), forest.spanning_tree, forest.metric
+    """Give samples, classes, predecessors and the tree's edges.
+
+    Costs and roots follow from these, to the bit, so that no state can hold a forest that contradicts itself.
+    """
+    tree, metric = forest.spanning_tree, forest.metric
+    index = np.int32 if len(forest) <= 2**31 else np.int64
     arrays = {
         "metric": metric.source,
         "metric_params": metric.params,
         "algorithm": forest.algorithm,
         "samples": forest.samples,
         "codes": forest.codes.astype(np.min_scalar_type(len(forest.classes))),
-        "predecessors": _small(forest.predecessors, n),
-        "lower": _small(tree.lower, n),
-        "higher": _small(tree.higher, n),
+        "predecessors": forest.predecessors.astype(index),
+        "lower": tree.lower.astype(index),
+        "higher": tree.higher.astype(index),
     }
     if not metric.euclidean:
         arrays["lengths"], arrays["weights"] = forest.lengths, tree.weights
@@ -251,10 +246,6 @@ def _is_connected(lower: IntArray, higher: IntArray, n: int) -> bool:
     graph = coo_array((np.ones(n - 1, dtype=np.int8), (lower, higher)), shape=(n, n))
     n_components: int = connected_components(graph, directed=False)[0]
     return n_components == 1
-
-
-def _small(indices: IntArray, n: int) -> NDArray[Any]:
-    return indices.astype(np.int32) if n <= 2**31 else indices
 
 
 def _shown(value: Any) -> str:

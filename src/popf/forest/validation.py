@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from popf.engine.backends import Resources, backend_for, devices, register
 from popf.engine.gpu import cuda_backend
+from popf.engine.structures import FloatArray, IntArray
 from popf.labels import encode
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 
     from popf.forest.metrics import Metric
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+ArrayT = TypeVar("ArrayT", bound=NDArray[Any])  # on the host, or its like on a GPU
 
 ALGORITHMS = ("auto", "kd_tree", "brute", "prim")
 # Weights beyond these are mistakes; sums and squares of those within stay finite.
@@ -134,7 +134,7 @@ def check_square(D: FloatArray) -> None:
 
 
 def check_precomputed(D: FloatArray) -> FloatArray:
-    """Check a square matrix of distances, and make it exactly symmetric.
+    """Check a finite matrix of distances, and make it exactly symmetric.
 
     Entries ``[i, j]`` and ``[j, i]`` may differ by 1e-10 of the larger; then the one above the diagonal
     counts, in a copy. The diagonal is ignored.
@@ -147,14 +147,12 @@ def check_precomputed(D: FloatArray) -> FloatArray:
         columns = D[:, start : start + step].T.copy()
         own = np.arange(len(rows))
         rows[own, start + own] = columns[own, start + own] = 0.0
-        for i, j in np.argwhere(~((rows >= 0.0) & (rows < np.inf))):
-            what = "Negative values in data" if rows[i, j] < 0.0 else "Not a distance"
+        for i, j in np.argwhere(rows < 0.0):
             raise ValueError(
-                f"{what}: X[{start + i}, {j}] of the precomputed matrix is {rows[i, j]}, but "
-                "distances must be finite and not negative. Check how they were computed."
+                f"Negative values in data: X[{start + i}, {j}] of the precomputed matrix is "
+                f"{rows[i, j]}, but distances must be finite and not negative. Check them."
             )
         symmetric = symmetric and np.array_equal(rows, columns)
-        # A NaN among the columns, whose own rows come later, counts as a difference.
         near = np.abs(rows - columns) <= SYMMETRY_TOLERANCE * np.maximum(rows, columns)
         for i, j in np.argwhere(~near):
             raise ValueError(
@@ -287,18 +285,21 @@ def to_host(array: Any) -> Any:
     return array.detach().cpu().numpy()
 
 
-def to_device_of(array: Any, values: NDArray[Any]) -> Any:
+def to_device_of(array: Any, values: ArrayT) -> ArrayT:
     """Move numbers to where `array` is, in the same library; text stays on the host."""
     if not is_on_gpu(array) or values.dtype.kind not in "biuf":
         return values
+    moved: ArrayT
     if hasattr(array, "get"):
         import cupy
 
         with cupy.cuda.Device(array.device):
-            return cupy.asarray(values)
-    import torch
+            moved = cupy.asarray(values)
+    else:
+        import torch
 
-    return torch.as_tensor(values, device=array.device)
+        moved = torch.as_tensor(values, device=array.device)
+    return moved
 
 
 def choose_device(device: str | None, X: Any, metric: "Metric", algorithm: str) -> str:
