@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from popf.experiment.statistics import best_and_equals, signed_rank_test
+from popf.experiment.results import best_and_equals, signed_rank_test
 
 
 def naive_signed_rank(difference):

@@ -83,7 +83,7 @@ def reproduce(
     where it stopped.
     """
     from popf import experiment
-    from popf.experiment.data import choose_datasets
+    from popf.experiment.protocol import choose_datasets
     from popf.experiment.report import REPORT, study_facts
 
     writable_folder(out)  # before data are loaded or fetched

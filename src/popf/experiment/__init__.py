@@ -3,9 +3,9 @@
 ``run``        every method on every split, each finished run kept in a journal
 ``reproduce``  the same, and all tables, figures and the report in a folder
 
-Data goes one way: ``data`` and ``methods`` (what is compared) → ``protocol`` (splits) → ``journal`` (finished
-runs on the disk) → ``run`` → ``results`` (``statistics`` says what is bold) → ``tables``, ``figures``,
-``implausible_values`` → ``report``. ``paper`` holds the values that the paper prints.
+Data goes one way: ``protocol`` (data sets and splits) and ``methods`` (what is compared) → ``journal``
+(finished runs on the disk) → ``run`` → ``results`` (means, and what is bold) → ``paper`` (printed values, and
+which are implausible) → ``tables`` → ``report`` (files, figures and the page).
 """
 
 from popf.experiment.journal import JournalError

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from popf.experiment.data import Say
+from popf.experiment.protocol import Say
 
 FORMAT = 1
 BEGINNING = b'{"popf journal": '

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
-from popf.experiment.data import Dataset
-from popf.experiment.protocol import Protocol, Task
+from popf.experiment.protocol import Dataset, Protocol
 from popf.forest.classifier import OPFClassifier
 from popf.formatting import unknown
 from popf.metrics import evaluate, opf_accuracy_score, threshold_curve
@@ -73,7 +72,14 @@ def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEsti
     chosen = {}
     if isinstance(wanted, Mapping):
         for name, estimator in wanted.items():
-            _check_classifier(name, estimator)
+            needed = ("fit", "predict", "get_params")
+            missing = [word for word in needed if not callable(getattr(estimator, word, None))]
+            if isinstance(estimator, type) or missing:
+                is_class = isinstance(estimator, type)
+                hint = "make one with ()" if is_class else f"it has no {missing[0]}()"
+                raise TypeError(
+                    f"methods[{name!r}] is {estimator!r}, not a scikit-learn classifier: {hint}."
+                )
             chosen[str(name)] = estimator
     else:
         names = {name.lower(): name for name in known} | ALIASES
@@ -85,16 +91,6 @@ def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEsti
     if not chosen:
         raise ValueError(f"there is no method to run; name some of {', '.join(known)}.")
     return chosen
-
-
-def _check_classifier(name: object, estimator: object) -> None:
-    needed = ("fit", "predict", "get_params")
-    missing = [word for word in needed if not callable(getattr(estimator, word, None))]
-    if isinstance(estimator, type) or missing:
-        hint = "make one with ()" if isinstance(estimator, type) else f"it has no {missing[0]}()"
-        raise TypeError(
-            f"methods[{name!r}] is {estimator!r}, not a scikit-learn classifier: {hint}."
-        )
 
 
 def definition(estimator: BaseEstimator) -> str:
@@ -120,24 +116,28 @@ def is_paper_method(estimator: BaseEstimator) -> bool:
     return isinstance(estimator, POPFClassifier) and estimator.method == "paper"
 
 
-def measure(task: Task, dataset: Dataset, protocol: Protocol, methods: Methods) -> list[Record]:
+def measure(
+    protocol: Protocol, dataset: Dataset, form: str, run: int, methods: Methods
+) -> list[Record]:
     """Fit copies of all methods on the training part of a split, and score them on the test part.
 
     Each gets a record of its scores and seconds, or ``failed`` and why.
     """
-    train, test = protocol.split(dataset, task.run)
+    train, test = protocol.split(dataset, run)
     X_train, X_test = dataset.X[train], dataset.X[test]
-    if task.form == "scaled":
+    if form == "scaled":
         scaler = StandardScaler().fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
     split = (X_train, dataset.y[train], X_test, dataset.y[test])
-    random_state = protocol.random_state(task.run)
+    random_state = protocol.random_state(run)
     records = []
     for name, method in methods.items():
-        record: Record = {**task._asdict(), "method": name, "random_state": random_state}
-        kind = (task.dataset, dataset.X.shape, task.form, name, definition(method))
+        record: Record = {"dataset": dataset.name, "form": form, "run": run, "method": name}
+        record["random_state"] = random_state
+        kind = (dataset.name, dataset.X.shape, form, name, definition(method))
         try:
-            record |= _timed(seeded(clone(method), random_state), split, kind)
+            with threadpool_limits(1):  # times are for one thread
+                record |= _timed(seeded(clone(method), random_state), split, kind)
         except Exception as error:  # one method that fails must not cost the others their run
             record["failed"] = f"{type(error).__name__}: {error}"
         records.append(record)
@@ -172,7 +172,7 @@ def _seconds(record: Record) -> float:
 
 
 def _scores(model: BaseEstimator, split: tuple[Any, ...]) -> Record:
-    """Fit, predict and score one method."""
+    """Fit, predict and score one method; scores of probabilities are None where it gives none."""
     X_train, y_train, X_test, y_test = split
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -182,28 +182,19 @@ def _scores(model: BaseEstimator, split: tuple[Any, ...]) -> Record:
         predicted = model.predict(X_test)
         done = time.perf_counter()
         probability = model.predict_proba(X_test) if hasattr(model, "predict_proba") else None
-    record: Record = {
-        "accuracy": float(opf_accuracy_score(y_test, predicted)),
-        **_probability_scores(y_test, probability, np.unique(y_train)),
-        "train_seconds": fitted - start,
-        "test_seconds": done - fitted,
-        "warnings": len(caught),
-    }
+    record: Record = {"accuracy": float(opf_accuracy_score(y_test, predicted))}
+    names = ("log_loss", "brier", "ece")
+    if probability is None:
+        record |= dict.fromkeys(names)
+    else:
+        classes = np.unique(y_train)
+        found = evaluate(y_test, probability, labels=classes, intervals=False).scores
+        record |= {name: found[name].value for name in names}
+        if len(classes) == 2:
+            curve = threshold_curve(y_test, probability, pos_label=classes[1])
+            record["over_thresholds"] = [round(score, 6) for score in curve.scores.tolist()]
+    record |= {"train_seconds": fitted - start, "test_seconds": done - fitted}
+    record["warnings"] = len(caught)
     if is_paper_method(model):
         record |= {"A": model.A_, "B": model.B_, "held": any(model.solution_.at_bound)}
     return record
-
-
-def _probability_scores(
-    y: NDArray[Any], probability: NDArray[np.float64] | None, classes: NDArray[Any]
-) -> Record:
-    """Log loss, Brier score, calibration error and accuracy over thresholds; None without probabilities."""
-    names = ("log_loss", "brier", "ece")
-    if probability is None:
-        return dict.fromkeys(names)
-    found = evaluate(y, probability, labels=classes, intervals=False).scores
-    scores: Record = {name: found[name].value for name in names}
-    if len(classes) == 2:
-        curve = threshold_curve(y, probability, pos_label=classes[1])
-        scores["over_thresholds"] = [round(score, 6) for score in curve.scores.tolist()]
-    return scores

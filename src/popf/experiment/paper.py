@@ -3,9 +3,28 @@
 All values are those of S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza and J. P. Papa, "A
 Probabilistic Optimum-Path Forest Classifier for Binary Classification Problems" (arXiv:1609.00878):
 table 3 (accuracy, with its bold type), table 4 (time).
+
+Some accuracies cannot come from a working classifier. Three signs are computed from the printed values, the
+sizes of the test sets and our own runs:
+
+``worse``    The mean lies below 50 %, which any constant answer gives, by more than two standard errors, on
+             public data where the forest is above it.
+``spread``   The deviation over the runs is several times that of tossing a coin for each test sample. A
+             mixture of runs with correct and with exchanged labels varies that much.
+``far``      On the very same data the classifier that the paper describes gets something else, in every form of
+             the features, by more than both deviations. Alone it proves less than the others: the paper may
+             have used another form of the data, or another measure.
 """
 
+import math
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from popf.datasets.registry import RECORDS
+from popf.experiment.protocol import RUNS, TRAIN_SIZE
+from popf.experiment.results import Results, Summary
 
 REFERENCE = (
     "S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza, J. P. Papa, "
@@ -14,19 +33,9 @@ REFERENCE = (
 )
 #: Methods in the order of the paper's tables.
 METHODS = ("OPF", "P-OPF-BA", "P-OPF-FFA", "P-OPF-PSO", "P-OPF-NM")
-RUNS = 20
-TRAIN_SIZE = 0.25
-#: Figure 1, and figures 2 and 3.
+#: Data sets of figure 1, and of figures 2 and 3, two in each.
 LANDSCAPES = ("industrial", "diabetes")
-THRESHOLDS = (("breast_cancer", "comercial"), ("industrial", "ionosphere"))
-
-
-class Printed(NamedTuple):
-    """A mean and a deviation as the paper prints them, and whether they are in bold type."""
-
-    mean: float
-    deviation: float
-    bold: bool = False
+THRESHOLDS = ("breast_cancer", "comercial", "industrial", "ionosphere")
 
 
 # One line a data set, methods in the order above; an asterisk stands for bold type.
@@ -65,28 +74,109 @@ synthetic3        0.00 0.00  0.12 0.01  0.13 0.01  0.11 0.01  0.01 0.00
 """
 
 
-def _read(text: str) -> dict[str, dict[str, Printed]]:
+def _read(text: str, per_cent: bool = False) -> dict[str, dict[str, Summary]]:
     table = {}
     for line in text.split("\n")[1:-1]:
         name, *numbers = line.split()
-        pairs = zip(numbers[::2], numbers[1::2], strict=True)
         values = [
-            Printed(float(mean), float(deviation.rstrip("*")), deviation.endswith("*"))
-            for mean, deviation in pairs
+            Summary(
+                float(mean),
+                float(deviation.rstrip("*")),
+                RUNS,
+                bold=deviation.endswith("*"),
+                per_cent=per_cent,
+            )
+            for mean, deviation in zip(numbers[::2], numbers[1::2], strict=True)
         ]
         table[name] = dict(zip(METHODS, values, strict=True))
     return table
 
 
 #: Accuracy in per cent, ``ACCURACY[dataset][method]``.
-ACCURACY = _read(_ACCURACY)
+ACCURACY = _read(_ACCURACY, per_cent=True)
 #: The paper's data sets, in its order.
 DATASETS = tuple(ACCURACY)
 #: Time in seconds, ``SECONDS[dataset][method]``; the paper does not say of what.
 SECONDS = _read(_SECONDS)
+STANDARD_ERRORS = 2.0
+TIMES_A_COIN = 3.0
 
 
-def printed(measure: str, dataset: str, method: str) -> Printed | None:
+def printed(measure: str, dataset: str, method: str) -> Summary | None:
     """Return the printed value of a measure, None where the paper has none."""
     table = {"accuracy": ACCURACY, "seconds": SECONDS}.get(measure, {})
     return table.get(dataset, {}).get(method)
+
+
+def is_papers(results: Results, dataset: str) -> bool:
+    """Whether a data set is one of the paper's, or its stand-in; a user's own may share the name."""
+    record, shape = RECORDS.get(dataset), results.datasets[dataset].X.shape
+    if record is None:
+        return False
+    # breast_cancer is in use with the number of the patient, too.
+    with_id = record.n_features + (dataset == "breast_cancer")
+    return shape[0] == record.n_samples and shape[1] in (record.n_features, with_id)
+
+
+def differs(value: Summary, ours: Summary) -> bool:
+    """Whether two means are further apart than their deviations together."""
+    return abs(value.mean - ours.mean) > (value.deviation or 0.0) + (ours.deviation or 0.0)
+
+
+class ImplausibleValue(NamedTuple):
+    """A printed accuracy, ours on the same data, and what is wrong with it."""
+
+    dataset: str
+    method: str
+    printed: Summary
+    ours: dict[str, Summary]  # by form; empty for stand-ins, which cannot be compared
+    signs: dict[str, str]  # "worse", "spread", "far", each described in words
+
+
+def implausible_values(results: Results) -> list[ImplausibleValue]:
+    """Find the implausible ones among the paper's accuracies of a study's data sets and methods."""
+    found = []
+    for name, dataset in results.datasets.items():
+        if not is_papers(results, name):
+            continue
+        coin = 100.0 * coin_deviation(np.unique(dataset.y, return_counts=True)[1])
+        forms = () if dataset.stand_in else results.protocol.forms(dataset)
+        by_form = {form: results.summaries("accuracy", name, form) for form in forms}
+        for method in results.methods:
+            value = printed("accuracy", name, method)
+            if value is None:
+                continue
+            ours = {form: row[method] for form, row in by_form.items() if method in row}
+            signs = signs_of(value, list(ours.values()), coin)
+            if dataset.stand_in:
+                # Where near samples have opposite labels, the forest itself is worse than guessing, and the
+                # paper's data may be like that.
+                signs.pop("worse", None)
+            if signs:
+                found.append(ImplausibleValue(name, method, value, ours, signs))
+    return found
+
+
+def signs_of(value: Summary, ours: list[Summary], coin: float) -> dict[str, str]:
+    """Find what is wrong with a printed accuracy, given ours in each form and the deviation of a coin."""
+    mean, deviation = value.mean, value.deviation or 0.0
+    found = {}
+    if mean + STANDARD_ERRORS * deviation / math.sqrt(RUNS) < 50.0:
+        found["worse"] = f"{mean:.2f} % is worse than guessing"
+    if deviation > TIMES_A_COIN * coin:
+        times = f"{deviation / coin:.0f} times the ± {coin:.2f}"
+        found["spread"] = f"± {deviation:.2f} is {times} of tossing a coin"
+    if ours and all(differs(value, summary) for summary in ours):
+        nearest = min((summary.mean for summary in ours), key=lambda own: abs(own - mean))
+        found["far"] = f"on this data we get {nearest:.2f} %"
+    return found
+
+
+def coin_deviation(counts: ArrayLike) -> float:
+    r"""Deviation of Papa's accuracy when a coin is tossed for every test sample of the paper's 75 %.
+
+    With :math:`n_+` and :math:`n_-` test samples the accuracy is the mean of two independent shares, each with
+    variance :math:`1/4n`: :math:`\sigma = \tfrac12 \sqrt{1/4n_+ + 1/4n_-}`.
+    """
+    tested = (1.0 - TRAIN_SIZE) * np.asarray(counts, dtype=np.float64)
+    return float(0.5 * np.sqrt((0.25 / tested).sum()))

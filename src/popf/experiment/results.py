@@ -1,18 +1,21 @@
-"""What came out of a study: records by data set, form, run and method, and their means."""
+"""What came out of a study: records by data set, form, run and method, their means, and which are best."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata, wilcoxon
 
-from popf.experiment.data import Dataset
 from popf.experiment.journal import Record, key_of
-from popf.experiment.protocol import Protocol
-from popf.experiment.statistics import best_and_equals
+from popf.experiment.protocol import Dataset, Protocol
 from popf.formatting import install
 
 FloatArray = NDArray[np.float64]
+#: Level of the signed-rank test, and the most differing pairs for which its distribution is exact.
+SIGNIFICANCE, EXACT_UP_TO = 0.05, 200
+# Scores that are equal in exact arithmetic may differ by rounding.
+SAME = 1e-12
 
 
 class Measure(NamedTuple):
@@ -36,12 +39,33 @@ MEASURES = {
 
 
 class Summary(NamedTuple):
-    """Mean and standard deviation (with n − 1; None for one run) of one method on one data set."""
+    """Mean and standard deviation (with n − 1; None for one run), in the units of the tables."""
 
     mean: float
     deviation: float | None
-    n_runs: int
-    bold: bool = False
+    runs: int
+    bold: bool = (
+        False  # the best, or not significantly worse; for a value of the paper, as printed there
+    )
+    digits: int = 2  # after the point
+    per_cent: bool = False
+    differs: bool = False  # a value of the paper, from ours, by more than both deviations
+
+    @property
+    def text(self) -> str:
+        """Mean and deviation."""
+        mean = f"{self.mean:.{self.digits}f}"
+        return mean if self.deviation is None else f"{mean} ± {self.deviation:.{self.digits}f}"
+
+    @property
+    def short(self) -> str:
+        """The same for narrow columns: per cent with one digit, anything else without its deviation."""
+        if not self.per_cent:
+            return f"{self.mean:.{self.digits}f}"
+        mean = f"{self.mean:.1f}"
+        if self.deviation is None:
+            return mean
+        return f"{mean}±{self.deviation:.{0 if self.deviation >= 9.95 else 1}f}"
 
 
 class Results:
@@ -127,14 +151,18 @@ class Results:
     def summaries(self, measure: str, dataset: str, form: str = "raw") -> dict[str, Summary]:
         """Means of a row of a table: every method that has values, the best and its equals in bold."""
         by_method = {method: self.values(measure, dataset, method, form) for method in self.methods}
-        better = MEASURES[measure].larger_is_better
+        _, better, factor, digits = MEASURES[measure]
         bold = set() if better is None else best_and_equals(by_method, better)
         found = {}
         for method, values in by_method.items():
             known = values[np.isfinite(values)]
             if len(known):
-                deviation = float(known.std(ddof=1)) if len(known) > 1 else None
-                found[method] = Summary(float(known.mean()), deviation, len(known), method in bold)
+                mean = factor * float(known.mean())
+                deviation = factor * float(known.std(ddof=1)) if len(known) > 1 else None
+                per_cent = measure == "accuracy"
+                found[method] = Summary(
+                    mean, deviation, len(known), method in bold, digits, per_cent
+                )
         return found
 
     def failures(self) -> list[str]:
@@ -164,3 +192,49 @@ class Results:
             f"<Results: {len(self.datasets)} data sets, {len(self.methods)} methods, "
             f"{self.protocol.runs} runs>"
         )
+
+
+def signed_rank_test(one: FloatArray, other: FloatArray) -> float:
+    """Two-sided p-value of Wilcoxon's signed-rank test of paired values (1945); 1 if no pair differs.
+
+    Pairs without a difference are left out, as by Wilcoxon. The distribution of the rank sum is exact, over all
+    2^n signs, ties included: tables and normal approximations are wrong for the many ties of accuracies on a
+    small test set. Above 200 differing pairs it is SciPy's approximation.
+    """
+    difference = np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)
+    scale = max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))
+    difference = difference[np.abs(difference) > SAME * scale]
+    if len(difference) == 0:
+        return 1.0
+    if len(difference) > EXACT_UP_TO:
+        return float(wilcoxon(difference, method="asymptotic").pvalue)
+    # Rounded, so that differences that are equal but for rounding share a rank.
+    sizes = np.abs(difference) / np.abs(difference).max()
+    ranks = np.rint(2.0 * rankdata(sizes.round(10))).astype(np.int64)  # midranks are halves
+    total = int(ranks.sum())
+    positive = int(ranks[difference > 0.0].sum())
+    ways = np.zeros(total + 1)
+    ways[0] = 1.0
+    for rank in ranks:  # as probabilities, which do not overflow
+        ways[rank:] += ways[: total + 1 - rank].copy()
+        ways /= 2.0
+    tail = float(ways[: min(positive, total - positive) + 1].sum())
+    return min(1.0, 2.0 * tail)
+
+
+def best_and_equals(values: Mapping[str, FloatArray], larger_is_better: bool = True) -> set[str]:
+    """Find the method with the best mean, and those that a test at 0.05 does not call worse.
+
+    `values` are scores run by run, on the same splits; NaN where a run is missing.
+    """
+    present = {name: runs for name, runs in values.items() if np.isfinite(runs).any()}
+    if not present:
+        return set()
+    sign = 1.0 if larger_is_better else -1.0
+    best = max(present, key=lambda name: sign * float(np.nanmean(present[name])))
+    equals = {best}
+    for name, runs in present.items():
+        both = np.isfinite(runs) & np.isfinite(present[best])
+        if signed_rank_test(runs[both], present[best][both]) >= SIGNIFICANCE:
+            equals.add(name)
+    return equals

@@ -7,13 +7,18 @@ from importlib.metadata import version
 from typing import Any
 
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
-from popf.experiment import paper
-from popf.experiment.data import Dataset, Say, Wanted, choose_datasets
-from popf.experiment.journal import Journal, Record
+from popf.experiment.journal import Journal
 from popf.experiment.methods import Methods, choose_methods, definition, is_paper_method, measure
-from popf.experiment.protocol import Protocol, Task, tasks
+from popf.experiment.protocol import (
+    RUNS,
+    TRAIN_SIZE,
+    Dataset,
+    Protocol,
+    Say,
+    Wanted,
+    choose_datasets,
+)
 from popf.experiment.results import Results
 
 #: Called after every unit of work: how many are done, of how many, and which was the last.
@@ -24,8 +29,8 @@ def run(
     datasets: Wanted = None,
     methods: Methods | Iterable[str] | str | None = None,
     *,
-    runs: int = paper.RUNS,
-    train_size: float = paper.TRAIN_SIZE,
+    runs: int = RUNS,
+    train_size: float = TRAIN_SIZE,
     seed: int = 0,
     scale: bool | None = None,
     n_jobs: int | None = None,
@@ -128,38 +133,37 @@ def _work(
                 f"{name} has {dataset.n_classes} classes; left out there, because they are for two: "
                 f"{', '.join(sorted(binary))}."
             )
-    todo: dict[Task, Methods] = {}
-    everything = tasks(protocol, data)
-    for task in everything:
+    tasks = [
+        (name, form, run)
+        for run in range(protocol.runs)
+        for name, dataset in data.items()
+        for form in protocol.forms(dataset)
+    ]
+    todo: dict[tuple[str, str, int], Methods] = {}
+    for task in tasks:
         missing = {
             name: method
             for name, method in methods.items()
-            if (data[task.dataset].n_classes == 2 or name not in binary)
+            if (data[task[0]].n_classes == 2 or name not in binary)
             and not journal.has((*task, name))
         }
         if missing:
             todo[task] = missing
-    if journal.path is not None and len(todo) < len(everything):
-        done = len(everything) - len(todo)
-        say(f"{done} of {len(everything)} runs are in {journal.path} already.")
+    if journal.path is not None and len(todo) < len(tasks):
+        say(f"{len(tasks) - len(todo)} of {len(tasks)} runs are in {journal.path} already.")
     calls = (
-        delayed(_call)(task, data[task.dataset], protocol, missing)
-        for task, missing in todo.items()
+        delayed(measure)(protocol, data[name], form, run, missing)
+        for (name, form, run), missing in todo.items()
     )
     try:
         parallel = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-        for n_done, (task, records) in enumerate(parallel(calls), 1):
+        for n_done, records in enumerate(parallel(calls), 1):
             journal.add(records)
             if progress is not None:
-                progress(n_done, len(todo), f"{task.dataset} ({task.form}), run {task.run}")
+                last = records[0]
+                text = f"{last['dataset']} ({last['form']}), run {last['run']}"
+                progress(n_done, len(todo), text)
     except KeyboardInterrupt:
         if journal.path is not None:
             say(f"Finished runs are kept in {journal.path}; the same command continues from there.")
         raise
-
-
-def _call(
-    task: Task, dataset: Dataset, protocol: Protocol, methods: Methods
-) -> tuple[Task, list[Record]]:
-    with threadpool_limits(1):  # times are for one thread
-        return task, measure(task, dataset, protocol, methods)

@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from popf.datasets.registry import RECORDS
 from popf.experiment import paper
-from popf.experiment.results import MEASURES, Results, Summary
-from popf.experiment.statistics import SIGNIFICANCE
+from popf.experiment.results import MEASURES, SIGNIFICANCE, Results, Summary
 
 #: Narrow columns leave this out of the name of a method.
 PREFIX = "P-OPF-"
@@ -26,43 +24,14 @@ RUN_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A mean and a standard deviation (None for one run), in the units of the table."""
-
-    mean: float
-    deviation: float | None
-    digits: int  # after the point
-    per_cent: bool
-    bold: bool  # the best, or not significantly worse; for a value of the paper, as printed there
-    runs: int
-    differs: bool = False  # a value of the paper, from ours, by more than both deviations
-
-    @property
-    def text(self) -> str:
-        """Mean and deviation."""
-        mean = f"{self.mean:.{self.digits}f}"
-        return mean if self.deviation is None else f"{mean} ± {self.deviation:.{self.digits}f}"
-
-    @property
-    def short(self) -> str:
-        """The same for narrow columns: per cent with one digit, anything else without its deviation."""
-        if not self.per_cent:
-            return f"{self.mean:.{self.digits}f}"
-        mean = f"{self.mean:.1f}"
-        if self.deviation is None:
-            return mean
-        return f"{mean}±{self.deviation:.{0 if self.deviation >= 9.95 else 1}f}"
-
-
-@dataclass(frozen=True)
 class Row:
-    """A data set in one form: our cells and the paper's, by method."""
+    """A data set in one form: our means and the paper's, by method."""
 
     dataset: str
     form: str
     stand_in: bool
-    ours: dict[str, Cell]
-    printed: dict[str, Cell]
+    ours: dict[str, Summary]
+    printed: dict[str, Summary]
 
 
 @dataclass(frozen=True)
@@ -90,16 +59,6 @@ class Table:
     def __str__(self) -> str:
         return self.text(shutil.get_terminal_size((100, 24)).columns)
 
-    @property
-    def columns(self) -> list[tuple[str, bool]]:
-        """Columns of wide formats: every method, followed by the paper's values where there are some."""
-        return [
-            (name, printed)
-            for name in self.methods
-            for printed in (False, True)
-            if not printed or any(name in row.printed for row in self.rows)
-        ]
-
     def text(self, width: int = 100) -> str:
         """Lay the table out in lines of `width` characters; columns that do not fit are put below."""
         heads = [name.removeprefix(PREFIX) for name in self.methods]
@@ -124,7 +83,7 @@ class Table:
         room = min(max(width, 40), 100)
         return "\n".join([*parts, "", *(line for n in notes for line in textwrap.wrap(n, room))])
 
-    def _lines(self) -> Iterator[tuple[str, dict[str, Cell]]]:
+    def _lines(self) -> Iterator[tuple[str, dict[str, Summary]]]:
         """Labels and cells of the lines of `text`: a data set, its other form, the paper's values."""
         for name in dict.fromkeys(row.dataset for row in self.rows):
             rows = [row for row in self.rows if row.dataset == name]
@@ -138,14 +97,20 @@ class Table:
                 }
                 yield "  paper", printed
 
-    def _wide(self, show: Callable[[Cell | None], str]) -> list[list[str]]:
-        """Cells of the wide formats, the names of columns first."""
-        heads = [f"{name} (paper)" if printed else name for name, printed in self.columns]
+    def _wide(self, show: Callable[[Summary | None], str]) -> list[list[str]]:
+        """Cells of the wide formats, the names of columns first; the paper's values follow ours."""
+        columns = [
+            (name, printed)
+            for name in self.methods
+            for printed in (False, True)
+            if not printed or any(name in row.printed for row in self.rows)
+        ]
+        heads = [f"{name} (paper)" if printed else name for name, printed in columns]
         lines = [["dataset", *heads]]
         names = [row.dataset for row in self.rows]
         for row in self.rows:
             label = f"{row.dataset}, {row.form}" if names.count(row.dataset) > 1 else row.dataset
-            cells = [(row.printed if printed else row.ours).get(n) for n, printed in self.columns]
+            cells = [(row.printed if printed else row.ours).get(n) for n, printed in columns]
             lines.append([label, *map(show, cells)])
         return lines
 
@@ -226,59 +191,25 @@ def table(results: Results, measure: str) -> Table:
     Mean ± standard deviation over 6 runs, 25 % for training.
     ...
     """
-    known, rows = MEASURES[measure], []
-    per_cent = measure == "accuracy"
+    rows = []
     for dataset, form in results.rows():
         stand_in = results.datasets[dataset].stand_in
-        summaries = results.summaries(measure, dataset, form)
+        ours = results.summaries(measure, dataset, form)
         printed = {}
-        for method in results.methods if is_papers(results, dataset) else []:
+        for method in results.methods if paper.is_papers(results, dataset) else []:
             value = paper.printed(measure, dataset, method)
             if value is not None:
-                ours = None if stand_in else summaries.get(method)
-                printed[method] = Cell(
-                    value.mean,
-                    value.deviation,
-                    digits=2,
-                    per_cent=per_cent,
-                    bold=value.bold,
-                    runs=paper.RUNS,
-                    differs=ours is not None and differs(value, ours, known.factor),
-                )
-        cells = {
-            method: Cell(
-                known.factor * found.mean,
-                None if found.deviation is None else known.factor * found.deviation,
-                digits=known.digits,
-                per_cent=per_cent,
-                bold=found.bold,
-                runs=found.n_runs,
-            )
-            for method, found in summaries.items()
-        }
-        rows.append(Row(dataset, form, stand_in, cells, printed))
+                compared = method in ours and not stand_in
+                differs = compared and paper.differs(value, ours[method])
+                printed[method] = value._replace(differs=differs)
+        rows.append(Row(dataset, form, stand_in, ours, printed))
     shown = [
         method
         for method in results.methods
         if any(method in row.ours or method in row.printed for row in rows)
     ]
-    return Table(measure, known.title, shown, rows, _notes(results, measure, rows))
-
-
-def is_papers(results: Results, dataset: str) -> bool:
-    """Whether a data set is one of the paper's, or its stand-in; a user's own may share the name."""
-    record, shape = RECORDS.get(dataset), results.datasets[dataset].X.shape
-    if record is None:
-        return False
-    # breast_cancer is in use with the number of the patient, too.
-    with_id = record.n_features + (dataset == "breast_cancer")
-    return shape[0] == record.n_samples and shape[1] in (record.n_features, with_id)
-
-
-def differs(printed: paper.Printed, ours: Summary, factor: float = 1.0) -> bool:
-    """Whether two means are further apart than their deviations together."""
-    deviation = factor * (ours.deviation or 0.0)
-    return abs(printed.mean - factor * ours.mean) > printed.deviation + deviation
+    notes = _notes(results, measure, rows)
+    return Table(measure, MEASURES[measure].title, shown, rows, notes)
 
 
 def _notes(results: Results, measure: str, rows: list[Row]) -> list[str]:
@@ -339,20 +270,20 @@ def _fitting(widths: list[int], room: int) -> Iterator[list[int]]:
     yield group
 
 
-def _text_cell(cell: Cell | None) -> str:
+def _text_cell(cell: Summary | None) -> str:
     if cell is None:
         return "-"
     return f"{'*' if cell.bold else ''}{cell.short}{'!' if cell.differs else ''}"
 
 
-def _markdown_cell(cell: Cell | None) -> str:
+def _markdown_cell(cell: Summary | None) -> str:
     if cell is None:
         return "–"
     text = f"**{cell.text}**" if cell.bold else cell.text
     return f"{text} !" if cell.differs else text
 
 
-def _latex_cell(cell: Cell | None) -> str:
+def _latex_cell(cell: Summary | None) -> str:
     if cell is None:
         return "--"
     text = cell.text.replace("±", "\\pm")
