@@ -19,7 +19,6 @@ FILLS_ON_DARK = (_SKY, _YELLOW, _GREEN, _PURPLE, _BLUE)
 # Colour is never the only difference.
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-LONG_NAMES = {"c": "color", "ls": "linestyle", "lw": "linewidth", "ms": "markersize"}
 CURVE, PANEL = "popf-curve", "_popf_panel"
 Colour = tuple[float, float, float]
 
@@ -115,7 +114,8 @@ def curve_style(ax: Any, wanted: dict[str, Any]) -> dict[str, Any]:
         "linestyle": LINE_STYLES[number % len(LINE_STYLES)],
     }
     # matplotlib refuses a name together with its short form.
-    return {**style, **{LONG_NAMES.get(name, name): value for name, value in wanted.items()}}
+    long_names = need_matplotlib("matplotlib.cbook").normalize_kwargs
+    return {**style, **long_names(wanted, need_matplotlib("matplotlib.lines").Line2D)}
 
 
 def refresh_legend(

@@ -101,19 +101,14 @@ class LandscapeDisplay:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
+    >>> from sklearn.datasets import load_iris
     >>> from popf import POPFClassifier
     >>> from popf.display import LandscapeDisplay
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = POPFClassifier("paper").fit(scale(X), y)
-    >>> display = LandscapeDisplay.from_estimator(
-    ...     model, solvers=["nelder-mead", "pso"], random_state=0, ax=Figure().subplots()
-    ... )
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = POPFClassifier("paper", box=((-60, 20), (-10, 10))).fit(X, y == 1)
+    >>> display = LandscapeDisplay.from_estimator(model, solvers=["pso"], ax=Figure().subplots())
     >>> list(display.paths_)
-    ['newton (fitted)', 'nelder-mead', 'pso']
-    >>> display.landscape.values.shape
-    (101, 101)
+    ['newton (fitted)', 'pso']
     """
 
     def __init__(

@@ -188,12 +188,11 @@ class LogOddsDisplay:
         ----------
         estimator : POPFClassifier or Pipeline
             Fitted, with ``method="pooled"`` or ``"forest"``. What a pipeline makes of one column, such as an
-            encoded category in a model of ``popf fit``, is summed where its steps tell which column that is.
+            encoded category, is summed where its steps tell which column that is.
         sample : array-like of shape (n_features,) or (1, n_features)
-        pos_label : int, float, bool or str, default=None
-            The class whose log odds these are; None for the second of two, and with more the most probable.
-        against : int, float, bool or str, default=None
-            The class that it is compared with; None for the most probable of the others.
+        pos_label, against : int, float, bool or str, default=None
+            The class whose log odds these are, None for the second of two, and with more the most probable;
+            and the class it is compared with, None for the most probable of the others.
         n_features : int, default=10
             How many features have a bar of their own.
         ax : matplotlib Axes, default=None

@@ -102,20 +102,12 @@ class ReliabilityDisplay:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
-    >>> from popf import POPFClassifier
     >>> from popf.display import ReliabilityDisplay
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = scale(X)
     >>> ax = Figure().subplots()  # leave ax out for a figure of pyplot
-    >>> for method in ("pooled", "paper"):
-    ...     model = POPFClassifier(method).fit(X[::2], y[::2])
-    ...     display = ReliabilityDisplay.from_estimator(
-    ...         model, X[1::2], y[1::2], name=method, ax=ax
-    ...     )
+    >>> y_true, y_prob = [1, 1, 1, 0, 0], [0.9, 0.9, 0.9, 0.9, 0.0]
+    >>> display = ReliabilityDisplay.from_predictions(y_true, y_prob, name="ours", ax=ax)
     >>> display.line_.get_label()
-    'paper (ECE 0.046)'
+    'ours (ECE 0.120)'
     """
 
     def __init__(
@@ -142,10 +134,8 @@ class ReliabilityDisplay:
         ----------
         estimator : classifier or Pipeline
             Fitted, with ``predict_proba``.
-        X : array-like of shape (n_samples, n_features)
-            Samples that it was not fitted to.
-        y : array-like of shape (n_samples,)
-            Their labels.
+        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+            Samples that it was not fitted to, and their labels.
         pos_label : int, float, bool or str, default=None
             The positive class, drawn against all others; None for the second of two.
         name : str, default=None
@@ -173,10 +163,8 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            True labels.
-        y_prob : array-like of shape (n_samples,)
-            The probability of the positive class.
+        y_true, y_prob : array-like of shape (n_samples,)
+            True labels, and probabilities of the positive class.
         pos_label : int, float, bool or str, default=None
             The positive class, drawn against all others; None for the second of two.
         name : str, default=None
@@ -198,8 +186,7 @@ class ReliabilityDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure. The histogram takes its place from the bottom of the axes, and
-            is shared with other curves there.
+            Where to draw; None for a new figure. The histogram takes its place from the bottom of the axes.
         histogram : bool, default=True
             Whether to draw the histogram.
         **line

@@ -64,10 +64,9 @@ class ThresholdDisplay:
     Parameters
     ----------
     thresholds : array-like of shape (n_thresholds,)
-        The thresholds Θ.
     values : dict
         For each name an array of shape (n_thresholds,), drawn as a line, or (n_runs, n_thresholds), drawn as
-        the mean over runs in a band of one standard deviation on either side. NaN is left out.
+        the mean over runs in a band of one standard deviation. NaN is left out.
     cost : array-like, default=None
         The same for the cost, drawn in a panel below.
     chosen : float, default=None
@@ -96,13 +95,6 @@ class ThresholdDisplay:
     ['accuracy', 'balanced accuracy', 'cost', 'precision', 'recall']
     >>> display.chosen
     0.4
-
-    Two methods in three runs:
-
-    >>> runs = {"P-OPF-NM": [[0.6, 0.8], [0.7, 0.9], [0.8, 0.7]], "OPF": [[0.7, 0.7]] * 3}
-    >>> display = ThresholdDisplay(thresholds=[0.3, 0.5], values=runs).plot(ax=Figure().subplots())
-    >>> display.lines_["P-OPF-NM"].get_ydata()
-    array([0.7, 0.8])
     """
 
     def __init__(
@@ -134,10 +126,8 @@ class ThresholdDisplay:
         ----------
         estimator : classifier or Pipeline
             Fitted, with ``predict_proba``.
-        X : array-like of shape (n_samples, n_features)
-            Samples that it was not fitted to.
-        y : array-like of shape (n_samples,)
-            Their labels.
+        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+            Samples that it was not fitted to, and their labels.
         pos_label : int, float, bool or str, default=None
             The positive class, drawn against all others; None for the second of two.
         **options
@@ -162,10 +152,8 @@ class ThresholdDisplay:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            True labels.
-        y_prob : array-like of shape (n_samples,)
-            The probability of the positive class.
+        y_true, y_prob : array-like of shape (n_samples,)
+            True labels, and probabilities of the positive class.
         pos_label : int, float, bool or str, default=None
             The positive class, drawn against all others; None for the second of two.
         chosen : float, default=None
@@ -187,8 +175,7 @@ class ThresholdDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure. The panel of the cost takes its place from the bottom of the
-            axes.
+            Where to draw; None for a new figure. The cost takes its place from the bottom of the axes.
         **line
             Options of all lines, such as ``linewidth``.
         """
