@@ -21,10 +21,9 @@ from popf import POPFClassifier, report
 from popf.datasets import make_energy_theft
 from popf.display.threshold import prepare_thresholds
 from popf.report import numbers
-from popf.report.formatting import chance as chance_text
-from popf.report.formatting import count, fixed, line_path, percent, threshold_text
 from popf.report.page import compute
-from popf.report.sentences import path_summary
+from popf.report.wording import chance as chance_text
+from popf.report.wording import count, fixed, line_path, percent, threshold_text
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser: pip install playwright")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -226,9 +225,9 @@ def test_a_click_or_a_key_on_a_row_shows_what_decides_and_its_path(case, page):
             "why-title": f"Why {row.name}?",
             "probability": f"Probability of “{THEFT}”: {chance_text(row.probability)}.",
             "rival": "“regular”",
-            "path-summary": path_summary(row.path),
+            "path-summary": row.why.path.summary(),
         }
-        terms = [*row.log_odds.terms(12, row.values), ("sum", row.log_odds.total)]
+        terms = [*row.why.log_odds.terms(12, row.why.values), ("sum", row.why.log_odds.total)]
         drawn = page.locator("#terms tr").evaluate_all(
             "rows => rows.map(row => [row.cells[0].textContent, row.cells[2].textContent,"
             "Number(row.querySelector('rect').getAttribute('width'))])"
@@ -239,12 +238,12 @@ def test_a_click_or_a_key_on_a_row_shows_what_decides_and_its_path(case, page):
         shown = [float(text.replace("−", "-")) for _, text, _ in drawn]
         assert shown == pytest.approx(shares, abs=0.0051)
         nodes = page.locator("#chain .node b").all_text_contents()
-        assert nodes == [node[0] for node in row.path.nodes]
+        assert nodes == [node[0] for node in row.why.path.nodes]
         assert page.locator("#chain .longest").count() == 1
         lines = page.locator("#features tbody tr").evaluate_all(
             "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
         )
-        assert lines == [[line[0], *line[:0:-1]] for line in row.path.features]
+        assert lines == [[line[0], *line[:0:-1]] for line in row.why.path.features]
         assert page.text_content("[aria-current]") == row.name
 
     check(0)

@@ -20,9 +20,8 @@ from popf import POPFClassifier, report
 from popf.display.threshold import prepare_thresholds
 from popf.metrics import evaluate
 from popf.report import numbers
-from popf.report.formatting import figure, percent
 from popf.report.page import compute
-from popf.report.sentences import path_summary, verdict
+from popf.report.wording import figure, percent, verdict
 from report_cases import energy
 
 
@@ -118,13 +117,13 @@ def test_log_odds_of_the_listed_samples_add_up_to_their_probabilities(theft_case
     found = compute(model, X[200:].reset_index(drop=True), y[200:], top=20)
     for row in found.rows:
         if method == "paper":
-            assert row.log_odds is None
+            assert row.why.log_odds is None
             continue
-        terms = row.log_odds.terms(3, row.values)
+        terms = row.why.log_odds.terms(3, row.why.values)
         total = sum(share for _, share in terms)
-        assert total == pytest.approx(row.log_odds.total, abs=1e-9)
+        assert total == pytest.approx(row.why.log_odds.total, abs=1e-9)
         assert 1 / (1 + np.exp(-total)) == pytest.approx(row.probability, abs=1e-9)
-        name = next(iter(row.log_odds.features))
+        name = next(iter(row.why.log_odds.features))
         assert terms[2][0] == f"{name} = {figure(X[name].iloc[199 + row.number])}"
 
 
@@ -165,7 +164,7 @@ def test_paths_are_those_of_the_forest_in_the_users_units(theft_case):
     prepared = model[-1].prepare(model[:-1].transform(rows))
     paths, offers = forest.explain(prepared), forest.path_costs_by_class(prepared)
     for number, listed in enumerate(found.rows):
-        row, path, view = rows.iloc[[number]], paths[number], listed.path
+        row, path, view = rows.iloc[[number]], paths[number], listed.why.path
         assert (view.label, view.n_steps) == (path.label, len(path.weights))
         assert view.cost == path.cost
         assert view.nodes[0] == (f"training row {path.nodes[0] + 1}", path.label, "prototype")
@@ -175,7 +174,7 @@ def test_paths_are_those_of_the_forest_in_the_users_units(theft_case):
         for name, prototype, *_, own in view.features:
             assert own == figure(row[name].iloc[0])
             assert prototype == figure(training[name].iloc[path.nodes[0]])
-        assert f"costs {offers[number].max():.4g}" in path_summary(view)
+        assert f"costs {offers[number].max():.4g}" in view.summary()
 
 
 def test_categories_and_many_features_are_shown_as_they_were():
@@ -189,8 +188,10 @@ def test_categories_and_many_features_are_shown_as_they_were():
     model = make_pipeline(steps, POPFClassifier()).fit(X[:150], y[:150])
     found = compute(model, X[150:].reset_index(drop=True), y[150:])
     assert not found.note
-    assert {(len(row.path.features), row.path.n_hidden) for row in found.rows} == {(12, 4)}
-    cells = {line[-1] for row in found.rows for line in row.path.features if line[0] == "region"}
+    assert {(len(row.why.path.features), row.why.path.n_hidden) for row in found.rows} == {(12, 4)}
+    cells = {
+        line[-1] for row in found.rows for line in row.why.path.features if line[0] == "region"
+    }
     assert cells
     assert cells <= {"north", "south"}
 
@@ -200,8 +201,8 @@ def test_paths_through_a_linear_map_are_shown_in_the_users_units():
     model = POPFClassifier(linear_map="whitening").fit(X[:300], y[:300])
     found = compute(model, X[300:].reset_index(drop=True), y[300:])
     for row in found.rows[:10]:
-        training = int(row.path.nodes[0][0].split()[-1]) - 1
-        for name, prototype, *_ in row.path.features:
+        training = int(row.why.path.nodes[0][0].split()[-1]) - 1
+        for name, prototype, *_ in row.why.path.features:
             value = float(prototype.replace(",", ""))
             assert value == pytest.approx(X[name].iloc[training], rel=1e-3)
 
@@ -211,7 +212,7 @@ def test_forests_on_distances_have_paths_without_features():
     distances = pairwise_distances(X[200:], X[:200])
     model = POPFClassifier(metric="precomputed").fit(pairwise_distances(X[:200]), y[:200])
     found = compute(model, distances, y[200:])
-    assert not any(row.path.features for row in found.rows)
+    assert not any(row.why.path.features for row in found.rows)
     assert found.html()
 
 
@@ -220,7 +221,7 @@ def test_steps_that_cannot_be_undone_are_noted(theft_case):
     model = make_pipeline(StandardScaler(), Normalizer(), POPFClassifier()).fit(X[:200], y[:200])
     found = compute(model, X[200:], y[200:])
     assert "cannot be undone" in found.note
-    assert {line[1] for line in found.rows[0].path.features} == {"–"}
+    assert {line[1] for line in found.rows[0].why.path.features} == {"–"}
 
 
 def test_three_classes_are_shown_one_against_the_others():

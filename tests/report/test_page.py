@@ -17,9 +17,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import popf
 from popf import OPFClassifier, POPFClassifier, report
-from popf.report.formatting import chance, figure, fixed, line_path, plain, threshold_text
 from popf.report.page import compute
-from popf.report.sentences import outcome
+from popf.report.wording import chance, figure, fixed, line_path, outcome, plain, threshold_text
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,21 +12,19 @@ from sklearn.utils import _safe_indexing
 
 from popf.display.estimators import check_classifier, last_step
 from popf.display.html import render
-from popf.display.log_odds import LogOdds, log_odds_of, split_log_odds
 from popf.files import replacing
 from popf.io.columns import align
 from popf.metrics import Evaluation, evaluate
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, class_index, shown
 from popf.metrics.evaluation import CONFIDENCE
 from popf.probability.classifier import POPFClassifier
-from popf.report import formatting, numbers, sentences
-from popf.report.facts import Entries, model_facts
-from popf.report.formatting import plain
-from popf.report.paths import MAX_FEATURES, PathView, feature_names, trace_paths
+from popf.report import numbers, wording
+from popf.report.samples import MAX_FEATURES, Explanation, explain_samples
+from popf.report.wording import plain
 
 FloatArray = NDArray[np.float64]
-MAX_ROWS = 2000
-PRINTED_ROWS = 40
+
+MAX_ROWS, PRINTED_ROWS = 2000, 40
 
 
 @dataclass(frozen=True)
@@ -42,9 +40,9 @@ class Options:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        given: Any = self.threshold
-        if given is not None and not (isinstance(given, Real) and 0.0 < float(given) < 1.0):
-            raise ValueError(f"`threshold={given!r}` must lie between 0 and 1, both excluded.")
+        theta: Any = self.threshold
+        if theta is not None and not (isinstance(theta, Real) and 0.0 < float(theta) < 1.0):
+            raise ValueError(f"`threshold={theta!r}` must lie between 0 and 1, both excluded.")
         if (self.cost_fp is None) != (self.cost_fn is None):
             one = "cost_fp" if self.cost_fp is None else "cost_fn"
             raise ValueError(f"`{one}` is missing; give both `cost_fp` and `cost_fn`, or neither.")
@@ -66,9 +64,7 @@ class Row:
     ids: list[str]
     probability: float
     truth: str  # its class
-    log_odds: LogOdds | None  # None for the paper's method
-    values: dict[str, str]  # of its features
-    path: PathView
+    why: Explanation
 
     @property
     def name(self) -> str:
@@ -92,7 +88,7 @@ class Report:
     overall: Evaluation | None  # of all classes together, if there are more than two
     id_names: list[str]
     rows: list[Row]  # the highest probabilities first
-    facts: list[tuple[str, Entries]]  # headings, each with pairs of terms and texts
+    facts: list[tuple[str, wording.Entries]]  # headings, each with pairs of terms and texts
     note: str  # what to know about the paths; empty for nothing
 
     def html(self) -> str:
@@ -105,8 +101,7 @@ class Report:
             report=self,
             bins=list(zip(*columns, strict=True)),
             data=self.script_data(),
-            text=formatting,
-            words=sentences,
+            text=wording,
             confidence=f"{100 * CONFIDENCE:g} %",
             printed_rows=PRINTED_ROWS,
         )
@@ -127,13 +122,15 @@ class Report:
         }
 
     def _explained(self, row: Row) -> dict[str, Any]:
-        path, why = row.path, row.log_odds
-        terms = [] if why is None else [*why.terms(MAX_FEATURES, row.values), ("sum", why.total)]
+        log_odds, values, path = row.why
+        terms: list[tuple[str, float]] = []
+        if log_odds is not None:
+            terms = [*log_odds.terms(MAX_FEATURES, values), ("sum", log_odds.total)]
         return {
-            "probability": f"Probability of “{self.event}”: {formatting.chance(row.probability)}.",
-            "rival": "" if why is None else plain(why.against),
+            "probability": f"Probability of “{self.event}”: {wording.chance(row.probability)}.",
+            "rival": "" if log_odds is None else plain(log_odds.against),
             "terms": [(plain(name), round(share, 4)) for name, share in terms],
-            "summary": sentences.path_summary(path),
+            "summary": path.summary(),
             "nodes": path.nodes,
             "steps": path.steps,
             "features": path.features,
@@ -193,8 +190,15 @@ def write(path: str | os.PathLike[str], model: Any, X: Any, y: ArrayLike, **opti
     ----------
     path : str or path-like
         Such as ``report.html``. If anything fails, what was there before stays.
-    model, X, y, **options
-        As for `build`.
+    model : POPFClassifier or Pipeline
+        Fitted; a pipeline ends in the classifier.
+    X : frame or array of shape (n_samples, n_features)
+        The columns of a frame are found by name.
+    y : array-like of shape (n_samples,)
+        True labels, of two classes at least.
+    **options
+        Those of `build`: ``positive``, ``threshold``, ``cost_fp``, ``cost_fn``, ``ids``, ``top``, ``title``,
+        ``seed``, ``probability`` and ``about``.
 
     Examples
     --------
@@ -223,7 +227,7 @@ def compute(
     **options: Any,
 ) -> Report:
     """Compute all that a report shows; see `build`."""
-    chosen = Options(**options)
+    chosen, about = Options(**options), about or {}
     check_classifier(model)
     final = last_step(model)
     if not isinstance(final, POPFClassifier):
@@ -234,7 +238,7 @@ def compute(
     X = align(model, X, extra="ignore")
     classes = np.asarray(model.classes_)
     labels = _checked_labels(y, classes)
-    columns = _checked_ids(ids, len(labels))
+    columns = _checked_ids(ids or {}, len(labels))
     table = as_probabilities(model.predict_proba(X) if probability is None else probability)
     if table.shape != (len(labels), len(classes)):
         raise ValueError(
@@ -256,11 +260,12 @@ def compute(
     start = found.recommended if by_cost else found.nearest(wanted)
     theta = float(found.counts.thresholds[start])
     highest = np.lexsort([np.arange(len(chances)), -chances])[: chosen.top]
-    names = [plain(label) for label in classes.tolist()]
-    rows, note = _rows(model, final, X, highest, classes.tolist()[code])
+    names, target = [plain(label) for label in classes.tolist()], about.get("target")
+    question = f"{plain(target)} = {names[code]}" if target else f"“{names[code]}”"
+    reasons, note = explain_samples(model, _safe_indexing(X, highest), classes.tolist()[code])
     return Report(
-        title=plain(chosen.title or _title(names[code], about)),
-        source=_source(about),
+        title=plain(chosen.title or f"How likely is {question}?"),
+        source=" on ".join(plain(about[key]) for key in ("file", "data") if about.get(key)),
         event=names[code],
         other=names[1 - code] if len(names) == 2 else "all others",
         classes=names,
@@ -276,50 +281,13 @@ def compute(
                 ids=[plain(values[row]) for values in columns.values()],
                 probability=float(chances[row]),
                 truth=plain(labels[row]),
-                **explained,
+                why=why,
             )
-            for row, explained in zip(highest.tolist(), rows, strict=True)
+            for row, why in zip(highest.tolist(), reasons, strict=True)
         ],
-        facts=model_facts(model, final, about),
+        facts=wording.model_facts(model, about),
         note=note,
     )
-
-
-def _rows(
-    model: Any, final: POPFClassifier, X: Any, which: NDArray[np.int64], label: Any
-) -> tuple[list[dict[str, Any]], str]:
-    """Explain samples: the split of their log odds, their values and paths; and what cannot be shown."""
-    chosen = _safe_indexing(X, which)
-    paths, note = trace_paths(model, final, chosen)
-    split = None if final.method == "paper" else split_log_odds(model, chosen)
-    names, cells = feature_names(model), np.asarray(chosen, dtype=object)
-    if (
-        split is not None
-        and not hasattr(chosen, "columns")
-        and len(split.feature_names) == len(names)
-    ):
-        split = replace(split, feature_names=names)
-    rows = []
-    for number, path in enumerate(paths):
-        shown = map(formatting.figure, cells[number])
-        rows.append(
-            {
-                "log_odds": None if split is None else log_odds_of(split, number, label),
-                "values": dict(zip(names, shown, strict=True)),
-                "path": path,
-            }
-        )
-    return rows, note
-
-
-def _title(label: str, about: Mapping[str, Any] | None) -> str:
-    target = (about or {}).get("target")
-    return f"How likely is {plain(target)} = {label}?" if target else f"How likely is “{label}”?"
-
-
-def _source(about: Mapping[str, Any] | None) -> str:
-    known = about or {}
-    return " on ".join(plain(known[key]) for key in ("file", "data") if known.get(key))
 
 
 def _checked_labels(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
@@ -334,12 +302,8 @@ def _checked_labels(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def _checked_ids(
-    ids: Mapping[str, Sequence[Any]] | None, n_samples: int
-) -> dict[str, Sequence[Any]]:
-    columns: dict[str, Sequence[Any]] = {
-        str(key): list(cells) for key, cells in (ids or {}).items()
-    }
+def _checked_ids(ids: Mapping[str, Sequence[Any]], n_samples: int) -> dict[str, list[Any]]:
+    columns = {str(name): list(values) for name, values in ids.items()}
     for name, values in columns.items():
         if len(values) != n_samples:
             raise ValueError(

@@ -1,0 +1,171 @@
+"""The samples of the highest probabilities: why they have them, in the user's own features and units."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.display.estimators import as_forest_sees, last_step
+from popf.display.log_odds import LogOdds, log_odds_of, split_log_odds
+from popf.forest.optimum_path_forest import Path
+from popf.report.wording import figure, plain
+from popf.table_models.explaining import training_rows, training_values
+
+FloatArray = NDArray[np.float64]
+Cells = NDArray[Any]
+
+MAX_FEATURES, MAX_NODES = 12, 6
+NOTE = (
+    "The features of training samples are not shown: the model keeps them only as transformed by its steps, "
+    "which cannot be undone."
+)
+
+
+class PathView(NamedTuple):
+    """A path as it is shown."""
+
+    label: str  # the class whose prototype it starts from
+    cost: float
+    n_steps: int
+    rivals: list[tuple[str, str]]  # other classes, and the costs of their cheapest paths
+    nodes: list[tuple[str, str, str]]  # name, class, and "prototype", "between" or "sample"
+    steps: list[tuple[str, float, bool, int]]  # length, share of the longest, longest, left out
+    features: list[list[str]]  # a row a feature: its name, and its value at each node
+    n_hidden: int  # features that are not shown
+
+    def summary(self) -> str:
+        """Say what the path means."""
+        if self.n_steps == 1:
+            way = f"One step leads to it from a prototype of “{self.label}”; its length"
+        else:
+            way = (
+                f"{self.n_steps} steps lead to it, from a prototype of “{self.label}” through training samples "
+                "of the same class; the longest"
+            )
+        rivals = "".join(
+            f" The cheapest path of “{label}” costs {cost}." for label, cost in self.rivals
+        )
+        return f"{way}, {self.cost:.4g}, is the cost of the path.{rivals}"
+
+
+class Explanation(NamedTuple):
+    """Why a sample has its probability."""
+
+    log_odds: LogOdds | None  # None for the paper's method
+    values: dict[str, str]  # of its features
+    path: PathView
+
+
+def explain_samples(model: Any, chosen: Any, label: Any) -> tuple[list[Explanation], str]:
+    """Explain the probability of a class for some samples; return also what cannot be shown, if anything."""
+    names, cells = feature_names(model), np.asarray(chosen, dtype=object)
+    paths, note = trace_paths(model, chosen)
+    split = None
+    if last_step(model).method != "paper":
+        split = split_log_odds(model, chosen)
+        if not hasattr(chosen, "columns") and len(split.feature_names) == len(names):
+            split = replace(split, feature_names=names)
+    explained = []
+    for number, path in enumerate(paths):
+        values = dict(zip(names, map(figure, cells[number]), strict=True))
+        log_odds = None if split is None else log_odds_of(split, number, label)
+        explained.append(Explanation(log_odds, values, path))
+    return explained, note
+
+
+def feature_names(model: Any) -> list[str]:
+    """Return the names of the columns of X, or numbers from 1."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return [f"feature {number}" for number in range(1, model.n_features_in_ + 1)]
+    return [str(name) for name in names]
+
+
+def trace_paths(model: Any, chosen: Any) -> tuple[list[PathView], str]:
+    """Trace the paths to samples; return them, and what cannot be shown, empty if everything can."""
+    opf = last_step(model).opf_
+    prepared = as_forest_sees(model, chosen)
+    paths, offers = opf.explain(prepared), opf.path_costs_by_class(prepared)
+    names, own = feature_names(model), np.asarray(chosen, dtype=object)
+    nodes = np.unique(np.concatenate([path.nodes for path in paths]))
+    training, note = training_values(model, nodes), ""
+    if opf.forest_.metric.precomputed:  # columns are distances to training samples
+        names, own = [], own[:, :0]
+    elif training is None:
+        note = NOTE
+    if training is None:
+        training = np.full((len(nodes), len(names)), "–", dtype=object)
+    spread = np.array([_deviation(cells) for cells in training.T])
+    views, numbers = [], training_rows(model) + 1
+    for path, costs, sample in zip(paths, offers, own, strict=True):
+        cells = np.vstack([training[np.searchsorted(nodes, path.nodes)], sample])
+        features = _most_different(cells, path.bottleneck, spread)
+        shown = _shown_nodes(len(path.nodes), path.bottleneck)
+        label = plain(path.label)
+        stations = [
+            (
+                f"training row {numbers[path.nodes[place]]}",
+                label,
+                "between" if place else "prototype",
+            )
+            for place in shown[:-1]
+        ]
+        views.append(
+            PathView(
+                label=label,
+                cost=path.cost,
+                n_steps=len(path.weights),
+                rivals=_rivals(label, opf.classes_, costs),
+                nodes=[*stations, ("this sample", "", "sample")],
+                steps=list(_steps(path, shown)),
+                features=[[plain(names[k]), *map(figure, cells[shown, k])] for k in features],
+                n_hidden=len(names) - len(features),
+            )
+        )
+    return views, note
+
+
+def _deviation(column: Cells) -> float:
+    """Spread of a feature, NaN if it is not a number."""
+    try:
+        return float(np.nanstd(column.astype(np.float64))) or 1.0
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def _most_different(cells: Cells, bottleneck: int, spread: FloatArray) -> list[int]:
+    """Choose the features to show: all, or those that differ most along the longest step."""
+    if len(spread) <= MAX_FEATURES:
+        return list(range(len(spread)))
+    differences = [
+        float(tail != head) if np.isnan(unit) else abs(float(tail) - float(head)) / unit
+        for tail, head, unit in zip(cells[bottleneck], cells[bottleneck + 1], spread, strict=True)
+    ]
+    order = np.argsort(-np.nan_to_num(differences), kind="stable")
+    return [int(k) for k in order[:MAX_FEATURES]]
+
+
+def _shown_nodes(n: int, bottleneck: int) -> list[int]:
+    """Nodes of a path to show: its ends and those of its longest step; node n is the sample itself."""
+    if n + 1 <= MAX_NODES:
+        return list(range(n + 1))
+    return sorted({0, 1, bottleneck, bottleneck + 1, n - 1, n})
+
+
+def _steps(path: Path, shown: list[int]) -> Iterator[tuple[str, float, bool, int]]:
+    for before, place in pairwise(shown):
+        weight, left_out = float(path.weights[place - 1]), place - before - 1
+        longest = not left_out and place - 1 == path.bottleneck
+        yield f"{weight:.4g}", round(weight / (path.cost or 1.0), 3), longest, left_out
+
+
+def _rivals(label: str, classes: NDArray[Any], costs: FloatArray) -> list[tuple[str, str]]:
+    """Other classes and the costs of their cheapest paths; of more than three the cheapest alone."""
+    offers = zip(map(plain, classes.tolist()), costs.tolist(), strict=True)
+    rivals = [offer for offer in offers if offer[0] != label]
+    if len(rivals) > 3:
+        rivals = [min(rivals, key=lambda rival: rival[1])]
+    return [(other, f"{cost:.4g}") for other, cost in rivals]
