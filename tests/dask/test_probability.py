@@ -8,7 +8,7 @@ from dask_problems import SEED, as_dask, two_classes
 from gpus import DEVICES
 from popf import POPFClassifier
 from popf.dask import DaskPOPFClassifier
-from popf.probability import choosing
+from popf.probability import fitting
 
 PAPER = {"method": "paper", "box": ((-100.0, 100.0), (-100.0, 100.0))}
 FITTED = ("A_", "B_", "bandwidths_", "slopes_", "biases_", "prior_weight_", "pool_weights_")
@@ -53,7 +53,7 @@ def test_probabilities_are_those_of_one_machine(client, params, n_classes):
 
 
 def test_bandwidths_are_fitted_to_all_samples_where_the_rest_is_chosen_by_some(client, monkeypatch):
-    monkeypatch.setattr(choosing, "N_TO_CHOOSE", 120)
+    monkeypatch.setattr(fitting, "N_TO_CHOOSE", 120)
     rng = np.random.default_rng(SEED)
     X, y = two_classes(500, 3, rng)
     X[:, 0] = np.round(X[:, 0], 1)  # samples are ordered by further features, too

@@ -10,10 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
-from popf.probability.bandwidths import BandwidthGrid, ForestScaling
-from popf.probability.choosing import Choice, warn_if_useless
 from popf.probability.features import Candidate
+from popf.probability.fitting import Choice, warn_if_useless
 from popf.probability.pooling import Pool
+from popf.probability.soft_competition import BandwidthGrid, ForestScaling
 from probability_problems import (
     DUPLICATE_LABELS,
     DUPLICATES,

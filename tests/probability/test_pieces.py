@@ -11,20 +11,20 @@ from sklearn.preprocessing import SplineTransformer
 
 import naive_probability
 from popf.probability.additive import RidgeRegressions, make_basis, spline_columns
-from popf.probability.bandwidths import (
-    BandwidthGrid,
-    HeldOutScores,
-    fit_forest_scaling,
-    prior_exponents,
-)
 from popf.probability.features import fit_scaling, weighted_quantile
-from popf.probability.ordering import deal_folds, order_by_distances, order_samples, take_evenly
 from popf.probability.pooling import fit_pool, trust_in
-from popf.probability.softmax import Designs, Penalty, fit_softmax, log_softmax, softmax_targets
+from popf.probability.soft_competition import BandwidthGrid, fit_forest_scaling
+from popf.probability.softmax import Designs, Labels, Penalty, fit_softmax, log_softmax
+from popf.probability.training import deal_folds, order_by_distances, order_samples, take_evenly
 from probability_problems import distances
 from strategies import bounded, problems, small_integers, whole_weights
 
 RNG = np.random.default_rng(0)
+
+
+def labelled(y, w):
+    return Labels(y, w, np.zeros(len(y), dtype=int), np.bincount(y, weights=w))
+
 
 # The order of samples ----------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ def test_softmax_fits_are_minima(n_classes, kind):
     n = 30
     y, w = np.arange(n) % n_classes, rng.uniform(0.5, 2.0, n)
     T = naive_probability.targets(y, w, n_classes)
-    assert_allclose(softmax_targets(y, np.bincount(y, weights=w), 0.5), T)
+    assert_allclose(labelled(y, w).targets(0.5), T)
     shared = rng.normal(size=(3, 2, n, n_classes)) + (np.arange(n_classes) == y[:, None])
     own = rng.normal(size=(3, n, n_classes)) + (np.arange(n_classes) == y[:, None])
     designs = {
@@ -290,7 +290,7 @@ def test_the_pool_minimises_its_objective(n_classes, useless):
     parts = np.stack([right + rng.normal(size=right.shape) for _ in range(3)])
     if useless:
         parts[1] *= -1.0  # speaks for the other classes
-    pool = fit_pool(parts, y, w, 0.5)
+    pool = fit_pool(parts, labelled(y, w), 0.5)
     expected, objective = naive_probability.pool(list(parts), y, w)
     found = np.append(pool.weights, pool.biases[1:] - pool.biases[0])
     assert objective(found) <= expected.fun + 1e-6
@@ -306,12 +306,13 @@ def test_trust_is_what_pays_for_itself(n_classes, strength):
     y = np.repeat(np.arange(n_classes), [30, 20, 10][:n_classes])
     w = np.arange(len(y)) % 3 + 1.0
     z = rng.normal(size=(len(y), n_classes)) + strength * (np.arange(n_classes) == y[:, None])
-    prior = prior_exponents(np.bincount(y, weights=w))
-    found = trust_in(z, prior, y, w, 3)
-    assert_allclose(found, naive_probability.trust(z, prior, y, w, 3), atol=1e-6)
+    labels = labelled(y, w)
+    found = trust_in(z, labels, 3)
+    assert_allclose(found, naive_probability.trust(z, labels.prior, y, w, 3), atol=1e-6)
     assert (found < 1e-3) == (strength < 0.4)
     # Samples of small weight are no less than samples.
-    assert_allclose(trust_in(z, prior, y, w * 1e-3, 3), trust_in(z, prior, y, w / w.mean(), 3))
+    light, mean = labels._replace(weights=w * 1e-3), labels._replace(weights=w / w.mean())
+    assert_allclose(trust_in(z, light, 3), trust_in(z, mean, 3))
 
 
 # Bandwidths --------------------------------------------------------------------------------------
@@ -335,65 +336,66 @@ def held_out(n_classes, n=120, seed=0, noise=1.0):
     scores = [
         -3.0 + right * gain + noise * rng.normal(size=right.shape) for gain in (0.5, 2.0, 1.0)
     ]
-    masses = np.bincount(y).astype(float)
-    return HeldOutScores(np.stack(scores, axis=2) - 2.0, y, np.ones(n), masses)
+    return np.stack(scores, axis=2) - 2.0, labelled(y, np.ones(n))
+
+
+def scaling_of(scores, labels, background=True, by_class=False):
+    return fit_forest_scaling(scores, labels, BandwidthGrid(), 0.5, background, by_class)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("background", [True, False])
 def test_scaling_of_a_forest_minimises_the_cross_entropy(n_classes, background):
-    held = held_out(n_classes)
-    found = fit_forest_scaling(held, 0.5, background, by_class=False)
+    scores, labels = held_out(n_classes)
+    y, w = labels.codes, labels.weights
+    found = scaling_of(scores, labels, background)
     assert_array_equal(found.steps, 1)
-    u = held.scores[:, :, 1]
+    u = scores[:, :, 1]
     floor = -np.inf
     if background:
         floor = naive_probability.quantile(u.max(axis=1), np.ones(len(u), int), 0.02) - 2.0
         assert_allclose(found.floors, floor)
-    T = naive_probability.targets(held.codes, held.weights, n_classes)
+    T = naive_probability.targets(y, w, n_classes)
 
     def objective(theta):
         z = naive_probability.forest_exponents(u, floor, theta[0], np.append(0.0, theta[1:]))
-        return naive_probability.cross_entropy(z, T, held.weights)
+        return naive_probability.cross_entropy(z, T, w)
 
     expected = naive_probability.minimum(objective, np.zeros(n_classes))
     assert_allclose(np.append(found.slopes[0], found.biases[1:]), expected.x, atol=1e-4)
     assert_allclose(found.slopes, found.slopes[0])
     z = naive_probability.forest_exponents(u, floor, found.slopes, found.biases)
     assert_allclose(found.exponents(u), z, atol=1e-9)
-    assert_allclose(found.loss, naive_probability.log_loss(z, held.codes, held.weights), rtol=1e-9)
+    assert_allclose(found.loss, naive_probability.log_loss(z, y, w), rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_classes_get_their_own_bandwidths_only_where_it_pays(n_classes):
-    held = held_out(n_classes)
-    shared = fit_forest_scaling(held, 0.5, True, by_class=False)
-    again = fit_forest_scaling(held, 0.5, True, by_class=True)
+    scores, labels = held_out(n_classes)
+    y, w = labels.codes, labels.weights
+    shared, again = scaling_of(scores, labels), scaling_of(scores, labels, by_class=True)
     assert_array_equal(again.steps, shared.steps)
     # The last class is told by the narrowest bandwidth only.
-    scores = held.scores.copy()
     scores[:, -1] = -5.0 + np.random.default_rng(1).normal(size=(len(scores), 3))
-    scores[:, -1, 2] += 4.0 * (held.codes == n_classes - 1)
-    split = held._replace(scores=scores)
-    shared = fit_forest_scaling(split, 0.5, True, by_class=False)
-    found = fit_forest_scaling(split, 0.5, True, by_class=True)
+    scores[:, -1, 2] += 4.0 * (y == n_classes - 1)
+    shared, found = scaling_of(scores, labels), scaling_of(scores, labels, by_class=True)
     assert found.steps[-1] == 2
     assert found.steps[0] == 1
     assert (found.slopes >= 0.0).all()
-    gain = (shared.loss - found.loss) * held.weights.sum()
+    gain = (shared.loss - found.loss) * w.sum()
     assert gain > 1.0 + np.log(2.0) / 2.0
-    z = found.exponents_on_grid(split.scores)
-    assert_allclose(found.loss, naive_probability.log_loss(z, held.codes, held.weights), rtol=1e-9)
+    z = found.exponents_on_grid(scores)
+    assert_allclose(found.loss, naive_probability.log_loss(z, y, w), rtol=1e-9)
 
 
 def test_nearness_that_speaks_against_a_class_says_nothing():
-    held = held_out(2, noise=0.5)
-    scores = held.scores.copy()
-    scores[:, 0] = -5.0 + 0.5 * (held.codes == 1)[:, None]  # nearer to class 0 are those of class 1
-    found = fit_forest_scaling(held._replace(scores=scores), 0.5, True, by_class=True)
+    scores, labels = held_out(2, noise=0.5)
+    inverted = scaling_of(scores[:, ::-1], labels)
+    assert_array_equal(inverted.slopes, 0.0)
+    assert_allclose(inverted.biases, labels.prior)
+    scores[:, 0] = (
+        -5.0 + 0.5 * (labels.codes == 1)[:, None]
+    )  # nearer to class 0 are those of class 1
+    found = scaling_of(scores, labels, by_class=True)
     assert found.slopes[0] == 0.0
     assert found.slopes[1] > 0.0
-    inverted = held._replace(scores=held.scores[:, ::-1])
-    found = fit_forest_scaling(inverted, 0.5, True, by_class=False)
-    assert_array_equal(found.slopes, 0.0)
-    assert_allclose(found.biases, prior_exponents(held.masses))

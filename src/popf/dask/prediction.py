@@ -92,7 +92,6 @@ class Part:
             self.metric.transform(self.costs, exponent),
             self.block.weights,
             np.arange(len(self.costs)),
-            len(self.present),
         )
         return SoftCompetition(nodes, self.metric, exponent, backend)
 

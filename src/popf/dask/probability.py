@@ -15,13 +15,12 @@ from popf.dask.growing import ForestInBlocks
 from popf.dask.prediction import Part, Query, add_sums, first_of
 from popf.dask.training import fetch_rows, log_masses, open_samples
 from popf.engine.structures import FloatArray
-from popf.probability.choosing import fit_evidence, warn_if_useless
 from popf.probability.classifier import POPFClassifier
-from popf.probability.evidence import Evidence, EvidenceAttributes
+from popf.probability.fitting import fit_evidence
 from popf.probability.paper import fit_paper
 from popf.probability.parameters import check_classes, check_parameters, options_of
+from popf.probability.pooling import Evidence, EvidenceAttributes
 from popf.probability.softmax import chosen_classes, decisions, log_softmax
-from popf.probability.training import masses_of
 from popf.solvers.base import PAPER_BOX
 
 if TYPE_CHECKING:
@@ -202,7 +201,6 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         training = open_samples(tasks, source, settings, self.block_size, new_folder)
         options = options_of(self, settings.metric)
         self._evidence, grown, choice = fit_evidence(training, options)
-        warn_if_useless(choice, masses_of(training))
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
         self.held_out_accuracies_, self.held_out_aucs_ = choice.accuracies, choice.aucs
         model: ForestInBlocks = grown.forest

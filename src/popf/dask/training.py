@@ -1,7 +1,8 @@
 """Training samples in chunks, as the fit of probabilities needs them; see `popf.probability.training`."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from dask import delayed
@@ -14,39 +15,29 @@ from popf.dask.partitioning import checked_rows, common_classes, labels_of_chunk
 from popf.dask.prediction import add_sums, make_part
 from popf.dask.sources import Rows, Source
 from popf.engine.structures import FloatArray, IntArray
-from popf.forest.metrics import Metric
 from popf.probability.features import Candidate, Preparation
-from popf.probability.ordering import OrderedSamples, order_samples
-from popf.probability.soft_competition import N_FOR_DISTANCE, mean_positive_distance, median_cost
-from popf.probability.training import SamplesInMemory, fit_features
+from popf.probability.training import (
+    N_FOR_DISTANCE,
+    GrownForest,
+    SamplesInMemory,
+    TrainingSamples,
+    mean_positive_distance,
+    median_cost,
+    order_samples,
+)
 
 
-class SamplesInChunks(NamedTuple):
-    """`TrainingSamples` in chunks that are never in one place."""
+@dataclass(frozen=True)
+class SamplesInChunks(TrainingSamples):
+    """Training samples in chunks that are never in one place; `ordered` counts among `rows`."""
 
     tasks: Tasks
     source: Source
     rows: IntArray  # those of positive weight
     classes: NDArray[Any]
-    ordered: OrderedSamples  # counted among `rows`
     settings: Settings
     block_size: int | None
     new_folder: Callable[[], str | None]  # makes a folder for blocks, None to keep them on workers
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return len(self.classes)
-
-    @property
-    def n_threads(self) -> int:
-        """How many threads a task may use."""
-        return self.settings.n_threads
-
-    @property
-    def metric(self) -> Metric:
-        """The distance."""
-        return self.settings.metric
 
     def features(self, places: IntArray) -> FloatArray:
         """Fetch the samples at some places of the order."""
@@ -55,22 +46,20 @@ class SamplesInChunks(NamedTuple):
     def take(self, places: IntArray) -> SamplesInMemory:
         """Fetch the samples at some places into memory."""
         ordered = self.ordered.take(places)
-        here = ordered._replace(rows=np.arange(len(places)))
-        resources = self.settings.resources._replace(backend=None)
         return SamplesInMemory(
-            self.features(places),
-            ordered.codes,
-            here,
+            ordered._replace(rows=np.arange(len(places))),
             self.n_classes,
             self.metric,
-            self.settings.algorithm,
-            resources,
+            self.algorithm,
+            self.resources._replace(backend=None),
+            self.features(places),
+            ordered.codes,
         )
 
     def grow(self, places: IntArray | None, candidate: Candidate) -> "ForestOnCluster":
         """Grow a forest in blocks; on distinct samples, or with `places` None on all samples."""
         everyone = np.arange(len(self.ordered.rows)) if places is None else places
-        preparation = fit_features(self, everyone, candidate)
+        preparation = self.fit_features(everyone, candidate)
         weights = np.full(sum(self.source.sizes), -1.0)  # as they are
         if places is not None:
             chosen = self.ordered.take(places)
@@ -85,23 +74,16 @@ class SamplesInChunks(NamedTuple):
         source = self.source._replace(chunks=chunks)
         blocks = make_blocks(self.tasks, source, self.metric, self.block_size, folder)
         model = grow_forest(self.tasks, blocks, self.settings, folder)
-        return ForestOnCluster(
-            self, preparation, model, _median_cost(self, everyone, preparation, model)
-        )
+        unit = _median_cost(self, everyone, preparation, model)
+        return ForestOnCluster(preparation, model, None, unit, self)
 
 
-class ForestOnCluster(NamedTuple):
-    """`GrownForest` whose nodes stay in blocks."""
+@dataclass(frozen=True)
+class ForestOnCluster(GrownForest):
+    """A forest whose nodes stay in blocks."""
 
-    training: SamplesInChunks
-    preparation: Preparation
     forest: ForestInBlocks
-    unit: float
-
-    @property
-    def competition(self) -> None:
-        """None: the nodes are in several places."""
-        return
+    training: SamplesInChunks
 
     def scores(self, places: IntArray, taus: FloatArray) -> FloatArray:
         """Score samples; minus infinity for classes that have no nodes."""
@@ -158,7 +140,8 @@ def open_samples(
             yield np.concatenate(found)[rows]
 
     ordered = order_samples(columns(), codes.astype(np.int64), weights[rows])
-    return SamplesInChunks(tasks, source, rows, classes, ordered, settings, block_size, new_folder)
+    shared = ordered, len(classes), settings.metric, settings.algorithm, settings.resources
+    return SamplesInChunks(*shared, tasks, source, rows, classes, settings, block_size, new_folder)
 
 
 def log_masses(model: ForestInBlocks) -> FloatArray:
@@ -177,7 +160,7 @@ def _median_cost(
     if unit > 0.0:
         return unit
     new = preparation.apply(training.features(places[:N_FOR_DISTANCE]))
-    return mean_positive_distance(training.metric, new, new) or 1.0
+    return mean_positive_distance(training.metric, new) or 1.0
 
 
 def _labels_and_weights(rows: Rows, start: int) -> tuple[NDArray[Any], FloatArray]:

@@ -1,7 +1,7 @@
 """The probabilistic Optimum-Path Forest classifier."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +20,8 @@ from popf.forest.validation import (
     validate_new,
     validate_training,
 )
-from popf.probability.evidence import EvidenceAttributes
-from popf.probability.explanation import ProbabilityExplanation
 from popf.probability.parameters import check_classes, check_parameters, options_of
+from popf.probability.pooling import EvidenceAttributes, ProbabilityExplanation
 from popf.probability.softmax import chosen_classes, decisions, log_softmax
 from popf.solvers.base import PAPER_BOX
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from popf.forest.optimum_path_forest import OptimumPathForest
-    from popf.probability.evidence import Evidence
+    from popf.probability.pooling import Evidence
     from popf.solvers import Solution, Solver
 
 FloatArray = NDArray[np.float64]
@@ -243,23 +242,14 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         self._set_forest(data, forest)
 
     def _fit_evidence(self, data: TrainingData) -> None:
-        from popf.probability.choosing import fit_evidence, warn_if_useless
-        from popf.probability.training import masses_of, order_in_memory
+        from popf.probability.fitting import fit_evidence
+        from popf.probability.training import order_in_memory
 
-        options, metric = options_of(self, data.metric), data.metric
-        if options.linear_map in (None, "auto"):
-            metric = metric.fitted(data.samples)  # once for all folds: it needs no labels
-        training = order_in_memory(
-            data.samples,
-            data.codes,
-            data.weights,
-            len(data.classes),
-            metric,
-            self.algorithm,
-            data.resources,
-        )
+        options = options_of(self, data.metric)
+        if options.linear_map in (None, "auto"):  # once for all folds: it needs no labels
+            data = replace(data, metric=data.metric.fitted(data.samples))
+        training = order_in_memory(data, self.algorithm)
         self._evidence, grown, choice = fit_evidence(training, options)
-        warn_if_useless(choice, masses_of(training))
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
         self.held_out_accuracies_, self.held_out_aucs_ = choice.accuracies, choice.aucs
         grown.forest.classes = data.classes
@@ -409,11 +399,8 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         new = self._validated(X)
         if self._evidence is None:
             raise ValueError("explain_proba is for method='pooled' and 'forest', not 'paper'.")
-        total, features = self._exponents(X), self._evidence.feature_shares(new)
         names = getattr(self, "feature_names_in_", None)
-        return ProbabilityExplanation.from_exponents(
-            self._evidence.base, features, total, self.classes_, names
-        )
+        return self._evidence.explain(new, self._exponents(X), self.classes_, names)
 
     def _exponents(self, X: ArrayLike) -> FloatArray:
         """Exponents of the classes, whose softmax are the probabilities."""

@@ -1,20 +1,31 @@
-"""What `POPFClassifier` checks of its parameters before it works."""
+"""The parameters of `POPFClassifier`: checked before it works, and as options of the fit."""
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from popf import solvers
+from popf.probability.pooling import FOREST, PARTS
 from popf.solvers import solver_of
 from popf.solvers.base import check_box
 
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
-    from popf.probability.choosing import Options
 
 METHODS = ("pooled", "forest", "paper")
 MAPS = ("auto", "weights", "whitening", "discriminant")
+
+
+class Options(NamedTuple):
+    """What is asked for; `smoothing` is that of the targets."""
+
+    parts: tuple[str, ...]  # "forest", and with features "linear" and "spline"
+    squash: str | bool
+    linear_map: Any
+    background: bool
+    class_bandwidths: bool
+    smoothing: float
 
 
 def check_parameters(model: Any) -> solvers.Solver:
@@ -42,9 +53,6 @@ def check_parameters(model: Any) -> solvers.Solver:
 
 def options_of(model: Any, metric: "Metric") -> "Options":
     """Collect the options that checked parameters ask for."""
-    from popf.probability.choosing import Options
-    from popf.probability.evidence import FOREST, PARTS
-
     features = isinstance(model.metric, str) and not metric.precomputed
     return Options(
         PARTS if model.method == "pooled" and features else (FOREST,),

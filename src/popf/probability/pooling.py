@@ -1,23 +1,34 @@
-"""Several kinds of evidence pooled into one, and how far to trust it."""
+"""All evidence pooled: the fitted pool, how far it is trusted, and where a probability comes from."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.probability.softmax import (
     Designs,
+    Labels,
     Penalty,
+    centered,
     fit_softmax,
-    log_loss,
     log_losses,
     log_softmax,
-    softmax_targets,
 )
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+if TYPE_CHECKING:
+    import pandas
+
+    from popf.engine.backends import Resources
+    from popf.forest.optimum_path_forest import OptimumPathForest
+    from popf.probability.additive import AdditiveEvidence
+    from popf.probability.features import Preparation, Scaling
+    from popf.probability.soft_competition import ForestScaling, SoftCompetition
+
+FOREST = "forest"
+PARTS = (FOREST, "linear", "spline")
 
 #: The ridge that draws weights to what the losses alone suggest; so many samples' likelihood make a unit of it.
 RIDGE = 40.0
@@ -39,22 +50,14 @@ class Pool(NamedTuple):
         return pooled
 
 
-def fit_pool(parts: FloatArray, codes: IntArray, weights: FloatArray, smoothing: float) -> Pool:
-    """Fit weights and biases to held-out exponents of several parts.
+def fit_pool(parts: FloatArray, labels: Labels, smoothing: float) -> Pool:
+    """Fit weights and biases to held-out exponents of several parts: (n_parts, n_rows, n_classes).
 
     A ridge draws the weights to shares by :math:`e^{-n L_j / 16}`, with the log loss :math:`L_j` of each part.
-
-    Parameters
-    ----------
-    parts : ndarray of shape (n_parts, n_rows, n_classes)
-    codes, weights : ndarray of shape (n_rows,)
-    smoothing : float
-        Of the targets.
     """
     n_parts, _, n_classes = parts.shape
-    masses = np.bincount(codes, weights=weights, minlength=n_classes).astype(np.float64)
-    targets = softmax_targets(codes, masses, smoothing)
-    losses = np.array([log_loss(part, codes, weights) for part in parts])
+    targets, weights = labels.targets(smoothing), labels.weights
+    losses = np.array([labels.log_loss(part) for part in parts])
     shares = np.exp(-(losses - losses.min()) * weights.sum() / TEMPERATURE)
     shares /= shares.sum()
     free = np.arange(n_parts)
@@ -73,13 +76,17 @@ def fit_pool(parts: FloatArray, codes: IntArray, weights: FloatArray, smoothing:
     return Pool(found, np.append(0.0, theta[n_free:]))
 
 
-def trust_in(
-    exponents: FloatArray,
-    prior: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
-    n_candidates: int,
-) -> float:
+def pool_without_fold(parts: FloatArray, labels: Labels, smoothing: float) -> FloatArray:
+    """Pool the exponents of each fold with weights that the others would choose."""
+    found: FloatArray = np.empty_like(parts[0])
+    for fold in np.unique(labels.folds):
+        here = labels.folds == fold
+        pool = fit_pool(parts[:, ~here], labels.take(~here), smoothing)
+        found[here] = pool.exponents(parts[:, here])
+    return found
+
+
+def trust_in(exponents: FloatArray, labels: Labels, n_candidates: int) -> float:
     """Decide how far held-out evidence can be trusted to say more than the prior, from 0 to 1.
 
     The trust t mixes exponents, t z + (1 - t) prior. It minimises the log loss of all samples plus t log(N m).
@@ -87,7 +94,9 @@ def trust_in(
     two parameters, t and the bandwidth; m is the number of candidates. So t is 0 where evidence gains less than
     it costs. Where all of it gains clearly more than the price, there is no doubt, and t is 1.
     """
-    weights = weights * max(1.0, len(codes) / weights.sum())  # the mean sample is one at least
+    codes, prior = labels.codes, labels.prior
+    # The mean sample is one at least.
+    weights = labels.weights * max(1.0, len(codes) / labels.weights.sum())
     own = np.bincount(codes, weights=weights).astype(np.float64)
     own = own[own > 0.0]
     price = float(np.log(n_candidates * max(len(own) ** 2 / (1.0 / own).sum(), 1.0)))
@@ -108,3 +117,176 @@ def trust_in(
         low, high = (middle, high) if slope(middle) < 0.0 else (low, middle)
     gain = float(weights @ (-prior[codes] - log_losses(exponents, codes)))
     return low + (1.0 - low) * float(expit(gain - BEYOND_DOUBT * price))
+
+
+@dataclass
+class Evidence:
+    """All that turns a sample into exponents of the classes, besides the forest itself."""
+
+    preparation: "Preparation"  # what happens to features before the forest sees them
+    nodes: IntArray  # samples of the forest that compete, each for those that equal it
+    node_weights: FloatArray
+    bandwidths: FloatArray  # of the classes
+    forest_scaling: "ForestScaling"
+    scaling: "Scaling | None"  # of the features, for the additive parts
+    additive: "dict[str, AdditiveEvidence]"
+    pool: Pool
+    trust: float  # from 0, where the class frequencies are the answer, to 1
+    prior: FloatArray  # exponents of the class frequencies
+    competition: "SoftCompetition | None" = None  # made from the forest on first use
+
+    def exponents(
+        self, new: FloatArray, forest: "OptimumPathForest", resources: "Resources"
+    ) -> FloatArray:
+        """Exponents of the classes, whose softmax are the probabilities."""
+        if not self.asks_forest:
+            return self.combine(new, None)
+        if self.competition is None:
+            from popf.probability.soft_competition import competition_of
+
+            self.competition = competition_of(forest, self.nodes, self.node_weights)
+        prepared = self.preparation.apply(new)
+        scores = self.competition.scores(prepared, self.distinct_bandwidths, resources)
+        return self.combine(new, scores)
+
+    @property
+    def asks_forest(self) -> bool:
+        """Whether the forest has a say at all."""
+        return bool(self.forest_scaling.slopes.any() and self.pool.weights[0] > 0.0)
+
+    @property
+    def distinct_bandwidths(self) -> FloatArray:
+        """The bandwidths at which scores are needed: (n_distinct, 1)."""
+        return np.unique(self.bandwidths)[:, None]
+
+    def combine(self, new: FloatArray, scores: FloatArray | None) -> FloatArray:
+        """Pool scores of the forest, at the distinct bandwidths, with what the features say."""
+        scaling = self.forest_scaling
+        parts = [np.tile(scaling.biases, (len(new), 1))]
+        if scores is not None:
+            which = np.searchsorted(np.unique(self.bandwidths), self.bandwidths)
+            parts = [scaling.exponents(scores[:, np.arange(len(which)), which])]
+        if self.scaling is not None:
+            scaled = self.scaling.apply(new)
+            parts += [part.exponents(scaled) for part in self.additive.values()]
+        pooled = self.pool.exponents(centered(np.stack(parts)))
+        exponents: FloatArray = self.trust * pooled + (1.0 - self.trust) * self.prior
+        return exponents
+
+    def explain(
+        self, new: FloatArray, total: FloatArray, classes: NDArray[Any], names: Any = None
+    ) -> "ProbabilityExplanation":
+        """Split exponents; the forest gets what the constant and the features leave."""
+        prior: Any = self.trust * self.pool.biases + (1.0 - self.trust) * self.prior
+        features = np.zeros((*new.shape, len(classes)))
+        if self.scaling is not None:
+            scaled = self.scaling.apply(new)
+            for weight, part in zip(self.pool.weights[1:], self.additive.values(), strict=True):
+                features += weight * part.shares(scaled)
+        features = centered(self.trust * features)
+        if len(classes) == 2:
+            prior, features, total = (
+                values[..., 1] - values[..., 0] for values in (prior, features, total)
+            )
+            prior = float(prior)
+        else:
+            prior, total = prior - prior.mean(), total - total.mean(axis=1, keepdims=True)
+        forest = total - prior - features.sum(axis=1)
+        if names is None:
+            names = [f"x{number}" for number in range(features.shape[1])]
+        names = [str(name) for name in names]
+        return ProbabilityExplanation(prior, forest, features, total, classes, names)
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityExplanation:
+    """Log odds as a sum: ``total = prior + forest + features.sum(axis=1)``.
+
+    For two classes all are log odds of ``classes[1]``. For more, every array has a last axis over the classes,
+    and the softmax of the total are the probabilities.
+
+    Attributes
+    ----------
+    prior : float or ndarray of shape (n_classes,)
+        What is known before the sample is looked at: the class frequencies, and the mean of all that follows.
+    forest : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        What the forest adds.
+    features : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
+        What each feature adds, by the additive part.
+    total : ndarray of shape (n_samples,) or (n_samples, n_classes)
+    classes : ndarray of shape (n_classes,)
+    feature_names : list of str
+    """
+
+    prior: Any
+    forest: FloatArray
+    features: FloatArray
+    total: FloatArray
+    classes: NDArray[Any]
+    feature_names: list[str]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Make a table with one row a sample: prior, forest, one column for each feature, and total.
+
+        For more than two classes, one row for each sample and class.
+        """
+        import pandas
+
+        columns = ["prior", "forest", *self.feature_names, "total"]
+        if len(self.classes) == 2:
+            prior = np.full(len(self.total), self.prior)
+            values = np.column_stack([prior, self.forest, self.features, self.total])
+            return pandas.DataFrame(values, columns=columns)
+        n_samples, n_classes = self.total.shape
+        prior = np.tile(self.prior, (n_samples, 1))[..., None]
+        by_class = np.swapaxes(self.features, 1, 2)
+        values = np.concatenate(
+            [prior, self.forest[..., None], by_class, self.total[..., None]], axis=2
+        )
+        index = pandas.MultiIndex.from_product(
+            [range(n_samples), self.classes], names=["sample", "class"]
+        )
+        return pandas.DataFrame(values.reshape(n_samples * n_classes, -1), index, columns)
+
+
+class EvidenceAttributes:
+    """Fitted attributes of an estimator that follow from its evidence; the paper's method has none."""
+
+    _evidence: Evidence | None
+
+    def _fitted_evidence(self) -> Evidence:
+        evidence: Evidence | None = self.__dict__.get("_evidence")
+        if evidence is None:
+            raise AttributeError("this is there after a fit by method='pooled' or 'forest'.")
+        return evidence
+
+    @property
+    def pool_weights_(self) -> dict[str, float]:
+        """The weight of each part in the pool."""
+        evidence = self._fitted_evidence()
+        return dict(zip((FOREST, *evidence.additive), evidence.pool.weights.tolist(), strict=True))
+
+    @property
+    def bandwidths_(self) -> FloatArray:
+        """The bandwidth of each class."""
+        return self._fitted_evidence().bandwidths
+
+    @property
+    def slopes_(self) -> FloatArray:
+        """Slopes of the forest."""
+        return self._fitted_evidence().forest_scaling.slopes
+
+    @property
+    def biases_(self) -> FloatArray:
+        """Biases of the forest."""
+        return self._fitted_evidence().forest_scaling.biases
+
+    @property
+    def prior_weight_(self) -> float:
+        """How far probabilities are drawn to the prior."""
+        return 1.0 - self._fitted_evidence().trust
+
+    @property
+    def linear_map_(self) -> Any:
+        """The fitted map, None for none."""
+        return self._fitted_evidence().preparation.linear_map

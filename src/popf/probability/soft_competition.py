@@ -1,9 +1,15 @@
-"""All training nodes of a forest as competitors for a sample, by sums over their path costs."""
+r"""The forest's evidence: scores by all its paths, a background, and for each class a bandwidth and a slope.
+
+The score of class k at bandwidth :math:`\tau` is
+:math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau}`, with the path costs
+:math:`c_v = \max(C_v, d(v, t))`. A floor of background mass lies under it,
+:math:`u_k \leftarrow \log(e^{u_k} + e^{\phi})`, so that a sample far from everything is answered by the prior.
+The exponent of class k is :math:`a_k u_k(\tau_k) + b_k`.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from popf.engine.backends import Resources
 from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
@@ -13,144 +19,83 @@ from popf.engine.points import scaled_copy
 from popf.engine.soft.by_blocks import CompetingNodes
 from popf.engine.soft.by_space_tree import CompetingSpace
 from popf.engine.soft.by_tiles import CompetingPoints
-from popf.engine.structures import BlockOfDistances
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.probability.features import weighted_quantile
+from popf.probability.softmax import Designs, Labels, fit_softmax, log_losses, log_softmax
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-# Up to this many features distances are computed one by one, beyond from matrix products.
+#: Up to this many features distances are computed one by one, beyond from matrix products.
 MOST_FEATURES = 16
-# From how many of the left-out samples the median winning cost is taken at most.
-N_FOR_UNIT = 1000
-# From how many samples distances are averaged where all of those costs are 0.
-N_FOR_DISTANCE = 100
+#: The widest bandwidth, in units of the median winning cost, and how often it is halved.
+WIDEST, N_HALVINGS = 8.0, 9
+#: Scores are not lower than this, so that their squares stay finite.
+LOWEST = -1e100
+#: The floor lies so far below this quantile of the largest score of a held-out sample.
+FLOOR_QUANTILE, FLOOR_DEPTH = 0.02, 2.0
+#: A wider bandwidth is preferred where it costs less than this part of a standard error.
+INDIFFERENCE = 0.5
+#: What a bandwidth and a slope for each class must gain, in log likelihood, beside what their ratio costs.
+PRICE_OF_CLASSES = 1.0
+#: How far a class's bandwidth may move at a time where there are more than two classes, in steps of the grid.
+MOVES = (-4, -2, -1, 1, 2, 4)
+#: How often all classes are gone through, while it pays.
+MOST_ROUNDS = 2
 
 
 class Nodes(NamedTuple):
-    """Training samples that compete.
+    """Training samples that compete."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n_nodes, n_features)
-        Not needed if distances are precomputed.
-    codes : ndarray of shape (n_nodes,)
-    costs : ndarray of shape (n_nodes,)
-        Path costs in the unit of the metric.
-    weights : ndarray of shape (n_nodes,)
-        How many samples each stands for.
-    columns : ndarray of shape (n_nodes,)
-        Where precomputed distances to each are found.
-    n_classes : int
-    """
-
-    samples: FloatArray
+    samples: FloatArray | None  # None if distances are precomputed
     codes: IntArray
-    costs: FloatArray
-    weights: FloatArray
-    columns: IntArray
-    n_classes: int
+    costs: FloatArray  # of their paths, in the unit of the metric
+    weights: FloatArray  # how many samples each stands for
+    columns: IntArray  # where precomputed distances to each are found
 
 
 def competition_of(
-    forest: OptimumPathForest, samples: FloatArray, weights: FloatArray, rows: IntArray
+    forest: OptimumPathForest, rows: IntArray, weights: FloatArray
 ) -> "SoftCompetition":
     """Let some samples of a forest compete, given by their rows."""
-    nodes = Nodes(
-        samples, forest.codes[rows], forest.costs[rows], weights, rows, len(forest.classes)
-    )
+    samples = None if forest.samples is None else forest.samples[rows]
+    nodes = Nodes(samples, forest.codes[rows], forest.costs[rows], weights, rows)
     return SoftCompetition(nodes, forest.metric, forest.exponent, forest.backend)
 
 
-def median_cost(forest: OptimumPathForest, rows: IntArray, weights: FloatArray) -> float:
-    """Find the median cost by which samples of a forest are conquered when they are left out.
-
-    Where that is 0, the mean of the positive costs is taken; 0 if there are none.
-
-    Parameters
-    ----------
-    forest : OptimumPathForest
-    rows : ndarray of shape (n_nodes,)
-        The nodes; some may come several times, with parts of their weight.
-    weights : ndarray of shape (n_nodes,)
-    """
-    # Where a row stands for several samples, one of them is left out.
-    several = np.bincount(rows, weights=weights)[rows] > 1.0
-    costs = np.where(several, forest.costs[rows], forest.costs_left_out()[rows])
-    some = slice(None, None, -(-len(rows) // N_FOR_UNIT))
-    costs, weights = costs[some], weights[some]
-    positive = costs > 0.0
-    if not positive.any():
-        return 0.0
-    median = float(weighted_quantile(costs[:, None], weights, 0.5)[0])
-    return median or float(np.average(costs[positive], weights=weights[positive]))
-
-
-def mean_positive_distance(metric: Metric, new: FloatArray, samples: FloatArray) -> float:
-    """Take the mean of the distances from a few samples to others that are not 0; 0 if all are."""
-    few = new[:N_FOR_DISTANCE]
-    distances = metric.transform(metric.blocks(few, samples)(0, len(few)))
-    usable = (distances > 0.0) & (distances < np.inf)
-    return float(distances[usable].mean()) if usable.any() else 0.0
-
-
 class SoftCompetition:
-    r"""Training nodes that all compete for a sample.
+    """Training nodes that all compete for a sample.
 
-    The score of class k at bandwidth :math:`\tau` is
-    :math:`\log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau}`, with path costs
-    :math:`c_v = \max(C_v, d(v, t))`: 0 at most, and higher for a likelier class.
-
-    Parameters
-    ----------
-    nodes : Nodes
-    metric : Metric
-    exponent : int, default=0
-        The power of two that the engine takes out of Euclidean samples.
-    backend : Backend, default=None
-        The GPU that is to sum, None for the processor.
+    `exponent` is the power of two that the engine takes out of Euclidean samples; `backend` the GPU that is to
+    sum, None for the processor.
     """
 
     def __init__(
         self, nodes: Nodes, metric: Metric, exponent: int = 0, backend: Any = None
     ) -> None:
-        samples, codes, weights, n_classes = (
-            nodes.samples,
-            nodes.codes,
-            nodes.weights,
-            nodes.n_classes,
-        )
+        samples, codes, costs, weights, columns = nodes
         self._metric, self._backend = metric, backend
-        self._codes, self._weights = codes, weights
-        self._masses = np.bincount(codes, weights=weights, minlength=n_classes).astype(np.float64)
         self._sample_exponent = exponent if metric.euclidean else 0
         # Plain Euclidean costs and bandwidths stay scaled by a power of two, as the samples are.
         plain = metric.name == "euclidean"
         self._exponent = self._sample_exponent if plain else 0
-        costs = np.ldexp(nodes.costs, -self._exponent)
-        scaled = scaled_copy(samples, self._sample_exponent) if metric.euclidean else samples
+        costs = np.ldexp(costs, -self._exponent)
+        if samples is not None and metric.euclidean:
+            samples = scaled_copy(samples, self._sample_exponent)
         self._nodes: CompetingNodes | CompetingSpace | CompetingPoints
-        if plain and samples.shape[1] <= MOST_FEATURES and self._backend is None:
-            self._nodes = CompetingSpace.build(scaled, codes, costs, weights)
-        elif plain:
-            self._nodes = CompetingPoints.build(scaled, codes, costs, weights)
-        else:
+        if not plain or samples is None:
             self._nodes = CompetingNodes.build(codes, costs, weights)
-            self._columns = nodes.columns[self._nodes.order]
-            self._training = None if metric.precomputed else scaled[self._nodes.order]
+            self._columns = columns[self._nodes.order]
+            self._training = None if samples is None else samples[self._nodes.order]
+        elif samples.shape[1] <= MOST_FEATURES and backend is None:
+            self._nodes = CompetingSpace.build(samples, codes, costs, weights)
+        else:
+            self._nodes = CompetingPoints.build(samples, codes, costs, weights)
 
     def scores(self, new: FloatArray, taus: FloatArray, resources: Resources) -> FloatArray:
         """Score new samples for several bandwidths: (n_samples, n_classes, n_bandwidths).
 
-        Parameters
-        ----------
-        new : ndarray of shape (n_samples, n_features)
-            Or their distances to the forest's samples, if these are precomputed.
-        taus : ndarray of shape (n_chains, 1 or 9)
-            In a row each is half of the one before. Scores follow the flattened array.
-        resources : Resources
+        `new` are their distances to the forest's samples, if these are precomputed. `taus` have shape
+        (n_chains, 1 or 9): in a row each is half of the one before. Scores follow the flattened array.
         """
         scaled = np.ldexp(taus, -self._exponent)
         scores = self._compete(new, scaled, resources)
@@ -177,9 +122,229 @@ class SoftCompetition:
     def _blocks(self, new: FloatArray) -> BlockOfDistances:
         """Make blocks of distances to the nodes, for any metric but the plain one."""
         metric, training = self._metric, self._training
-        if metric.precomputed:
+        if training is None:
             return lambda start, stop: new[start:stop].take(self._columns, axis=1)
-        if not metric.euclidean or training is None:
+        if not metric.euclidean:
             return metric.blocks(new, training)
         squared = kernel_blocks("sqeuclidean", self._scaled(new), training)
         return lambda start, stop: metric.transform(squared(start, stop), self._sample_exponent)
+
+
+class BandwidthGrid(NamedTuple):
+    """Bandwidths to choose from, in units of the median winning cost.
+
+    Each is the one before over 2 to the power of 1 / n_chains; so 8 ... 0.022 for two chains.
+    """
+
+    widest: float = WIDEST
+    n_chains: int = 2
+
+    def chains(self, unit: float) -> FloatArray:
+        """Make all bandwidths, as the engine wants them: in a row each is half of the one before."""
+        tops = self.widest / 2.0 ** (np.arange(self.n_chains) / self.n_chains)
+        halvings: FloatArray = np.ldexp(tops[:, None] * unit, -np.arange(N_HALVINGS))
+        return halvings
+
+    def ranked(self, unit: float) -> FloatArray:
+        """Make all bandwidths, the widest first."""
+        return self.chains(unit).T.ravel()
+
+
+class ForestScaling(NamedTuple):
+    """What turns the scores of a forest into the exponents of probabilities."""
+
+    steps: IntArray  # the place of each class's bandwidth in the grid
+    floors: FloatArray
+    slopes: FloatArray
+    biases: FloatArray
+    loss: float  # the mean log loss of the held-out samples
+
+    def exponents(self, scores: FloatArray) -> FloatArray:
+        """Exponents from scores at the bandwidths of the classes: (n_rows, n_classes) both."""
+        exponents: FloatArray = self.slopes * _raise(scores, self.floors) + self.biases
+        return exponents
+
+    def exponents_on_grid(self, scores: FloatArray) -> FloatArray:
+        """Exponents from scores at all bandwidths of the grid."""
+        return self.exponents(scores[:, np.arange(scores.shape[1]), self.steps])
+
+
+def fit_forest_scaling(
+    scores: FloatArray,
+    labels: Labels,
+    grid: BandwidthGrid,
+    smoothing: float,
+    background: bool,
+    by_class: bool,
+) -> ForestScaling:
+    """Choose the bandwidth by the log loss of held-out samples, and fit slopes and biases.
+
+    Scores are (n_rows, n_classes, n_bandwidths), the widest first, minus infinity for classes without members.
+    Where the loss is flat, the widest bandwidth of those that cost next to nothing is taken. With `by_class`
+    each class gets its own bandwidth and slope if the likelihood gains enough by it.
+    """
+    n_classes, n_steps = scores.shape[1:]
+    codes, weights, prior = labels.codes, labels.weights, labels.prior
+    floors = np.full(n_steps, LOWEST)
+    if background:
+        top = np.maximum(scores.max(axis=1), LOWEST)
+        floors = np.maximum(weighted_quantile(top, weights, FLOOR_QUANTILE) - FLOOR_DEPTH, LOWEST)
+    raised = np.moveaxis(_raise(scores, floors), 2, 0)
+    targets = labels.targets(smoothing)
+
+    # One bandwidth and one slope for all classes, at every bandwidth of the grid.
+    relative = raised - raised[:, :, :1]
+    square = np.einsum("i,tik->t", weights, relative**2) / weights.sum()
+    unit = np.sqrt(np.where(square > 1e-200, square, 1.0))  # scores that are all alike stay so
+    designs = Designs((relative / unit[:, None, None])[:, None])
+    theta = fit_softmax(designs, targets, weights)
+    losses = log_losses(designs.exponents(theta), codes)
+    wrong = theta[:, 0] <= 0.0  # scores that speak for the other class say nothing
+    losses[wrong] = -prior[codes]
+    means = losses @ weights / weights.sum()
+    best = _widest_of_the_best(losses, means, weights)
+    steps, loss = np.full(n_classes, best), float(means[best])
+    if wrong[best]:
+        return ForestScaling(steps, floors[steps], np.zeros(n_classes), prior, loss)
+    slopes = np.full(n_classes, theta[best, 0] / unit[best])
+    biases = np.append(0.0, theta[best, 1:])
+    shared = ForestScaling(steps, floors[steps], slopes, biases, loss)
+    if not by_class:
+        return shared
+    search = _Search(raised, targets, codes, weights, np.log(2.0) / grid.n_chains)
+    found = search.two_classes(shared) if n_classes == 2 else search.more_classes(shared)
+    if found.price >= shared.loss * weights.sum():
+        return shared
+    loss = found.loss / float(weights.sum())
+    return ForestScaling(found.steps, floors[found.steps], found.slopes, found.biases, loss)
+
+
+def _raise(scores: FloatArray, floors: FloatArray) -> FloatArray:
+    """Add background mass to scores."""
+    return np.logaddexp(np.maximum(scores, LOWEST), floors)
+
+
+def _widest_of_the_best(losses: FloatArray, means: FloatArray, weights: FloatArray) -> int:
+    """Choose the widest bandwidth whose loss exceeds the least by a small part of a standard error."""
+    best = int(np.argmin(means))
+    total = weights.sum()
+    square = (losses - losses[best]) ** 2 @ weights / total
+    error = np.sqrt(square / max(total - 1.0, 1.0))
+    return int(np.flatnonzero(means <= means[best] + INDIFFERENCE * error)[0])
+
+
+class _ByClass(NamedTuple):
+    """A bandwidth, a slope and a bias for each class, with the loss of all samples together."""
+
+    steps: IntArray
+    slopes: FloatArray
+    biases: FloatArray
+    loss: float
+    price: float
+
+
+class _Search(NamedTuple):
+    """The search for bandwidths of the classes: one class moves at a time, while the price falls."""
+
+    raised: FloatArray  # scores above the floor: (n_bandwidths, n_rows, n_classes)
+    targets: FloatArray
+    codes: IntArray
+    weights: FloatArray
+    log_step: float  # logarithm of the ratio between two bandwidths of the grid
+
+    def two_classes(self, shared: ForestScaling) -> _ByClass:
+        """Try all bandwidths of one class after the other, both slopes fitted anew."""
+        every, best = np.arange(len(self.raised)), self._fit_all(shared, shared.steps[None])[0]
+        for _ in range(MOST_ROUNDS):
+            before = best
+            for k in range(2):
+                steps = np.tile(best.steps, (len(every), 1))
+                steps[:, k] = every
+                best = min([best, *self._fit_all(best, steps)], key=lambda each: each.price)
+            if best is before:
+                break
+        return best
+
+    def more_classes(self, shared: ForestScaling) -> _ByClass:
+        """Move one class after the other, the rest as it is; after each round fit all slopes anew."""
+        (best,) = self._fit_all(shared, shared.steps[None])
+        for _ in range(MOST_ROUNDS):
+            before = best
+            for k in range(len(best.steps)):
+                best = min([best, *self._moves(best, k)], key=lambda each: each.price)
+            if best is before:
+                break
+            best = min([best, *self._fit_all(best, best.steps[None])], key=lambda each: each.price)
+        return best
+
+    def _found(
+        self, steps: IntArray, slopes: FloatArray, biases: FloatArray, losses: FloatArray
+    ) -> _ByClass:
+        """Set the price: the loss, one unit, and the logarithm of the widest over the narrowest bandwidth."""
+        loss = float(losses @ self.weights)
+        price = loss + PRICE_OF_CLASSES + float(np.ptp(steps)) * self.log_step
+        usable = slopes.min() >= 0.0 and slopes.max() > 0.0
+        return _ByClass(steps, slopes, biases, loss, price if usable else np.inf)
+
+    def _fit_all(self, start: "ForestScaling | _ByClass", steps: IntArray) -> list[_ByClass]:
+        """Fit all slopes and biases for several choices of bandwidths: (n_choices, n_classes)."""
+        n_classes = self.raised.shape[2]
+        classes = np.arange(n_classes)
+        own = np.stack([self.raised[each, :, classes].T for each in steps])
+        designs = Designs(np.empty((len(steps), 0, *own.shape[1:])), own)
+        # A slope goes about with the bandwidth.
+        slopes = start.slopes * np.exp((start.steps - steps) * self.log_step)
+        biases = np.tile(start.biases[1:] - start.biases[0], (len(steps), 1))
+        begin = np.concatenate([slopes, biases], axis=1)
+        theta = fit_softmax(designs, self.targets, self.weights, start=begin)
+        # A class whose nearness speaks against it says nothing: its slope is 0.
+        positive = theta[:, :n_classes] > 0.0
+        wrong = np.flatnonzero(~positive.all(axis=1))
+        if len(wrong):
+            rest = designs.take(wrong)._replace(own=own[wrong] * positive[wrong, None])
+            theta[wrong] = fit_softmax(rest, self.targets, self.weights, start=theta[wrong])
+            theta[wrong, :n_classes] = np.where(positive, theta[:, :n_classes], 0.0)[wrong]
+        losses = log_losses(designs.exponents(theta), self.codes)
+        return [
+            self._found(each, one[:n_classes], np.append(0.0, one[n_classes:]), loss)
+            for each, one, loss in zip(steps, theta, losses, strict=True)
+        ]
+
+    def _moves(self, now: _ByClass, k: int) -> list[_ByClass]:
+        """Move the bandwidth of class k, only its own slope and bias fitted anew."""
+        steps = now.steps[k] + np.array(MOVES)
+        steps = steps[(steps >= 0) & (steps < len(self.raised))]
+        scores = self.raised[now.steps, :, np.arange(len(now.steps))]
+        others = np.delete(now.slopes[:, None] * scores + now.biases[:, None], k, axis=0)
+        # Against all other classes together: their relative probabilities do not change.
+        offset = np.zeros((len(self.codes), 2))
+        offset[:, 0] = np.logaddexp.reduce(others, axis=0)
+        shared = np.zeros((len(steps), 1, len(self.codes), 2))
+        shared[:, 0, :, 1] = self.raised[steps, :, k]
+        own = self.targets[:, k]
+        slopes = now.slopes[k] * np.exp((now.steps[k] - steps) * self.log_step)
+        start = np.column_stack([slopes, np.full(len(steps), now.biases[k])])
+        theta = fit_softmax(
+            Designs(shared, None, offset),
+            np.column_stack([1.0 - own, own]),
+            self.weights,
+            start=start,
+        )
+        found = []
+        for step, (slope, bias) in zip(steps, theta, strict=True):
+            moved, slopes, biases = now.steps.copy(), now.slopes.copy(), now.biases.copy()
+            moved[k], slopes[k], biases[k] = step, slope, bias
+            logs = log_softmax(
+                np.column_stack([offset[:, 0], slope * self.raised[step, :, k] + bias])
+            )
+            right = self.codes == k
+            rest = np.where(right, 0.0, self._among_others(others, offset[:, 0], k))
+            losses = -np.where(right, logs[:, 1], logs[:, 0] + rest)
+            found.append(self._found(moved, slopes, biases - biases[0], losses))
+        return found
+
+    def _among_others(self, others: FloatArray, total: FloatArray, k: int) -> FloatArray:
+        """Logarithm of each sample's own class among all classes but k; anything for samples of k."""
+        place = np.where(self.codes > k, self.codes - 1, np.minimum(self.codes, len(others) - 1))
+        logs: FloatArray = others[place, np.arange(len(place))] - total
+        return logs

@@ -1,17 +1,90 @@
-"""Softmax regressions with few parameters, by Newton's method, many of them at once."""
+"""Exponents of classes, whose softmax are probabilities: their loss, and regressions by Newton's method."""
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 
 MAX_ITERATIONS = 100
 MAX_HALVINGS = 30
 TOLERANCE = 1e-12
+
+
+def log_softmax(exponents: FloatArray) -> FloatArray:
+    """Logarithms of probabilities, by the last axis."""
+    if exponents.shape[-1] == 2:
+        odds = exponents[..., 1] - exponents[..., 0]
+        rest = np.log1p(np.exp(-np.abs(odds)))
+        return np.stack([-(np.maximum(odds, 0.0) + rest), np.minimum(odds, 0.0) - rest], axis=-1)
+    shifted = exponents - exponents.max(axis=-1, keepdims=True)
+    logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return logs
+
+
+def decisions(exponents: FloatArray) -> FloatArray:
+    """Log odds of the second of two classes; of more classes, the exponents."""
+    return exponents[:, 1] - exponents[:, 0] if exponents.shape[1] == 2 else exponents
+
+
+def chosen_classes(exponents: FloatArray, threshold: float) -> IntArray:
+    """Choose the most probable class; of two, the second from the threshold on."""
+    probability = np.exp(log_softmax(exponents))
+    if exponents.shape[1] == 2:
+        return (probability[:, 1] >= threshold).astype(np.int64)
+    chosen: IntArray = probability.argmax(axis=1)
+    return chosen
+
+
+def log_losses(exponents: FloatArray, codes: IntArray) -> FloatArray:
+    """Compute the log loss of every row: (..., n_rows) from (..., n_rows, n_classes)."""
+    logs = log_softmax(exponents)
+    losses: FloatArray = -logs[..., np.arange(len(codes)), codes]
+    return losses
+
+
+def centered(exponents: FloatArray) -> FloatArray:
+    """Shift exponents so that those of a sample have mean 0; probabilities stay as they are."""
+    shifted: FloatArray = exponents - exponents.mean(axis=-1, keepdims=True)
+    return shifted
+
+
+def prior_exponents(masses: FloatArray) -> FloatArray:
+    """Logarithms of the class frequencies, one sample added to each class."""
+    logs: FloatArray = np.log((masses + 1.0) / (masses.sum() + len(masses)))
+    return logs
+
+
+class Labels(NamedTuple):
+    """Labels of held-out samples."""
+
+    codes: IntArray
+    weights: FloatArray
+    folds: IntArray
+    masses: FloatArray  # the weight of each class among all samples, held out or not
+
+    @property
+    def prior(self) -> FloatArray:
+        """Exponents of the class frequencies."""
+        return prior_exponents(self.masses)
+
+    def take(self, rows: BoolArray | slice) -> "Labels":
+        """Keep some of the samples."""
+        return Labels(self.codes[rows], self.weights[rows], self.folds[rows], self.masses)
+
+    def targets(self, smoothing: float) -> FloatArray:
+        r"""Make Platt's targets :math:`(N_k + a) / (N_k + 2a)`, the rest spread over the other classes."""
+        codes, n_classes = self.codes, len(self.masses)
+        own = np.bincount(codes, weights=self.weights, minlength=n_classes).astype(np.float64)
+        total = own[codes] + 2.0 * smoothing
+        targets = np.repeat((smoothing / total / (n_classes - 1))[:, None], n_classes, axis=1)
+        targets[np.arange(len(codes)), codes] = (own[codes] + smoothing) / total
+        return targets
+
+    def log_loss(self, exponents: FloatArray) -> float:
+        """Compute the mean log loss."""
+        return float(np.average(log_losses(exponents, self.codes), weights=self.weights))
 
 
 class Designs(NamedTuple):
@@ -239,54 +312,3 @@ class _ManyClasses(Designs):
             found[:, own[1:], biases] += with_biases
             found[:, biases, own[1:]] += with_biases
         return found
-
-
-def log_softmax(exponents: FloatArray) -> FloatArray:
-    """Logarithms of probabilities, by the last axis."""
-    if exponents.shape[-1] == 2:
-        odds = exponents[..., 1] - exponents[..., 0]
-        rest = np.log1p(np.exp(-np.abs(odds)))
-        return np.stack([-(np.maximum(odds, 0.0) + rest), np.minimum(odds, 0.0) - rest], axis=-1)
-    shifted = exponents - exponents.max(axis=-1, keepdims=True)
-    logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return logs
-
-
-def decisions(exponents: FloatArray) -> FloatArray:
-    """Log odds of the second of two classes; of more classes, the exponents."""
-    return exponents[:, 1] - exponents[:, 0] if exponents.shape[1] == 2 else exponents
-
-
-def chosen_classes(exponents: FloatArray, threshold: float) -> IntArray:
-    """Choose the most probable class; of two, the second from the threshold on."""
-    probability = np.exp(log_softmax(exponents))
-    if exponents.shape[1] == 2:
-        return (probability[:, 1] >= threshold).astype(np.int64)
-    chosen: IntArray = probability.argmax(axis=1)
-    return chosen
-
-
-def log_losses(exponents: FloatArray, codes: IntArray) -> FloatArray:
-    """Compute the log loss of every row: (..., n_rows) from (..., n_rows, n_classes)."""
-    logs = log_softmax(exponents)
-    losses: FloatArray = -logs[..., np.arange(len(codes)), codes]
-    return losses
-
-
-def log_loss(exponents: FloatArray, codes: IntArray, weights: FloatArray) -> float:
-    """Compute the mean log loss."""
-    return float(np.average(log_losses(exponents, codes), weights=weights))
-
-
-def centered(exponents: FloatArray) -> FloatArray:
-    """Shift exponents so that those of a sample have mean 0; probabilities stay as they are."""
-    shifted: FloatArray = exponents - exponents.mean(axis=-1, keepdims=True)
-    return shifted
-
-
-def softmax_targets(codes: IntArray, masses: FloatArray, smoothing: float) -> FloatArray:
-    r"""Make Platt's targets :math:`(N_k + a) / (N_k + 2a)`, the rest spread over the other classes."""
-    total = masses[codes] + 2.0 * smoothing
-    targets = np.repeat((smoothing / total / (len(masses) - 1))[:, None], len(masses), axis=1)
-    targets[np.arange(len(codes)), codes] = (masses[codes] + smoothing) / total
-    return targets

@@ -6,10 +6,9 @@ import numpy as np
 
 from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
 from popf.probability.additive import N_KNOTS, AdditiveEvidence, Basis
-from popf.probability.bandwidths import ForestScaling
-from popf.probability.evidence import PARTS, Evidence
 from popf.probability.features import Preparation, Scaling
-from popf.probability.pooling import Pool
+from popf.probability.pooling import PARTS, Evidence, Pool
+from popf.probability.soft_competition import ForestScaling
 from popf.solvers import Solution
 
 #: Slopes, biases and weights beyond this are no result of a fit.

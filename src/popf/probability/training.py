@@ -1,116 +1,220 @@
-"""Training samples as the fit needs them: in an order of their own, with forests grown on some of them."""
+"""Training samples as a fit needs them: in an order of their own, dealt to folds, with forests on some of them.
 
-from typing import Any, NamedTuple, Protocol
+Nothing here is random, and nothing depends on the order in which the rows were given. A sample of weight 2 is
+the same as two equal samples.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from popf.engine.backends import Resources
+from popf.engine.points import distinct_distances, sort_by_values
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest, grow_forest
-from popf.probability.features import Candidate, Preparation, fit_preparation
-from popf.probability.ordering import (
-    OrderedSamples,
-    order_by_distances,
-    order_samples,
-    take_evenly,
+from popf.forest.validation import TrainingData
+from popf.probability.features import (
+    Candidate,
+    Preparation,
+    Scaling,
+    fit_preparation,
+    fit_scaling,
+    weighted_quantile,
 )
-from popf.probability.soft_competition import (
-    SoftCompetition,
-    competition_of,
-    mean_positive_distance,
-    median_cost,
-)
+from popf.probability.soft_competition import SoftCompetition, competition_of
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
+N_FOLDS = 5
+#: A subsample has so many samples of every class, or all there are.
+FEWEST_OF_A_CLASS = 20
+#: Where samples take fewer distinct values than this, copies are dealt to folds one by one.
+FEW_VALUES = 20
 #: From how many samples scalings, maps and the additive parts are fitted at most.
 N_FOR_FEATURES = 50_000
+#: From how many of the left-out samples the median winning cost is taken at most.
+N_FOR_UNIT = 1000
+#: From how many samples distances are averaged where all of those costs are 0.
+N_FOR_DISTANCE = 100
 
 
-class GrownForest(Protocol):
-    """A forest on prepared samples, whose nodes all compete."""
+class OrderedSamples(NamedTuple):
+    """Samples sorted by their class, then by their values; equal ones of a class are merged."""
 
-    @property
-    def preparation(self) -> Preparation:
-        """What happened to the samples before."""
+    rows: IntArray  # places among the samples that were given; one may come up to five times, see `_deal`
+    codes: IntArray
+    weights: FloatArray  # how many samples each stands for
+    groups: IntArray  # numbers that do not fall; samples of the same number must stay together
 
-    @property
-    def forest(self) -> Any:
-        """The forest itself."""
-
-    @property
-    def competition(self) -> SoftCompetition | None:
-        """The nodes, where they are all in one place."""
-
-    @property
-    def unit(self) -> float:
-        """The median winning cost, which bandwidths are measured by."""
-
-    def scores(self, places: IntArray, taus: FloatArray) -> FloatArray:
-        """Score the samples at some places of the order: (n_places, n_classes, n_bandwidths)."""
+    def take(self, some: IntArray) -> "OrderedSamples":
+        """Keep some of the samples, in their order."""
+        if len(some) == len(self.rows):
+            return self
+        groups = np.cumsum(np.diff(self.groups[some], prepend=-1) > 0) - 1
+        return OrderedSamples(self.rows[some], self.codes[some], self.weights[some], groups)
 
 
-class TrainingSamples(Protocol):
-    """Training samples, wherever they are."""
+def order_samples(
+    columns: Iterable[FloatArray], codes: IntArray, weights: FloatArray
+) -> OrderedSamples:
+    """Sort samples by class, then by the first feature, the second and so on, and merge equal ones.
 
-    @property
-    def ordered(self) -> OrderedSamples:
-        """Distinct samples in their order."""
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-
-    @property
-    def n_threads(self) -> int:
-        """How many threads may be used."""
-
-    @property
-    def metric(self) -> Metric:
-        """The distance."""
-
-    def features(self, places: IntArray) -> FloatArray:
-        """Return the samples at some places of the order, as they were given."""
-
-    def take(self, places: IntArray) -> "TrainingSamples":
-        """Return the samples at some places of the order, few enough for one processor."""
-
-    def grow(self, places: IntArray | None, candidate: Candidate) -> GrownForest:
-        """Prepare the samples at some places of the order, None for all, and grow a forest on them."""
+    `columns` gives one feature after another; those that decide nothing are not asked for.
+    """
+    order, values = sort_by_values(columns, len(codes))
+    by_class = np.lexsort((codes[order], values))
+    order, values = order[by_class], values[by_class]
+    new = (np.diff(values, prepend=-1) > 0) | (np.diff(codes[order], prepend=-1) != 0)
+    first = np.flatnonzero(new)
+    rows = np.minimum.reduceat(order, first)
+    return _deal(rows, codes[rows], np.add.reduceat(weights[order], first), values[first])
 
 
-def masses_of(training: TrainingSamples) -> FloatArray:
-    """Sum the weights of each class."""
-    codes, weights = training.ordered.codes, training.ordered.weights
-    return np.bincount(codes, weights=weights, minlength=training.n_classes).astype(np.float64)
+def order_by_distances(
+    distances: FloatArray, codes: IntArray, weights: FloatArray
+) -> OrderedSamples:
+    """Sort samples that are known by their distances: by class, then by their distinct distances to all.
+
+    Copies of a sample cannot be told from others that merely look alike, so they are not merged, but they stay
+    in one group.
+    """
+    order, values = sort_by_values(distinct_distances(distances).T, len(codes))
+    return _deal(order, codes[order], weights[order], values)
 
 
-def fit_features(training: TrainingSamples, places: IntArray, candidate: Candidate) -> Preparation:
-    """Fit scaling and map to the samples at some places, no more than are needed."""
-    if training.metric.precomputed:
-        return Preparation()
-    codes, weights = training.ordered.codes, training.ordered.weights
-    some = places[take_evenly(codes[places], N_FOR_FEATURES)]
-    return fit_preparation(candidate, training.features(some), codes[some], weights[some])
+def deal_folds(ordered: OrderedSamples) -> IntArray:
+    """Deal groups to folds in turn; -1, for no fold, where a class has a single group."""
+    folds = ordered.groups % N_FOLDS
+    first = np.flatnonzero(np.diff(ordered.groups, prepend=-1))
+    n_groups = np.bincount(ordered.codes[first], minlength=int(ordered.codes.max()) + 1)
+    folds[n_groups[ordered.codes] == 1] = -1
+    return folds
 
 
-class SamplesInMemory(NamedTuple):
-    """`TrainingSamples` in memory; `samples` may be the square matrix of their distances."""
+def take_evenly(codes: IntArray, size: int, largest_part: float = 1.0) -> IntArray:
+    """Choose about `size` of ordered samples at even steps, in every class; all if there are no more.
 
+    Of no class more than `largest_part` is taken.
+    """
+    if len(codes) <= size:
+        return np.arange(len(codes))
+    chosen = []
+    for code in range(int(codes.max()) + 1):
+        members = np.flatnonzero(codes == code)
+        share = max(FEWEST_OF_A_CLASS, round(size * len(members) / len(codes)))
+        n = min(int(largest_part * len(members)), share)
+        chosen.append(members[(np.arange(n) * len(members)) // max(n, 1)])
+    return np.concatenate(chosen)
+
+
+def _deal(rows: IntArray, codes: IntArray, weights: FloatArray, values: IntArray) -> OrderedSamples:
+    """Sort samples by class and the number of their value, and number the groups that folds are made of.
+
+    Equal samples share a fold, so that nothing has seen a copy of what it scores. Where that would hide what
+    the data say, copies are dealt one by one: where equal samples have different classes, where a class has a
+    single value, and where there are few values in all. A row then comes once for every fold that it is in,
+    with its part of the weight.
+    """
+    order = np.lexsort((values, codes))
+    rows, codes, weights, values = rows[order], codes[order], weights[order], values[order]
+    new = (np.diff(codes, prepend=-1) > 0) | (np.diff(values, prepend=-1) != 0)
+    n_classes_at = np.bincount(values[new])
+    n_values_of = np.bincount(codes[new])
+    apart = (n_classes_at[values] > 1) | (n_values_of[codes] == 1)
+    if len(n_classes_at) < FEW_VALUES:
+        apart[:] = True
+    copies = np.where(apart, np.maximum(np.floor(weights), 1.0), 1.0)
+    n_parts = np.minimum(copies, N_FOLDS).astype(np.int64)
+    # As many numbers as copies, but for whole rounds, which change nothing.
+    numbers = n_parts + np.where(copies > N_FOLDS, copies % N_FOLDS, 0.0).astype(np.int64)
+    start = np.cumsum(np.where(apart | new, numbers, 0)) - numbers
+    which = np.repeat(np.arange(len(rows)), n_parts)
+    part = np.arange(len(which)) - np.repeat(np.cumsum(n_parts) - n_parts, n_parts)
+    n_copies = copies[which] // n_parts[which] + (part < copies[which] % n_parts[which])
+    shares = weights[which] * (n_copies / copies[which])
+    return OrderedSamples(rows[which], codes[which], shares, start[which] + part)
+
+
+class ScaledSamples(NamedTuple):
+    """Samples for the additive parts."""
+
+    scaling: Scaling
     samples: FloatArray
     codes: IntArray
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class TrainingSamples(ABC):
+    """Training samples, wherever they are."""
+
     ordered: OrderedSamples
     n_classes: int
     metric: Metric
     algorithm: str
     resources: Resources
 
+    @abstractmethod
+    def features(self, places: IntArray) -> FloatArray:
+        """Return the samples at some places of the order, as they were given."""
+
+    @abstractmethod
+    def take(self, places: IntArray) -> "TrainingSamples":
+        """Return the samples at some places of the order, few enough for one processor."""
+
+    @abstractmethod
+    def grow(self, places: IntArray | None, candidate: Candidate) -> "GrownForest":
+        """Prepare distinct samples and grow a forest on them; with `places` None on all, as they were given."""
+
     @property
-    def n_threads(self) -> int:
-        """How many threads may be used."""
-        return self.resources.n_threads
+    def masses(self) -> FloatArray:
+        """The weight of each class."""
+        codes, weights = self.ordered.codes, self.ordered.weights
+        return np.bincount(codes, weights=weights, minlength=self.n_classes).astype(np.float64)
+
+    def fit_features(self, places: IntArray, candidate: Candidate) -> Preparation:
+        """Fit scaling and map to the samples at some places, no more than are needed."""
+        if self.metric.precomputed:
+            return Preparation()
+        return fit_preparation(candidate, *self._enough(places))
+
+    def scaled(self, places: IntArray, squashed: bool) -> ScaledSamples:
+        """Scale the samples at some places, no more than are needed."""
+        samples, codes, weights = self._enough(places)
+        scaling = fit_scaling(samples, weights, squashed)
+        return ScaledSamples(scaling, scaling.apply(samples), codes, weights)
+
+    def _enough(self, places: IntArray) -> tuple[FloatArray, IntArray, FloatArray]:
+        codes, weights = self.ordered.codes, self.ordered.weights
+        some = places[take_evenly(codes[places], N_FOR_FEATURES)]
+        return self.features(some), codes[some], weights[some]
+
+
+@dataclass(frozen=True)
+class GrownForest(ABC):
+    """A forest on prepared samples, whose nodes all compete."""
+
+    preparation: Preparation  # what happened to the samples before
+    forest: Any
+    competition: SoftCompetition | None  # the nodes, where they are all in one place
+    unit: float  # the median winning cost, which bandwidths are measured by
+
+    @abstractmethod
+    def scores(self, places: IntArray, taus: FloatArray) -> FloatArray:
+        """Score the samples at some places of the order: (n_places, n_classes, n_bandwidths).
+
+        The score is minus infinity for classes that the forest does not know.
+        """
+
+
+@dataclass(frozen=True)
+class SamplesInMemory(TrainingSamples):
+    """Training samples in memory; `samples` may be the square matrix of their distances."""
+
+    samples: FloatArray
+    codes: IntArray
 
     def features(self, places: IntArray) -> FloatArray:
         """Return samples as they were given."""
@@ -118,14 +222,13 @@ class SamplesInMemory(NamedTuple):
 
     def take(self, places: IntArray) -> "SamplesInMemory":
         """Keep the samples at some places, and leave a GPU out."""
-        return self._replace(
-            ordered=self.ordered.take(places), resources=self.resources._replace(backend=None)
-        )
+        resources = self.resources._replace(backend=None)
+        return replace(self, ordered=self.ordered.take(places), resources=resources)
 
     def grow(self, places: IntArray | None, candidate: Candidate) -> "ForestInMemory":
         """Grow a forest on distinct samples; with `places` None on all samples, as they were given."""
         everyone = np.arange(len(self.ordered.rows))
-        preparation = fit_features(self, everyone if places is None else places, candidate)
+        preparation = self.fit_features(everyone if places is None else places, candidate)
         ordered = self.ordered if places is None else self.ordered.take(places)
         samples, codes, nodes = self.samples, self.codes, ordered.rows
         if places is not None:
@@ -135,26 +238,24 @@ class SamplesInMemory(NamedTuple):
         present, codes = np.unique(codes, return_inverse=True)
         samples = preparation.apply(samples)
         forest = grow_forest(samples, codes, self.metric, self.resources, self.algorithm)
-        competition = competition_of(forest, samples[nodes], ordered.weights, nodes)
+        competition = competition_of(forest, nodes, ordered.weights)
         unit = median_cost(forest, nodes, ordered.weights)
         if unit == 0.0:  # all nodes have company where they are
-            unit = mean_positive_distance(self.metric, samples[nodes], samples[nodes]) or 1.0
-        return ForestInMemory(self, ordered.rows, preparation, forest, competition, unit, present)
+            unit = mean_positive_distance(self.metric, samples[nodes]) or 1.0
+        return ForestInMemory(preparation, forest, competition, unit, self, ordered.rows, present)
 
 
-class ForestInMemory(NamedTuple):
-    """`GrownForest` in memory."""
+@dataclass(frozen=True)
+class ForestInMemory(GrownForest):
+    """A forest on some of the samples in memory."""
 
+    competition: SoftCompetition
     training: SamplesInMemory
     rows: IntArray  # where the samples that it was grown on stand among all
-    preparation: Preparation
-    forest: OptimumPathForest
-    competition: SoftCompetition
-    unit: float
     present: IntArray  # the classes that it knows
 
     def scores(self, places: IntArray, taus: FloatArray) -> FloatArray:
-        """Score samples; minus infinity for classes that the forest does not know."""
+        """Score the samples at some places of the order."""
         training = self.training
         if training.metric.precomputed:
             queries = training.samples[np.ix_(training.ordered.rows[places], self.rows)]
@@ -165,18 +266,39 @@ class ForestInMemory(NamedTuple):
         return scores
 
 
-def order_in_memory(
-    samples: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
-    n_classes: int,
-    metric: Metric,
-    algorithm: str,
-    resources: Resources,
-) -> SamplesInMemory:
+def order_in_memory(data: TrainingData, algorithm: str) -> SamplesInMemory:
     """Put samples into an order that does not depend on how they were given."""
+    samples, codes, weights, metric = data.samples, data.codes, data.weights, data.metric
     if metric.precomputed:
         ordered = order_by_distances(samples, codes, weights)
     else:
         ordered = order_samples(samples.T, codes, weights)
-    return SamplesInMemory(samples, codes, ordered, n_classes, metric, algorithm, resources)
+    return SamplesInMemory(
+        ordered, len(data.classes), metric, algorithm, data.resources, samples, codes
+    )
+
+
+def median_cost(forest: OptimumPathForest, rows: IntArray, weights: FloatArray) -> float:
+    """Find the median cost by which nodes of a forest are conquered when they are left out.
+
+    Where that is 0, the mean of the positive costs is taken; 0 if there are none. Some of the rows may come
+    several times, with parts of their weight.
+    """
+    # Where a row stands for several samples, one of them is left out.
+    several = np.bincount(rows, weights=weights)[rows] > 1.0
+    costs = np.where(several, forest.costs[rows], forest.costs_left_out()[rows])
+    some = slice(None, None, -(-len(rows) // N_FOR_UNIT))
+    costs, weights = costs[some], weights[some]
+    positive = costs > 0.0
+    if not positive.any():
+        return 0.0
+    median = float(weighted_quantile(costs[:, None], weights, 0.5)[0])
+    return median or float(np.average(costs[positive], weights=weights[positive]))
+
+
+def mean_positive_distance(metric: Metric, samples: FloatArray) -> float:
+    """Take the mean of the distances from a few samples to all that are not 0; 0 if all are."""
+    few = samples[:N_FOR_DISTANCE]
+    distances = metric.transform(metric.blocks(few, samples)(0, len(few)))
+    usable = (distances > 0.0) & (distances < np.inf)
+    return float(distances[usable].mean()) if usable.any() else 0.0

@@ -1,0 +1,390 @@
+"""The order of a fit: hold samples out, choose by them, pool, and fit what was chosen to all samples.
+
+`choose` compares the forest with each candidate's features and the additive regressions on samples that they
+have not seen; `fit_evidence` then fits what was chosen to all samples.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.metrics.evaluation import roc_area
+from popf.probability.additive import STRENGTHS, RidgeRegressions
+from popf.probability.features import Candidate, candidates_for
+from popf.probability.parameters import Options
+from popf.probability.pooling import Evidence, Pool, fit_pool, pool_without_fold, trust_in
+from popf.probability.soft_competition import (
+    LOWEST,
+    BandwidthGrid,
+    ForestScaling,
+    fit_forest_scaling,
+)
+from popf.probability.softmax import Labels, centered, log_softmax, prior_exponents
+from popf.probability.training import (
+    N_FOLDS,
+    GrownForest,
+    OrderedSamples,
+    ScaledSamples,
+    TrainingSamples,
+    deal_folds,
+    take_evenly,
+)
+
+#: From how many samples everything is chosen at most.
+N_TO_CHOOSE = 5000
+#: From so many samples on a single split, with as many samples held out, stands for the folds.
+N_FOR_ONE_SPLIT = 10_000
+#: By what the grid of bandwidths is moved where the best is at its end, and how often.
+SHIFT, MOST_SHIFTS = 16.0, 1
+#: A ratio of log losses at which no weaker ridge is tried.
+CLEARLY_WORSE = 1.02
+#: Up to this gain in log likelihood the evidence might be chance: everything is chosen anew without each fold.
+IN_DOUBT = 50.0
+#: By how many standard errors labels must beat the most frequent class to be called good.
+CLEARLY = 4.0
+
+
+class Choice(NamedTuple):
+    """What the held-out samples decide."""
+
+    candidate: Candidate  # the features of the forest
+    grid: BandwidthGrid
+    widest: float  # bandwidth of a class, in the unit of the forest's metric
+    scaling: ForestScaling
+    strengths: dict[str, float]  # of the additive parts
+    pool: Pool
+    trust: float  # from 0, where the class frequencies are the answer, to 1
+    losses: dict[str, float]  # held out: of each part, of "pool" and "prior"
+    accuracies: dict[str, float]  # of the same
+    aucs: dict[str, float]
+    map_losses: dict[str, float]  # of the forest with each map, one bandwidth for all classes
+    accuracy: float  # of the narrowest scores
+    n_held_out: float  # how many samples of equal weight would tell as much
+
+
+def fit_evidence(
+    training: TrainingSamples, options: Options
+) -> tuple[Evidence, GrownForest, Choice]:
+    """Choose everything by held-out samples, then fit it to all."""
+    codes = training.ordered.codes
+    with threadpool_limits(training.resources.n_threads):
+        candidates = candidates_for(options.squash, options.linear_map, training.metric)
+        some = take_evenly(codes, N_TO_CHOOSE)
+        small = training.take(some)
+        choice = choose(small, fold_splits(small.ordered), candidates, options)
+        if len(some) < len(codes) and choice.losses:
+            # Maps and strengths stay; bandwidths, slopes and weights depend on how many samples there are.
+            many = len(codes) >= N_FOR_ONE_SPLIT
+            splits = [one_split(codes)] if many else fold_splits(training.ordered)
+            later = choose(training, splits, [choice.candidate], options, choice)
+            choice = later._replace(map_losses=choice.map_losses)
+        evidence, grown = fit_chosen(training, choice, bool(options.squash))
+    warn_if_useless(choice, training.masses)
+    return evidence, grown, choice
+
+
+def choose(
+    training: TrainingSamples,
+    splits: "Sequence[Split]",
+    candidates: Sequence[Candidate],
+    options: Options,
+    before: Choice | None = None,
+) -> Choice:
+    """Choose features, bandwidths, strengths and weights by samples that the parts have not seen.
+
+    `before` is what fewer samples decided: the strengths of additive parts, and about where bandwidths are.
+    """
+    labels = held_out_labels(training, splits)
+    codes, weights, prior = labels.codes, labels.weights, labels.prior
+    if len(np.unique(codes)) < 2:
+        return _nothing_to_choose(candidates[0], prior)
+
+    # Hold out: all forests and regressions score samples that they were not fitted to.
+    widest = None if before is None else before.widest
+    forests = [
+        hold_out_forest(training, splits, candidate, labels, options, widest)
+        for candidate in candidates
+    ]
+    best = int(np.argmin([found.shared.loss for found in forests]))  # of equals the simplest
+    additive = {}
+    if len(options.parts) > 1:
+        fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
+        scored = [training.features(split.scored) for split in splits]
+        for name in options.parts[1:]:
+            known = STRENGTHS if before is None else (before.strengths[name],)
+            additive[name] = hold_out_additive(fitted, scored, name, known, labels)
+    held = HeldOut(labels, forests[best], additive)
+
+    # Choose bandwidths and strengths, and pool the parts.
+    chosen = _choose_parts(held, options)
+    parts = chosen.exponents(held)
+    pool = fit_pool(parts, labels, options.smoothing)
+    # The mean of the forest's exponents is no evidence on any sample: it belongs to the biases of the pool.
+    mean = np.average(parts[0], axis=0, weights=weights)
+    scaling = chosen.scaling._replace(biases=chosen.scaling.biases - mean)
+    pool = pool._replace(biases=pool.biases + pool.weights[0] * mean)
+
+    # What the pool says of each fold without having seen it decides how far it is trusted.
+    pooled = pool_without_fold(parts, labels, options.smoothing)
+    loss = float(np.average(-prior[codes], weights=weights))
+    if (loss - labels.log_loss(pooled)) * max(weights.sum(), len(codes)) < IN_DOUBT:
+        doubted = _parts_without_fold(held, options)
+        pooled = pool_without_fold(doubted, labels, options.smoothing)
+    by_name = dict(zip([*options.parts, "pool"], [*parts, pooled], strict=True))
+    losses = {name: labels.log_loss(exponents) for name, exponents in by_name.items()}
+    by_name["prior"] = np.broadcast_to(prior, pooled.shape)
+    names = [candidate.name for candidate in candidates]
+    narrowest = forests[best].scores[:, :, -1]
+    return Choice(
+        candidate=candidates[best],
+        grid=forests[best].grid,
+        widest=float(forests[best].bandwidths[chosen.scaling.steps].max()),
+        scaling=scaling,
+        strengths=chosen.strengths,
+        pool=pool,
+        trust=trust_in(pooled, labels, len(candidates)),
+        losses={**losses, "prior": loss},
+        accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
+        aucs={name: _area_under_curve(each, labels) for name, each in by_name.items()},
+        map_losses=dict(zip(names, [found.shared.loss for found in forests], strict=True)),
+        accuracy=_accuracy(narrowest, labels),
+        n_held_out=float(weights.sum() * (weights.sum() / (weights @ weights))),
+    )
+
+
+def fit_chosen(
+    training: TrainingSamples, choice: Choice, squash: bool
+) -> tuple[Evidence, GrownForest]:
+    """Fit what was chosen to all samples."""
+    grown = training.grow(None, choice.candidate)
+    ordered, pool = training.ordered, choice.pool
+    scaling, additive = None, {}
+    if choice.strengths:
+        scaled = training.scaled(np.arange(len(ordered.rows)), squash)
+        scaling = scaled.scaling
+        for (name, strength), weight in zip(
+            choice.strengths.items(), pool.weights[1:], strict=True
+        ):
+            ridge = RidgeRegressions(*scaled[1:], training.n_classes, name)
+            additive[name], intercepts = ridge.fit(strength).without_intercepts()
+            pool = pool._replace(biases=pool.biases + weight * centered(intercepts))
+    evidence = Evidence(
+        preparation=grown.preparation,
+        nodes=ordered.rows,
+        node_weights=ordered.weights,
+        bandwidths=choice.grid.ranked(grown.unit)[choice.scaling.steps],
+        forest_scaling=choice.scaling,
+        scaling=scaling,
+        additive=additive,
+        pool=pool,
+        trust=choice.trust,
+        prior=prior_exponents(training.masses),
+        competition=grown.competition,
+    )
+    return evidence, grown
+
+
+class Split(NamedTuple):
+    """Places in the order: on which parts are fitted, and which are scored."""
+
+    fitted: IntArray
+    scored: IntArray
+
+
+def fold_splits(ordered: OrderedSamples) -> list[Split]:
+    """Deal samples to folds, each of which is scored by what was fitted to the others."""
+    folds = deal_folds(ordered)
+    splits = [
+        Split(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
+        for fold in range(N_FOLDS)
+    ]
+    return [split for split in splits if len(split.scored) and len(split.fitted)]
+
+
+def one_split(codes: IntArray) -> Split:
+    """Hold some of many samples out, no more than half of any class."""
+    scored = take_evenly(codes, N_TO_CHOOSE, largest_part=0.5)
+    return Split(np.setdiff1d(np.arange(len(codes)), scored), scored)
+
+
+def held_out_labels(training: TrainingSamples, splits: Sequence[Split]) -> Labels:
+    """Collect the labels of all samples that are scored; those of a single split make two folds."""
+    masses = training.masses
+    scored = np.concatenate([np.empty(0, np.int64), *(split.scored for split in splits)])
+    codes, weights = training.ordered.codes[scored], training.ordered.weights[scored]
+    if len(splits) != 1:
+        folds = np.repeat(np.arange(len(splits)), [len(split.scored) for split in splits])
+        return Labels(codes, weights, folds, masses)
+    # Of rare classes more were held out: all classes shall weigh what they do among all samples.
+    own = np.bincount(codes, weights=weights, minlength=len(masses))
+    balanced = weights * np.divide(masses, own, where=own > 0.0, out=np.ones_like(own))[codes]
+    folds = np.arange(len(codes)) % 2
+    return Labels(codes, balanced * (weights.sum() / balanced.sum()), folds, masses)
+
+
+class HeldOutForest(NamedTuple):
+    """Scores of held-out samples at all bandwidths of a grid, and what one bandwidth for all classes gives."""
+
+    scores: FloatArray
+    grid: BandwidthGrid
+    bandwidths: FloatArray  # those of the grid, in the unit of the forest's metric
+    shared: ForestScaling
+
+
+def hold_out_forest(
+    training: TrainingSamples,
+    splits: Sequence[Split],
+    candidate: Candidate,
+    labels: Labels,
+    options: Options,
+    widest: float | None,
+) -> HeldOutForest:
+    """Score held-out samples by forests that have not seen them, on a grid that holds the best bandwidth.
+
+    With more samples bandwidths get narrower: where `widest` is known from fewer, a single chain begins at
+    twice of it, because sums over so many samples cost most of the time.
+    """
+    forests = [training.grow(split.fitted, candidate) for split in splits]
+    unit = float(np.mean([grown.unit for grown in forests]))
+    grid = BandwidthGrid() if widest is None else BandwidthGrid(2.0 * widest / unit, 1)
+    for attempt in range(MOST_SHIFTS + 1):
+        found = [
+            _scores_on_grid(grown, split.scored, grid)
+            for grown, split in zip(forests, splits, strict=True)
+        ]
+        scores = np.concatenate(found)
+        shared = fit_forest_scaling(
+            scores, labels, grid, options.smoothing, options.background, by_class=False
+        )
+        step, last = shared.steps[0], scores.shape[2] - 1
+        if attempt == MOST_SHIFTS or 0 < step < last or shared.slopes[0] == 0.0:
+            break
+        grid = grid._replace(widest=grid.widest * (SHIFT if step == 0 else 1.0 / SHIFT))
+    return HeldOutForest(scores, grid, grid.ranked(unit), shared)
+
+
+def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -> FloatArray:
+    """Scores at all bandwidths of the grid, the widest first."""
+    scores = grown.scores(places, grid.chains(grown.unit))
+    by_chain = scores.reshape(*scores.shape[:2], grid.n_chains, -1)
+    return np.swapaxes(by_chain, 2, 3).reshape(scores.shape)
+
+
+def hold_out_additive(
+    fitted: Sequence[ScaledSamples],
+    scored: Sequence[FloatArray],
+    kind: str,
+    strengths: Sequence[float],
+    labels: Labels,
+) -> dict[float, FloatArray]:
+    """Exponents of held-out samples by strength, from the strongest ridge on, until the loss clearly rises."""
+    ridges = [RidgeRegressions(*each[1:], len(labels.masses), kind) for each in fitted]
+    columns = [
+        ridge.columns(each.scaling.apply(new))
+        for ridge, each, new in zip(ridges, fitted, scored, strict=True)
+    ]
+    found: dict[float, FloatArray] = {}
+    least = np.inf
+    for strength in strengths:
+        exponents = [
+            ridge.fit(strength).exponents_of_columns(new)
+            for ridge, new in zip(ridges, columns, strict=True)
+        ]
+        found[strength] = np.concatenate(exponents)
+        loss = labels.log_loss(found[strength])
+        if loss > CLEARLY_WORSE * least:
+            break
+        least = min(least, loss)
+    return found
+
+
+class HeldOut(NamedTuple):
+    """What held-out samples get: scores at all bandwidths, and additive exponents at all strengths."""
+
+    labels: Labels
+    forest: HeldOutForest
+    additive: dict[str, dict[float, FloatArray]]
+
+
+class _ChosenParts(NamedTuple):
+    """Bandwidths, slopes and biases of the forest, and the strengths of the additive parts."""
+
+    scaling: ForestScaling
+    strengths: dict[str, float]
+
+    def exponents(self, held: HeldOut) -> FloatArray:
+        """Exponents of all parts: (n_parts, n_rows, n_classes)."""
+        additive = [held.additive[name][strength] for name, strength in self.strengths.items()]
+        forest = self.scaling.exponents_on_grid(held.forest.scores)
+        return centered(np.stack([forest, *additive]))
+
+
+def _choose_parts(
+    held: HeldOut, options: Options, rows: BoolArray | slice = slice(None)
+) -> _ChosenParts:
+    """Choose bandwidths and strengths by some of the held-out samples."""
+    labels = held.labels.take(rows)
+    scaling = fit_forest_scaling(
+        held.forest.scores[rows],
+        labels,
+        held.forest.grid,
+        options.smoothing,
+        options.background,
+        options.class_bandwidths,
+    )
+    strengths = {}
+    for name, tried in held.additive.items():
+        losses = {strength: labels.log_loss(z[rows]) for strength, z in tried.items()}
+        strengths[name] = min(losses, key=losses.__getitem__)  # of equals the strongest ridge
+    return _ChosenParts(scaling, strengths)
+
+
+def _parts_without_fold(held: HeldOut, options: Options) -> FloatArray:
+    """Exponents of all parts, of each fold by what the others would choose."""
+    folds = held.labels.folds
+    found = np.empty((len(options.parts), len(folds), len(held.labels.masses)))
+    for fold in np.unique(folds):
+        here = folds == fold
+        found[:, here] = _choose_parts(held, options, ~here).exponents(held)[:, here]
+    return found
+
+
+def _accuracy(exponents: FloatArray, labels: Labels) -> float:
+    right = exponents.argmax(axis=1) == labels.codes
+    return float(np.average(right, weights=labels.weights))
+
+
+def _area_under_curve(exponents: FloatArray, labels: Labels) -> float:
+    """Area under the ROC curve, for more than two classes the mean over classes against the rest."""
+    logs, codes = log_softmax(exponents), labels.codes
+    classes = [1] if logs.shape[1] == 2 else np.unique(codes).tolist()
+    areas = [roc_area(codes == k, logs[:, k])(labels.weights) for k in classes]
+    return float(np.mean(areas))
+
+
+def _nothing_to_choose(candidate: Candidate, prior: FloatArray) -> Choice:
+    """Answer the prior: too few samples to hold any out."""
+    nothing = np.zeros(len(prior))
+    scaling = ForestScaling(nothing.astype(int), nothing + LOWEST, nothing, prior, np.inf)
+    pool = Pool(np.ones(1), nothing)
+    return Choice(
+        candidate, BandwidthGrid(), np.inf, scaling, {}, pool, 0.0, {}, {}, {}, {}, 0.0, 0.0
+    )
+
+
+def warn_if_useless(choice: Choice, masses: FloatArray) -> None:
+    """Warn where the forest clearly tells the classes apart, but the probabilities are those of the prior."""
+    frequent = float(masses.max() / masses.sum())
+    error = np.sqrt(frequent * (1.0 - frequent) / max(choice.n_held_out, 1.0))
+    if choice.trust < 0.5 and choice.accuracy > frequent + CLEARLY * error:
+        warnings.warn(
+            f"The forest labels {choice.accuracy:.0%} of held-out samples correctly, the most frequent class "
+            f"{frequent:.0%}, but no probabilities better than the class frequencies were found: the labels of "
+            "OPFClassifier may serve you better here.",
+            UserWarning,
+            stacklevel=5,
+        )
