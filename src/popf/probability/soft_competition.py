@@ -16,9 +16,9 @@ from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
 from popf.engine.conquest.euclidean import FAR
 from popf.engine.distances import kernel_blocks
 from popf.engine.points import scaled_copy
-from popf.engine.soft.by_blocks import CompetingNodes
 from popf.engine.soft.by_space_tree import CompetingSpace
 from popf.engine.soft.by_tiles import CompetingPoints
+from popf.engine.soft.sums import CompetingNodes
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from popf.engine.soft.by_tiles import CompetingPoints, too_small
-from popf.engine.soft.sums import new_scores
 from popf.engine.structures import FloatArray
 
 ROWS, COLUMNS = 8192, 8192
@@ -20,7 +19,8 @@ def device_scores(
     columns: int = COLUMNS,
 ) -> FloatArray:
     """Score queries as ``nodes.scores``, in tiles of so many rows and columns."""
-    scores, flat = new_scores(len(queries), len(nodes.masses), taus), taus.ravel()
+    scores = np.full((len(queries), len(nodes.masses), *taus.shape), np.inf)
+    flat = taus.ravel()
     points = kernels.put(nodes.points)
     facts = tuple(kernels.put(part) for part in (nodes.norms, nodes.costs, nodes.weights))
     for start in range(0, len(queries), rows):

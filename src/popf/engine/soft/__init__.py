@@ -1,6 +1,6 @@
 """Soft competition: all paths to a sample count, not only the cheapest.
 
-``sums`` says what is summed and holds the sums; ``by_space_tree``, ``by_tiles`` and ``by_blocks`` lay out the
-training nodes and score new samples, by ``simd``'s vector instructions. Bandwidths and probabilities are made
+``sums`` says what is summed, and sums over blocks of distances; ``by_space_tree`` and ``by_tiles`` lay out the
+training nodes in Euclidean space; ``simd`` holds the vector instructions. Bandwidths and probabilities are made
 elsewhere.
 """

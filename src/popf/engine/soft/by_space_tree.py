@@ -15,16 +15,7 @@ from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import map_chunks
 from popf.engine.soft.simd import QUERIES, WIDTH, path_costs, path_costs_of_four
-from popf.engine.soft.sums import (
-    CHUNK,
-    ERROR,
-    begin,
-    class_masses,
-    finish,
-    new_scores,
-    new_scratch,
-    take,
-)
+from popf.engine.soft.sums import CHUNK, ERROR, Scratch, begin, finish, take
 from popf.engine.space_tree import build
 from popf.engine.structures import FloatArray, IntArray
 
@@ -51,7 +42,7 @@ class CompetingSpace(NamedTuple):
         cls, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
     ) -> "CompetingSpace":
         """Lay out samples of the classes 0, 1, ..."""
-        masses = class_masses(codes, weights)
+        masses = np.bincount(codes, weights=weights).astype(np.float64)
         blocks, places, edges, classes = [], [], [0], [0]
         for k in range(len(masses)):
             mine = np.flatnonzero(codes == k)
@@ -82,13 +73,14 @@ class CompetingSpace(NamedTuple):
 
     def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
         """Score queries, scaled as the samples are; see `sums`."""
-        scores = new_scores(len(queries), len(self.masses), taus)
+        scores = np.full((len(queries), len(self.masses), *taus.shape), np.inf)
         n_chunks = int(np.diff(self.classes).max())
 
         def compete(start: int, stop: int) -> None:
-            bounds = np.empty((QUERIES, n_chunks))
-            here = slice(start, stop)
-            _compete(self, queries[here], taus, bounds, new_scratch(taus), scores[here])
+            sums = np.empty((QUERIES, taus.size, WIDTH))
+            scratch = Scratch(np.empty((QUERIES, CHUNK)), np.empty(QUERIES), sums)
+            bounds, here = np.empty((QUERIES, n_chunks)), slice(start, stop)
+            _compete(self, queries[here], taus, bounds, scratch, scores[here])
 
         map_chunks(compete, len(queries), CALL_QUERIES, n_threads)
         return scores

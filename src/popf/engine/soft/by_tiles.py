@@ -14,18 +14,8 @@ import numpy as np
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import BufferPool, map_chunks, one_blas_thread
-from popf.engine.soft.simd import costs_from_products
-from popf.engine.soft.sums import (
-    CHUNK,
-    ERROR,
-    begin,
-    class_masses,
-    finish,
-    lay_out_classes,
-    new_scores,
-    new_scratch,
-    take,
-)
+from popf.engine.soft.simd import WIDTH, costs_from_products
+from popf.engine.soft.sums import CHUNK, ERROR, Scratch, finish, take
 from popf.engine.structures import FloatArray, IntArray
 
 # Queries and nodes of a tile: enough for BLAS, few enough to stay in the cache.
@@ -54,14 +44,23 @@ class CompetingPoints(NamedTuple):
         center = np.median(samples[:: max(1, len(samples) // CENTRED_BY)], axis=0)
         moved = samples - center
         norms = np.einsum("ij,ij->i", moved, moved)
-        layout = lay_out_classes(codes, LANES, norms)
+        sizes, order = np.bincount(codes), np.lexsort((norms, codes))
+        starts = np.append(0, np.cumsum(-(-sizes // LANES) * LANES))
+        shifts = starts[:-1] - (np.cumsum(sizes) - sizes)
+        places = np.arange(len(codes)) + shifts[codes[order]]
+
+        def laid_out(values: FloatArray, nothing: float) -> FloatArray:
+            filled = np.full((starts[-1], *values.shape[1:]), nothing)
+            filled[places] = values[order]
+            return filled
+
         return cls(
-            points=layout.fill(moved, 0.0),
-            norms=layout.fill(norms, np.inf),
-            costs=layout.fill(costs, np.inf),
-            weights=layout.fill(weights, 0.0),
-            starts=layout.starts,
-            masses=class_masses(codes, weights),
+            points=laid_out(moved, 0.0),
+            norms=laid_out(norms, np.inf),
+            costs=laid_out(costs, np.inf),
+            weights=laid_out(weights, 0.0),
+            starts=starts,
+            masses=np.bincount(codes, weights=weights).astype(np.float64),
             center=center,
         )
 
@@ -72,7 +71,7 @@ class CompetingPoints(NamedTuple):
 
     def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
         """Score queries, scaled as the samples are; see `sums`."""
-        scores = new_scores(len(queries), len(self.masses), taus)
+        scores = np.full((len(queries), len(self.masses), *taus.shape), np.inf)
         pool = BufferPool(lambda: np.empty(TILE_QUERIES * TILE_NODES))
 
         def compete(start: int, stop: int) -> None:
@@ -106,24 +105,19 @@ def _compete(
     memory: FloatArray,
 ) -> None:
     """Let the classes compete for the queries of a tile, one after the other."""
-    scratch = new_scratch(taus, len(queries))
+    n_queries, sums = len(queries), np.empty((len(queries), taus.size, WIDTH))
+    scratch = Scratch(np.empty((n_queries, CHUNK)), np.empty(n_queries), sums)
     norms = np.einsum("ij,ij->i", queries, queries)
     for k, mass in enumerate(nodes.masses):
-        _begin_all(scratch)
+        scratch.low[:], scratch.sums[:] = np.inf, 0.0
         for start in range(nodes.starts[k], nodes.starts[k + 1], TILE_NODES):
             stop = min(start + TILE_NODES, int(nodes.starts[k + 1]))
-            shape = len(queries), stop - start
+            shape = n_queries, stop - start
             products = memory[: shape[0] * shape[1]].reshape(shape)
             np.matmul(queries, nodes.points[start:stop].T, out=products)
             least = too_small(norms, nodes.reach(start, stop), queries.shape[1], taus)
             _take_tile(products, nodes, start, queries, norms, least, taus, scratch)
         _finish_all(scratch, mass, taus, scores[:, k])
-
-
-@jit
-def _begin_all(scratch):
-    for q in range(len(scratch.low)):
-        begin(scratch, q)
 
 
 @jit

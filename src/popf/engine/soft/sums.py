@@ -1,12 +1,12 @@
-r"""Sums of exponentials of path costs, class after class.
+r"""Sums of exponentials of path costs, class after class; and those over blocks of distances of any metric.
 
 Every training node v offers a path that costs ``c_v = max(C_v, d(v, t))``. The score of a class is their
 soft minimum, ``m_k = -log(mean over v in k of exp(-c_v / tau))``; as tau goes to 0, the class of the
 smallest score becomes the one that conquers. The exponentials are taken relative to the cheapest path of the
 class seen so far, so that no score overflows or vanishes, however small tau is.
 
-Bandwidths come as an array of shape (n_chains, 1 or 9), in whose rows each is half of the one before. Scores
-are arrays of shape (n_queries, n_classes, n_chains, 1 or 9).
+Bandwidths come as an array of shape (n_chains, n_halvings), in whose rows each is half of the one before: nine
+of them cost one exponential. Scores are arrays of shape (n_queries, n_classes, n_chains, n_halvings).
 """
 
 from typing import NamedTuple
@@ -14,8 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from popf.engine.runtime.jit import jit
-from popf.engine.soft.simd import CHAIN, QUERIES, WIDTH, add_chain, add_exponentials, smallest
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.runtime.threads import map_chunks
+from popf.engine.soft.simd import (
+    CHAIN,
+    WIDTH,
+    add_chain,
+    add_exponentials,
+    costs_from_distances,
+    smallest,
+)
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 
 # Nodes met at a time: enough to forget the call, few enough to stay in the first cache.
 CHUNK = 256
@@ -23,54 +31,12 @@ CHUNK = 256
 ERROR = 1e-8
 
 
-class Layout(NamedTuple):
-    """Where the samples of each class go, when a class starts at a multiple of a number of places."""
-
-    order: IntArray  # samples, class after class
-    places: IntArray  # the place of each of these
-    starts: IntArray  # class k has the places range(starts[k], starts[k + 1])
-
-    def fill(self, values: FloatArray, nothing: float) -> FloatArray:
-        """Put the values of samples in their places, and `nothing` where there is no sample."""
-        filled = np.full((self.starts[-1], *values.shape[1:]), nothing)
-        filled[self.places] = values[self.order]
-        return filled
-
-
-def lay_out_classes(codes: IntArray, multiple: int, within: FloatArray | None = None) -> Layout:
-    """Place samples class after class; those of one class in the order of `within`, if given."""
-    sizes = np.bincount(codes)
-    starts = np.concatenate([[0], np.cumsum(-(-sizes // multiple) * multiple)])
-    keys = (codes,) if within is None else (within, codes)
-    order = np.lexsort(keys)
-    firsts = np.concatenate([[0], np.cumsum(sizes)])
-    return Layout(order, np.arange(len(codes)) + (starts - firsts)[codes[order]], starts)
-
-
-def class_masses(codes: IntArray, weights: FloatArray) -> FloatArray:
-    """Sum the weights of each class."""
-    return np.bincount(codes, weights=weights).astype(np.float64)
-
-
 class Scratch(NamedTuple):
-    """Sums under way, of some queries, mostly four."""
+    """Sums under way, of some queries; memory of a thread."""
 
     costs: FloatArray  # (n_queries, CHUNK): path costs of the nodes of a chunk
     low: FloatArray  # (n_queries,): the cheapest path so far, to which the sums are relative
     sums: FloatArray  # (n_queries, n_bandwidths, 8)
-
-
-def new_scratch(taus: FloatArray, n_queries: int = QUERIES) -> Scratch:
-    """Allocate the buffers of a thread."""
-    sums = np.empty((n_queries, taus.size, WIDTH))
-    return Scratch(np.empty((n_queries, CHUNK)), np.empty(n_queries), sums)
-
-
-def new_scores(n_queries: int, n_classes: int, taus: FloatArray) -> FloatArray:
-    """Allocate scores."""
-    if taus.shape[1] not in (1, CHAIN):
-        raise ValueError(f"a chain has 1 or {CHAIN} bandwidths, not {taus.shape[1]}.")
-    return np.full((n_queries, n_classes, *taus.shape), np.inf)
 
 
 @jit
@@ -103,11 +69,14 @@ def take(scratch, row, size, weights, start, taus):
     if low == np.inf:  # all of them are infinitely far away
         return
     for chain in range(n_chains):
-        rate = -1.0 / taus[chain, 0]
-        if n_halvings == 1:
-            add_exponentials(costs, row, size, weights, start, low, rate, sums, chain)
-        else:
-            add_chain(costs, row, size, weights, start, low, rate, sums, chain * n_halvings)
+        first = chain * n_halvings
+        if n_halvings == CHAIN:
+            rate = -1.0 / taus[chain, 0]
+            add_chain(costs, row, size, weights, start, low, rate, sums, first)
+            continue
+        for half in range(n_halvings):
+            rate = -1.0 / taus[chain, half]
+            add_exponentials(costs, row, size, weights, start, low, rate, sums, first + half)
 
 
 @jit
@@ -123,3 +92,56 @@ def finish(scratch, row, mass, taus, scores):
             for lane in range(WIDTH):
                 total += scratch.sums[row, chain * n_halvings + half, lane]
             scores[chain, half] = low / taus[chain, half] - np.log(total / mass)
+
+
+class CompetingNodes(NamedTuple):
+    """Training nodes, class after class; blocks of distances must have their columns in this `order`."""
+
+    order: IntArray  # the sample that each node is
+    costs: FloatArray  # C_v in the unit of the distances
+    weights: FloatArray  # how many samples each stands for
+    starts: IntArray  # class k is range(starts[k], starts[k + 1])
+    masses: FloatArray  # the sum of the weights of each class
+
+    @classmethod
+    def build(cls, codes: IntArray, costs: FloatArray, weights: FloatArray) -> "CompetingNodes":
+        """Order samples by their classes 0, 1, ..."""
+        order = np.argsort(codes, kind="stable")
+        starts = np.append(0, np.cumsum(np.bincount(codes)))
+        masses = np.bincount(codes, weights=weights).astype(np.float64)
+        return cls(order, costs[order], weights[order], starts, masses)
+
+    def scores(
+        self, blocks: BlockOfDistances, n_queries: int, taus: FloatArray, rows: int, n_threads: int
+    ) -> FloatArray:
+        """Score queries, `rows` of them in a block."""
+        scores = np.full((n_queries, len(self.masses), *taus.shape), np.inf)
+
+        def scan(start: int, stop: int) -> None:
+            scratch = Scratch(np.empty((1, CHUNK)), np.empty(1), np.empty((1, taus.size, WIDTH)))
+            _scan(blocks(start, stop), self, taus, scratch, scores[start:stop])
+
+        map_chunks(scan, n_queries, rows, n_threads)
+        return scores
+
+
+@jit
+def _scan(block, nodes, taus, scratch, scores):
+    """Let all nodes compete for the queries of a block of distances."""
+    costs, weights, starts = nodes.costs, nodes.weights, nodes.starts
+    offers, near = scratch.costs, np.zeros(CHUNK)
+    for q in range(block.shape[0]):
+        for k in range(len(starts) - 1):
+            begin(scratch, 0)
+            for first in range(starts[k], starts[k + 1], CHUNK):
+                size = min(CHUNK, starts[k + 1] - first)
+                whole = size // WIDTH * WIDTH
+                costs_from_distances(block, q, first, whole, 0.0, costs, costs, offers, 0)
+                for i in range(whole, size):
+                    offers[0, i] = max(block[q, first + i], costs[first + i])
+                near[:size] = weights[first : first + size]
+                padded = -(-size // WIDTH) * WIDTH
+                offers[0, size:padded] = np.inf
+                near[size:padded] = 0.0
+                take(scratch, 0, padded, near, 0, taus)
+            finish(scratch, 0, nodes.masses[k], taus, scores[q, k])
