@@ -224,7 +224,7 @@ def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
 
 
 def _detection_lines(table: list[dict[str, Any]]) -> list[str]:
-    from popf.monitoring.detection import SOON
+    from popf.monitoring.rule import SOON
 
     rows = [["false alarms aimed at", "measured", "limit", "found", "95 %", "median delay", "soon"]]
     for row in table:

@@ -28,21 +28,20 @@ def plot_rising(
 
     Parameters
     ----------
-    series : Series
-        Of all consumers.
+    series : named tuple
+        Of all consumers, as from `make_series`.
     who : sequence of int
         Rows of `series` that rise; the first twelve are drawn, and all others are the background.
     first_alarm : sequence of int
         For each of them, the position in time of the alarm, -1 for none.
     names : sequence of str
         Their names.
-    time_label : str, default="time"
+    time_label, label : str, default="time" and "probability"
+        Of the axes.
     onset : sequence of float or None, default=None
         For each of them the time at which theft began, if that is known.
     time_names : dict, default=None
         How to write times that are not plain numbers.
-    label : str, default="probability"
-        Of the vertical axis.
 
     Returns
     -------
