@@ -9,9 +9,8 @@ import strategies
 from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, forest
-from popf.dask.blocks import Block, Nodes
+from popf.dask.blocks import Block, Blocks, Nodes
 from popf.dask.growing import grow_forest
-from popf.dask.partitioning import Blocks
 from popf.engine.points import scale_exponent, scaled_copy
 
 KINDS = ["normal", "grid", "coarse", "one-hot", "clusters", "one place"]

@@ -12,7 +12,7 @@ import pytest
 
 from dask_problems import SEED, as_dask, assert_same_forest, two_classes
 from popf import OPFClassifier, POPFClassifier
-from popf.dask import DaskOPFClassifier, DaskPOPFClassifier, blocks
+from popf.dask import DaskOPFClassifier, DaskPOPFClassifier, sources
 
 
 def test_dataframes_keep_their_partitions_index_and_names(client):
@@ -176,9 +176,9 @@ def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path, monkeypatch):
     plain, locked = np.load, []
 
     def load(*arguments, **keywords):
-        locked.append(blocks.reading_header.locked())
+        locked.append(sources.reading_header.locked())
         return plain(*arguments, **keywords)
 
     monkeypatch.setattr(np, "load", load)
-    np.testing.assert_array_equal(blocks.map_file(tmp_path / "0.npy"), np.arange(3.0))
+    np.testing.assert_array_equal(sources.map_file(tmp_path / "0.npy"), np.arange(3.0))
     assert locked == [True]

@@ -1,18 +1,14 @@
 """Forests on a Dask cluster, and on data bigger than memory: the same forest, to the bit.
 
-``forest``        `DaskOPFClassifier`
-``probability``   `DaskPOPFClassifier`
-``base``          what both share
-``cluster``       the client, the check of its workers, tasks with readable names
-``sources``       Dask collections, memory maps and Parquet folders as lazy chunks of rows
-``partitioning``  which rows make a block: those that lie together
-``blocks``        blocks of samples, in memory or on disk
-``growing``       the tree of all samples from pairs of blocks, and the forest on it
-``spanning``      the tree of one block or two, and prototypes that only ties make
-``nearby``        which samples of two blocks are near enough to be joined
-``kruskal``       the whole tree from candidate arcs
-``prediction``    parts of the model, and lazy predictions by them
-``training``      samples in chunks, as the fit of probabilities needs them
+``forest``       `DaskOPFClassifier`, and what it shares with
+``probability``  `DaskPOPFClassifier`; ``training`` has samples in chunks, as its fit needs them
+``cluster``      the client, the check of its workers, tasks with readable names
+``sources``      Dask collections, memory maps and Parquet folders as lazy chunks of rows
+``blocks``       blocks of samples, in memory or on disk: rows that lie together
+``growing``      the tree of all samples from pairs of blocks, and the forest on it
+``spanning``     the tree of one block or two, near samples, and prototypes that only ties make
+``kruskal``      the whole tree from candidate arcs
+``prediction``   parts of the model, and lazy predictions by them
 
 Needs ``pip install "popf[dask]"``; ``import popf`` does not import any of this.
 """

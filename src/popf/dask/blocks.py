@@ -1,12 +1,33 @@
-"""Blocks: some of the samples, in memory or on disk."""
+"""Blocks of samples, in memory or on disk: rows that lie together, so that few pairs of blocks are near.
 
+Rows come in any order. Some rows of each chunk tell where to cut space so that about as many fall into each
+cell. Then every chunk sorts its rows by cell, and a block gathers the rows of its cell from all chunks. A block
+is never much larger than the largest chunk, or than the size asked for.
+"""
+
+from itertools import count
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from popf.dask.cluster import Tasks
+from popf.dask.sources import Rows, Source, check_chunk, map_file
+from popf.engine.points import scaled_copy
 from popf.engine.structures import FloatArray, IntArray
+from popf.forest.metrics import Metric
+from popf.forest.validation import (
+    check_any_weight,
+    check_enough_classes,
+    check_labels,
+    check_weights,
+    to_host,
+)
+from popf.labels import encode
+
+# How many rows are looked at, in all, to find cells.
+LOOKED_AT = 100_000
 
 
 class Block(NamedTuple):
@@ -33,7 +54,7 @@ class StoredBlock(NamedTuple):
         for path, start, stop in self.parts:
             maps = (map_file(f"{path}-{name}.npy") for name in Block._fields)
             loaded.append(Block(*(np.array(mapped[start:stop]) for mapped in maps)))
-        return concatenate(loaded)
+        return concatenate(*loaded)
 
 
 class Nodes(NamedTuple):
@@ -55,18 +76,13 @@ class StoredNodes(NamedTuple):
         return Nodes(block, np.array(map_file(self.costs)[block.samples]))
 
 
-def load(value: Any) -> Any:
-    """Read what is on disk into memory, and return everything else as it is."""
-    return value.load() if isinstance(value, StoredBlock | StoredNodes) else value
-
-
 def save(block: Block, path: str) -> None:
     """Write the arrays of a block to files whose names begin with `path`."""
     for name, array in block._asdict().items():
         np.save(f"{path}-{name}.npy", array)
 
 
-def concatenate(parts: list[Block]) -> Block:
+def concatenate(*parts: Block) -> Block:
     """Put blocks together, samples in ascending order."""
     if len(parts) == 1:
         return parts[0]
@@ -74,15 +90,223 @@ def concatenate(parts: list[Block]) -> Block:
     return whole.take(np.argsort(whole.samples, kind="stable"))
 
 
-reading_header = Lock()
+class Blocks(NamedTuple):
+    """All samples, in blocks."""
+
+    blocks: list[Any]  # futures of Block, or StoredBlock
+    lows: FloatArray  # their boxes: (n_blocks, n_features)
+    highs: FloatArray
+    classes: NDArray[Any]
+    kept: IntArray  # the rows that were used, those of positive weight
+    exponent: int  # the power of two that was taken out of all samples
 
 
-def map_file(path: str | Path) -> np.memmap[Any, Any]:
-    """Map an array in a ``.npy`` file.
+def make_blocks(
+    tasks: Tasks, source: Source, metric: Metric, block_size: int | None, folder: str | None
+) -> Blocks:
+    """Check all chunks, and put their rows into blocks, in a folder or else on the workers.
 
-    One thread at a time: NumPy parses the header as Python, and before 3.11.9 and 3.12.3 Python counts how deep
-    it is in syntax trees for all threads together, and raises SystemError where two meet.
+    A block may have `block_size` rows, None for as many as the largest chunk.
     """
-    with reading_header:
-        mapped: np.memmap[Any, Any] = np.load(path, mmap_mode="r")
-    return mapped
+    # A chunk is computed, or read, twice rather than kept: who has memory, persists it.
+    chunks = source.chunks
+    starts = np.cumsum([0, *source.sizes[:-1]]).tolist()
+    n_some = max(50, LOOKED_AT // len(chunks))
+    looks = [(chunk, start, n_some, metric) for chunk, start in zip(chunks, starts, strict=True)]
+    summaries = tasks.gather(tasks.submit_lazy("look-at-rows", summarise, looks))
+    classes = common_classes([s.labels for s in summaries])
+    kept = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
+    exponent = 0
+    if metric.euclidean:
+        exponent = int(np.frexp(max(s.largest for s in summaries))[1])
+    most = block_size or max(source.sizes)
+    n_cells = -(-len(kept) // most) if metric.euclidean else 1
+    cells = cut_space(np.concatenate([s.some for s in summaries]), n_cells)
+    plan = Plan(classes, exponent, cells, n_cells, folder)
+    firsts = np.cumsum([0, *(len(s.kept) for s in summaries)]).tolist()
+    calls = [(chunk, firsts[number], number, plan) for number, chunk in enumerate(chunks)]
+    sorted_ = tasks.submit_lazy("sort-rows", sort_by_cell, calls)
+    described = tasks.gather([tasks.submit("describe-rows", _without_rows, s) for s in sorted_])
+    blocks: list[Any] = []
+    groups = _group_cells(described, most)
+    for group in groups:
+        if folder is not None:
+            files = (
+                (described[c].rows, *described[c].starts[cell : cell + 2].tolist())
+                for c, cell in group
+            )
+            blocks.append(StoredBlock(tuple(files)))
+        else:
+            parts = [
+                tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group
+            ]
+            blocks.append(tasks.submit("gather-block", concatenate, *parts))
+    lows = [np.min([described[c].lows[cell] for c, cell in group], axis=0) for group in groups]
+    highs = [np.max([described[c].highs[cell] for c, cell in group], axis=0) for group in groups]
+    return Blocks(blocks, np.array(lows), np.array(highs), classes, kept, exponent)
+
+
+class Summary(NamedTuple):
+    """A first look at a chunk."""
+
+    kept: IntArray  # rows of positive weight
+    some: FloatArray  # a few of them
+    largest: float  # magnitude
+    labels: NDArray[Any]  # the distinct ones
+
+
+def summarise(rows: Rows, start: int, n_some: int, metric: Metric) -> Summary:
+    """Check a chunk whose first row has the number `start`, and look at some of its rows."""
+    X, y, weights = checked_rows(rows, start)
+    metric.check(X)
+    kept = np.flatnonzero(weights)
+    some = X[kept[:: max(1, -(-len(kept) // n_some))]]
+    largest = float(np.abs(X[kept]).max(initial=0.0))
+    return Summary(kept, some, largest, labels_of_chunk(y[kept]))
+
+
+def checked_rows(rows: Rows, start: int = 0) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+    """Check samples, labels and weights of a chunk whose first row has the number `start`."""
+    X, y, weights = check_chunk(rows.X), np.asarray(to_host(rows.y)), np.ones(len(rows.X))
+    if rows.weights is not None:
+        column = np.asarray(to_host(rows.weights)).reshape(-1, 1)
+        weights = check_chunk(column, "sample_weight")[:, 0]
+        check_weights(weights, start)
+    for row in np.flatnonzero(y != y):
+        raise ValueError(f"y[{start + row}] is missing: every sample needs a label.")
+    return X, y, weights
+
+
+def labels_of_chunk(y: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct labels of a chunk."""
+    try:
+        return np.unique(y)
+    except TypeError:
+        check_labels(y)  # tells which types are mixed
+        raise
+
+
+def common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
+    """Check the distinct labels of all chunks, and give all that occur."""
+    labels = [each for each in labels if len(each)]
+    check_any_weight(len(labels))
+    try:
+        np.unique(np.concatenate([each.astype(object) for each in labels]))
+    except TypeError as error:
+        raise TypeError(
+            "y has labels of several types in different partitions, which have no order: give all "
+            "labels one type, for instance by y.astype(str)."
+        ) from error
+    classes, _ = encode(np.concatenate(labels))
+    check_labels(np.repeat(classes, 4))  # few kinds, as far as scikit-learn can see
+    check_enough_classes(classes)
+    return classes
+
+
+def cut_space(some: FloatArray, n_cells: int) -> Any:
+    """Cut space so that about as many of some rows fall into each cell.
+
+    Gives the number of a cell, or a cut: (feature, value, what lies below it, what does not).
+    """
+    numbers = count()
+
+    def cut(rows: FloatArray, n: int) -> Any:
+        widths = np.ptp(rows, axis=0) if len(rows) else np.zeros(1)
+        if n == 1 or widths.max() == 0.0:
+            return next(numbers)
+        feature = int(np.argmax(widths))
+        column = rows[:, feature]
+        value = float(np.sort(column)[len(column) * (n // 2) // n])
+        if value == column.min():  # nothing would lie below: cut above the value instead
+            value = float(column[column > value].min())
+        low = column < value
+        return feature, value, cut(rows[low], n // 2), cut(rows[~low], n - n // 2)
+
+    return cut(some, n_cells)
+
+
+def find_cells(cells: Any, X: FloatArray) -> IntArray:
+    """Find the cell of every row."""
+    found = np.empty(len(X), dtype=np.int64)
+
+    def descend(cell: Any, rows: IntArray) -> None:
+        if isinstance(cell, int):
+            found[rows] = cell
+            return
+        feature, value, below, above = cell
+        low = X[rows, feature] < value
+        descend(below, rows[low])
+        descend(above, rows[~low])
+
+    descend(cells, np.arange(len(X)))
+    return found
+
+
+class Plan(NamedTuple):
+    """What every chunk needs to know to sort its rows; `folder` is None to keep them in memory."""
+
+    classes: NDArray[Any]
+    exponent: int
+    cells: Any  # see `cut_space`
+    n_cells: int
+    folder: str | None
+
+
+class SortedChunk(NamedTuple):
+    """The rows of a chunk, cell after cell."""
+
+    rows: Any  # Block, or the path it was saved to
+    starts: IntArray  # cell c is range(starts[c], starts[c + 1])
+    lows: FloatArray  # the box of every cell's rows
+    highs: FloatArray
+
+
+def sort_by_cell(rows: Rows, first: int, number: int, plan: Plan) -> SortedChunk:
+    """Sort the rows of a chunk by cell; `first` is the number of its first sample among all."""
+    X, y, weights = checked_rows(rows)
+    kept = weights > 0.0
+    if not kept.all():
+        X, y, weights = X[kept], y[kept], weights[kept]
+    cell = find_cells(plan.cells, X)
+    order = np.argsort(cell, kind="stable")
+    starts = np.searchsorted(cell[order], np.arange(plan.n_cells + 1))
+    points = scaled_copy(X[order], plan.exponent)
+    codes = np.searchsorted(plan.classes, y[order]).astype(np.int64)
+    block = Block(first + order, points, codes, weights[order])
+    boxes = np.full((2, plan.n_cells, X.shape[1]), np.nan)
+    for c in np.flatnonzero(np.diff(starts)):
+        mine = points[starts[c] : starts[c + 1]]
+        boxes[:, c] = mine.min(axis=0), mine.max(axis=0)
+    if plan.folder is None:
+        return SortedChunk(block, starts, *boxes)
+    path = str(Path(plan.folder) / f"chunk-{number}")
+    save(block, path)
+    return SortedChunk(path, starts, *boxes)
+
+
+def _without_rows(chunk: SortedChunk) -> SortedChunk:
+    return chunk if isinstance(chunk.rows, str) else chunk._replace(rows=None)
+
+
+def _rows_of_cell(chunk: SortedChunk, cell: int) -> Block:
+    # A copy, so that the chunk need not stay.
+    return Block(*map(np.copy, chunk.rows.take(slice(*chunk.starts[cell : cell + 2]))))
+
+
+def _group_cells(described: list[SortedChunk], most: int) -> list[list[tuple[int, int]]]:
+    """Group (chunk, cell) into blocks: all of a cell or, if they are too many, some of them."""
+    groups = []
+    for cell in range(len(described[0].starts) - 1):
+        group: list[tuple[int, int]] = []
+        total = 0
+        for c, chunk in enumerate(described):
+            size = int(chunk.starts[cell + 1] - chunk.starts[cell])
+            if size and group and total + size > 1.5 * most:
+                groups.append(group)
+                group, total = [], 0
+            if size:
+                group.append((c, cell))
+                total += size
+        if group:
+            groups.append(group)
+    return groups

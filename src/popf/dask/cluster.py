@@ -4,13 +4,12 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 from weakref import WeakSet
 
 import dask
 import distributed
 
-from popf.dask.blocks import load
 from popf.engine.backends import Backend, Resources, backend_for
 from popf.forest.metrics import Metric
 from popf.forest.validation import n_threads_of
@@ -81,6 +80,19 @@ class Tasks:
     def cancel(self) -> None:
         """Cancel everything that is not done."""
         self.client.cancel(list(self._living), force=True)
+
+
+@runtime_checkable
+class Stored(Protocol):
+    """What is on disk."""
+
+    def load(self) -> Any:
+        """Read it into memory."""
+
+
+def load(value: Any) -> Any:
+    """Read what is on disk into memory, and return everything else as it is."""
+    return value.load() if isinstance(value, Stored) else value
 
 
 def call_with_loaded(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -13,13 +13,18 @@ import numpy as np
 from dask import delayed
 from numpy.typing import NDArray
 
-from popf.dask.blocks import Block, Nodes, StoredNodes, concatenate, load
-from popf.dask.cluster import Settings, Tasks, backend_here
+from popf.dask.blocks import Block, Blocks, Nodes, StoredNodes, concatenate
+from popf.dask.cluster import Settings, Tasks, backend_here, load
 from popf.dask.kruskal import NO_ARCS, Arcs, Links, forest_on_tree, link, reduce_arcs
-from popf.dask.nearby import boxes_reached, bridge
-from popf.dask.partitioning import Blocks
 from popf.dask.prediction import make_part
-from popf.dask.spanning import BlockTree, confirm_ties, tree_of_block, tree_of_two
+from popf.dask.spanning import (
+    BlockTree,
+    boxes_reached,
+    bridge,
+    confirm_ties,
+    tree_of_block,
+    tree_of_two,
+)
 from popf.engine.backends import Resources
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.engine.training import Trained, euclidean_tree
@@ -56,7 +61,7 @@ class ForestInBlocks(NamedTuple):
         if not isinstance(self.nodes[0], StoredNodes):
             client = self.nodes[0].client
         nodes = [load(each) for each in (client.gather(self.nodes) if client else self.nodes)]
-        points = concatenate([block for block, _ in nodes]).points
+        points = concatenate(*(block for block, _ in nodes)).points
         return np.ldexp(points, self.settings.exponent)
 
     def to_forest(self, samples: FloatArray | None = None) -> OptimumPathForest:
@@ -92,7 +97,7 @@ def grow_forest(
     described = tasks.gather(
         [tasks.submit("get-classes", _without_points, b) for b in blocks.blocks]
     )
-    _, _, codes, weights = concatenate(described)
+    _, _, codes, weights = concatenate(*described)
     settings = settings._replace(exponent=blocks.exponent, n_classes=len(blocks.classes))
     found = (settings, blocks.classes, nodes, trained, codes, weights, blocks.kept)
     return ForestInBlocks(*found, blocks.lows.shape[1], n_pairs)
@@ -195,7 +200,7 @@ def _confirm_ties(
     tree: BlockTree, unknown: BoolArray, links: Links, settings: Settings, *members: Block
 ) -> IntArray:
     tied = [b.take(np.isin(b.samples, tree.tied, assume_unique=True)) for b in members]
-    return confirm_ties(concatenate(tied), tree.reach, unknown, links, settings)
+    return confirm_ties(concatenate(*tied), tree.reach, unknown, links, settings)
 
 
 def _without_arcs(tree: BlockTree) -> BlockTree:

@@ -16,8 +16,8 @@ from dask import delayed
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from popf.dask.blocks import Block, Nodes, StoredNodes, concatenate, load
-from popf.dask.cluster import Settings
+from popf.dask.blocks import Block, Nodes, StoredNodes, concatenate
+from popf.dask.cluster import Settings, load
 from popf.dask.sources import check_chunk
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.points import collapse_duplicates
@@ -36,7 +36,7 @@ def make_part(settings: Settings, *nodes: Nodes | StoredNodes) -> "Part":
     loaded = list(map(load, nodes))
     samples = np.concatenate([block.samples for block, _ in loaded])
     costs = np.concatenate([costs for _, costs in loaded])[np.argsort(samples, kind="stable")]
-    return Part(settings, concatenate([block for block, _ in loaded]), costs)
+    return Part(settings, concatenate(*(block for block, _ in loaded)), costs)
 
 
 class Part:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from popf.dask.base import DaskClassifier
 from popf.dask.cluster import Tasks, tasks_on
+from popf.dask.forest import DaskClassifier
 from popf.dask.growing import ForestInBlocks
 from popf.dask.prediction import Part, Query, add_sums, first_of
 from popf.dask.training import fetch_rows, log_masses, open_samples

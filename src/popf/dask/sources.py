@@ -1,6 +1,7 @@
 """Where samples come from: Dask collections, memory maps, Parquet folders, as lazy chunks of rows."""
 
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import dask
@@ -10,7 +11,6 @@ from dask import delayed
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from popf.dask.blocks import map_file
 from popf.engine.structures import FloatArray
 from popf.forest.validation import to_host
 from popf.formatting import install
@@ -242,3 +242,17 @@ def check_chunk(X: Any, name: str = "X") -> FloatArray:
         return np.empty(X.shape)
     checked: FloatArray = check_array(X, dtype=np.float64, order="C", input_name=name)
     return checked
+
+
+reading_header = Lock()
+
+
+def map_file(path: str | Path) -> np.memmap[Any, Any]:
+    """Map an array in a ``.npy`` file.
+
+    One thread at a time: NumPy parses the header as Python, and before 3.11.9 and 3.12.3 Python counts how deep
+    it is in syntax trees for all threads together, and raises SystemError where two meet.
+    """
+    with reading_header:
+        mapped: np.memmap[Any, Any] = np.load(path, mmap_mode="r")
+    return mapped

@@ -8,10 +8,9 @@ import numpy as np
 from dask import delayed
 from numpy.typing import NDArray
 
-from popf.dask.blocks import Nodes
+from popf.dask.blocks import Nodes, checked_rows, common_classes, labels_of_chunk, make_blocks
 from popf.dask.cluster import Settings, Tasks
 from popf.dask.growing import ForestInBlocks, grow_forest
-from popf.dask.partitioning import checked_rows, common_classes, labels_of_chunk, make_blocks
 from popf.dask.prediction import add_sums, make_part
 from popf.dask.sources import Rows, Source
 from popf.engine.structures import FloatArray, IntArray
