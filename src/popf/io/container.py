@@ -66,7 +66,7 @@ class ModelFileError(ValueError):
 
 
 def can_hold(dtype: np.dtype[Any]) -> bool:
-    """Tell whether arrays of this dtype can be kept."""
+    """Whether arrays of this dtype can be kept."""
     return _DTYPE.fullmatch(dtype.newbyteorder("<").str) is not None
 
 
@@ -126,7 +126,12 @@ def _read(path: Any, file: BinaryIO, only_header: bool) -> tuple[Header, Arrays]
         if HEADER not in members or SUMS not in members:
             raise ModelFileError(f"{path} is not a popf model but another kind of zip archive.")
         listed = _small_member(archive, members[SUMS])
-        sums = _parse_sums(listed.decode("ascii"))
+        sums = {}
+        for line in listed.decode("ascii").splitlines():
+            match = _SUM.fullmatch(line)
+            if match is None:
+                raise ValueError(f"{SUMS} holds {line[:80]!r}")
+            sums[match[2]] = match[1]
         if {*sums, SUMS} != set(members):
             raise ValueError("members and checksums do not belong together")
         text = _small_member(archive, members[HEADER])
@@ -185,16 +190,6 @@ def _small_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     if info.file_size > MAX_HEADER:
         raise ValueError(f"member {info.filename!r} claims {info.file_size} bytes")
     return archive.read(info)
-
-
-def _parse_sums(text: str) -> dict[str, str]:
-    sums = {}
-    for line in text.splitlines():
-        match = _SUM.fullmatch(line)
-        if match is None:
-            raise ValueError(f"{SUMS} holds {line[:80]!r}")
-        sums[match[2]] = match[1]
-    return sums
 
 
 def _check_sum(name: str, digest: str, sums: dict[str, str]) -> None:

@@ -1,8 +1,11 @@
-"""Models in files that are safe to share: save, load, describe."""
+"""Save, load and describe models, and bring frames into the order that a model was fitted on."""
 
+import difflib
 import json
 import os
 import platform
+import warnings
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -12,19 +15,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from popf.files import replacing
+from popf.formatting import listed
 from popf.io import container
-from popf.io.codec import Decoder, Encoder
-from popf.io.columns import column_dtypes
 from popf.io.container import ModelFileError
-from popf.io.estimators import (
-    MODELS,
-    TOP,
-    decode_estimator,
-    encode_estimator,
-    final_estimator,
-)
+from popf.io.encoding import MODELS, TOP, Decoder, Encoder
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+# How many names a message lists.
+SHOWN = 10
 
 
 def save(
@@ -74,18 +72,24 @@ def save(
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, not {path!r}.")
-    final = final_estimator(model)
-    encoder = Encoder(encode_estimator)
+    final = _final_estimator(model)
+    encoder = Encoder()
     if type(final).__name__ not in MODELS:
-        encode_estimator(final, encoder, TOP)  # names what it is, and the remedy
+        encoder.value(final, TOP)  # names what it is, and the remedy
         raise TypeError(f"{TOP} must end in an estimator of popf, not in {final!r}.")
     check_is_fitted(final)
+    try:
+        noted = json.loads(json.dumps(dict(facts or {}), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"facts must be text, finite numbers, lists and dicts of these: {error}."
+        ) from None
     header = {
         "popf_version": version("popf"),
         "saved": datetime.now(UTC).isoformat(timespec="seconds"),
         **facts_of(model, final, X),
         "libraries": {"python": platform.python_version(), **versions()},
-        "facts": _plain_facts(facts),
+        "facts": noted,
         "model": encoder.value(model, TOP),
     }
     with replacing(path) as file:
@@ -117,10 +121,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     header, arrays = container.read(path)
     try:
-        decoder = Decoder(arrays, decode_estimator)
+        decoder = Decoder(arrays)
         model = decoder.value(header["model"])
         decoder.finish()
-        final = final_estimator(model)
+        final = _final_estimator(model)
         if type(final).__name__ not in MODELS:
             raise ValueError("it does not end in a forest")
         check_is_fitted(final)
@@ -167,17 +171,14 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
-    """Tell what people want to know of a fitted model, in plain values; `final` is its last step.
-
-    The dtypes of the columns are those of `X`, a frame or array, if it is given.
-    """
+    """Describe a fitted model in plain values; `final` is its last step, `X` has the dtypes of its columns."""
     opf = getattr(final, "opf_", final)
     codes = opf.forest_.codes
     classes = opf.classes_.tolist() if hasattr(opf, "classes_") else []  # none of clusters
     names = getattr(model, "feature_names_in_", None)
     n_features = int(getattr(model, "n_features_in_", final.n_features_in_))
-    dtypes = column_dtypes(X)
-    if dtypes is not None and len(dtypes) != n_features:
+    dtypes = [None] * n_features if X is None else _column_dtypes(X)
+    if len(dtypes) != n_features:
         raise ValueError(
             f"X has {len(dtypes)} columns, but the model was fitted on {n_features}: give the samples it "
             "was fitted on, or some rows of them."
@@ -193,11 +194,8 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
         "n_features": n_features,
         "n_prototypes": len(np.unique(opf.roots_)),
         "features": [
-            {
-                "name": None if names is None else str(names[i]),
-                "dtype": None if dtypes is None else dtypes[i],
-            }
-            for i in range(n_features)
+            {"name": None if names is None else str(names[i]), "dtype": dtype}
+            for i, dtype in enumerate(dtypes)
         ],
         "classes": [shown(label) for label in classes],
         "class_counts": np.bincount(codes).tolist() if classes else [],
@@ -212,16 +210,112 @@ def shown(value: Any) -> Any:
     return repr(value)
 
 
-def _plain_facts(facts: Mapping[str, Any] | None) -> dict[str, Any]:
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(dict(facts or {}), allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"facts must be text, finite numbers, lists and dicts of these: {error}."
-        ) from None
-    return plain
-
-
 def versions() -> dict[str, str]:
     """Give the versions of the libraries that a model depends on."""
     return {name: version(name) for name in LIBRARIES}
+
+
+def _final_estimator(model: Any) -> Any:
+    """Give the estimator at the end of a pipeline, or the model itself."""
+    steps = getattr(model, "steps", None)
+    return model if steps is None else steps[-1][1]
+
+
+def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
+    """Give the columns that a model wants, in its order.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted. If it was fitted without names of features, only their number is checked.
+    frame : pandas or polars DataFrame, pyarrow Table or array
+        What is to be predicted. An array has no names, so that only the number of columns is checked.
+    extra : {"warn", "ignore", "error"}, default="warn"
+        What to do about columns that the model does not know. They are left out in any case.
+
+    Returns
+    -------
+    as `frame`
+        With the columns of ``model.feature_names_in_``.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing, or occur twice.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from popf import OPFClassifier
+    >>> from popf.io import align
+    >>> training = pandas.DataFrame({"demand": [0.0, 1.0, 4.0], "peak": [1.0, 1.0, 9.0]})
+    >>> model = OPFClassifier().fit(training, ["no", "no", "yes"])
+    >>> new = pandas.DataFrame({"id": [17], "peak": [8.0], "demand": [3.0]})
+    >>> align(model, new, extra="ignore")
+       demand  peak
+    0     3.0   8.0
+    >>> align(model, new[["peak"]])
+    Traceback (most recent call last):
+        ...
+    ValueError: the model needs a column that is missing: 'demand'. There are: 'peak'.
+    """
+    if extra not in ("warn", "ignore", "error"):
+        raise ValueError(f"`extra` must be 'warn', 'ignore' or 'error', not {extra!r}.")
+    wanted = getattr(model, "feature_names_in_", None)
+    columns = getattr(frame, "column_names", None)  # pyarrow; its `columns` are the data
+    columns = getattr(frame, "columns", None) if columns is None else columns
+    if wanted is None or columns is None:
+        n_columns = len(columns) if columns is not None else np.shape(frame)[-1]
+        if n_columns != model.n_features_in_:
+            whose = "was fitted without names of columns" if wanted is None else "got no names"
+            raise ValueError(
+                f"the model needs {model.n_features_in_} columns, but there are {n_columns}; as it {whose}, "
+                "it cannot tell which are meant."
+            )
+        return frame
+    names, have = [str(name) for name in wanted], list(columns)
+    count = Counter(have)
+    missing = [name for name in names if name not in count]
+    if missing:
+        raise ValueError(_missing(missing, [str(name) for name in have]))
+    twice = [name for name in names if count[name] > 1]
+    if twice:
+        raise ValueError(
+            f"{_quoted(twice)} occurs more than once among the columns: rename or drop the others."
+        )
+    unknown = [name for name in have if name not in set(names)]
+    if unknown and extra == "error":
+        raise ValueError(f"the model does not know these columns: {_quoted(unknown)}.")
+    if unknown and extra == "warn":
+        message = f"the model does not know these columns, and ignores them: {_quoted(unknown)}."
+        warnings.warn(message, UserWarning, stacklevel=2)
+    if have == names:
+        return frame
+    return frame.select(names) if hasattr(frame, "column_names") else frame[names]
+
+
+def _column_dtypes(frame: Any) -> list[Any]:
+    """List the dtypes of the columns as text."""
+    schema: Any = getattr(frame, "schema", None)
+    if hasattr(schema, "types"):  # pyarrow
+        return [str(dtype) for dtype in schema.types]
+    dtypes = getattr(frame, "dtypes", None)
+    if dtypes is not None:
+        return [str(dtype) for dtype in dtypes]
+    array = np.asarray(frame)
+    return [str(array.dtype)] * (array.shape[1] if array.ndim == 2 else 1)
+
+
+def _missing(missing: list[str], have: list[str]) -> str:
+    """Say what is missing, and what may be meant by it."""
+    many = f"{len(missing)} columns that are" if len(missing) > 1 else "a column that is"
+    message = f"the model needs {many} missing: {_quoted(missing)}."
+    for name in missing[:SHOWN]:
+        near = difflib.get_close_matches(name, have, n=1)
+        if near:
+            return f"{message} Is {near[0]!r} meant for {name!r}?"
+    return f"{message} There are: {_quoted(have) or 'none'}."
+
+
+def _quoted(names: list[Any]) -> str:
+    return listed([repr(name) for name in names], SHOWN)

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from popf.display.estimators import check_classifier, last_step
 from popf.display.html import render
 from popf.files import replacing
-from popf.io.columns import align
+from popf.io import align
 from popf.metrics import Evaluation, evaluate
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, class_index, shown
 from popf.metrics.evaluation import CONFIDENCE
