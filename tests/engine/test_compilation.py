@@ -222,6 +222,6 @@ def test_engine_kernels_depend_on_what_their_modules_import():
     assert {"engine/trees/prim.py", "engine/structures.py", "engine/runtime/jit.py"} <= prim
     assert not any("soft" in path or "boruvka" in path for path in prim)
     # Wherever the kernel is, and wherever what it compiles in.
-    assert "engine/trees/boruvka.py" in sources("popf.engine.gpu.tree")
+    assert "engine/trees/boruvka.py" in sources("popf.engine.gpu.backend")
     assert "engine/runtime/jit.py" in sources("popf.dask.kruskal")
     assert not any(path.startswith("dask") for path in sources("popf.engine.training"))

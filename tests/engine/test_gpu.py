@@ -13,9 +13,7 @@ from gpus import DEVICES, gpu
 from popf import OPFClassifier, POPFClassifier
 from popf.engine import training
 from popf.engine.backends import backend_for
-from popf.engine.gpu import candidates, cuda, host, points, tree
-from popf.engine.gpu.host import HostKernels
-from popf.engine.gpu.soft import device_scores
+from popf.engine.gpu import backend, candidates, cuda, host
 from popf.engine.soft.by_tiles import CompetingPoints
 from popf.forest.validation import FEW_FEATURES, is_on_gpu
 from strategies import (
@@ -52,9 +50,8 @@ each_problem = pytest.mark.parametrize("name", PROBLEMS)
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Tiles so small that there are many of them."""
-    monkeypatch.setattr(points.DevicePoints.__init__, "__defaults__", (64, 0.5))
-    monkeypatch.setattr(points, "ROWS", 50)
-    monkeypatch.setattr(tree.nearest_neighbours, "__defaults__", (tree.N_NEIGHBOURS, 70, None))
+    monkeypatch.setattr(candidates, "ROWS", 50)
+    monkeypatch.setattr(candidates, "COLUMNS", 64)
 
 
 @pytest.fixture
@@ -96,14 +93,14 @@ def test_products_that_are_filtered_give_the_same_forest(device, name, room, mon
 @each_problem
 @pytest.mark.usefixtures("small_tiles")
 def test_points_that_do_not_fit_are_brought_block_by_block(device, name, monkeypatch):
-    monkeypatch.setattr(points.DevicePoints.__init__, "__defaults__", (64, 0.0))
+    monkeypatch.setattr(candidates, "SHARE", 0.0)
     assert_is_the_forest_of_the_processor(PROBLEMS[name], device)
 
 
 @each_device
 @pytest.mark.usefixtures("small_tiles")
 def test_too_many_pairs_are_listed_in_parts(device, monkeypatch):
-    monkeypatch.setattr(tree, "CAPACITY", 3)
+    monkeypatch.setattr(backend, "CAPACITY", 3)
     assert_is_the_forest_of_the_processor(grid(0, 150, 5, 2), device)
 
 
@@ -117,8 +114,9 @@ def test_far_and_extreme_queries(device):
 
 @pytest.mark.parametrize(("n", "stride"), [(1, 1), (10, 4), (64, 64), (65, 64), (1000, 8)])
 def test_chunks_have_every_column_once(n, stride):
-    every = [range(3, 3 + n, stride), *(range(*c) for c in candidates._chunks(3, 3 + n, stride))]
-    assert sorted(column for chunk in every for column in chunk) == list(range(3, 3 + n))
+    columns = range(3 + n)
+    every = [columns[3::stride], *(columns[chunk] for chunk in candidates.chunks(3, 3 + n, stride))]
+    assert sorted(column for chunk in every for column in chunk) == list(columns[3:])
 
 
 @each_device
@@ -128,13 +126,14 @@ def test_what_half_precision_leaves_out_is_farther(device, outlier):
     n, n_rows, step = 9000, 200, 2
     X = rng.normal(size=(n, 70)) + 1.0
     X[-1] *= outlier
-    laid = backend_for(device).place(X)
-    kernels, rows = laid.kernels, laid.block(0, n_rows)
+    placed = backend_for(device).place(X)
+    kernels, rows = placed.kernels, placed.take(slice(n_rows))
     own, floors = kernels.xp.arange(n_rows), kernels.xp.zeros(n, dtype=np.float32)
-    kept = candidates._no_candidates(kernels.xp, n_rows)
-    candidates._select_some(laid, rows, own, (0, n, step), floors, kept, 64)
-    halved, crowded = laid.halved(rows), kernels.xp.zeros(n_rows, dtype=bool)
-    kernels.filter(halved, own, laid.chunk(1, n, step), floors[1::step], kept, crowded)
+    kept = candidates.no_candidates(kernels.xp, n_rows)
+    candidates.select_spaced(placed, rows, own, slice(0, n, step), floors, kept)
+    halved, crowded = placed.halved(rows), kernels.xp.zeros(n_rows, dtype=bool)
+    chunk = placed.spaced_halves(slice(1, n, step))
+    kernels.filter(halved, own, chunk, floors[1::step], kept, crowded)
     assert not crowded.any()
     values, indices = (kernels.get(part) for part in kept)
     every = naive.squared_distances(X[:n_rows], X)
@@ -164,11 +163,12 @@ def test_the_blocks_of_a_filter_have_every_tile_and_count_their_columns(n_rows, 
 @pytest.mark.gpu
 def test_filtered_products_give_the_lists_of_whole_tiles(monkeypatch):
     X = np.sort(np.random.default_rng(0).normal(size=(140_000, 20)), axis=0)
-    laid = backend_for("cuda").place(X / 8.0)
-    assert laid.filters
-    filtered = tree.nearest_neighbours(laid)
+    device = backend_for("cuda")
+    placed = device.place(X / 8.0)
+    assert placed.filters
+    filtered = device.nearest_neighbours(placed)
     monkeypatch.setattr(candidates, "FEWEST", len(X) + 1)
-    for part, whole in zip(filtered, tree.nearest_neighbours(laid), strict=True):
+    for part, whole in zip(filtered, device.nearest_neighbours(placed), strict=True):
         assert_allclose(part, whole, rtol=1e-2 if part is filtered.horizon else 0.0)
 
 
@@ -189,9 +189,9 @@ def test_probabilities(device, n_classes, d):
 
 
 @each_device
-def test_soft_scores_equal_those_of_the_processor(device):
-    kernels = backend_for(device).kernels
-
+def test_soft_scores_equal_those_of_the_processor(device, monkeypatch):
+    monkeypatch.setattr(backend, "SOFT_ROWS", 33)
+    monkeypatch.setattr(backend, "SOFT_COLUMNS", 57)
     rng = np.random.default_rng(3)
     samples = rng.normal(size=(300, 7))
     samples[10:20] = samples[:10]  # at no distance, where products cancel
@@ -199,7 +199,7 @@ def test_soft_scores_equal_those_of_the_processor(device):
     nodes = CompetingPoints.build(samples, codes, 0.5 * rng.random(300), weights)
     chains = np.array([5.6, 4.0])[:, None] * 0.5 ** np.arange(9)
     for taus in (chains, np.array([[0.3]])):
-        mine = device_scores(nodes, samples[:100], taus, kernels, 33, 57)
+        mine = backend_for(device).soft_scores(nodes, samples[:100], taus)
         assert_allclose(mine, nodes.scores(samples[:100], taus), rtol=1e-8, atol=1e-8)
 
 
@@ -215,7 +215,7 @@ def test_a_model_goes_on_without_the_device(device):
 def test_few_features_are_left_to_the_space_tree(monkeypatch):
     assert FEW_FEATURES == training.LOW_DIMENSION
     # A GPU is asked for, and must be there, but need not work.
-    monkeypatch.setattr(cuda, "cuda_kernels", HostKernels)
+    monkeypatch.setattr(cuda, "cuda_kernels", host.HostKernels)
     X, y = gaussian(0, 60, FEW_FEATURES)[:2]
     for estimator in (OPFClassifier, POPFClassifier):
         assert estimator(device="cuda").fit(X, y).device_ == "cpu"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from popf.engine.gpu import cuda_filter
 from popf.engine.gpu.cuda_source import SOURCE
-from popf.engine.gpu.host import CANDIDATES, ROOM, Array
+from popf.engine.gpu.host import CANDIDATES, ROOM, Array, Pair
 from popf.engine.structures import FloatArray, IntArray
 
 THREADS = 256
@@ -32,13 +32,7 @@ class DeviceError(RuntimeError):
 
 @cache
 def cuda_kernels() -> "CudaKernels":
-    """Compile the kernels, once.
-
-    Raises
-    ------
-    DeviceError
-        Without CuPy, a driver or a GPU.
-    """
+    """Compile the kernels, once; raises DeviceError without CuPy, a driver or a GPU."""
     try:
         import cupy
     except ImportError as error:
@@ -66,8 +60,6 @@ def cuda_kernels() -> "CudaKernels":
 
 class CudaKernels:
     """The kernels on the current CUDA device; parameters are those of `HostKernels`."""
-
-    name = "cuda"
 
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
@@ -113,34 +105,18 @@ class CudaKernels:
                 linalg.set_compute_type(np.float32, before)
 
     def select(
-        self,
-        products: Array,
-        norms: tuple[Array, Array],
-        floors: Array,
-        first_column: int,
-        own: Array,
-        kept: tuple[Array, Array],
+        self, products: Array, norms: Pair, floors: Array, first_column: int, own: Array, kept: Pair
     ) -> None:
         """Keep the candidates with the smallest lower bounds."""
-        n_rows, n_columns = products.shape
-        self._run(
-            "select_smallest",
-            n_rows,
-            (products, *norms, floors, _i(n_rows), _i(n_columns), _i(first_column), own, *kept),
-        )
+        sizes = products.shape
+        self._run("select_smallest", products, *norms, floors, *sizes, first_column, own, *kept)
 
     def can_filter(self, n_features: int) -> bool:
         """Whether products can be filtered where they arise."""
         return _bytes_of_filter(n_features) <= self._shared_bytes
 
     def filter(
-        self,
-        rows: Any,
-        own: Array,
-        columns: Any,
-        floors: Array,
-        kept: tuple[Array, Array],
-        crowded: Array,
+        self, rows: Any, own: Array, columns: Any, floors: Array, kept: Pair, crowded: Array
     ) -> None:
         """Keep the candidates with the smallest lower bounds, from products in half precision."""
         xp, (n_rows, width), n_columns = self.xp, rows.values.shape, len(columns.lower)
@@ -156,22 +132,21 @@ class CudaKernels:
         half_norms = xp.full(n_tiles * cuda_filter.COLUMNS, np.inf, dtype=np.float32)
         half_norms[:n_columns] = columns.lower * np.float32(0.5)
         kernel = self._filter_kernels["filter_products"]
-        n_bytes = _bytes_of_filter(width)
-        kernel.max_dynamic_shared_size_bytes = n_bytes
+        kernel.max_dynamic_shared_size_bytes = _bytes_of_filter(width)
+        arguments = (
+            *(rows.values, columns.values, np.int32(width), n_rows, n_columns),
+            *(half_norms, bars, rows.lower),
+            *(xp.ascontiguousarray(floors), limits, np.float32(2.0 ** (-2 * rows.exponent))),
+            *(own, columns.first, columns.stride, np.int32(tiles_each)),
+            *(np.int32(ROOM), counts, passed, indices),
+        )
         kernel(
             (n_groups, -(-n_tiles // tiles_each)),
             (cuda_filter.THREADS,),
-            (
-                *(rows.values, columns.values, np.int32(width), _i(n_rows), _i(n_columns)),
-                *(half_norms, bars, rows.lower),
-                *(xp.ascontiguousarray(floors), limits, np.float32(2.0 ** (-2 * rows.exponent))),
-                *(own, _i(columns.first), _i(columns.stride), np.int32(tiles_each)),
-                *(np.int32(ROOM), counts, passed, indices),
-            ),
-            shared_mem=n_bytes,
+            _as_long(arguments),
+            shared_mem=_bytes_of_filter(width),
         )
-        found = (counts, passed, indices, *kept, crowded)
-        self._run("keep_passed", n_rows, (_i(n_rows), np.int32(ROOM), *found))
+        self._run("keep_passed", counts, np.int32(ROOM), n_rows, passed, indices, *kept, crowded)
 
     @cached_property
     def _filter_kernels(self) -> dict[str, Any]:
@@ -182,70 +157,41 @@ class CudaKernels:
         return found
 
     def neighbours(
-        self, rows: Array, points: Array, kept: tuple[Array, Array], k: int
+        self, rows: Array, points: Array, kept: Pair, k: int
     ) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
         """Compute the distances of candidates anew: positions, squares and horizon, nearest first."""
         xp, n_rows = self.xp, len(rows)
         positions = xp.empty((n_rows, k), dtype=np.int32)
         squared, horizon = xp.empty((n_rows, k)), xp.empty(n_rows)
-        values, indices = kept
-        sizes = (_i(n_rows), _i(rows.shape[1]), _i(k))
-        self._run(
-            "sort_neighbours",
-            n_rows,
-            (rows, points, values, indices, *sizes, positions, squared, horizon),
-        )
+        sizes = (*rows.shape, k)
+        self._run("sort_neighbours", rows, points, *kept, *sizes, positions, squared, horizon)
         return self.get(positions), self.get(squared), self.get(horizon)
 
     def conquerors(
-        self,
-        rows: Array,
-        points: Array,
-        kept: tuple[Array, Array],
-        costs: Array,
-        rank: Array,
+        self, rows: Array, points: Array, kept: Pair, costs: Array, rank: Array
     ) -> tuple[IntArray, FloatArray, FloatArray, NDArray[np.bool_]]:
         """Find who conquers among the candidates: nodes, costs, squared distances, and if certain."""
         xp, n_rows = self.xp, len(rows)
         nodes, certain = xp.empty(n_rows, dtype=np.int64), xp.empty(n_rows, dtype=np.bool_)
         offers, squared = xp.empty(n_rows), xp.empty(n_rows)
-        sizes = (_i(n_rows), _i(rows.shape[1]))
-        self._run(
-            "find_conquerors",
-            n_rows,
-            (rows, points, *kept, costs, rank, *sizes, nodes, offers, squared, certain),
-        )
+        found = (nodes, offers, squared, certain)
+        self._run("find_conquerors", rows, points, *kept, costs, rank, *rows.shape, *found)
         return self.get(nodes), self.get(offers), self.get(squared), self.get(certain)
 
-    def outsider_bounds(
-        self,
-        products: Array,
-        norms: tuple[Array, Array],
-        components: tuple[Array, Array],
-        low: Array,
-    ) -> None:
+    def outsider_bounds(self, products: Array, norms: Pair, components: Pair, low: Array) -> None:
         """Lower `low` to the smallest upper bound on a distance to another component."""
-        n_rows, n_columns = products.shape
-        sizes = (_i(n_rows), _i(n_columns))
-        self._run("outsider_bounds", n_rows, (products, *norms, *components, *sizes, low))
+        self._run("outsider_bounds", products, *norms, *components, *products.shape, low)
 
     def outsiders(
-        self,
-        products: Array,
-        norms: tuple[Array, Array],
-        components: tuple[Array, Array],
-        limits: Array,
-        capacity: int,
+        self, products: Array, norms: Pair, components: Pair, limits: Array, capacity: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """List pairs of components whose lower bound is within the limit of their row; None if too many."""
-        xp, (n_rows, n_columns) = self.xp, products.shape
+        xp = self.xp
         rows, columns = xp.empty(capacity, dtype=np.int32), xp.empty(capacity, dtype=np.int32)
         count = xp.zeros(1, dtype=np.uint64)
-        sizes = (_i(n_rows), _i(n_columns), _i(capacity))
+        sizes = (*products.shape, capacity)
         self._run(
-            "list_outsiders",
-            n_rows,
-            (products, *norms, *components, limits, *sizes, rows, columns, count),
+            "list_outsiders", products, *norms, *components, limits, *sizes, rows, columns, count
         )
         found = int(count.get()[0])
         if found > capacity:
@@ -256,9 +202,9 @@ class CudaKernels:
         """Squared distances of pairs, feature after feature."""
         squared = self.xp.empty(len(first))
         blocks = -(-len(first) // THREADS)
-        arguments = (points, first, second, _i(len(first)), _i(points.shape[1]), squared)
+        arguments = (points, first, second, len(first), points.shape[1], squared)
         if len(first):
-            self._kernel["pair_squares"]((blocks,), (THREADS,), arguments)
+            self._kernel["pair_squares"]((blocks,), (THREADS,), _as_long(arguments))
         return squared
 
     def add_terms(
@@ -267,19 +213,18 @@ class CudaKernels:
         queries: tuple[Array, Array, Array],
         nodes: tuple[Array, Array, Array, Array],
         taus: FloatArray,
-        state: tuple[Array, Array],
+        state: Pair,
     ) -> None:
         """Add the exponentials of path costs to the sums of a class."""
-        n_rows, n_columns = products.shape
-        n_chains, n_halvings = taus.shape
-        sizes = (_i(n_rows), _i(n_columns), _i(queries[0].shape[1]))
-        chain = (self.put(taus), _i(n_chains), _i(n_halvings))
-        self._run("add_terms", n_rows, (products, *queries, *nodes, *sizes, *chain, *state))
+        assert taus.shape[1] <= 9  # sums of a chain in registers
+        sizes = (*products.shape, queries[0].shape[1])
+        chains = (self.put(taus), *taus.shape)
+        self._run("add_terms", products, *queries, *nodes, *sizes, *chains, *state)
 
-    def _run(self, name: str, n_rows: int, arguments: tuple[Any, ...]) -> None:
-        """Start a kernel with a warp a row."""
-        blocks = -(-n_rows * WARP // THREADS)
-        self._kernel[name]((blocks,), (THREADS,), arguments)
+    def _run(self, name: str, of_rows: Array, *arguments: Any) -> None:
+        """Start a kernel with a warp for each row of its first argument."""
+        blocks = -(-len(of_rows) * WARP // THREADS)
+        self._kernel[name]((blocks,), (THREADS,), _as_long((of_rows, *arguments)))
 
 
 def _bytes_of_filter(n_features: int) -> int:
@@ -302,8 +247,9 @@ def _shares_of_filter(n_rows: int, n_columns: int) -> tuple[int, int, int]:
     return n_groups, n_tiles, min(-(-n_tiles // n_shares), most)
 
 
-def _i(value: int) -> np.int64:
-    return np.int64(value)
+def _as_long(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Make plain integers the kernels' ``long long``."""
+    return tuple(np.int64(one) if isinstance(one, int) else one for one in arguments)
 
 
 def _tensor_cores(cupy: Any) -> tuple[Any, int] | None:

@@ -13,14 +13,11 @@ ROWS, COLUMNS, WIDTH, STAGES, QUEUE, THREADS = 128, 128, 64, 3, 1024, 128
 COUNTED = 1 << 24  # columns of a block, as their place in the queue has 24 bits
 PAD = 8  # so that the rows of eight threads lie in different banks
 
-SOURCE = r"""
-#define ROWS 128
-#define THREADS 128
-#define COLUMNS 128
-#define WIDTH 64
-#define STAGES 3
-#define STEP (WIDTH + 8)
-#define QUEUE 1024
+_DEFINED = {"ROWS": ROWS, "COLUMNS": COLUMNS, "WIDTH": WIDTH, "STAGES": STAGES, "QUEUE": QUEUE}
+_DEFINED |= {"THREADS": THREADS, "PAD": PAD, "STEP": WIDTH + PAD}
+SOURCE = (
+    "".join(f"#define {name} {value}\n" for name, value in _DEFINED.items())
+    + r"""
 typedef unsigned short half_bits;
 
 __device__ __forceinline__ unsigned shared_address(const void* pointer) {
@@ -53,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     int tiles_each, int room, int* counts, float* values, int* indices)
 {
     extern __shared__ __align__(16) half_bits memory[];
-    const int row_step = width + 8;
+    const int row_step = width + PAD;
     half_bits* mine = memory;
     half_bits* theirs = memory + ROWS * row_step;
     float* norms = (float*)(theirs + STAGES * COLUMNS * STEP);
@@ -198,12 +195,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
 }
 
 extern "C" __global__ void keep_passed(
-    integer n_rows, int room, const int* counts, const float* passed, const int* passed_indices,
+    const int* counts, int room, integer n_rows, const float* passed, const int* passed_indices,
     float* values, int* indices, bool* crowded)
 {
-    integer row = ((integer)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
-    int lane = threadIdx.x & 31;
-    if (row >= n_rows) return;
+    A_WARP_FOR_EACH_ROW
     int count = counts[row];
     if (count > room) {
         if (lane == 0) crowded[row] = true;
@@ -222,3 +217,4 @@ extern "C" __global__ void keep_passed(
     indices[row * 32 + lane] = index;
 }
 """
+)

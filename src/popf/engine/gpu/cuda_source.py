@@ -4,6 +4,10 @@ SOURCE = r"""
 typedef long long integer;
 #define ALL 0xffffffffu
 #define INFINITY __longlong_as_double(0x7ff0000000000000LL)
+#define A_WARP_FOR_EACH_ROW \
+    integer row = ((integer)blockIdx.x * blockDim.x + threadIdx.x) >> 5; \
+    int lane = threadIdx.x & 31; \
+    if (row >= n_rows) return;
 
 __device__ __forceinline__ float warp_largest(float x) {
     for (int step = 16; step > 0; step >>= 1) x = fmaxf(x, __shfl_xor_sync(ALL, x, step));
@@ -53,9 +57,7 @@ extern "C" __global__ void select_smallest(
     integer n_rows, integer n_columns, integer first_column, const integer* own,
     float* values, int* indices)
 {
-    integer row = ((integer)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
-    int lane = threadIdx.x & 31;
-    if (row >= n_rows) return;
+    A_WARP_FOR_EACH_ROW
     float mine = values[row * 32 + lane];
     int index = indices[row * 32 + lane];
     float bound = warp_largest(mine);
@@ -83,9 +85,7 @@ extern "C" __global__ void sort_neighbours(
     const double* rows, const double* points, const float* values, const int* indices,
     integer n_rows, integer d, integer k, int* positions, double* squared, double* horizon)
 {
-    integer row = ((integer)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
-    int lane = threadIdx.x & 31;
-    if (row >= n_rows) return;
+    A_WARP_FOR_EACH_ROW
     int index = indices[row * 32 + lane];
     float bound = warp_largest(values[row * 32 + lane]);
     double distance = INFINITY;
@@ -115,9 +115,7 @@ extern "C" __global__ void find_conquerors(
     const double* costs, const integer* rank, integer n_rows, integer d,
     integer* nodes, double* offers, double* squared, bool* certain)
 {
-    integer row = ((integer)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
-    int lane = threadIdx.x & 31;
-    if (row >= n_rows) return;
+    A_WARP_FOR_EACH_ROW
     int index = indices[row * 32 + lane];
     float bound = warp_largest(values[row * 32 + lane]);
     double offer = INFINITY, distance = INFINITY;
@@ -151,9 +149,7 @@ extern "C" __global__ void outsider_bounds(
     const int* row_components, const int* column_components, integer n_rows, integer n_columns,
     float* low)
 {
-    integer row = ((integer)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
-    int lane = threadIdx.x & 31;
-    if (row >= n_rows) return;
+    A_WARP_FOR_EACH_ROW
     const float* p = products + row * n_columns;
     float norm = row_norms[row], found = (float)INFINITY;
     int mine = row_components[row];
@@ -169,9 +165,7 @@ extern "C" __global__ void list_outsiders(
     integer n_rows, integer n_columns, integer capacity,
     int* rows, int* columns, unsigned long long* count)
 {
-    integer row = ((integer)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
-    int lane = threadIdx.x & 31;
-    if (row >= n_rows) return;
+    A_WARP_FOR_EACH_ROW
     const float* p = products + row * n_columns;
     float norm = row_norms[row], limit = limits[row];
     int mine = row_components[row];
@@ -206,9 +200,7 @@ extern "C" __global__ void add_terms(
     integer n_rows, integer n_columns, integer d,
     const double* taus, integer n_chains, integer n_halvings, double* low, double* sums)
 {
-    integer row = ((integer)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
-    int lane = threadIdx.x & 31;
-    if (row >= n_rows) return;
+    A_WARP_FOR_EACH_ROW
     const double* p = products + row * n_columns;
     const double* x = queries + row * d;
     double norm = norms[row], small = least[row];

@@ -13,12 +13,12 @@ CANDIDATES = 32
 ROOM = 4 * CANDIDATES
 
 Array = Any  # of NumPy here, of CuPy on a GPU
+Pair = tuple[Array, Array]  # of rows and of columns; or bounds and indices of candidates
 
 
 class HostKernels:
     """The kernels on the host."""
 
-    name = "numpy"
     xp: Any = np
 
     def put(self, array: NDArray[Any]) -> Array:
@@ -42,13 +42,7 @@ class HostKernels:
         return left @ right.T
 
     def select(
-        self,
-        products: Array,
-        norms: tuple[Array, Array],
-        floors: Array,
-        first_column: int,
-        own: Array,
-        kept: tuple[Array, Array],
+        self, products: Array, norms: Pair, floors: Array, first_column: int, own: Array, kept: Pair
     ) -> None:
         """Keep the candidates with the smallest lower bounds ``max(floor, |x|² + |y|² - 2 x·y)``.
 
@@ -66,13 +60,7 @@ class HostKernels:
         return True
 
     def filter(
-        self,
-        rows: Any,
-        own: Array,
-        columns: Any,
-        floors: Array,
-        kept: tuple[Array, Array],
-        crowded: Array,
+        self, rows: Any, own: Array, columns: Any, floors: Array, kept: Pair, crowded: Array
     ) -> None:
         """Keep the candidates with the smallest lower bounds, as `select`, from products in half precision.
 
@@ -90,7 +78,7 @@ class HostKernels:
         _keep_smallest(bounds, who, kept)
 
     def neighbours(
-        self, rows: Array, points: Array, kept: tuple[Array, Array], k: int
+        self, rows: Array, points: Array, kept: Pair, k: int
     ) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
         """Compute the distances of candidates anew: positions, squares and horizon, nearest first."""
         values, indices = kept
@@ -104,12 +92,7 @@ class HostKernels:
         return found[:, :k].astype(np.int32), squared[:, :k].copy(), horizon
 
     def conquerors(
-        self,
-        rows: Array,
-        points: Array,
-        kept: tuple[Array, Array],
-        costs: Array,
-        rank: Array,
+        self, rows: Array, points: Array, kept: Pair, costs: Array, rank: Array
     ) -> tuple[IntArray, FloatArray, FloatArray, NDArray[np.bool_]]:
         """Find who conquers among the candidates: nodes, costs, squared distances, and if certain."""
         values, indices = kept
@@ -124,25 +107,14 @@ class HostKernels:
         certain = costs_found < values.max(axis=1)
         return nodes.astype(np.int64), costs_found, distances, certain
 
-    def outsider_bounds(
-        self,
-        products: Array,
-        norms: tuple[Array, Array],
-        components: tuple[Array, Array],
-        low: Array,
-    ) -> None:
+    def outsider_bounds(self, products: Array, norms: Pair, components: Pair, low: Array) -> None:
         """Lower `low` to the smallest upper bound on a distance to another component."""
         bounds = norms[0][:, None] + norms[1] - 2.0 * products
         bounds[components[0][:, None] == components[1]] = np.inf
         np.minimum(low, bounds.min(axis=1), out=low)
 
     def outsiders(
-        self,
-        products: Array,
-        norms: tuple[Array, Array],
-        components: tuple[Array, Array],
-        limits: Array,
-        capacity: int,
+        self, products: Array, norms: Pair, components: Pair, limits: Array, capacity: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """List pairs of components whose lower bound is within the limit of their row; None if too many."""
         bounds = norms[0][:, None] + norms[1] - 2.0 * products
@@ -164,7 +136,7 @@ class HostKernels:
         queries: tuple[Array, Array, Array],
         nodes: tuple[Array, Array, Array, Array],
         taus: FloatArray,
-        state: tuple[Array, Array],
+        state: Pair,
     ) -> None:
         """Add the exponentials of path costs to the sums of a class.
 
@@ -196,7 +168,7 @@ class HostKernels:
         return np.where(indices >= 0, total, np.inf)
 
 
-def _keep_smallest(bounds: Array, columns: Array, kept: tuple[Array, Array]) -> None:
+def _keep_smallest(bounds: Array, columns: Array, kept: Pair) -> None:
     """Keep the smallest of what was kept and of new bounds, one row of them a row."""
     values, indices = kept
     every = np.concatenate([values, bounds], axis=1)
