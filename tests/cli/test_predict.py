@@ -1,5 +1,6 @@
 """``popf predict`` on a person's own table: scores, columns, files, the threshold."""
 
+import bz2
 import gzip
 import tracemalloc
 
@@ -79,10 +80,10 @@ def test_parquet_and_packed_files_give_the_same(place, tmp_path):
     assert main([*words, "-o", str(tmp_path / "out.parquet")]) == 0
     kept = pd.read_parquet(tmp_path / "out.parquet")
     np.testing.assert_allclose(kept["probability_yes"], first["probability_yes"], atol=2e-6)
-    assert main([*words, "-o", str(tmp_path / "out.csv.gz")]) == 0
-    assert (
-        gzip.decompress((tmp_path / "out.csv.gz").read_bytes()) == (tmp_path / "a.csv").read_bytes()
-    )
+    for suffix, unpack in ((".gz", gzip.decompress), (".bz2", bz2.decompress)):
+        assert main([*words, "-o", str(tmp_path / f"out.csv{suffix}")]) == 0
+        packed = (tmp_path / f"out.csv{suffix}").read_bytes()
+        assert unpack(packed) == (tmp_path / "a.csv").read_bytes()
 
 
 def test_other_delimiters_decimal_marks_and_encodings(place, tmp_path, capsys):

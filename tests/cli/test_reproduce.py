@@ -137,7 +137,7 @@ def test_a_csv_without_the_target_or_with_words_is_refused(csv, tmp_path, capsys
     assert "--encode onehot" in said
     words = ["--data", csv, "--target", "label", "--encode", "dance"]
     said = refused(capsys, "reproduce", "--out", tmp_path, *FAST, *words)
-    assert "--encode must be one of onehot, ordinal, not 'dance'" in said
+    assert "--encode must be 'onehot', 'ordinal' or None, not 'dance'" in said
 
 
 def test_gaps_and_columns_to_leave_out(csv, tmp_path, capsys):

@@ -4,7 +4,7 @@
              function of the same name, and a line in ``COMMANDS``
 ``options``  options that several commands have
 ``output``   what commands print and write
-``scoring``  tables scored piece by piece
+``scoring``  a model and the table it scores
 
 Command modules import what is heavy inside their functions, so that ``popf --help`` is quick.
 """

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from popf import __version__
-from popf.cli.output import DISK, say
+from popf.cli.output import DISK, plain_warnings, say
 from popf.formatting import with_options
 
 #: One module per command, with a function of the same name.
@@ -58,7 +58,8 @@ def main(arguments: list[str]) -> int:
     words = [word for word in arguments if word != "--debug"]
     command: Any = typer.main.get_command(app)
     try:
-        status = command.main(args=words, prog_name="popf", standalone_mode=False)
+        with plain_warnings():
+            status = command.main(args=words, prog_name="popf", standalone_mode=False)
         if status == INTERRUPTED:  # Typer turns Ctrl-C into this
             raise KeyboardInterrupt
         sys.stdout.flush()  # what goes wrong there is found here

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
-from popf.cli.output import check_output, file_for, show, writing
+from popf.cli.output import STDIO, check_output, show, table_writer, writing
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def convert(
         Path, typer.Argument(metavar="OUT", help="The suffix sets the format; - is CSV on stdout.")
     ],
     target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column with the labels. Default: the last."),
+        str | None, options.column("The column with the labels. Default: the last.")
     ] = None,
     drop: options.Drop = None,
     encode: options.Encode = None,
@@ -52,7 +51,7 @@ def convert(
     from popf.tables.formats import TABLES, format_of, suffix_of
 
     source = options.from_stdin(source)
-    to_stdout = output == options.STDIO
+    to_stdout = output == STDIO
     if to_stdout:
         output = options.temporary("standard-output.csv")
     for path in (source, output):
@@ -124,7 +123,6 @@ def read_samples(
 def _copy(table: "Table", output: Path, drop: list[str]) -> tuple[int, int]:
     """Copy all columns; those whose cells are all numbers become numbers."""
     from popf.tables import ColumnTypes
-    from popf.tables.formats import suffix_of
 
     table.need(drop, "drop")
     names = [name for name in table.names if name not in drop]
@@ -138,13 +136,8 @@ def _copy(table: "Table", output: Path, drop: list[str]) -> tuple[int, int]:
         whole = frame[name].dropna()
         if (whole == whole.round()).all() and (whole.abs() < 2**53).all():
             frame[name] = frame[name].astype("Int64" if frame[name].isna().any() else "int64")
-    with file_for(output) as file:
-        if suffix_of(output) in (".parquet", ".pq"):
-            frame.to_parquet(file, index=False)
-        else:
-            mark = "\t" if suffix_of(output) == ".tsv" else ","
-            packed = "gzip" if output.suffix == ".gz" else None
-            frame.to_csv(file, index=False, sep=mark, compression=packed)
+    with table_writer(output) as write:
+        write(frame)
     return len(frame), len(names)
 
 

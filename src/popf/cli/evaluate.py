@@ -1,12 +1,11 @@
 """``popf evaluate``: how good a model is on rows whose labels are known."""
 
 from math import isnan
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from popf.cli import options, scoring
-from popf.cli.output import aligned, plain_warnings, show
+from popf.cli import options
+from popf.cli.output import aligned, show
+from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -36,12 +35,9 @@ LOWER_IS_BETTER = ("log_loss", "brier", "ece", "false_alarm_rate")
 def evaluate(
     model: options.Model,
     data: options.Data,
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column with the labels. Default: as in training."),
-    ] = None,
+    target: options.Target = None,
     threshold: options.Threshold = None,
-    seed: Annotated[int, options.seed("Seed of the bootstrap for the intervals.")] = 0,
+    seed: options.BootstrapSeed = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -56,16 +52,13 @@ def evaluate(
     ROC curve their order, the others the labels at the threshold. Intervals are 95 %, by the bootstrap over
     rows.
     """
-    with plain_warnings():
-        table_model = scoring.model_for(model, n_jobs, threshold)
-        table = options.table(data, delimiter, encoding, decimal, na)
-        column = scoring.choose_target(table_model, table, target)
-        frame, probability = scoring.score_all(
-            table_model, table, [column], progress, features=True
-        )
-        scoring.note_training_rows(table_model, table, frame)
-        codes = scoring.true_codes(table_model, table, frame, column)
-        facts = evaluation(table_model, codes, probability, seed)
+    table_model = model_for(model, n_jobs, threshold)
+    table = options.table(data, delimiter, encoding, decimal, na)
+    scoring = Scoring(table_model, table)
+    column = scoring.choose_target(target)
+    frame, probability = scoring.score_all([column], progress)
+    codes = scoring.true_codes(frame, column)
+    facts = evaluation(table_model, codes, probability, seed)
     title = f"{counted(facts['n_rows'], 'row')} of {options.named(data)}; {table_model.rule}"
     show(facts, [title, "", *evaluation_lines(facts)], json)
     return 0
@@ -77,20 +70,19 @@ def evaluation(
     """Measure probabilities of rows whose classes, as positions, are known."""
     from popf.metrics import evaluate as measure
 
-    layout, binary = table_model.layout, table_model.binary
     found = measure(
         codes,
         probability,
         labels=range(len(table_model.classes)),
-        pos_label=layout.positive if binary else None,
-        threshold=layout.threshold,
+        pos_label=table_model.layout.positive if table_model.binary else None,
+        threshold=table_model.layout.threshold,
         seed=seed,
     )
     return {
         "n_rows": len(codes),
         "classes": table_model.classes.tolist(),
-        "positive": table_model.positive if binary else None,
-        "threshold": layout.threshold if binary else None,
+        "positive": table_model.positive,
+        "threshold": table_model.threshold,
         "measures": {name: score._asdict() for name, score in found.scores.items()},
         "confusion": found.confusion,
         "precision_by_class": found.precision_by_class,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
-from popf.cli.output import aligned, plain_warnings, show
+from popf.cli.output import aligned, show
 
 if TYPE_CHECKING:
     from popf.table_models.model import TableModel
@@ -51,11 +51,10 @@ def explain(
 
     if (row is None) == (where is None):
         raise ValueError("say which row is meant: either --row or --where.")
-    with plain_warnings():
-        table_model = open_model(model)
-        table = options.table(data, delimiter, encoding, decimal, na)
-        number, frame = _find(table_model, table, row, where)
-        facts = {"row": number, **explain_row(table_model, frame)}
+    table_model = open_model(model)
+    table = options.table(data, delimiter, encoding, decimal, na)
+    number, frame = _find(table_model, table, row, where)
+    facts = {"row": number, **explain_row(table_model, frame)}
     show(facts, lines_of(facts, features), json)
     return 0
 

@@ -7,7 +7,7 @@ import typer
 
 from popf.cli import options
 from popf.cli.evaluate import evaluation, evaluation_lines
-from popf.cli.output import aligned, check_output, plain_warnings, say, show, stages, writing
+from popf.cli.output import aligned, check_output, say, show, stages, writing
 from popf.formatting import counted, listed
 
 if TYPE_CHECKING:
@@ -24,15 +24,12 @@ Examples:
 
 def fit(
     data: options.Data,
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the labels.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
+    target: Annotated[str, options.column("The column with the labels.")],
+    output: Annotated[Path, options.output("The model file to write.")],
     id: options.Ids = None,
     drop: options.Drop = None,
     categorical: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of categories that look like numbers. Repeatable."
-        ),
+        list[str] | None, options.column("Column of categories that look like numbers. Repeatable.")
     ] = None,
     missing: Annotated[
         str, typer.Option(help="Missing numbers: refuse, or fill in median or mean.")
@@ -49,12 +46,10 @@ def fit(
     ] = None,
     cost_fn: options.CostFn = None,
     one_per: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Keep one random row per value, such as a consumer."),
+        str | None, options.column("Keep one random row per value, such as a consumer.")
     ] = None,
     sample_weight: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Weights of the rows; only their ratios matter."),
+        str | None, options.column("Weights of the rows; only their ratios matter.")
     ] = None,
     method: Annotated[
         str, typer.Option(help="How probabilities are made: pooled, forest or paper.")
@@ -111,18 +106,13 @@ def fit(
         one_per=one_per,
         test_size=test_size,
     )
-    with plain_warnings(), stages(progress) as stage:
+    with stages(progress) as stage:
         table = options.table(data, delimiter, encoding, decimal, na)
         fitted = fit_table(table, wanted, stage)
-        layout = fitted.table_model.layout
+        table_model, example = fitted.table_model, fitted.rows.frame.head(1)
         stage(f"writing {output}")
         with writing(output):
-            save(
-                fitted.table_model.model,
-                output,
-                X=fitted.rows.frame.head(1),
-                facts=layout.as_facts(),
-            )
+            save(table_model.model, output, X=example, facts=table_model.layout.as_facts())
     for name, n in fitted.rows.repeated.items():
         one_per = options.as_options(f"`one_per={name!r}`")
         say(
@@ -134,38 +124,33 @@ def fit(
             say(f"note: {options.as_options(column.note)}")
     facts = _facts(fitted, output)
     if fitted.test is not None:
-        facts["test"] = evaluation(fitted.table_model, *fitted.test, seed)
-    title = f"Fitted {options.named(data)} and wrote {output}; {fitted.table_model.rule}"
+        facts["test"] = evaluation(table_model, *fitted.test, seed)
+    title = f"Fitted {options.named(data)} and wrote {output}; {table_model.rule}"
     show(facts, [title, *_lines(facts)], json)
     return 0
 
 
 def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
     table_model, final = fitted.table_model, fitted.table_model.final
-    layout, binary = table_model.layout, table_model.binary
+    chosen = getattr(final, "linear_map_", None)
     return {
         "model": str(output),
         "n_rows": sum(fitted.counts.values()),
         "n_rows_read": fitted.rows.n_read,
         "n_zero_weight": fitted.rows.n_weightless,
         "classes": fitted.counts,
-        "missing": layout.missing,
+        "missing": table_model.layout.missing,
         "n_imputed": fitted.n_imputed,
         "columns": {column.name: column.words for column in fitted.rows.columns},
-        "positive": table_model.positive if binary else None,
-        "threshold": layout.threshold if binary else None,
-        "threshold_from": layout.threshold_from if binary else None,
+        "positive": table_model.positive,
+        "threshold": table_model.threshold,
+        "threshold_from": table_model.layout.threshold_from if table_model.binary else None,
         "cost_per_row": fitted.costs,
         "held_out": fitted.held_out,
-        "linear_map": _map_name(final),
+        "linear_map": None if chosen is None else type(chosen).__name__,
         "n_prototypes": len(final.opf_.prototypes_),
         "test": None,
     }
-
-
-def _map_name(final: Any) -> str | None:
-    chosen = getattr(final, "linear_map_", None)
-    return None if chosen is None else type(chosen).__name__
 
 
 def _held_out_lines(held_out: dict[str, dict[str, float]]) -> list[str]:

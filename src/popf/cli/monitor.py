@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from popf.cli import options, scoring
-from popf.cli.output import aligned, check_output, file_for, plain_warnings, say, show
+from popf.cli import options
+from popf.cli.output import aligned, check_output, file_for, say, show
+from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -28,16 +29,11 @@ def monitor(
     model: options.Model,
     data: options.Data,
     time: Annotated[
-        str,
-        typer.Option(
-            metavar="COLUMN", help="Column with the period: numbers, or dates such as 2024-05."
-        ),
+        str, options.column("Column with the period: numbers, or dates such as 2024-05.")
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="CSV file of those whose probability rises, the steepest first."
-        ),
+        options.output("CSV file of those whose probability rises, the steepest first."),
     ] = None,
     id: options.Ids = None,
     rise: Annotated[
@@ -50,9 +46,8 @@ def monitor(
     ] = None,
     truth: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column with the true labels, to measure how early and how reliably theft is found.",
+        options.column(
+            "Column with the true labels, to measure how early and how reliably theft is found."
         ),
     ] = None,
     seed: Annotated[int, options.seed("Seed of the split for --truth.")] = 0,
@@ -78,54 +73,54 @@ def monitor(
     check_output(plot, [model, data], (".png", ".svg", ".pdf"), "--plot")
     if not 0.0 < rise <= 1.0:
         raise ValueError(f"--rise must lie between 0 and 1, not at {rise:g}.")
-    with plain_warnings():
-        table_model = scoring.model_for(model, n_jobs)
-        if not table_model.binary:
-            raise ValueError(f"{model} has more than two classes: there is no one probability.")
-        table = options.table(data, delimiter, encoding, decimal, na)
-        ids = scoring.choose_ids(table_model, table, id)
-        if not ids:
-            raise ValueError("--id: name the column that identifies the consumers.")
-        truths = [] if truth is None else [truth]
-        for parameter, names in (("time", [time]), ("truth", truths)):
-            table.need(names, parameter)
-        columns = list(dict.fromkeys([*ids, time, *truths]))
-        frame, probability = scoring.score_all(table_model, table, columns, progress)
-        positive = table_model.layout.positive
-        units = frame.groupby(ids, sort=False).ngroup().to_numpy()
-        times, time_names = _times(frame[time])
-        series = make_series(units, times, probability[:, positive])
-        risen = rises(series.probability, recent, history)
-        if not np.isfinite(risen).any():
-            raise ValueError(
-                f"nobody (one {' and '.join(ids)}) has {recent + history} periods, which --recent and "
-                "--history ask for: give longer series, or name those who are watched by --id."
-            )
-        first = alarms(risen, rise)
-        rising = np.flatnonzero(first >= 0)
-        rising = rising[np.argsort(-np.nanmax(risen[rising], axis=1), kind="stable")]
-        listed = _list(frame[ids], frame[time], series, risen, (rising, first, recent))
-        detection = None
-        if truth is not None:
-            steals = scoring.true_codes(table_model, table, frame, truth) == positive
-            detection = _detection(series, risen, steals, seed)
-        if output is not None:
-            with file_for(output) as file:
-                file.write(listed.to_csv(index=False, float_format="%.6g").encode())
-        if plot is not None and len(rising):
-            figure = plot_rising(
-                series,
-                rising.tolist(),
-                first_alarm=first[rising].tolist(),
-                names=[" ".join(who) for who in listed[ids].to_numpy()],
-                time_label="",
-                time_names=time_names,
-                label=f"probability of {table_model.positive}",
-            )
-            with file_for(plot) as file:
-                figure.savefig(file, format=plot.suffix.lower().lstrip("."), dpi=150)
-        elif plot is not None:
-            say("note: nobody rises by the limit, so there is no picture.")
+    table_model = model_for(model, n_jobs)
+    if not table_model.binary:
+        raise ValueError(f"{model} has more than two classes: there is no one probability.")
+    table = options.table(data, delimiter, encoding, decimal, na)
+    scoring = Scoring(table_model, table)
+    ids = scoring.choose_ids(id)
+    if not ids:
+        raise ValueError("--id: name the column that identifies the consumers.")
+    truths = [] if truth is None else [truth]
+    for parameter, names in (("time", [time]), ("truth", truths)):
+        table.need(names, parameter)
+    columns = list(dict.fromkeys([*ids, time, *truths]))
+    frame, probability = scoring.score_all(columns, progress)
+    positive = table_model.layout.positive
+    units = frame.groupby(ids, sort=False).ngroup().to_numpy()
+    times, time_names = _times(frame[time])
+    series = make_series(units, times, probability[:, positive])
+    risen = rises(series.probability, recent, history)
+    if not np.isfinite(risen).any():
+        raise ValueError(
+            f"nobody (one {' and '.join(ids)}) has {recent + history} periods, which --recent and "
+            "--history ask for: give longer series, or name those who are watched by --id."
+        )
+    first = alarms(risen, rise)
+    rising = np.flatnonzero(first >= 0)
+    rising = rising[np.argsort(-np.nanmax(risen[rising], axis=1), kind="stable")]
+    listed = _list(frame[ids], frame[time], series, risen, (rising, first, recent))
+    detection = None
+    if truth is not None:
+        steals = scoring.true_codes(frame, truth) == positive
+        detection = _detection(series, risen, steals, seed)
+    if output is not None:
+        with file_for(output) as file:
+            file.write(listed.to_csv(index=False, float_format="%.6g").encode())
+    if plot is not None and len(rising):
+        figure = plot_rising(
+            series,
+            rising.tolist(),
+            first_alarm=first[rising].tolist(),
+            names=[" ".join(who) for who in listed[ids].to_numpy()],
+            time_label="",
+            time_names=time_names,
+            label=f"probability of {table_model.positive}",
+        )
+        with file_for(plot) as file:
+            figure.savefig(file, format=plot.suffix.lower().lstrip("."), dpi=150)
+    elif plot is not None:
+        say("note: nobody rises by the limit, so there is no picture.")
     facts = {
         "n_rows": len(frame),
         "n_units": len(series.units),

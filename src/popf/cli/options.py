@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from popf.cli.output import STDIO as STDIO
+from popf.cli.output import STDIO
 from popf.formatting import with_options
 
 if TYPE_CHECKING:
     from popf.tables import Table
 
 Names = list[str]
-
-
-def _check_encode(value: str | None) -> str | None:
-    if value not in (None, "onehot", "ordinal"):
-        raise ValueError(f"--encode must be one of onehot, ordinal, not {value!r}.")
-    return value
 
 
 def check_jobs(value: int) -> int:
@@ -36,21 +30,30 @@ def seed(words: str) -> Any:
     return typer.Option(min=0, max=2**32 - 1, help=words)
 
 
+def column(words: str, *names: str) -> Any:
+    """Make an option that names a column, with words of help."""
+    return typer.Option(*names, metavar="COLUMN", help=words)
+
+
+def output(words: str) -> Any:
+    """Make the option --output, with words of help."""
+    return typer.Option("--output", "-o", help=words)
+
+
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A file of `popf fit` or of popf.save.")
 ]
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV or Parquet with named columns; - is stdin.")
 ]
+Target = Annotated[str | None, column("The column with the labels. Default: the model's.")]
+Positive = Annotated[
+    str | None, typer.Option(metavar="LABEL", help="The class to find. Default: the model's.")
+]
 Ids = Annotated[
-    Names | None,
-    typer.Option(
-        "--id", metavar="COLUMN", help="Column to carry through, never a feature. Repeatable."
-    ),
+    Names | None, column("Column to carry through, never a feature. Repeatable.", "--id")
 ]
-Drop = Annotated[
-    Names | None, typer.Option(metavar="COLUMN", help="Column to leave out. Repeatable.")
-]
+Drop = Annotated[Names | None, column("Column to leave out. Repeatable.")]
 Delimiter = Annotated[
     str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV cells. Default: detected.")
 ]
@@ -61,19 +64,14 @@ Missing = Annotated[
     typer.Option("--na", metavar="TEXT", help="Another mark of a missing value. Repeatable."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, for scripts.")]
-Encode = Annotated[
-    str | None,
-    typer.Option(help="Text columns as numbers: onehot or ordinal.", callback=_check_encode),
-]
+Encode = Annotated[str | None, typer.Option(help="Text columns as numbers: onehot or ordinal.")]
 Jobs = Annotated[
     int, typer.Option(help="Number of threads; -1 for all cores.", callback=check_jobs)
 ]
+BootstrapSeed = Annotated[int, seed("Seed of the bootstrap for the intervals.")]
 Progress = Annotated[
     bool | None,
     typer.Option("--progress/--no-progress", help="Show a progress bar. Default: on a terminal."),
-]
-ChunkRows = Annotated[
-    int | None, typer.Option(min=1, help="Rows held at a time. Default: some megabytes of cells.")
 ]
 CostFn = Annotated[float | None, typer.Option(help="Cost of a miss.")]
 Threshold = Annotated[

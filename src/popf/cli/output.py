@@ -1,6 +1,9 @@
 """What commands print and write: notes, tables, JSON, a bar, and files that are whole or not there."""
 
+import bz2
 import errno
+import gzip
+import io
 import json
 import os
 import signal
@@ -8,7 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +21,9 @@ from popf.formatting import printable
 #: Standard input or output.
 STDIO = Path("-")
 Advance = Callable[[int, int, str], None]
+Writer = Callable[[Any], None]
+#: How many decimals of a probability are written.
+DECIMALS = 6
 #: What is wrong with a disk, by the number of the error.
 DISK = {
     errno.ENOSPC: "the disk is full",
@@ -92,21 +98,15 @@ def progress_bar(shown: bool | None) -> Iterator[Advance]:
 
     None for `shown` means: if the error stream is a terminal.
     """
-    if not (sys.stderr.isatty() if shown is None else shown):
+    if not _is_shown(shown):
         yield lambda n_done, n_total, text: None
         return
     from rich import progress
-    from rich.console import Console
     from rich.markup import escape
 
-    columns = (
-        progress.BarColumn(24),
-        progress.MofNCompleteColumn(),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("left, {task.description}"),
-    )
-    console = Console(stderr=True)
-    with progress.Progress(*columns, console=console, transient=True, redirect_stdout=False) as bar:
+    text = progress.TextColumn("left, {task.description}")
+    columns = (progress.MofNCompleteColumn(), progress.TimeRemainingColumn(), text)
+    with _live(progress.BarColumn(24), *columns) as bar:
         task = bar.add_task("", total=None, visible=False)
         yield lambda n_done, n_total, text: bar.update(
             task, completed=n_done, total=n_total, description=escape(text), visible=True
@@ -119,18 +119,15 @@ def stages(shown: bool | None) -> Iterator[Callable[[str], None]]:
 
     None for `shown` means: if the error stream is a terminal. While kernels are compiled, that is shown.
     """
-    if not (sys.stderr.isatty() if shown is None else shown):
+    if not _is_shown(shown):
         yield lambda text: None
         return
     from numba.core import event
     from rich import progress
-    from rich.console import Console
     from rich.markup import escape
 
     text = progress.TextColumn("{task.description}")
-    columns = (progress.SpinnerColumn(), text, progress.TimeElapsedColumn())
-    console = Console(stderr=True)
-    with progress.Progress(*columns, console=console, transient=True, redirect_stdout=False) as bar:
+    with _live(progress.SpinnerColumn(), text, progress.TimeElapsedColumn()) as bar:
         task, current = bar.add_task("", total=None), [""]
 
         def describe(text: str) -> None:
@@ -151,17 +148,32 @@ def stages(shown: bool | None) -> Iterator[Callable[[str], None]]:
             yield stage
 
 
+def _is_shown(wanted: bool | None) -> bool:
+    return sys.stderr.isatty() if wanted is None else wanted
+
+
+def _live(*columns: Any) -> Any:
+    """Make a display on the error stream that disappears when it ends."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+
+
 def check_output(
     path: Path | None,
     inputs: Sequence[Path],
     suffixes: Sequence[str] = (),
     option: str = "--output",
+    json: bool = False,
 ) -> None:
     """Raise an error if a result would go where it cannot, or replace an input, before any work.
 
     `path` is None for nowhere, - for standard output; `suffixes` are those it may have, `option` is what an
-    error calls it.
+    error calls it, and `json` tells whether standard output is for JSON.
     """
+    if path == STDIO and json:
+        raise ValueError("--json needs another --output: standard output cannot hold both.")
     if path is None or path == STDIO:
         return
     folder = check_target(path).parent
@@ -211,3 +223,72 @@ def _cleanup_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Writer]:
+    """Yield a function that writes frames to a file or standard output, one after another.
+
+    In text, `probabilities` are written with a fixed number of decimals.
+    """
+    if output == STDIO:
+        yield _csv_writer(sys.stdout, ",", probabilities)
+        return
+    suffixes = [suffix.lower() for suffix in output.suffixes]
+    parquet = suffixes[-1:] in ([".parquet"], [".pq"])
+    if not parquet and not {".csv", ".tsv", ".txt"} & set(suffixes[-2:]):
+        raise ValueError(f"the suffix of {output} must be .csv, .csv.gz, .tsv or .parquet.")
+    with ExitStack() as stack:
+        file: Any = stack.enter_context(file_for(output))
+        if parquet:
+            yield stack.enter_context(_parquet_writer(file))
+            return
+        if suffixes[-1] == ".gz":
+            packed = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
+            file = stack.enter_context(packed)
+        elif suffixes[-1] == ".bz2":
+            file = stack.enter_context(bz2.BZ2File(file, "wb"))
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        stack.callback(text.detach)  # flushes, and leaves the file open
+        yield _csv_writer(text, "\t" if ".tsv" in suffixes else ",", probabilities)
+
+
+def _csv_writer(text: Any, delimiter: str, probabilities: Sequence[str]) -> Writer:
+    header = True
+
+    def write(frame: Any) -> None:
+        nonlocal header
+        cells = {name: decimals(frame[name].to_numpy()) for name in probabilities}
+        frame.assign(**cells).to_csv(
+            text, sep=delimiter, index=False, header=header, lineterminator="\n"
+        )
+        header = False
+
+    return write
+
+
+def decimals(probability: Any) -> list[str]:
+    """Write probabilities with a fixed number of decimals, which sort as text; none becomes 0 or 1."""
+    least = 10.0**-DECIMALS
+    return [f"{value:.{DECIMALS}f}" for value in probability.clip(least, 1.0 - least).tolist()]
+
+
+@contextmanager
+def _parquet_writer(file: Any) -> Iterator[Writer]:
+    from popf.tables.parquet_file import need_pyarrow
+
+    pyarrow = need_pyarrow()
+    writer: Any = None
+
+    def write(frame: Any) -> None:
+        nonlocal writer
+        batch = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        if writer is None:
+            writer = pyarrow.parquet.ParquetWriter(file, batch.schema)
+        writer.write_table(batch.cast(writer.schema))
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from popf.cli import options, scoring
-from popf.cli.output import aligned, check_output, plain_warnings, show
-from popf.cli.predict import check_clash, decimals, writer
+from popf.cli import options
+from popf.cli.output import STDIO, aligned, check_output, decimals, show, table_writer
+from popf.cli.predict import check_clash
+from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -28,20 +29,15 @@ def rank(
     budget: Annotated[
         int | None, typer.Option(min=1, help="How many rows can be inspected. Default: all.")
     ] = None,
-    value: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What a hit in this row would bring.")
-    ] = None,
+    value: Annotated[str | None, options.column("What a hit in this row would bring.")] = None,
     visit_cost: Annotated[
         float, typer.Option(min=0.0, help="Cost of inspecting a row; with --value.")
     ] = 0.0,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The ranked rows: CSV, Parquet, or - for stdout."),
+        Path | None, options.output("The ranked rows: CSV, Parquet, or - for stdout.")
     ] = None,
     id: options.Ids = None,
-    positive: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="The class to find. Default: the model's.")
-    ] = None,
+    positive: options.Positive = None,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -57,37 +53,30 @@ def rank(
     out. Hits are expected as the probabilities say, with a 95 % interval; evaluate the model first.
     """
     from popf.table_models.ranking import rank_rows
-    from popf.tables.cells import find_class, whole
+    from popf.tables.cells import whole
 
-    check_output(output, [model, data])
-    if output == options.STDIO and json:
-        raise ValueError("--json needs another --output: standard output cannot hold both.")
+    check_output(output, [model, data], json=json)
     if visit_cost and value is None:
         raise ValueError("--visit-cost needs --value: a cost has no meaning without a gain.")
-    with plain_warnings():
-        table_model = scoring.model_for(model, n_jobs)
-        classes = table_model.classes
-        if positive is None and not table_model.binary:
-            raise ValueError(
-                f"{model} has {len(classes)} classes: name the one to find by --positive."
-            )
-        code = table_model.layout.positive if positive is None else find_class(positive, classes)
-        table = options.table(data, delimiter, encoding, decimal, na)
-        ids = scoring.choose_ids(table_model, table, id)
-        values = None if value is None else _values(table, value)
-        frame, table_of_probabilities = scoring.score_all(
-            table_model, table, ids, progress, features=True
-        )
-        scoring.note_training_rows(table_model, table, frame)
-        probability = table_of_probabilities[:, code]
-        found = rank_rows(probability, budget, values, visit_cost)
-        columns = {f"probability_{classes[code]}": probability}
-        if values is not None and found.gains is not None and value is not None:
-            columns |= {value: whole(values), "expected_gain": found.gains.round(6)}
-        ranked = _frame(frame[ids], found.rows, columns)
-        if output is not None:
-            with writer(output) as write:
-                write(ranked)
+    table_model = model_for(model, n_jobs)
+    table = options.table(data, delimiter, encoding, decimal, na)
+    scoring = Scoring(table_model, table)
+    classes = table_model.classes
+    if positive is None and not table_model.binary:
+        raise ValueError(f"{model} has {len(classes)} classes: name the one to find by --positive.")
+    code = scoring.choose_class(positive)
+    ids = scoring.choose_ids(id)
+    values = None if value is None else _values(table, value)
+    frame, probabilities = scoring.score_all(ids, progress)
+    probability, name = probabilities[:, code], f"probability_{classes[code]}"
+    found = rank_rows(probability, budget, values, visit_cost)
+    columns = {name: probability}
+    if values is not None and found.gains is not None and value is not None:
+        columns |= {value: whole(values), "expected_gain": found.gains.round(6)}
+    ranked = _frame(frame[ids], found.rows, columns)
+    if output is not None:
+        with table_writer(output, [name]) as write:
+            write(ranked)
     facts = {
         "output": None if output is None else str(output),
         "n_rows": len(probability),
@@ -106,7 +95,7 @@ def rank(
     }
     ranked_rows = f"Ranked {counted(len(probability), 'row')} of {options.named(data)}"
     title = f"{ranked_rows}; class to find: {facts['positive']}"
-    show(facts, [title, *_lines(facts, ranked)], json, error_stream=output == options.STDIO)
+    show(facts, [title, *_lines(facts, ranked)], json, error_stream=output == STDIO)
     return 0
 
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from popf.cli import options, scoring
+from popf.cli import options
 from popf.cli.evaluate import measure_lines
-from popf.cli.output import check_output, file_for, plain_warnings, show
+from popf.cli.output import check_output, file_for, show
+from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -25,18 +26,10 @@ SHOWN = ("log_loss", "brier", "ece", "auc")
 def report(
     model: options.Model,
     data: options.Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
-        "report.html"
-    ),
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column with the labels. Default: the model's."),
-    ] = None,
+    output: Annotated[Path, options.output("The page to write.")] = Path("report.html"),
+    target: options.Target = None,
     id: options.Ids = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(metavar="LABEL", help="The class in question. Default: the model's."),
-    ] = None,
+    positive: options.Positive = None,
     threshold: Annotated[
         float | None, typer.Option(help="Where the slider starts. Default: the model's own.")
     ] = None,
@@ -46,7 +39,7 @@ def report(
     cost_fn: options.CostFn = None,
     top: Annotated[int, typer.Option(help="How many rows are listed, with their paths.")] = 100,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    seed: Annotated[int, options.seed("Seed of the bootstrap for the intervals.")] = 0,
+    seed: options.BootstrapSeed = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
@@ -62,47 +55,40 @@ def report(
     """
     from popf.io import describe
     from popf.report.page import Options, compute
-    from popf.tables.cells import find_class
 
     check_output(output, [model, data], (".html", ".htm"))
     wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
     Options(**wanted, top=top)  # what is wrong with these is said before any work
-    with plain_warnings():
-        table_model = scoring.model_for(model, n_jobs)
-        table = options.table(data, delimiter, encoding, decimal, na)
-        ids = scoring.choose_ids(table_model, table, id)
-        chosen = scoring.choose_target(table_model, table, target)
-        if chosen in ids:
-            raise ValueError(f"--id {chosen} holds the labels: it cannot be an id as well.")
-        layout, classes = table_model.layout, table_model.classes
-        code = layout.positive if positive is None else find_class(positive, classes)
-        if table_model.binary and cost_fp is None:
-            own, costs = layout.threshold, (layout.cost_fp, layout.cost_fn)
-            if code != layout.positive:  # a false alarm of one class is a miss of the other
-                own, costs = 1.0 - own, costs[::-1]
-            wanted.update(cost_fp=costs[0], cost_fn=costs[1])
-            wanted["threshold"] = own if threshold is None else threshold
-        frame, probability = scoring.score_all(
-            table_model, table, [chosen, *ids], progress, features=True
-        )
-        scoring.note_training_rows(table_model, table, frame)
-        labels = classes[scoring.true_codes(table_model, table, frame, chosen)]
-        contents = compute(
-            table_model.model,
-            frame,
-            labels,
-            ids={name: frame[name].tolist() for name in ids},
-            about={**describe(model), "file": model.name, "data": data.name, "target": chosen},
-            probability=probability,
-            positive=classes.tolist()[code] if positive or table_model.binary else None,
-            **wanted,
-            top=top,
-            title=title,
-            seed=seed,
-        )
-        page = contents.html().encode()
-        with file_for(output) as file:
-            file.write(page)
+    table_model = model_for(model, n_jobs)
+    table = options.table(data, delimiter, encoding, decimal, na)
+    scoring = Scoring(table_model, table)
+    ids, column = scoring.choose_ids(id), scoring.choose_target(target)
+    if column in ids:
+        raise ValueError(f"--id {column} holds the labels: it cannot be an id as well.")
+    code, classes, layout = scoring.choose_class(positive), table_model.classes, table_model.layout
+    if table_model.binary and cost_fp is None:
+        own, costs = layout.threshold, (layout.cost_fp, layout.cost_fn)
+        if code != layout.positive:  # a false alarm of one class is a miss of the other
+            own, costs = 1.0 - own, costs[::-1]
+        wanted.update(cost_fp=costs[0], cost_fn=costs[1])
+        wanted["threshold"] = own if threshold is None else threshold
+    frame, probability = scoring.score_all([column, *ids], progress)
+    contents = compute(
+        table_model.model,
+        frame,
+        classes[scoring.true_codes(frame, column)],
+        ids={name: frame[name].tolist() for name in ids},
+        about={**describe(model), "file": model.name, "data": data.name, "target": column},
+        probability=probability,
+        positive=classes.tolist()[code] if positive or table_model.binary else None,
+        **wanted,
+        top=top,
+        title=title,
+        seed=seed,
+    )
+    page = contents.html().encode()
+    with file_for(output) as file:
+        file.write(page)
     facts = _facts(contents, output, len(page))
     show(facts, _lines(facts), json)
     return 0

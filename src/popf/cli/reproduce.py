@@ -58,8 +58,7 @@ def reproduce(
         str | None, typer.Option(help="The column of --data that holds the labels.")
     ] = None,
     drop: Annotated[
-        Words | None,
-        typer.Option(metavar="COLUMN", help="Column of --data to leave out. Repeatable."),
+        Words | None, options.column("Column of --data to leave out. Repeatable.")
     ] = None,
     encode: options.Encode = None,
     delimiter: options.Delimiter = None,

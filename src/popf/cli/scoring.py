@@ -1,4 +1,4 @@
-"""Tables scored piece by piece: what predict, evaluate, report and monitor share."""
+"""A model and the table that it scores: what predict, rank, evaluate, report and monitor share."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,96 +29,104 @@ def model_for(
     return table_model
 
 
-def choose_ids(table_model: "TableModel", table: "Table", asked: Sequence[str] | None) -> list[str]:
-    """Choose the columns to carry through: those asked for, else those of the model that are there."""
-    if asked:
-        table.need(asked, "id")
-        return list(dict.fromkeys(asked))
-    known = table_model.layout.ids
-    absent = [name for name in known if name not in table.names]
-    if absent:
-        say(f"note: {table.path} has no column {', '.join(map(repr, absent))} to carry through.")
-    return [name for name in known if name in table.names]
+class Scoring:
+    """A model, and a table that it scores.
 
-
-def choose_target(table_model: "TableModel", table: "Table", asked: str | None) -> str:
-    """Choose the column with the labels: the one asked for, else the model's."""
-    column = asked or table_model.layout.target
-    if column is None:
-        raise ValueError("the model does not know which column holds the labels: give --target.")
-    if column not in table.names:
-        raise ValueError(
-            f"{table.path} has no column {column!r} with labels{near_words(column, table.names)} The labels "
-            "must be known here; name their column by --target."
-        )
-    if column in table_model.features:
-        raise ValueError(f"--target {column} is a feature of the model: name the column of labels.")
-    return column
-
-
-@contextmanager
-def scored_pieces(
-    table_model: "TableModel",
-    table: "Table",
-    columns: Sequence[str],
-    progress: bool | None,
-    n_rows: int | None = None,
-) -> Iterator[Iterator["Scored"]]:
-    """Score a table piece by piece, with a bar, and count categories never seen in training.
-
-    `columns` are read besides the features; `n_rows` is the size of a piece.
+    `unknown` counts, by column, the scored rows with a category never seen in training.
     """
-    from sklearn import config_context
 
-    unknown: Counter[str] = Counter()
-    with config_context(working_memory=WORKING_MEMORY), progress_bar(progress) as advance:
+    def __init__(self, model: "TableModel", table: "Table") -> None:
+        self.model = model
+        self.table = table
+        self.unknown: Counter[str] = Counter()
 
-        def pieces() -> Iterator["Scored"]:
-            n_done = 0
-            for scored in table_model.pieces(table, columns, n_rows):
-                unknown.update(scored.unknown)
-                yield scored
-                n_done += len(scored.codes)
-                advance(min(100, int(100 * table.share)), 100, f"{n_done:,} rows")
+    def choose_ids(self, asked: Sequence[str] | None) -> list[str]:
+        """Choose the columns to carry through: those asked for, else those of the model that are there."""
+        if asked:
+            self.table.need(asked, "id")
+            return list(dict.fromkeys(asked))
+        known = self.model.layout.ids
+        absent = [name for name in known if name not in self.table.names]
+        if absent:
+            names = ", ".join(map(repr, absent))
+            say(f"note: {self.table.path} has no column {names} to carry through.")
+        return [name for name in known if name not in absent]
 
-        yield pieces()
-    for name, n in unknown.items():
-        say(f"note: column {name!r} holds values never seen in training, in {counted(n, 'row')}.")
+    def choose_target(self, asked: str | None) -> str:
+        """Choose the column with the labels: the one asked for, else the model's."""
+        column, names = asked or self.model.layout.target, self.table.names
+        if column is None:
+            raise ValueError(
+                "the model does not know which column holds the labels: give --target."
+            )
+        if column not in names:
+            raise ValueError(
+                f"{self.table.path} has no column {column!r} with labels{near_words(column, names)} The "
+                "labels must be known here; name their column by --target."
+            )
+        if column in self.model.features:
+            raise ValueError(
+                f"--target {column} is a feature of the model: name the column of labels."
+            )
+        return column
 
+    def choose_class(self, asked: str | None) -> int:
+        """Choose the class to find, as a position: the one asked for, else the model's."""
+        from popf.tables.cells import find_class
 
-def score_all(
-    table_model: "TableModel",
-    table: "Table",
-    columns: Sequence[str],
-    progress: bool | None,
-    features: bool = False,
-) -> tuple[Any, Any]:
-    """Score all rows: a frame of `columns` (and of the features, if asked for), and the probabilities."""
-    import numpy as np
-    import pandas
+        if asked is None:
+            return self.model.layout.positive
+        return find_class(asked, self.model.classes)
 
-    frames: list[Any] = []
-    found: list[Any] = []
-    with scored_pieces(table_model, table, columns, progress) as pieces:
-        for scored in pieces:
-            frames.append(scored.frame if features else scored.frame[list(columns)])
-            found.append(scored.probability)
-    return pandas.concat(frames, ignore_index=True), np.vstack(found)
+    @contextmanager
+    def pieces(
+        self, columns: Sequence[str], progress: bool | None, n_rows: int | None = None
+    ) -> Iterator[Iterator["Scored"]]:
+        """Score the table piece by piece, with a bar; a note tells of categories never seen in training.
 
+        `columns` are read besides the features; `n_rows` is the size of a piece.
+        """
+        from sklearn import config_context
 
-def note_training_rows(table_model: "TableModel", table: "Table", frame: Any) -> None:
-    """Print a note if a model is judged by the rows that it was fitted to; `frame` holds the features."""
-    n_seen = table_model.count_training_rows(frame)
-    if n_seen:
-        say(
-            f"note: {n_seen:,} of the {counted(len(frame), 'row')} of {table.path} have the features of a "
-            "training row. On rows that it was fitted to, a model looks better than it is: use others."
-        )
+        with config_context(working_memory=WORKING_MEMORY), progress_bar(progress) as advance:
 
+            def pieces() -> Iterator["Scored"]:
+                n_done = 0
+                for scored in self.model.pieces(self.table, columns, n_rows):
+                    self.unknown.update(scored.unknown)
+                    yield scored
+                    n_done += len(scored.codes)
+                    advance(min(100, int(100 * self.table.share)), 100, f"{n_done:,} rows")
 
-def true_codes(table_model: "TableModel", table: "Table", frame: Any, column: str) -> Any:
-    """Return the true classes of scored rows, as positions in the classes of the model."""
-    from popf.tables.cells import match_labels
+            yield pieces()
+        for name, n in self.unknown.items():
+            rows = counted(n, "row")
+            say(f"note: column {name!r} holds values never seen in training, in {rows}.")
 
-    where = f"column {column!r} of {table.path}"
-    return match_labels(frame[column].tolist(), table_model.classes, where)
+    def score_all(self, columns: Sequence[str], progress: bool | None) -> tuple[Any, Any]:
+        """Score all rows: a frame of `columns` and the features, and the probabilities.
+
+        A note tells if the model is judged by the rows that it was fitted to.
+        """
+        import numpy as np
+        import pandas
+
+        with self.pieces(columns, progress) as pieces:
+            found = [(scored.frame, scored.probability) for scored in pieces]
+        frames, probabilities = zip(*found, strict=True)
+        frame = pandas.concat(frames, ignore_index=True)
+        n_seen = self.model.count_training_rows(frame)
+        if n_seen:
+            say(
+                f"note: {n_seen:,} of the {counted(len(frame), 'row')} of {self.table.path} have the "
+                "features of a training row. On rows that it was fitted to, a model looks better than it is: "
+                "use others."
+            )
+        return frame, np.vstack(probabilities)
+
+    def true_codes(self, frame: Any, column: str) -> Any:
+        """Return the true classes of scored rows, as positions in the classes of the model."""
+        from popf.tables.cells import match_labels
+
+        where = f"column {column!r} of {self.table.path}"
+        return match_labels(frame[column].tolist(), self.model.classes, where)
