@@ -5,11 +5,11 @@
 
 import pytest
 
-from popf.engine import backends
 from popf.engine.gpu.backend import GpuBackend
 from popf.engine.gpu.host import HostKernels
+from popf.forest.validation import BACKENDS
 
-backends.register("host", lambda: GpuBackend(HostKernels()))
+BACKENDS["host"] = lambda: GpuBackend(HostKernels())
 
 
 def has_gpu():

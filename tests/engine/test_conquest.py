@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 import naive
 from popf.engine import space_tree, tiles
-from popf.engine.conquest.by_scan import conquer, costs_by_class, rows_per_block
+from popf.engine.conquest.by_scan import ScannedNodes, rows_per_block
 from popf.engine.conquest.by_space_tree import CostedTree
 from popf.engine.conquest.by_tiles import CostedBlocks
 from popf.forest.metrics import choose_metric
 from strategies import KINDS, bounded, random_points, seeds, size
+
+PRECOMPUTED = choose_metric("precomputed")
 
 
 @given(
@@ -53,59 +55,50 @@ def problems(draw, levels):
     return np.array(D, dtype=np.float64).reshape(q, n), np.array(C, dtype=np.float64), np.array(y)
 
 
-def blocks(D):
-    return lambda start, stop: D[start:stop]
-
-
-@pytest.mark.parametrize(("block_rows", "n_threads"), [(None, 1), (1, 1), (2, 3)])
+@pytest.mark.parametrize(("rows", "n_threads"), [(6, 1), (1, 1), (2, 3)])
 @pytest.mark.parametrize("levels", [st.integers(0, 2), st.floats(0, 1)], ids=["ties", "no ties"])
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
-def test_scan_is_the_definition(block_rows, n_threads, levels, data):
+def test_scan_is_the_definition(rows, n_threads, levels, data):
     D, costs, y = data.draw(problems(levels))
-    nodes, path_costs, distances = conquer(blocks(D), len(D), costs, y, block_rows, n_threads)
+    nodes = ScannedNodes(PRECOMPUTED, None, y, costs, 8 * rows * n_threads * len(y))
+    found, _ = nodes.conquer(D, n_threads)
     expected_nodes, expected_costs = naive.conquer(costs, D, y)
-    np.testing.assert_array_equal(nodes, expected_nodes)
-    np.testing.assert_array_equal(path_costs, expected_costs)
-    np.testing.assert_array_equal(distances, D[np.arange(len(D)), nodes])
-    offers = costs_by_class(blocks(D), len(D), costs, y, 3, block_rows, n_threads)
-    np.testing.assert_array_equal(offers, naive.costs_by_class(costs, D, y, 3))
-    np.testing.assert_array_equal(offers.min(axis=1), path_costs)
+    np.testing.assert_array_equal(found.nodes, expected_nodes)
+    np.testing.assert_array_equal(found.costs, expected_costs)
+    np.testing.assert_array_equal(found.distances, D[np.arange(len(D)), found.nodes])
+    offers, _ = nodes.costs_by_class(D, n_threads)
+    np.testing.assert_array_equal(offers, naive.costs_by_class(costs, D, y, y.max() + 1))
 
 
-def test_ties_go_to_the_nearer_then_the_lower_class_then_the_lower_index():
-    D = np.array([[2.0, 1.0, 1.0, 1.0]])
-    costs = np.array([2.0, 2.0, 2.0, 2.0])
-    assert conquer(blocks(D), 1, costs, np.array([0, 2, 1, 1]))[0] == [2]
-    assert conquer(blocks(D), 1, costs, np.array([0, 1, 1, 1]))[0] == [1]
+@pytest.mark.parametrize(("y", "node"), [([0, 2, 1, 1], 2), ([0, 1, 1, 1], 1)])
+def test_ties_go_to_the_nearer_then_the_lower_class_then_the_lower_index(y, node):
+    nodes = ScannedNodes(PRECOMPUTED, None, np.array(y), np.full(4, 2.0), 2**20)
+    assert nodes.conquer(np.array([[2.0, 1.0, 1.0, 1.0]]))[0].nodes == [node]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -2.0])
-@pytest.mark.parametrize("block_rows", [None, 1])
-def test_a_distance_that_is_none_is_named(bad, block_rows):
+@pytest.mark.parametrize("n_bytes", [1, 2**20])
+def test_a_negative_or_non_finite_distance_is_named(bad, n_bytes):
     D = np.ones((5, 3))
     D[3, 2] = bad
-    message = f"new sample 3 and training sample 2 is {bad}"
-    with pytest.raises(ValueError, match=message):
-        conquer(blocks(D), 5, np.zeros(3), np.zeros(3, dtype=np.int64), block_rows)
-    with pytest.raises(ValueError, match=message):
-        costs_by_class(blocks(D), 5, np.zeros(3), np.zeros(3, dtype=np.int64), 1, block_rows)
-
-
-def test_no_queries():
-    nodes, path_costs, _ = conquer(blocks(np.ones((0, 2))), 0, np.zeros(2), np.array([0, 1]))
-    assert len(nodes) == len(path_costs) == 0
+    nodes = ScannedNodes(PRECOMPUTED, None, np.zeros(3, dtype=np.int64), np.zeros(3), n_bytes)
+    for ask in (nodes.conquer, nodes.costs_by_class):
+        with pytest.raises(ValueError, match=f"new sample 3 and training sample 2 is {bad}"):
+            ask(D)
 
 
 def test_blocks_are_bounded_by_memory():
-    assert rows_per_block(10**9) == 1
-    assert rows_per_block(100) * 100 * 8 <= 2**24
+    assert rows_per_block(10**9, 2**30, 4) == 1
+    assert rows_per_block(100, 2**30, 4) * 100 * 8 <= 2**24
+    assert rows_per_block(100, 2**16, 4) * 100 * 8 <= 2**14
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "chebyshev", lambda x, y: abs(x - y).sum()])
 def test_scan_with_the_blocks_of_a_metric(metric):
     rng = np.random.default_rng(0)
     X, Q, costs, y = rng.random((9, 2)), rng.random((4, 2)), rng.random(9), np.arange(9) % 2
-    block = choose_metric(metric).blocks(Q, X)
-    nodes, _, _ = conquer(block, 4, costs, y, block_rows=3)
-    np.testing.assert_array_equal(nodes, naive.conquer(costs, block(0, 4), y)[0])
+    metric = choose_metric(metric)
+    found, _ = ScannedNodes(metric, X, y, costs, 3 * 9 * 8).conquer(Q)
+    D = metric.blocks(Q, X)(0, 4)
+    np.testing.assert_array_equal(found.nodes, naive.conquer(costs, D, y)[0])

@@ -10,15 +10,14 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from popf import OPFClassifier
-from popf.engine.trees import neighbours
-from popf.engine.trees import tile_outsiders as product_outsiders
+from popf.engine.trees import neighbours, tile_neighbours
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="sends a signal to a thread")
 @pytest.mark.parametrize("wakes", [True, False], ids=["wakes", "sleeps on"])
 @pytest.mark.parametrize(
     ("algorithm", "module", "kernel"),
-    [("kd_tree", neighbours, "_outsiders"), ("brute", product_outsiders, "_search_block")],
+    [("kd_tree", neighbours, "_outsiders"), ("brute", tile_neighbours, "_search_block")],
 )
 def test_threads_begin_no_new_block_after_ctrl_c(algorithm, module, kernel, wakes, monkeypatch):
     # The search for outsiders is the long part of a fit on separated clusters. Were each thread

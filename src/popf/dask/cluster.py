@@ -10,9 +10,9 @@ from weakref import WeakSet
 import dask
 import distributed
 
-from popf.engine.backends import Backend, Resources, backend_for
+from popf.engine.structures import Backend, Resources
 from popf.forest.metrics import Metric
-from popf.forest.validation import n_threads_of
+from popf.forest.validation import backend_for, n_threads_of
 
 # Packages that the workers must have as this process has them: popf in the same version, others in the same
 # major version.

@@ -25,8 +25,7 @@ from popf.dask.spanning import (
     tree_of_block,
     tree_of_two,
 )
-from popf.engine.backends import Resources
-from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources
 from popf.engine.training import Trained, euclidean_tree
 from popf.forest.optimum_path_forest import OptimumPathForest, settle_algorithm
 

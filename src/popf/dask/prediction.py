@@ -19,10 +19,11 @@ from scipy.special import logsumexp
 from popf.dask.blocks import Block, Nodes, StoredNodes, concatenate
 from popf.dask.cluster import Settings, load
 from popf.dask.sources import check_chunk
+from popf.engine.conquest.by_scan import ScannedNodes
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.points import collapse_duplicates
 from popf.engine.structures import FloatArray
-from popf.forest.metrics import Metric, ScannedNodes
+from popf.forest.metrics import Metric
 from popf.forest.validation import to_host
 from popf.probability.soft_competition import Nodes as CompetingNodes
 from popf.probability.soft_competition import SoftCompetition

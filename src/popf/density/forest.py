@@ -16,9 +16,8 @@ from popf.density.propagation import (
     open_density,
     propagate,
 )
-from popf.engine.backends import Resources
 from popf.engine.runtime.threads import map_chunks
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric, choose_metric
 from popf.forest.state import Fields
 

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine import space_tree
-from popf.engine.backends import Resources
-from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
+from popf.engine.conquest.by_scan import rows_per_block
 from popf.engine.k_nearest import Nearest, nearest_by_scan, nearest_in_space
 from popf.engine.points import (
     distinct_distances,
@@ -17,7 +16,7 @@ from popf.engine.points import (
     sort_by_values,
 )
 from popf.engine.space_tree import SpaceTree
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
 
 
@@ -84,13 +83,12 @@ class NodeIndex:
                 asking = None if own else scaled_copy(queries, exponent)
             found = nearest_in_space(tree, asking, k, resources.n_threads)
             return found._replace(weights=self._metric.transform(found.weights, exponent))
-        share = min(BLOCK_BYTES, resources.n_bytes // resources.n_threads)
         return nearest_by_scan(
             self._metric.blocks(queries, self._points),
             len(queries),
             k,
             own,
-            rows_per_block(len(self._counts), share),
+            rows_per_block(len(self._counts), resources.n_bytes, resources.n_threads),
             resources.n_threads,
         )
 

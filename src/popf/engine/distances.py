@@ -188,24 +188,6 @@ def _sum_rows(values):
     return masses
 
 
-def check_domain(name: str, X: FloatArray) -> None:
-    """Raise ValueError if `X` lies outside the domain of the metric."""
-    kernel = KERNELS[name]
-    if kernel.non_negative and (X < 0.0).any():
-        row, column = np.argwhere(X < 0.0)[0]
-        raise ValueError(
-            f"Negative values in data: metric {name!r}, {kernel.formula}, needs non-negative features, but "
-            f"X[{row}, {column}] is {X[row, column]}. Shift or scale the features "
-            "(sklearn.preprocessing.MinMaxScaler), or choose a metric such as 'manhattan'."
-        )
-    if kernel.positive_mass and not X.any(axis=1).all():
-        row = np.flatnonzero(~X.any(axis=1))[0]
-        raise ValueError(
-            f"metric {name!r}, {kernel.formula}, would divide by 0: all features of X[{row}] are 0. "
-            "Drop the sample, or choose a metric such as 'squared_chi_square' or 'manhattan'."
-        )
-
-
 def _prepared(kernel: Kernel, X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the values that the kernel sums over, and each sample's mass where it needs one."""
     values = np.ascontiguousarray(np.sqrt(X) if kernel.root_of_features else X, dtype=np.float64)

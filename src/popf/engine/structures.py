@@ -1,7 +1,7 @@
-"""What the stages hand to each other."""
+"""What the stages hand to each other, and what they may use."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,3 +93,39 @@ class Conquered(NamedTuple):
     nodes: IntArray  # the conquering node
     costs: FloatArray  # the path cost it offers, max(C_v, d(v, t))
     distances: FloatArray  # its distance
+
+
+class Backend(Protocol):
+    """What a device is asked for in place of the processor, by Euclidean distances and to the same bit."""
+
+    def place(self, points: FloatArray) -> Any:
+        """Lay out points on the device, for the methods below."""
+
+    def nearest_neighbours(self, placed: Any, split: int | None = None) -> NeighbourLists:
+        """List neighbours of all points; with `split`, those on the other side of that position."""
+
+    def nearest_outsiders(
+        self, placed: Any, search: OutgoingArcSearch, split: int | None = None
+    ) -> None:
+        """Find the shortest arcs out of components, as `trees.neighbours.nearest_outsiders`."""
+
+    def conquer(
+        self,
+        placed: Any,
+        costs: FloatArray,
+        rank: IntArray,
+        queries: FloatArray,
+        fallback: Callable[[FloatArray], Conquered],
+    ) -> Conquered:
+        """Find who conquers each query; those that stay uncertain are handed to `fallback`."""
+
+    def soft_scores(self, nodes: Any, queries: FloatArray, taus: FloatArray) -> FloatArray:
+        """Score queries softly, as ``nodes.scores`` of `soft.by_tiles.CompetingPoints`."""
+
+
+class Resources(NamedTuple):
+    """What a computation may use."""
+
+    n_threads: int = 1
+    n_bytes: int = 2**30  # for blocks of distances, of all threads together
+    backend: Backend | None = None  # a device, None for the processor

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from popf.engine import space_tree, tiles
-from popf.engine.backends import Backend, Resources
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.distances import WeightsAmong, kernel_rows
 from popf.engine.points import DistinctPoints, distinct_points
@@ -14,11 +13,13 @@ from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.space_tree import SpaceTree
 from popf.engine.structures import (
+    Backend,
     BoolArray,
     FloatArray,
     Forest,
     IntArray,
     NeighbourLists,
+    Resources,
     SpanningTree,
 )
 from popf.engine.trees import boruvka, neighbours, prim, tile_neighbours

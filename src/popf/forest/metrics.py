@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import DistanceMetric
 
-from popf.engine.conquest import by_scan
 from popf.engine.distances import (
     EUCLIDEAN_TRANSFORMS,
     KERNELS,
     WeightsAmong,
     WeightsFrom,
-    check_domain,
     kernel_blocks,
     kernel_rows,
     transform_squared,
 )
-from popf.engine.structures import BlockOfDistances, Conquered, FloatArray, IntArray
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 from popf.formatting import near_words
 
 # Other names for the same formula; a name in both `KERNELS` and scikit-learn has one too.
@@ -93,7 +91,20 @@ class _Compiled(Metric):
         self.kernel = name
 
     def check(self, X: FloatArray) -> None:
-        check_domain(self.kernel, X)
+        kernel = KERNELS[self.kernel]
+        if kernel.non_negative and (X < 0.0).any():
+            row, column = np.argwhere(X < 0.0)[0]
+            raise ValueError(
+                f"Negative values in data: metric {self.name!r}, {kernel.formula}, needs non-negative "
+                f"features, but X[{row}, {column}] is {X[row, column]}. Shift or scale the features "
+                "(sklearn.preprocessing.MinMaxScaler), or choose a metric such as 'manhattan'."
+            )
+        if kernel.positive_mass and not X.any(axis=1).all():
+            row = np.flatnonzero(~X.any(axis=1))[0]
+            raise ValueError(
+                f"metric {self.name!r}, {kernel.formula}, would divide by 0: all features of X[{row}] are 0. "
+                "Drop the sample, or choose a metric such as 'squared_chi_square' or 'manhattan'."
+            )
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
         return kernel_rows(self.kernel, X, n_threads)
@@ -295,41 +306,3 @@ def needs_non_negative(metric: Any) -> bool:
     """Whether X must not be negative: for some metrics, and because it holds distances."""
     kernel = KERNELS.get(ALIASES.get(metric, metric)) if isinstance(metric, str) else None
     return metric == "precomputed" or (kernel is not None and kernel.non_negative)
-
-
-class ScannedNodes:
-    """Training nodes that are all compared, for any metric; they conquer as `EuclideanConquest` does."""
-
-    def __init__(
-        self,
-        metric: Metric,
-        samples: FloatArray | None,  # None if distances are precomputed
-        codes: IntArray,
-        costs: FloatArray,
-        n_bytes: int,
-    ) -> None:
-        self._metric, self._samples, self._n_bytes = metric, samples, n_bytes
-        self._codes, self._costs = codes, costs
-
-    def samples(self) -> FloatArray | None:
-        """Give the training samples back."""
-        return self._samples
-
-    def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
-        """Find who conquers each new sample; exponents are 0."""
-        blocks, rows = self._metric.blocks(new, self._samples), self._rows_at_once(n_threads)
-        found = by_scan.conquer(blocks, len(new), self._costs, self._codes, rows, n_threads)
-        return found, np.zeros(len(new), dtype=np.int64)
-
-    def costs_by_class(self, new: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
-        """Find the smallest path cost that each class offers to each new sample."""
-        blocks, rows = self._metric.blocks(new, self._samples), self._rows_at_once(n_threads)
-        n_classes = int(self._codes.max()) + 1
-        costs = by_scan.costs_by_class(
-            blocks, len(new), self._costs, self._codes, n_classes, rows, n_threads
-        )
-        return costs, np.zeros((len(new), 1), dtype=np.int64)
-
-    def _rows_at_once(self, n_threads: int) -> int:
-        share = min(by_scan.BLOCK_BYTES, self._n_bytes // n_threads)
-        return by_scan.rows_per_block(len(self._codes), share)

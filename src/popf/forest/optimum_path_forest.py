@@ -6,17 +6,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.structures import Conquered, FloatArray, IntArray, SpanningTree
+from popf.engine.structures import (
+    Backend,
+    Conquered,
+    FloatArray,
+    IntArray,
+    Resources,
+    SpanningTree,
+)
 from popf.formatting import install
 
 if TYPE_CHECKING:
     import networkx
     import pandas
 
-    from popf.engine.backends import Backend, Resources
+    from popf.engine.conquest.by_scan import ScannedNodes
     from popf.engine.conquest.euclidean import EuclideanConquest
     from popf.engine.training import Trained
-    from popf.forest.metrics import Metric, ScannedNodes
+    from popf.forest.metrics import Metric
 
 
 class Conquest(NamedTuple):
@@ -98,7 +105,7 @@ class OptimumPathForest:
         exponent: int = 0,  # Euclidean: the engine's distances are squared, of samples times 2**-exponent
         samples: FloatArray | None = None,
         index: "EuclideanConquest | ScannedNodes | None" = None,  # if None, made when first needed
-        backend: "Backend | None" = None,  # the GPU that conquers, None for the processor
+        backend: Backend | None = None,  # the GPU that conquers, None for the processor
         classes: NDArray[Any] | None = None,  # the labels, None for the numbers of the classes
     ) -> None:
         self.metric = metric
@@ -150,14 +157,14 @@ class OptimumPathForest:
     def __repr__(self) -> str:
         return f"OptimumPathForest({len(self)} samples, {len(self.prototypes)} prototypes)"
 
-    def conquer(self, new: FloatArray, resources: "Resources") -> Conquered:
+    def conquer(self, new: FloatArray, resources: Resources) -> Conquered:
         """Find who conquers new samples: nodes, path costs and distances, in the metric's unit."""
         self.metric.check(new)
         found, exponents = self._indexed(resources).conquer(new, resources.n_threads)
         costs = self.metric.transform(found.costs, exponents)
         return Conquered(found.nodes, costs, self.metric.transform(found.distances, exponents))
 
-    def costs_by_class(self, new: FloatArray, resources: "Resources") -> FloatArray:
+    def costs_by_class(self, new: FloatArray, resources: Resources) -> FloatArray:
         """Find the cheapest path that each class offers to new samples: (n_samples, n_classes)."""
         self.metric.check(new)
         costs, exponents = self._indexed(resources).costs_by_class(new, resources.n_threads)
@@ -170,10 +177,10 @@ class OptimumPathForest:
         it is long: no cost exceeds the largest tree edge on the way to a prototype, nor this the distance.
         So its nearest neighbour offers the cheapest, and a shortest arc at v is an edge of the tree.
         """
-        tree, costs = self.spanning_tree, self.costs.copy()
-        nearest = np.full(len(self), np.inf)
-        for ends in (tree.lower, tree.higher):
-            np.minimum.at(nearest, ends, tree.weights)
+        (lower, higher, weights), costs = self._trained.tree, self.costs.copy()
+        weights, nearest = self.metric.transform(weights, self.exponent), np.full(len(self), np.inf)
+        for ends in (lower, higher):
+            np.minimum.at(nearest, ends, weights)
         costs[self.prototypes] = nearest[self.prototypes]
         return costs
 
@@ -225,12 +232,12 @@ class OptimumPathForest:
             graph.add_edge(int(self.predecessors[node]), node, weight=float(self.lengths[node]))
         return graph
 
-    def _indexed(self, resources: "Resources") -> "EuclideanConquest | ScannedNodes":
+    def _indexed(self, resources: Resources) -> "EuclideanConquest | ScannedNodes":
         """Lay out the nodes for conquest, on first use."""
         if self._index is None:
+            from popf.engine.conquest.by_scan import ScannedNodes
             from popf.engine.conquest.euclidean import EuclideanConquest
             from popf.engine.points import distinct_points
-            from popf.forest.metrics import ScannedNodes
 
             samples, costs = self._samples, self._trained.forest.costs
             if samples is None and not self.metric.precomputed:
@@ -252,7 +259,7 @@ def grow_forest(
     samples: FloatArray,
     codes: IntArray,
     metric: "Metric",
-    resources: "Resources",
+    resources: Resources,
     algorithm: str = "auto",
     classes: NDArray[Any] | None = None,
 ) -> OptimumPathForest:
@@ -284,7 +291,7 @@ def grow_forest(
     )
 
 
-def settle_algorithm(samples: FloatArray, resources: "Resources", algorithm: str) -> str:
+def settle_algorithm(samples: FloatArray, resources: Resources, algorithm: str) -> str:
     """Replace "auto" by the algorithm that suits Euclidean distances; a GPU takes products."""
     from popf.engine.training import choose_algorithm
 

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from popf.engine.backends import Resources, backend_for
-from popf.engine.structures import FloatArray, IntArray, SpanningTree
+from popf.engine.structures import FloatArray, IntArray, Resources, SpanningTree
 from popf.forest.optimum_path_forest import settle_algorithm
 from popf.forest.validation import (
+    backend_for,
     check_algorithm,
     check_precomputed,
     choose_device,

@@ -1,5 +1,6 @@
 """What every estimator checks before it works: parameters, samples, labels, weights; and where it works."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,9 +12,8 @@ from sklearn import get_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from popf.engine.backends import Resources, backend_for, devices, register
 from popf.engine.gpu import cuda_backend
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import Backend, FloatArray, IntArray, Resources
 from popf.labels import encode
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ SYMMETRY_TOLERANCE = 1e-10
 CHECKED_AT_A_TIME = 2**20
 # With so many features a space tree is always the quickest, as in `popf.engine.training`.
 FEW_FEATURES = 4
-
-register("cuda", cuda_backend)
+#: How to make the backend of each device but the processor; RuntimeError where it cannot work.
+BACKENDS: dict[str, Callable[[], Backend]] = {"cuda": cuda_backend}
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ def choose_device(device: str | None, X: Any, metric: "Metric", algorithm: str) 
     if device is None:
         serves = metric.euclidean and algorithm in ("auto", "brute")
         return "cuda" if is_on_gpu(X) and serves else "cpu"
-    if device not in devices():
+    if device not in ("cpu", *BACKENDS):
         raise ValueError(f"`device` must be None, 'cpu' or 'cuda', not {device!r}.")
     if device != "cpu" and not metric.euclidean:
         raise ValueError(
@@ -323,6 +323,11 @@ def choose_device(device: str | None, X: Any, metric: "Metric", algorithm: str) 
             "`algorithm='auto'`, or `device=None`."
         )
     return device
+
+
+def backend_for(device: str) -> Backend | None:
+    """Return the backend of a device, None for the processor."""
+    return None if device == "cpu" else BACKENDS[device]()
 
 
 def pays_on_host(device: str, algorithm: str, n_features: int) -> bool:

@@ -21,7 +21,7 @@ from popf.probability.softmax import (
 if TYPE_CHECKING:
     import pandas
 
-    from popf.engine.backends import Resources
+    from popf.engine.structures import Resources
     from popf.forest.optimum_path_forest import OptimumPathForest
     from popf.probability.additive import AdditiveEvidence
     from popf.probability.features import Preparation, Scaling

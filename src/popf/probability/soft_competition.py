@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from popf.engine.backends import Resources
-from popf.engine.conquest.by_scan import BLOCK_BYTES, rows_per_block
+from popf.engine.conquest.by_scan import rows_per_block
 from popf.engine.conquest.euclidean import FAR
 from popf.engine.distances import kernel_blocks
 from popf.engine.points import scaled_copy
 from popf.engine.soft.by_space_tree import CompetingSpace
 from popf.engine.soft.by_tiles import CompetingPoints
 from popf.engine.soft.sums import CompetingNodes
-from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.probability.features import weighted_quantile
@@ -105,9 +104,7 @@ class SoftCompetition:
         """Let the nodes compete for samples, in whatever way suits their number of features."""
         nodes, n_threads = self._nodes, resources.n_threads
         if isinstance(nodes, CompetingNodes):
-            rows = rows_per_block(
-                len(nodes.costs), min(BLOCK_BYTES, resources.n_bytes // n_threads)
-            )
+            rows = rows_per_block(len(nodes.costs), resources.n_bytes, n_threads)
             return nodes.scores(self._blocks(new), len(new), taus, rows, n_threads)
         if isinstance(nodes, CompetingPoints) and self._backend is not None:
             found: FloatArray = self._backend.soft_scores(nodes, self._scaled(new), taus)

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from popf.engine.backends import Resources
 from popf.engine.points import distinct_distances, sort_by_values
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest, grow_forest
 from popf.forest.validation import TrainingData

@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from popf.engine.backends import Resources
 from popf.engine.conquest.by_space_tree import CostedTree
 from popf.engine.conquest.by_tiles import CostedBlocks
 from popf.engine.points import DistinctPoints, scale_exponent, scaled_copy
 from popf.engine.runtime.threads import Team
 from popf.engine.space_tree import SpaceTree, build
-from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray
+from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray, Resources
 from popf.engine.tiles import block_size
 
 # From 2**FAR times the size of the training data, differences within that no longer matter: they

@@ -8,7 +8,7 @@ is tested, where there is no GPU. The rest of the engine does not import this fo
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from popf.engine.backends import Backend
+    from popf.engine.structures import Backend
 
 
 def cuda_backend() -> "Backend":

@@ -28,7 +28,7 @@ SOFT_ROWS, SOFT_COLUMNS = 8192, 8192
 
 
 class GpuBackend:
-    """The GPU's algorithms, by `CudaKernels` or `HostKernels`; see `popf.engine.backends.Backend`."""
+    """The GPU's algorithms, by `CudaKernels` or `HostKernels`; see `popf.engine.structures.Backend`."""
 
     def __init__(self, kernels: Any) -> None:
         self.kernels = kernels
