@@ -1,5 +1,6 @@
-"""What a refusal must say."""
+"""What a refusal must say, and values that call for one."""
 
+import numpy as np
 import pytest
 
 
@@ -9,3 +10,10 @@ def refused(call, *said, kind=ValueError):
         call()
     missing = [words for words in said if words not in str(refusal.value)]
     assert not missing, str(refusal.value)
+
+
+def changed(array, where, value):
+    """Copy an array with one value changed."""
+    copy = np.array(array)
+    copy[where] = value
+    return copy

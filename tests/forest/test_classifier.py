@@ -107,22 +107,15 @@ def test_every_sample_may_be_a_class_of_its_own(algorithm):
 # Features ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, np.uint8, np.bool_])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_single_precision_is_taken_exactly(algorithm):
-    single = X_TRAIN.astype(np.float32)
-    forest = OPFClassifier(algorithm=algorithm).fit(single, Y_TRAIN)
-    assert_same_forest(
-        forest, OPFClassifier(algorithm=algorithm).fit(single.astype(float), Y_TRAIN)
-    )
-    assert forest.costs_.dtype == np.float64
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.bool_])
-def test_integers_are_features_too(dtype):
-    samples = np.random.default_rng(0).integers(0, 2 if dtype == np.bool_ else 90, size=(60, 3))
+def test_numbers_of_any_type_are_taken_exactly(algorithm, dtype):
+    samples = np.random.default_rng(0).exponential(2.0, (60, 3))
+    samples = (samples if dtype == np.float32 else np.floor(samples)).astype(dtype)
     y = np.arange(60) % 3
-    forest = OPFClassifier().fit(samples.astype(dtype), y)
-    assert_same_forest(forest, OPFClassifier().fit(samples.astype(float), y))
+    forest = OPFClassifier(algorithm=algorithm).fit(samples, y)
+    assert_same_forest(forest, OPFClassifier(algorithm=algorithm).fit(samples.astype(float), y))
+    assert forest.costs_.dtype == np.float64
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", furthest_feature])

@@ -1,4 +1,4 @@
-"""Ctrl-C stops a long fit soon, and leaves no half forest."""
+"""Ctrl-C stops a long fit soon."""
 
 import itertools
 import signal
@@ -71,23 +71,3 @@ def test_ctrl_c_in_the_function_of_a_user_stops_the_fit():
     with pytest.raises(KeyboardInterrupt):
         OPFClassifier(distance).fit(np.arange(60.0)[:, None], np.arange(60) % 2)
     assert next(calls) == 101
-
-
-def test_an_interrupted_fit_leaves_no_half_forest(monkeypatch):
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    y = np.arange(50) % 2
-    forest = OPFClassifier(algorithm="kd_tree").fit(X, y)
-    with monkeypatch.context() as patch:
-        patch.setattr(neighbours, "_nearest", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            forest.fit(X[:40], np.array(["a", "b"])[y[:40]])
-    # Either all of the first forest or nothing, but no labels of the second on nodes of the first.
-    try:
-        labels = forest.predict(X)
-    except ValueError as error:
-        assert "not fitted" in str(error)  # noqa: PT017
-    else:
-        assert (labels == y).all()

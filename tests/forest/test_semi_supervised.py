@@ -96,15 +96,6 @@ def test_ties_among_precomputed_distances_do_not_fall_to_the_order_of_the_rows()
         assert_array_equal(model.transduction_[shuffled], twin.transduction_)
 
 
-def test_labels_follow_chains_of_close_samples():
-    X = np.vstack([MOONS * [1, 0] + [0, 5 * m] for m in (0, 1)])  # two lines, one label each
-    y = np.full(len(X), -1)
-    y[[0, -1]] = 0, 1
-    model = SemiSupervisedOPFClassifier().fit(X, y)
-    assert_array_equal(model.transduction_, np.repeat([0, 1], len(MOONS)))
-    assert_array_equal(model.predict(X), model.transduction_)
-
-
 @pytest.mark.parametrize(
     "y",
     [

@@ -7,7 +7,7 @@ from sklearn.metrics import pairwise_distances
 
 from estimator_problems import X_NEW, X_TRAIN, Y_TRAIN, assert_same_forest
 from popf import OPFClassifier
-from refusals import refused
+from refusals import changed, refused
 
 PLAIN = (np.ndarray, int, float, str, type(None))
 
@@ -31,12 +31,6 @@ def test_a_state_is_plain_values(metric):
     assert all(isinstance(value, PLAIN) for value in state["forest_"]["metric_params"].values())
     model = from_state(state)
     assert_same_forest(model, OPFClassifier(metric).fit(X_TRAIN, model.forest_.labels))
-
-
-def changed(array, where, value):
-    copy = np.array(array)
-    copy[where] = value
-    return copy
 
 
 WRONG = {
