@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from data_files import table
 from popf.datasets import read, write
 from popf.tables import open_table
 from popf.tables.cells import kind_of
@@ -136,14 +135,14 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
         assert read(tmp_path / f"f.{suffix}").data.shape == (2, 1)
 
 
-def test_the_target_by_name_by_position_or_last(tmp_path):
+def test_the_target_by_name_by_position_or_last(table):
     text = "a,b,c\n1,2,x\n3,4,y\n"
-    assert table(tmp_path, text).target.tolist() == ["x", "y"]
-    assert table(tmp_path, text, target="c").feature_names == ["a", "b"]
-    found = table(tmp_path, "c,a,b\nx,1,2\ny,3,4\n", target=0)
+    assert table(text).target.tolist() == ["x", "y"]
+    assert table(text, target="c").feature_names == ["a", "b"]
+    found = table("c,a,b\nx,1,2\ny,3,4\n", target=0)
     assert found.target.tolist() == ["x", "y"]
     assert found.data.tolist() == [[1, 2], [3, 4]]
-    X, y = table(tmp_path, text, return_X_y=True)
+    X, y = table(text, return_X_y=True)
     assert X.shape == (2, 2)
     assert y.shape == (2,)
 
@@ -162,14 +161,14 @@ def test_labels_that_libopf_cannot_hold_are_numbered(tmp_path, y, expected):
     assert round_trip(tmp_path, "dat", [[1.0], [2.0]], y).target.tolist() == expected
 
 
-def test_a_first_line_of_numbers_is_a_sample(tmp_path):
-    found = table(tmp_path, "1,2,0\n3,4,1\n", target=-1)
+def test_a_first_line_of_numbers_is_a_sample(table):
+    found = table("1,2,0\n3,4,1\n", target=-1)
     assert found.data.tolist() == [[1, 2], [3, 4]]
     assert found.feature_names == ["x1", "x2"]
 
 
-def test_marks_of_spreadsheets_and_unknown_values(tmp_path):
-    found = table(tmp_path, b"\xef\xbb\xbfa,b,y\r\n1,,0\r\nNA,2,1\r\n\r\n")
+def test_marks_of_spreadsheets_and_unknown_values(table):
+    found = table(b"\xef\xbb\xbfa,b,y\r\n1,,0\r\nNA,2,1\r\n\r\n")
     assert found.feature_names == ["a", "b"]
     np.testing.assert_array_equal(found.data, [[1, np.nan], [np.nan, 2]])
 
@@ -184,9 +183,9 @@ def test_marks_of_spreadsheets_and_unknown_values(tmp_path):
         (["1", "two", "3"], ["1", "two", "3"], "U"),
     ],
 )
-def test_labels_are_numbers_where_nothing_is_lost(tmp_path, labels, expected, kind):
+def test_labels_are_numbers_where_nothing_is_lost(table, labels, expected, kind):
     rows = "".join(f"{number},{label}\n" for number, label in enumerate(labels))
-    found = table(tmp_path, f"a,y\n{rows}")
+    found = table(f"a,y\n{rows}")
     assert found.target.tolist() == expected
     assert found.target.dtype.kind == kind
 
@@ -194,18 +193,18 @@ def test_labels_are_numbers_where_nothing_is_lost(tmp_path, labels, expected, ki
 MIXED = "size,colour,shape,y\n1.5,red,round,0\n2,blue,square,1\n3,red,,1\n"
 
 
-def test_columns_of_text_are_named_and_encodings_offered(tmp_path):
+def test_columns_of_text_are_named_and_encodings_offered(table):
     with pytest.raises(ValueError, match=r"colour \(for instance 'red'\), shape .*'onehot'"):
-        table(tmp_path, MIXED)
+        table(MIXED)
 
 
-def test_one_hot_and_ordinal_encoding(tmp_path):
-    onehot = table(tmp_path, MIXED, encode="onehot")
+def test_one_hot_and_ordinal_encoding(table):
+    onehot = table(MIXED, encode="onehot")
     assert onehot.feature_names == [
         "size", "colour=blue", "colour=red", "shape=", "shape=round", "shape=square",
     ]  # fmt: skip
     np.testing.assert_array_equal(onehot.data[:, 1:].sum(axis=1), 2)
-    ordinal = table(tmp_path, MIXED, encode="ordinal")
+    ordinal = table(MIXED, encode="ordinal")
     np.testing.assert_array_equal(ordinal.data, [[1.5, 1, 1], [2, 0, 2], [3, 1, 0]])
 
 
@@ -256,13 +255,13 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
         ("a,y\n1_000,0\n", {}, "a .for instance '1_000'"),
     ],
 )
-def test_broken_csv_is_refused_plainly(tmp_path, text, options, words):
+def test_broken_csv_is_refused_plainly(table, text, options, words):
     with pytest.raises(ValueError, match=words):
-        table(tmp_path, text, **options)
+        table(text, **options)
 
 
-def test_latin_text_is_read_when_named(tmp_path):
-    found = table(tmp_path, "größe,y\n1,0\n2,1\n".encode("latin-1"), encoding="latin-1")
+def test_latin_text_is_read_when_named(table):
+    found = table("größe,y\n1,0\n2,1\n".encode("latin-1"), encoding="latin-1")
     assert found.feature_names == ["größe"]
 
 
@@ -276,12 +275,12 @@ def test_latin_text_is_read_when_named(tmp_path):
         (b"1 2:1 1:1\n", "not svmlight"),
     ],
 )
-def test_broken_svmlight_is_refused_plainly(tmp_path, content, words):
+def test_broken_svmlight_is_refused_plainly(table, content, words):
     with pytest.raises(ValueError, match=words):
-        table(tmp_path, content, "t.svm")
+        table(content, "t.svm")
 
 
-def test_broken_packed_and_parquet_files(tmp_path):
+def test_broken_packed_and_parquet_files(tmp_path, table):
     packed = gzip.compress(b"1 1:2\n" * 100)
     for name, content in {
         "t.svm.gz": packed[:-9],
@@ -290,12 +289,12 @@ def test_broken_packed_and_parquet_files(tmp_path):
         "w.svm.gz": b"1 1:2\n",
     }.items():
         with pytest.raises(ValueError, match="cannot be unpacked"):
-            table(tmp_path, content, name)
+            table(content, name)
     write(tmp_path / "t.parquet", np.ones((50, 2)), np.arange(50))
     whole = (tmp_path / "t.parquet").read_bytes()
     for content in (whole[:-20], b"a,y\n1,0\n"):
         with pytest.raises(ValueError, match="no Parquet file, or is cut short"):
-            table(tmp_path, content, "t.parquet")
+            table(content, "t.parquet")
 
 
 def test_missing_files_and_folders_are_named(tmp_path):

@@ -5,7 +5,6 @@ import struct
 import numpy as np
 import pytest
 
-from data_files import table
 from popf.datasets import read, read_distances, write
 
 PEERS = {
@@ -22,20 +21,20 @@ PEERS = {
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_text_of_the_peers_is_read(tmp_path, name):
+def test_text_of_the_peers_is_read(table, name):
     options = {"format": "opfython"} if name.endswith("csv") else {}
-    found = table(tmp_path, PEERS[name], name, **options)
+    found = table(PEERS[name], name, **options)
     assert found.ids.tolist() == [10, 11, 12]
     assert found.target.tolist() == [2, 1, 0]
     assert found.target.dtype.kind == "i"
     assert found.data.tolist() == [[1.5, 2.25], [3, 4], [5, 6.125]]
 
 
-def test_text_with_names_is_a_table(tmp_path):
-    found = table(tmp_path, "a,b,y\n1,2,x\n3,4,z\n", "t.txt")
+def test_text_with_names_is_a_table(table):
+    found = table("a,b,y\n1,2,x\n3,4,z\n", "t.txt")
     assert found.format == "csv"
     assert found.feature_names == ["a", "b"]
-    assert table(tmp_path, "# a comment\n1 1:2\n2 1:3\n", "t.txt").format == "svmlight"
+    assert table("# a comment\n1 1:2\n2 1:3\n", "t.txt").format == "svmlight"
 
 
 def test_what_opfython_writes_is_read(tmp_path):
@@ -73,9 +72,9 @@ def test_what_opfython_writes_is_read(tmp_path):
         ),
     ],
 )
-def test_what_is_not_quite_the_peers_format_is_refused(tmp_path, content, name, words):
+def test_what_is_not_quite_the_peers_format_is_refused(table, content, name, words):
     with pytest.raises(ValueError, match=words):
-        table(tmp_path, content, name)
+        table(content, name)
 
 
 def test_distances_of_the_peers_are_read(tmp_path):
@@ -111,6 +110,6 @@ def libopf(n=2, k=2, d=1, labels=(1, 2)):
         (b"1 1:2 2:3\n1 2:2\n", "is text, but its first line is not"),
     ],
 )
-def test_broken_libopf_files_are_refused_plainly(tmp_path, content, words):
+def test_broken_libopf_files_are_refused_plainly(table, content, words):
     with pytest.raises(ValueError, match=words):
-        table(tmp_path, content, "t.dat")
+        table(content, "t.dat")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.datasets.registry import OpenML
-from popf.tables.svmlight import parse_svmlight
+from popf.tables.samples import parse_svmlight
 
 Data = tuple[NDArray[np.float64], NDArray[Any]]
 

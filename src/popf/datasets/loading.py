@@ -22,7 +22,7 @@ from popf.datasets.synthetic import make_synthetic
 from popf.files import PACKED, write_packed
 from popf.tables import read
 from popf.tables.cells import whole
-from popf.tables.svmlight import svmlight_bytes
+from popf.tables.samples import svmlight_bytes
 
 _SUFFIXES = ("", ".txt", ".svm", ".svmlight", ".libsvm", ".csv")
 #: The folder of the data that travel with the package.

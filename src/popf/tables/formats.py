@@ -12,18 +12,19 @@ from sklearn.utils import Bunch, check_array
 
 from popf.files import PACKED, check_file, read_unpacked, write_packed
 from popf.tables.cells import is_missing, is_number
-from popf.tables.csv_file import DELIMITERS, CsvFile
-from popf.tables.libopf import (
+from popf.tables.parquet_file import ParquetFile, need_pyarrow
+from popf.tables.samples import (
+    default_names,
     libopf_bytes,
     parse_distances,
     parse_libopf,
     parse_opfython,
+    parse_svmlight,
+    samples_of,
+    svmlight_bytes,
     text_format,
 )
-from popf.tables.parquet_file import ParquetFile, need_pyarrow
-from popf.tables.samples import default_names, samples_of
-from popf.tables.svmlight import parse_svmlight, svmlight_bytes
-from popf.tables.table import Dialect, Table, check_names, need_pandas
+from popf.tables.table import DELIMITERS, CsvFile, Dialect, Table, check_names, need_pandas
 
 #: The formats, and the suffixes by which files of them are known.
 FORMATS = {
@@ -99,18 +100,16 @@ def read(
     target : str or int, default=None
         The column with the labels, by name or position; None for the last. Only for CSV and Parquet.
     format : {"svmlight", "csv", "parquet", "libopf", "opfython"}, default=None
-        In place of what the suffix says. opfython's CSV, ``id,label,features`` without names, needs
-        ``"opfython"``.
+        In place of what the suffix says. opfython's CSV, without names, needs ``"opfython"``.
     encode : {"onehot", "ordinal"}, default=None
-        What becomes of columns that are not numbers: a column of 0 and 1 for every value, or the values'
-        numbers in sorted order; None for an error that names the columns. Only for CSV and Parquet.
+        Turn columns of text into a column of 0 and 1 for every value, or into the values' numbers in sorted
+        order; None for an error that names the columns. Only for CSV and Parquet.
     delimiter : str, default=None
-        Between the values of a row; None for what splits the first line into most columns: comma, semicolon,
-        tab or bar.
+        Between cells of CSV; None for the one of comma, semicolon, tab and bar that gives most columns.
     encoding : str, default="utf-8"
         Of the text of a CSV file.
     return_X_y : bool, default=False
-        Give ``(data, target)`` alone.
+        Return ``(data, target)`` alone.
 
     Returns
     -------
@@ -161,16 +160,11 @@ def read(
     else:
         parse = {"libopf": parse_libopf, "opfython": parse_opfython}.get(kind, parse_svmlight)
         samples = parse(read_unpacked(path), str(path))
+    X, y, feature_names, target_name, ids = samples
     if return_X_y:
-        return samples.X, samples.y
-    return Bunch(
-        data=samples.X,
-        target=samples.y,
-        feature_names=samples.feature_names,
-        target_name=samples.target_name,
-        ids=samples.ids,
-        format=kind,
-    )
+        return X, y
+    names = {"feature_names": feature_names, "target_name": target_name}
+    return Bunch(data=X, target=y, **names, ids=ids, format=kind)
 
 
 def read_distances(path: str | os.PathLike[str]) -> NDArray[np.float64]:
@@ -221,14 +215,13 @@ def write(
     Parameters
     ----------
     path : str or path-like
-        The suffix tells the format, as for `read`. A file that is there is replaced in one step.
+        The suffix tells the format, as for `read`.
     X : array-like of shape (n_samples, n_features)
         Numbers; NaN for unknown values.
     y : array-like of shape (n_samples,)
         Labels; numbers for svmlight. In CSV, text that looks like a number comes back as a number.
     feature_names : list of str, default=None
-        None for the columns' own names where `X` has some, else ``x1``, ``x2``, ... Only CSV and Parquet
-        keep them.
+        Kept by CSV and Parquet. None for the names of X's columns, or ``x1``, ``x2``, ...
     target_name : str, default="target"
     format : {"svmlight", "csv", "parquet", "libopf"}, default=None
         In place of what the suffix says.
@@ -266,16 +259,8 @@ def write(
         frame = need_pandas().DataFrame(data, columns=names)
         frame[target_name] = labels
         if kind == "csv":
-            _check_csv([*names, target_name], labels)
             usual = "\t" if suffix_of(path) == ".tsv" else ","
-            words = [*names, target_name, *np.unique(labels).astype(str)]
-            # Text that holds another delimiter is quoted, so that nobody takes that for the delimiter.
-            odd = any(mark in word for word in words for mark in DELIMITERS)
-            quoting = csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL
-            text = frame.to_csv(
-                sep=delimiter or usual, index=False, lineterminator="\n", quoting=quoting
-            )
-            content = text.encode()
+            content = _csv_bytes(frame, labels, delimiter or usual)
         else:
             need_pyarrow()
             buffer = io.BytesIO()
@@ -320,8 +305,9 @@ def format_of_file(path: str | os.PathLike[str], format: str | None = None) -> s
 def _checked_labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.shape != (n_samples,):
-        raise ValueError(f"y must hold one label for each of {n_samples} samples, "
-                         f"not shape {labels.shape}.")  # fmt: skip
+        raise ValueError(
+            f"y must hold one label for each of {n_samples} samples, not shape {labels.shape}."
+        )
     if labels.dtype.kind == "O":
         kinds = {type(label) for label in labels.tolist()}
         if len(kinds) != 1:
@@ -344,8 +330,9 @@ def _checked_ids(ids: ArrayLike, n_samples: int) -> NDArray[np.int64]:
     return numbers.astype(np.int64)
 
 
-def _check_csv(names: list[str], labels: NDArray[Any]) -> None:
-    """Raise ValueError if names or labels would not be read back from CSV as they are."""
+def _csv_bytes(frame: Any, labels: NDArray[Any], delimiter: str) -> bytes:
+    """Write CSV; raise ValueError if names or labels would not be read back as they are."""
+    names = list(frame.columns)
     if all(is_number(name) and not is_missing(name) for name in names):
         raise ValueError(
             f"names of columns that are all numbers ({names[0]!r}, ...) would be read back as a "
@@ -354,10 +341,16 @@ def _check_csv(names: list[str], labels: NDArray[Any]) -> None:
     odd = [name for name in names if name != name.strip() or not name]
     if odd:
         raise ValueError(f"the name {odd[0]!r} is empty or has spaces around it: strip it.")
-    words = np.unique(labels).tolist() if labels.dtype.kind == "U" else []
-    odd = [word for word in words if is_missing(word) or word != word.strip()]
+    words = np.unique(labels).astype(str).tolist()
+    if labels.dtype.kind == "U":
+        odd = [word for word in words if is_missing(word) or word != word.strip()]
     if odd:
         raise ValueError(
             f"the label {odd[0]!r} would not be read back from CSV, where it stands for nothing or loses "
             "spaces: rename it."
         )
+    # Text that holds another delimiter is quoted, so that nobody takes that for the delimiter.
+    quoted = any(mark in word for word in [*names, *words] for mark in DELIMITERS)
+    quoting = csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL
+    text: str = frame.to_csv(sep=delimiter, index=False, lineterminator="\n", quoting=quoting)
+    return text.encode()

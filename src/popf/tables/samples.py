@@ -1,5 +1,19 @@
-"""Features and labels as arrays, made from a table."""
+"""Features and labels as arrays: from a table, and from files that hold numbers only.
 
+Svmlight text, as LIBSVM's page serves it, is ``label index:value ...``, zeros left out.
+
+LibOPF's binary files are little-endian, and everything in them is 4 bytes long: three integers, the numbers
+of samples, classes and features, and then for every sample its identifier and its label, integers, and its
+features in single precision. Labels count from 1; 0 stands for a sample without a label. Its text files hold
+the same, one sample a line. opfython's text files have no first line of numbers, and labels that count from
+0; its JSON files hold ``{"data": [{"id": 0, "label": 1, "features": [0.5, 2.0]}, ...]}``.
+
+LibOPF's ``distances.dat`` is the number of samples, an integer, and then the square matrix of distances in
+single precision, whose rows belong to the identifiers from 0. opfython's is the matrix as text.
+"""
+
+import io
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -7,14 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.formatting import listed
-from popf.tables.cells import labels_of
+from popf.labels import encode
+from popf.tables.cells import labels_of, whole
 from popf.tables.table import ColumnTypes, Table, check_names
+
+_HEADER = 12  # bytes
+FloatArray = NDArray[np.float64]
 
 
 class Samples(NamedTuple):
     """Features, labels, and what they are called."""
 
-    X: NDArray[np.float64]  # NaN where a value is missing
+    X: FloatArray  # NaN where a value is missing
     y: NDArray[Any]  # integers, real numbers or text
     feature_names: list[str]
     target_name: str = "target"
@@ -32,7 +50,7 @@ def samples_of(
     encode: str | None = None,
     drop: Sequence[str] = (),
 ) -> Samples:
-    """Split a table into features and labels; see `popf.tables.read` for `target` and `encode`."""
+    """Split a table into features and labels, as `popf.tables.read` says."""
     if encode not in (None, "onehot", "ordinal"):
         raise ValueError(f"`encode` must be 'onehot', 'ordinal' or None, not {encode!r}.")
     table.need(drop, "drop")
@@ -61,12 +79,17 @@ def samples_of(
     frame = table.frame(ColumnTypes(numbers)) if numbers else text
     blocks, feature_names = [], []
     for name in features:
-        if name in words:
-            block, values = _encoded(text[name], encode == "onehot")
-            blocks.append(block)
-            feature_names += [f"{name}={value}" for value in values] or [name]
-        else:
+        if name not in words:
             blocks.append(frame[[name]].to_numpy())
+            feature_names.append(name)
+            continue
+        # A missing value is a value of its own, the empty text.
+        values, codes = np.unique([str(cell).strip() for cell in text[name]], return_inverse=True)
+        if encode == "onehot":
+            blocks.append(np.eye(len(values))[codes])
+            feature_names += [f"{name}={value}" for value in values.tolist()]
+        else:
+            blocks.append(codes.astype(np.float64)[:, None])
             feature_names.append(name)
     check_names(feature_names, f"{table.path}, encoded,")
     return Samples(np.ascontiguousarray(np.hstack(blocks)), y, feature_names, target)
@@ -76,7 +99,7 @@ def _target_name(table: Table, names: list[str], target: str | int | None) -> st
     if isinstance(target, str):
         table.need([target], "target")
         return target
-    position = len(names) - 1 if target is None else target
+    position = -1 if target is None else target
     if isinstance(position, bool) or not -len(names) <= position < len(names):
         raise ValueError(
             f"`target` must be the name of a column of {table.path}, or a position from 0 to "
@@ -85,9 +108,237 @@ def _target_name(table: Table, names: list[str], target: str | int | None) -> st
     return names[position]
 
 
-def _encoded(column: Any, one_hot: bool) -> tuple[NDArray[np.float64], list[str]]:
-    """Encode a column of text; a missing value is a value of its own, the empty text."""
-    words, codes = np.unique([str(cell).strip() for cell in column], return_inverse=True)
-    if one_hot:
-        return np.eye(len(words))[codes], words.tolist()
-    return codes.astype(np.float64)[:, None], []
+def parse_svmlight(content: bytes, where: str) -> Samples:
+    """Turn svmlight text into features and labels; `where` is what an error calls it."""
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        sparse, labels = load_svmlight_file(io.BytesIO(content))
+    except (ValueError, OverflowError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"{where} is not svmlight text, 'label index:value ...' in every line, "
+            f"line {_first_odd_line(content)}: {error}"
+        ) from error
+    if not sparse.shape[0] or b":" not in content:
+        raise ValueError(f"{where} holds no sample with a feature.")
+    X = np.ascontiguousarray(sparse.toarray(), dtype=np.float64)
+    return Samples(X, whole(labels), default_names(X.shape[1]))
+
+
+def _first_odd_line(content: bytes) -> str:
+    """Find the line that cannot be read, for an error message."""
+    for number, line in enumerate(content.splitlines(), start=1):
+        words = line.partition(b"#")[0].split()
+        try:
+            if words:
+                float(words[0])
+            for word in words[1:]:
+                index, _, value = word.partition(b":")
+                if index != b"qid":
+                    int(index)
+                    float(value)
+        except ValueError:
+            return f"{number} ({line[:40].decode('utf-8', 'replace')!r})"
+    return "unknown"
+
+
+def svmlight_bytes(X: FloatArray, y: NDArray[Any]) -> bytes:
+    """Write svmlight text with all digits: scikit-learn's own writer keeps 16, of which a double may need 17.
+
+    The last feature of the first sample is written even where it is zero: it tells how many features there are.
+    """
+    if y.dtype.kind not in "biuf":
+        shown = ", ".join(repr(str(label)) for label in np.unique(y)[:3])
+        raise ValueError(
+            f"svmlight holds numbers as labels, and y has {shown}: write CSV, or number the labels."
+        )
+    numbers = y.astype(np.float64)
+    if not np.isfinite(numbers).all() or not np.array_equal(numbers.astype(y.dtype), y):
+        raise ValueError("svmlight readers take labels as doubles, and a label of y is none.")
+    lines = []
+    for row, (values, label) in enumerate(zip(X.tolist(), whole(numbers).tolist(), strict=True)):
+        cells = [
+            f"{index}:{value!r}"
+            for index, value in enumerate(values, start=1)
+            if value != 0.0 or (row == 0 and index == len(values))
+        ]
+        lines.append(" ".join([repr(label), *cells]) + "\n")
+    return "".join(lines).encode()
+
+
+def parse_libopf(content: bytes, where: str) -> Samples:
+    """Turn a data file of LibOPF, binary or text, into samples; `where` is what an error calls it."""
+    if _is_text(content):
+        return _parse_libopf_text(content, where)
+    if len(content) < _HEADER:
+        raise ValueError(
+            f"{where} is cut short: {len(content)} bytes, and the head alone takes 12."
+        )
+    n_samples, n_classes, n_features = (int(n) for n in np.frombuffer(content, "<i4", 3))
+    expected = _HEADER + n_samples * (8 + 4 * n_features)
+    if n_samples > 0 and len(content) == 4 + 4 * n_samples**2 != expected:
+        raise ValueError(
+            f"{where} holds distances, not samples: read it with `popf.datasets.read_distances`."
+        )
+    if n_samples < 1 or n_classes < 0 or not 1 <= n_features <= 2**24:
+        raise ValueError(
+            f"{where} is no data file of LibOPF: its first numbers are not those of samples and features."
+        )
+    if len(content) != expected:
+        verb = "is cut short" if len(content) < expected else "goes on after its end"
+        raise ValueError(
+            f"{where} {verb}: {n_samples} samples of {n_features} features take {expected} bytes, and it "
+            f"has {len(content)}. Or it is no data file of LibOPF."
+        )
+    samples = np.frombuffer(content, _record(n_features), n_samples, _HEADER)
+    labels = samples["label"].astype(np.int64)
+    _check_labels(labels, n_classes, where)
+    X = np.ascontiguousarray(samples["features"], dtype=np.float64)
+    return Samples(X, labels, default_names(n_features), ids=samples["id"].astype(np.int64))
+
+
+def parse_opfython(content: bytes, where: str) -> Samples:
+    """Turn a text or JSON file of opfython into samples; `where` is what an error calls it."""
+    if not content.lstrip().startswith(b"{"):
+        return _samples(_rows(content, where), where)
+    try:
+        entries = json.loads(content)["data"]
+        lines = [[entry["id"], entry["label"], *entry["features"]] for entry in entries]
+        rows = np.array(lines, dtype=np.float64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{where} is no JSON file of opfython, a list 'data' of 'id', 'label' and as many 'features' each: "
+            f"{error}"
+        ) from error
+    return _samples(rows, where)
+
+
+def text_format(content: bytes) -> str:
+    """Tell svmlight, LibOPF's text, opfython's and a table with names apart by the first line."""
+    line, _, rest = content.lstrip().partition(b"\n")
+    words = line.replace(b",", b" ").split()
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:  # "1 3:0.5", or names
+        return "svmlight" if b":" in line or line.startswith((b"#", b"<")) else "csv"
+    if len(words) == 3 and numbers[0] == len(rest.split(b"\n")) - rest.endswith(b"\n"):
+        return "libopf"
+    return "opfython" if len(words) > 2 else "svmlight"
+
+
+def parse_distances(content: bytes, where: str) -> FloatArray:
+    """Turn a file of distances, LibOPF's or a matrix as text, into a square matrix."""
+    if _is_text(content):
+        matrix = _rows(content, where)
+        if len(matrix) != matrix.shape[1]:
+            raise ValueError(f"{where} holds no square matrix, but one of shape {matrix.shape}.")
+        return matrix
+    n_samples = int(np.frombuffer(content, "<i4", 1)[0]) if len(content) >= 4 else 0
+    if n_samples < 1 or len(content) != 4 + 4 * n_samples**2:
+        raise ValueError(
+            f"{where} is no file of distances: {n_samples} samples do not take {len(content)} bytes."
+        )
+    distances = np.frombuffer(content, "<f4", offset=4).reshape(n_samples, n_samples)
+    return distances.astype(np.float64)
+
+
+def libopf_bytes(X: FloatArray, y: NDArray[Any], ids: NDArray[np.int64] | None = None) -> bytes:
+    """Write a data file of LibOPF; labels it cannot hold are numbered from 1 in sorted order."""
+    with np.errstate(over="ignore"):
+        features = X.astype("<f4")
+    if np.any(np.isfinite(X) & ~np.isfinite(features)):
+        worst = X[np.isfinite(X) & ~np.isfinite(features)][0]
+        raise ValueError(f"LibOPF keeps single precision, and {worst:g} is beyond it: scale X.")
+    samples = np.empty(len(X), _record(X.shape[1]))
+    samples["id"] = np.arange(len(X)) if ids is None else ids
+    samples["label"] = _labels_from_1(y)
+    samples["features"] = features
+    header = np.array([len(X), samples["label"].max(), X.shape[1]], dtype="<i4")
+    return header.tobytes() + samples.tobytes()
+
+
+def _labels_from_1(y: NDArray[Any]) -> NDArray[Any]:
+    """Keep whole numbers from 0; number text, truth values and the labels of a pair such as -1 and 1."""
+    if y.dtype.kind in "iu" and y.min() >= 0:
+        if y.max() >= 2**31:
+            raise ValueError(f"LibOPF's labels have 32 bits, and {y.max()} is beyond them.")
+        return y
+    classes, codes = encode(y)
+    if y.dtype.kind == "i" and len(classes) > 2:
+        raise ValueError(
+            f"LibOPF's labels count from 1, with 0 for samples without one, but y holds {classes[0]}: write "
+            "y + 1 if -1 marks samples without a label, or number the classes from 1."
+        )
+    return codes + 1
+
+
+def _record(n_features: int) -> np.dtype[Any]:
+    return np.dtype([("id", "<i4"), ("label", "<i4"), ("features", "<f4", (n_features,))])
+
+
+def _is_text(content: bytes) -> bool:
+    """Whether a file is text, from a look at its first bytes."""
+    return all(32 <= byte < 127 or byte in b"\t\r\n" for byte in content[:64])
+
+
+def _parse_libopf_text(content: bytes, where: str) -> Samples:
+    first, _, rest = content.lstrip().partition(b"\n")
+    words = first.split()
+    if len(words) != 3 or not all(word.isdigit() for word in words):
+        kind = " of KEEL" if first.lower().startswith(b"@relation") else ""
+        raise ValueError(
+            f"{where} is text{kind}, but its first line is not that of LibOPF's text files, the numbers of "
+            "samples, classes and features: convert it to CSV, or name its format, for instance `format='csv'`."
+        )
+    n_samples, n_classes, n_features = (int(word) for word in words)
+    rows = _rows(rest, where)
+    if rows.shape != (n_samples, 2 + n_features):
+        raise ValueError(
+            f"{where} names {n_samples} samples of {n_features} features, and holds {len(rows)} lines of "
+            f"{rows.shape[1]} numbers. A line is an identifier, a label and the features."
+        )
+    samples = _samples(rows, where)
+    _check_labels(samples.y, n_classes, where)
+    return samples
+
+
+def _rows(content: bytes, where: str) -> FloatArray:
+    """Read lines of as many numbers each, between commas or spaces."""
+    rows: list[list[float]] = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        words = line.replace(b",", b" ").split()
+        if rows and words and len(words) != len(rows[0]):
+            raise ValueError(
+                f"{where}, line {number}: {len(words)} numbers, where the first line has {len(rows[0])}."
+            )
+        try:
+            rows += [[float(word) for word in words]] if words else []
+        except ValueError as error:
+            raise ValueError(f"{where}, line {number}: {error}.") from error
+    if not rows:
+        raise ValueError(f"{where} holds no line of numbers.")
+    return np.array(rows)
+
+
+def _samples(rows: FloatArray, where: str) -> Samples:
+    """Split rows into identifiers, labels and features."""
+    if rows.shape[1] < 3:
+        raise ValueError(f"{where} holds no lines of an identifier, a label and features.")
+    ids, labels = whole(rows[:, 0]), whole(rows[:, 1])
+    for name, numbers in {"identifiers": ids, "labels": labels}.items():
+        if numbers.dtype.kind == "f":
+            raise ValueError(
+                f"{where} is none of opfython's or LibOPF's files: their {name} are whole numbers, not "
+                f"{numbers[numbers != np.floor(numbers)][0]:g}."
+            )
+    X = np.ascontiguousarray(rows[:, 2:])
+    return Samples(X, labels, default_names(X.shape[1]), ids=ids)
+
+
+def _check_labels(labels: NDArray[Any], n_classes: int, where: str) -> None:
+    if labels.min() < 0 or labels.max() > n_classes:
+        odd = int(labels[(labels < 0) | (labels > n_classes)][0])
+        raise ValueError(
+            f"{where} is no data file of LibOPF: it names {n_classes} classes, and a sample has "
+            f"label {odd}."
+        )

@@ -1,20 +1,35 @@
-"""A file of rows and named columns, read in pieces: what CSV and Parquet files have in common.
+"""A file of rows and named columns, read in pieces: what CSV and Parquet have in common, and CSV by pandas.
 
 A file is read a few rows at a time, so it may be larger than memory. Every column is read as what it is needed
 for: numbers, text, or text exactly as written.
 """
 
+import bz2
+import csv
+import gzip
+import io
+import re
+import warnings
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from popf.formatting import install, listed, near_words
-from popf.tables.cells import Kind, kind_of, text_cells
+from popf.tables.cells import Kind, is_missing, is_number, kind_of, na_spellings, text_cells
 
 # How many cells are held at a time, unless the number of rows is given.
 _CELLS = 400_000
+#: Of delimiters that fit equally well, the first: commas are also in names and numbers.
+DELIMITERS = ("\t", ";", ",", "|")
+_LINES_TRIED = 20
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+#: What a first column without a name is called: spreadsheets' and data frames' numbers of the rows.
+INDEX = "index"
 
 
 class Dialect(NamedTuple):
@@ -23,7 +38,7 @@ class Dialect(NamedTuple):
     Attributes
     ----------
     delimiter : str or None
-        Between cells; None for what splits the first line into most columns: comma, semicolon, tab or bar.
+        Between cells; None for the one of comma, semicolon, tab and bar that gives most columns.
     encoding : str
     decimal : str
         The decimal mark.
@@ -153,3 +168,227 @@ def select(frame: Any, types: ColumnTypes, na: Sequence[str]) -> Any:
         if name not in kept:
             kept[name] = frame[name].to_numpy()
     return kept
+
+
+class _Text(io.TextIOWrapper):
+    """Text in which pandas finds no zero character: some of its versions cut a cell there, without a word."""
+
+    def read(self, size: int | None = -1, /) -> str:
+        text = super().read(size)
+        if "\0" in text:
+            raise UnicodeError("a zero character")
+        return text
+
+
+class CsvFile(Table):
+    """A text file of rows.
+
+    Unless it needs names, a first line of numbers is a row, and the columns are ``x1``, ``x2``, ...
+    """
+
+    def __init__(self, path: Path, dialect: Dialect, need_names: bool = True) -> None:
+        self.path = path
+        self.dialect = dialect
+        self._raw: Any = None
+        with self._open() as text:
+            self._delimiter = self._find_delimiter(text)
+            names = self._first_line(text)
+        if dialect.decimal not in (".", ","):
+            raise ValueError(f"`decimal` must be '.' or ',', not {dialect.decimal!r}.")
+        self._widths_checked = False
+        self.has_names = not all(
+            is_number(name, dialect.decimal) and not is_missing(name) for name in names
+        )
+        if need_names and not self.has_names:
+            raise ValueError(
+                f"{path} opens with numbers ({', '.join(names[:3])} ...), not with names of columns: put a "
+                "line with the names first."
+            )
+        self.names = names if self.has_names else [f"x{n}" for n in range(1, len(names) + 1)]
+        self._check_names()
+
+    @property
+    def share(self) -> float:
+        """How much of the file was read by now, from 0 to 1."""
+        if self._raw is None or self._raw.closed:
+            return 1.0 if self._raw is not None else 0.0
+        return float(self._raw.tell() / max(1, self.path.stat().st_size))
+
+    def pieces(self, types: ColumnTypes, n_rows: int | None = None) -> Iterator[Any]:
+        """Read the file piece by piece, each a pandas DataFrame with the columns of `types`."""
+        n_rows = n_rows or rows_per_piece(len(self.names))
+        dtypes = {name: "float64" if name in types.numbers else "str" for name in self.names}
+        na_values = dict.fromkeys(types.numbers, na_spellings(self.dialect.na))
+        # A row that is cut short shows in its last cell, so this is read whether it is wanted or not.
+        last = self.names[-1]
+        start = 0
+        with self._open() as text:
+            reader = self._reader(text, dtypes, na_values, n_rows)
+            while True:
+                try:
+                    with warnings.catch_warnings():
+                        # pandas only warns where the first row is too long, and cuts it.
+                        warnings.filterwarnings("error", message="Length of header or names")
+                        frame = next(reader, None)
+                except Warning as warning:
+                    raise ValueError(
+                        f"{self.path}: the first row has more cells than there are names "
+                        f"({len(self.names)}): give every column a name, or quote cells that hold the "
+                        "delimiter."
+                    ) from warning
+                except ValueError as error:
+                    self._name_the_cell(error, types.numbers, start, n_rows)
+                    raise
+                if frame is None or not len(frame):
+                    break
+                blank = frame[last].isna() if dtypes[last] == "float64" else frame[last] == ""
+                if blank.any():
+                    self._check_widths()
+                start += len(frame)
+                yield select(frame, types, self.dialect.na)
+        if start == 0:
+            raise ValueError(f"{self.path} has names of columns, but no row.")
+
+    def _reader(self, text: Any, dtypes: Any, na_values: Any, n_rows: int) -> Any:
+        pandas = need_pandas()
+        # Before 3.1 the last bit of a number needs asking for; since then the option is deprecated.
+        exact = tuple(int(part) for part in pandas.__version__.split(".")[:2]) >= (3, 1)
+        return pandas.read_csv(
+            text,
+            sep=self._delimiter,
+            decimal=self.dialect.decimal,
+            names=self.names,
+            header=0 if self.has_names else None,
+            index_col=False,
+            dtype=dtypes,
+            na_values=na_values,
+            keep_default_na=False,
+            skipinitialspace=True,
+            chunksize=n_rows,
+            **({} if exact else {"float_precision": "round_trip"}),
+        )
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        """Open the file as text, and turn what reading raises into sentences."""
+        path, encoding = self.path, self.dialect.encoding
+        if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
+            encoding = "utf-8-sig"  # spreadsheets put a mark before the first name
+        packed: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix)
+        try:
+            with open(path, "rb") as raw:
+                self._raw = raw  # its position tells how far reading is
+                stream: Any = raw if packed is None else packed(raw)
+                with _Text(stream, encoding=encoding, newline="") as text:
+                    yield text
+        except UnicodeError as error:
+            others = [
+                n for n in ("utf-8", "latin-1", "utf-16") if n != self.dialect.encoding.lower()
+            ]
+            raise ValueError(
+                f"{path} is not text in {self.dialect.encoding}. Name its encoding, for instance "
+                f"`encoding={others[0]!r}` or `encoding={others[1]!r}`."
+            ) from error
+        except LookupError as error:
+            if "encoding" not in str(error):
+                raise
+            raise ValueError(
+                f"there is no encoding named {encoding!r}: try utf-8 or latin-1."
+            ) from error
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path} cannot be unpacked ({error}): it is cut short.") from error
+        except csv.Error as error:
+            raise ValueError(f"{path}: {error}.") from error
+        except ValueError as error:
+            raise ValueError(_sentence(path, str(error))) from error
+
+    def _find_delimiter(self, text: Any) -> str:
+        """Return the delimiter: the one given, else that of most columns, as many in every line tried."""
+        given = self.dialect.delimiter
+        if given is not None:
+            if len(given) != 1:
+                raise ValueError(f"`delimiter` must be one character, not {given!r}.")
+            return given
+        if ".tsv" in [suffix.lower() for suffix in self.path.suffixes]:
+            return "\t"
+        head = _QUOTED.sub("", "".join(islice(text, _LINES_TRIED)))
+        text.seek(0)
+        lines = [line for line in head.splitlines() if line.strip()]
+        best, most = ",", (False, 0)
+        for mark in DELIMITERS:
+            counts = [line.count(mark) for line in lines] or [0]
+            score = (0 < counts[0] == min(counts) == max(counts), counts[0])
+            if score > most:
+                best, most = mark, score
+        return best
+
+    def _first_line(self, text: Any) -> list[str]:
+        reader = csv.reader(text, delimiter=self._delimiter, skipinitialspace=True)
+        line = next((row for row in reader if any(cell.strip() for cell in row)), None)
+        if line is None:
+            raise ValueError(f"{self.path} is empty.")
+        if any("\0" in cell for cell in line):
+            raise UnicodeError("a zero character")
+        return [cell.strip() for cell in line]
+
+    def _check_names(self) -> None:
+        names = self.names
+        others = [mark for mark in DELIMITERS if mark != self._delimiter and mark in names[0]]
+        if len(names) == 1 and others:
+            raise ValueError(
+                f"{self.path} has one column only when split at {self._delimiter!r}, and looks split at "
+                f"{others[0]!r}: pass `delimiter={others[0]!r}`."
+            )
+        for place, name in enumerate(names):
+            if not name:
+                names[place] = f"column {place + 1}" if place else INDEX
+                self.unnamed = (*self.unnamed, names[place])
+        check_names(names, str(self.path))
+
+    def _name_the_cell(
+        self, error: Exception, numbers: Sequence[str], start: int, n_rows: int
+    ) -> None:
+        """Raise ValueError with the cell that is no number, if that was the error."""
+        if "convert" not in str(error):
+            return
+        with self._open() as text:
+            for number, frame in enumerate(self._reader(text, "str", None, n_rows)):
+                if number * n_rows < start:
+                    continue
+                for name in numbers:
+                    kind = self.kind(frame[name])
+                    if kind.odd_row is not None:
+                        raise ValueError(
+                            f"{self.path}, row {start + kind.odd_row}: column {name!r} must hold numbers, "
+                            f"not {kind.odd_cell!r}. Mend the cell, or name it as missing: "
+                            f"`na=[{kind.odd_cell!r}]`."
+                        ) from error
+                break
+
+    def _check_widths(self) -> None:
+        """Raise ValueError at the first row that has fewer cells than there are names."""
+        if self._widths_checked:
+            return
+        self._widths_checked, position = True, self._raw
+        with self._open() as text:
+            reader = csv.reader(text, delimiter=self._delimiter, skipinitialspace=True)
+            for row in reader:
+                if row and len(row) < len(self.names):
+                    raise ValueError(
+                        f"{self.path}, line {reader.line_num}: {len(row)} cells, where the file has "
+                        f"{len(self.names)} columns. The file is cut short, or the row is."
+                    )
+        self._raw = position
+
+
+def _sentence(path: Path, message: str) -> str:
+    """Put pandas' errors into our words."""
+    long_row = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+    if long_row:
+        return (
+            f"{path}, line {long_row[2]}: {long_row[3]} cells, where the file has {long_row[1]} columns: "
+            "quote cells that hold the delimiter."
+        )
+    if "EOF inside string" in message:
+        return f"{path}: a quote is opened and never closed: the file is cut short."
+    return message
