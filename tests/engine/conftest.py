@@ -10,7 +10,7 @@ def small_chunks(monkeypatch):
         "runtime.threads.CHUNK_ROWS": 64,
         "trees.neighbours.CHUNK_BLOCKS": 2,
         "trees.tile_neighbours.CALL_BLOCKS": 2,
-        "conquest.by_space_tree.CHUNK_BLOCKS": 2,
+        "conquest.euclidean.CHUNK_BLOCKS": 2,
         "space_tree.SMALLEST_SUBTREE": 64,
         "distances.GRAIN": 2000,
     }.items():

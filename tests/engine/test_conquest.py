@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from popf.engine import space_tree, tiles
 from popf.engine.conquest.by_scan import ScannedNodes, rows_per_block
-from popf.engine.conquest.by_space_tree import CostedTree
-from popf.engine.conquest.by_tiles import CostedBlocks
+from popf.engine.conquest.euclidean import EuclideanConquest
+from popf.engine.points import DistinctPoints
+from popf.engine.structures import Resources
 from popf.forest.metrics import choose_metric
 from strategies import KINDS, bounded, random_points, seeds, size
 
@@ -19,10 +19,10 @@ PRECOMPUTED = choose_metric("precomputed")
 @given(
     seed=seeds, kind=st.sampled_from(KINDS), n_levels=st.integers(1, 4), n_threads=st.integers(1, 2)
 )
-@pytest.mark.parametrize("by_products", [False, True])
+@pytest.mark.parametrize("algorithm", ["kd_tree", "brute"])
 @bounded(40)
 def test_indices_conquer_by_the_definition_whatever_the_costs(
-    by_products, seed, kind, n_levels, n_threads
+    algorithm, seed, kind, n_levels, n_threads
 ):
     rng = np.random.default_rng(seed)
     points = random_points(seed, size(150), 2, kind)
@@ -32,13 +32,10 @@ def test_indices_conquer_by_the_definition_whatever_the_costs(
     levels = np.append(0.0, rng.choice(D.ravel(), n_levels))
     costs, classes = rng.choice(levels, n), rng.integers(0, 3, n)
     queries = np.concatenate([points[rng.integers(0, n, 15)], rng.choice(points, 5) + 0.1])
-    rank = classes * n + np.arange(n)
-    if by_products:
-        index = CostedBlocks.build(points, costs, rank, tiles.SMALLEST_BLOCK)
-    else:
-        space = space_tree.build(points)
-        index = CostedTree.build(space, costs[space.order], rank[space.order])
-    found = index.conquer(queries, n_threads)
+    distinct = DistinctPoints(points, 0, np.arange(n), np.arange(n))
+    # So little memory that products come in the smallest blocks.
+    index = EuclideanConquest(distinct, classes, costs, algorithm, Resources(n_bytes=1))
+    found, _ = index.conquer(queries, n_threads)
     to_queries = naive.squared_distances(queries, points)
     nodes, path_costs = naive.conquer(costs, to_queries, classes)
     np.testing.assert_array_equal(found.nodes, nodes)

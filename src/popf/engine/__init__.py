@@ -12,9 +12,9 @@ them are summed.
 ``training``    these stages in a row, and the choice of an algorithm
 ``conquest/``   who conquers a new sample
 ``soft/``       sums over all paths to a sample, which probabilities are made of
-``backends``    what a GPU is asked for; ``gpu/`` answers, and is imported by nobody here
-``structures``  what the stages hand to each other
-``runtime/``    compilation, vector instructions, threads, BLAS, memory
+``structures``  what the stages hand to each other, and what they ask of a GPU
+``gpu/``        the answers of a GPU; imported by nobody here
+``runtime/``    compilation, vector instructions, threads
 
 Nothing here knows scikit-learn or an estimator; nothing here imports from the layers above.
 """

@@ -1,5 +1,5 @@
 """Who conquers a new sample.
 
-``euclidean`` indexes the training points and answers, by ``by_space_tree`` or ``by_tiles``; ``by_scan`` serves
-any other metric. Trees and costs are made elsewhere.
+``euclidean`` indexes the training points and answers, in the space tree or ``by_tiles`` of products;
+``by_scan`` serves any other metric.
 """

@@ -39,20 +39,6 @@ class CostedBlocks(NamedTuple):
     order: IntArray  # points[i] was row order[i] of the input
     block: int  # how many points, or queries, make a block
 
-    @classmethod
-    def build(
-        cls, points: FloatArray, costs: FloatArray, rank: IntArray, block: int, n_threads: int = 1
-    ) -> "CostedBlocks":
-        """Sort points by their squared costs."""
-        order = np.argsort(costs, kind="stable")
-        ordered = np.empty_like(points)
-
-        def copy(start: int, stop: int) -> None:
-            np.take(points, order[start:stop], axis=0, out=ordered[start:stop], mode="clip")
-
-        map_chunks(copy, len(points), block, n_threads)
-        return cls(ordered, costs[order], rank[order], order, block)
-
     def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
         """Find who conquers each query, scaled as the points are; nodes are rows of the input."""
         (n_queries, n_features), size = queries.shape, self.block
