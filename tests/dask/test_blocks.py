@@ -29,7 +29,7 @@ def in_blocks(X, y, members):
 
 
 def grow(blocks, settings, tasks=None):
-    return grow_forest(tasks or Here(), blocks, settings, None)
+    return grow_forest(tasks or Here(), blocks, settings)
 
 
 def assert_same_forest(grown, plain):

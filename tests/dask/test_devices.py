@@ -46,7 +46,8 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
         method = settings("brute", device=device)
         trees = tree_of_block(first, method), tree_of_block(second, method)
         across = tree_of_two(first, second, method, trees)
-        found, _ = reduce_arcs([across.arcs, trees[0].arcs, trees[1].arcs], n)
+        merged = reduce_arcs([across.arcs, trees[0].arcs, trees[1].arcs], n)
+        found = merged.tree
         every = naive.squared_distances(X, X)
         edges = zip(
             found.weights.tolist(), found.lower.tolist(), found.higher.tolist(), strict=True
@@ -55,7 +56,7 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
         # Every arc across that lies in some shortest tree is there, or its ends are told of.
         there = set(zip(across.arcs.lower.tolist(), across.arcs.higher.tolist(), strict=True))
         told = dict(zip(across.tied.tolist(), across.reach.tolist(), strict=True))
-        links = link(found, n)
+        links = link(merged, n)
         for u in first.samples.tolist():
             longest = longest_edges_to(u, second.samples, links)
             ends = second.samples[(every[u, second.samples] <= longest)]

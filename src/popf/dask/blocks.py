@@ -5,6 +5,7 @@ cell. Then every chunk sorts its rows by cell, and a block gathers the rows of i
 is never much larger than the largest chunk, or than the size asked for.
 """
 
+import tempfile
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.dask.cluster import Tasks
+from popf.dask.cluster import Settings, Tasks
 from popf.dask.sources import Rows, Source, check_chunk, map_file
 from popf.engine.points import scaled_copy
 from popf.engine.structures import FloatArray, IntArray
@@ -99,17 +100,13 @@ class Blocks(NamedTuple):
     classes: NDArray[Any]
     kept: IntArray  # the rows that were used, those of positive weight
     exponent: int  # the power of two that was taken out of all samples
+    folder: str | None = None  # where they are, None for the workers
 
 
-def make_blocks(
-    tasks: Tasks, source: Source, metric: Metric, block_size: int | None, folder: str | None
-) -> Blocks:
-    """Check all chunks, and put their rows into blocks, in a folder or else on the workers.
-
-    A block may have `block_size` rows, None for as many as the largest chunk.
-    """
+def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> Blocks:
+    """Check all chunks, and put their rows into blocks."""
     # A chunk is computed, or read, twice rather than kept: who has memory, persists it.
-    chunks = source.chunks
+    chunks, metric = source.chunks, settings.metric
     starts = np.cumsum([0, *source.sizes[:-1]]).tolist()
     n_some = max(50, LOOKED_AT // len(chunks))
     looks = [(chunk, start, n_some, metric) for chunk, start in zip(chunks, starts, strict=True)]
@@ -119,9 +116,10 @@ def make_blocks(
     exponent = 0
     if metric.euclidean:
         exponent = int(np.frexp(max(s.largest for s in summaries))[1])
-    most = block_size or max(source.sizes)
+    most = settings.block_size or max(source.sizes)
     n_cells = -(-len(kept) // most) if metric.euclidean else 1
     cells = cut_space(np.concatenate([s.some for s in summaries]), n_cells)
+    folder = tempfile.mkdtemp(dir=source.folder) if source.folder else None
     plan = Plan(classes, exponent, cells, n_cells, folder)
     firsts = np.cumsum([0, *(len(s.kept) for s in summaries)]).tolist()
     calls = [(chunk, firsts[number], number, plan) for number, chunk in enumerate(chunks)]
@@ -143,7 +141,7 @@ def make_blocks(
             blocks.append(tasks.submit("gather-block", concatenate, *parts))
     lows = [np.min([described[c].lows[cell] for c, cell in group], axis=0) for group in groups]
     highs = [np.max([described[c].highs[cell] for c, cell in group], axis=0) for group in groups]
-    return Blocks(blocks, np.array(lows), np.array(highs), classes, kept, exponent)
+    return Blocks(blocks, np.array(lows), np.array(highs), classes, kept, exponent, folder)
 
 
 class Summary(NamedTuple):

@@ -29,6 +29,7 @@ class Settings(NamedTuple):
     device: str  # of the workers
     n_threads: int  # of one task
     n_bytes: int  # for blocks of distances
+    block_size: int | None = None  # rows of a block, None for as many as the largest chunk
     exponent: int = 0  # the power of two that was taken out of all samples
     n_classes: int = 0
 

@@ -24,20 +24,12 @@ from popf.forest.classifier import OPFClassifier
 from popf.forest.metrics import Metric, choose_metric
 from popf.forest.optimum_path_forest import class_margins
 from popf.forest.validation import check_algorithm, choose_device, pays_on_host, resources_of
+from popf.formatting import check_integer
 
 
 class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The base of both estimators; `_model` makes them fitted."""
 
-    client: Any
-    block_size: int | None
-    scratch: Any
-    metric: Any
-    metric_params: Any
-    algorithm: str
-    n_jobs: int | None
-    working_memory: float | None
-    device: str | None
     _model: ForestInBlocks
 
     def __sklearn_clone__(self) -> Self:
@@ -76,29 +68,28 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device = choose_device(self.device, lies_like, metric, self.algorithm)
         check_device_of_workers(tasks, device)
         n_threads, n_bytes, _ = resources_of(self)
-        size = self.block_size
-        if size is not None and not (isinstance(size, int | np.integer) and size >= 1):
-            raise ValueError(f"`block_size` must be None or a number of rows, not {size!r}.")
-        source = open_source(X, y, sample_weight, size)
+        if self.block_size is not None:
+            check_integer("`block_size`", self.block_size, 1, " rows, or None")
+        source = open_source(X, y, sample_weight, self.block_size)
         validate_data(self, source.columns, skip_check_array=True)
         if pays_on_host(device, self.algorithm, self.n_features_in_):
             device = "cpu"
-        return source, Settings(metric, self.algorithm, device, n_threads, n_bytes)
+        if tasks.local or source.on_disk:
+            source = source._replace(folder=self._new_folder())
+        settings = Settings(metric, self.algorithm, device, n_threads, n_bytes, self.block_size)
+        return source, settings
 
     def _fit_forest(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
         """Check everything, and grow the forest."""
         source, settings = self._open(tasks, X, y, sample_weight)
-        folder = self._new_folder(tasks, source)
-        blocks = make_blocks(tasks, source, settings.metric, self.block_size, folder)
+        blocks = make_blocks(tasks, source, settings)
         self._check_classes(len(blocks.classes))
-        model = grow_forest(tasks, blocks, settings, folder)
+        model = grow_forest(tasks, blocks, settings)
         self.n_blocks_, self.n_block_pairs_ = len(model.nodes), model.n_pairs
         return model
 
-    def _new_folder(self, tasks: Tasks, source: Source) -> str | None:
-        """Make a folder for blocks; None to keep them on the workers."""
-        if not (tasks.local or source.on_disk):
-            return None
+    def _new_folder(self) -> str:
+        """Make a folder for blocks."""
         if self.scratch is not None:
             Path(self.scratch).mkdir(parents=True, exist_ok=True)
             return tempfile.mkdtemp(prefix="popf-", dir=self.scratch)
@@ -152,8 +143,7 @@ class DaskOPFClassifier(DaskClassifier):
     Parameters
     ----------
     client : distributed.Client, default=None
-        The cluster. None takes the default client, or threads of this process if there is none; then
-        blocks are kept in a temporary folder, not in memory.
+        The cluster; None for the default client or, if there is none, threads of this process.
     metric : str or callable, default="euclidean"
         The distance between samples, as in `popf.OPFClassifier`, all but ``"precomputed"``.
     metric_params : dict, default=None
@@ -165,14 +155,13 @@ class DaskOPFClassifier(DaskClassifier):
     working_memory : float, default=None
         How many mebibytes a task's blocks of distances may take, None for that of `sklearn.get_config`.
     device : {None, "cpu", "cuda"}, default=None
-        With "cuda" every worker uses its GPU, for the fit and for predictions; also with None if X is a Dask
-        array of CuPy's. Predictions are NumPy's.
+        With "cuda" every worker uses its GPU; also with None if X is a Dask array of CuPy's. Predictions are
+        NumPy's.
     block_size : int, default=None
-        How many rows make a block. None: as many as the largest partition; for files, as many as two
-        need 1 GiB for.
+        How many rows make a block; None for as many as the largest partition has, or for files 1 GiB in two.
     scratch : path, default=None
-        Where blocks are kept if X is in files or there is no client: a folder that all workers see. None
-        for a temporary one, which goes when the estimator does.
+        Folder that all workers see, for blocks if X is in files or there is no client; None for a temporary
+        one, which goes when the estimator does.
 
     Attributes
     ----------
@@ -193,9 +182,8 @@ class DaskOPFClassifier(DaskClassifier):
     n_blocks_, n_block_pairs_ : int
         How many blocks there were, and how many pairs of them had to be compared.
     n_features_in_ : int
-        The number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+        The names of the features, if X had names that are all strings.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from popf.dask.blocks import Block, Blocks, Nodes, StoredNodes, concatenate
 from popf.dask.cluster import Settings, Tasks, backend_here, load
-from popf.dask.kruskal import NO_ARCS, Arcs, Links, forest_on_tree, link, reduce_arcs
+from popf.dask.kruskal import NO_ARCS, Arcs, Links, Merged, forest_on_tree, link, reduce_arcs
 from popf.dask.prediction import make_part
 from popf.dask.spanning import (
     BlockTree,
@@ -31,9 +31,6 @@ from popf.forest.optimum_path_forest import OptimumPathForest, settle_algorithm
 
 # How many lists of candidates are merged at a time.
 MERGED_AT_ONCE = 4
-
-#: The tree, and the other arcs between classes that tie with its edges.
-Merged = tuple[Arcs, Arcs]
 
 
 class ForestInBlocks(NamedTuple):
@@ -78,28 +75,34 @@ class ForestInBlocks(NamedTuple):
         )
 
 
-def grow_forest(
-    tasks: Tasks, blocks: Blocks, settings: Settings, folder: str | None
-) -> ForestInBlocks:
-    """Grow the forest of all blocks; `folder` is where the blocks are, None for memory."""
+def grow_forest(tasks: Tasks, blocks: Blocks, settings: Settings) -> ForestInBlocks:
+    """Grow the forest of all blocks."""
     choice = tasks.submit("choose-algorithm", _choose_algorithm, blocks.blocks[0], settings)
     settings = settings._replace(algorithm=tasks.gather(choice))
     forest, n_pairs = _grow_on_all(tasks, blocks, settings)
     trained = tasks.gather(forest)
-    if folder is None:
+    if blocks.folder is None:
         name = "put-costs-on-block"
         nodes = [tasks.submit(name, _with_costs, block, forest) for block in blocks.blocks]
     else:
-        path = str(Path(folder) / "costs.npy")
+        path = str(Path(blocks.folder) / "costs.npy")
         np.save(path, trained.forest.costs)
         nodes = [StoredNodes(block, path) for block in blocks.blocks]
     described = tasks.gather(
         [tasks.submit("get-classes", _without_points, b) for b in blocks.blocks]
     )
     _, _, codes, weights = concatenate(*described)
-    settings = settings._replace(exponent=blocks.exponent, n_classes=len(blocks.classes))
-    found = (settings, blocks.classes, nodes, trained, codes, weights, blocks.kept)
-    return ForestInBlocks(*found, blocks.lows.shape[1], n_pairs)
+    return ForestInBlocks(
+        settings._replace(exponent=blocks.exponent, n_classes=len(blocks.classes)),
+        blocks.classes,
+        nodes,
+        trained,
+        codes,
+        weights,
+        blocks.kept,
+        blocks.lows.shape[1],
+        n_pairs,
+    )
 
 
 def _choose_algorithm(block: Block, settings: Settings) -> str:
@@ -136,7 +139,7 @@ def _grow_on_all(tasks: Tasks, blocks: Blocks, settings: Settings) -> tuple[Any,
             for a, b in zip(chain.lower.tolist(), chain.higher.tolist(), strict=True)
         ]
         some_tree = _merge_all(tasks, n, [*trees.values(), *bridges])
-        links = tasks.submit("join-sets", _link, some_tree, n)
+        links = tasks.submit("join-sets", link, some_tree, n)
         boxes = (blocks.lows, blocks.highs)
         reached = tasks.gather(
             [tasks.submit("reach-boxes", boxes_reached, part, links, *boxes) for part in parts]
@@ -172,7 +175,7 @@ def _settle_ties(
     n = len(blocks.kept)
     sure = [tree.sure for tree in described.values()]
     known = tasks.gather(tasks.submit("mark-prototypes", _prototypes, merged, n, sure))
-    links = tasks.submit("join-sets", _link, merged, n)
+    links = tasks.submit("join-sets", link, merged, n)
     asked = []
     for pair, tree in described.items():
         unknown = ~known[tree.tied]
@@ -216,10 +219,6 @@ def _merge(n_samples: int, *parts: BlockTree | Arcs | Merged) -> Merged:
     return reduce_arcs(lists, n_samples)
 
 
-def _link(merged: Merged, n_samples: int) -> Links:
-    return link(merged[0], n_samples)
-
-
 def _prototypes(merged: Merged, n_samples: int, more: list[IntArray]) -> BoolArray:
     """Mark the ends of arcs between classes, and the samples that are known otherwise."""
     prototypes = np.zeros(n_samples, dtype=np.bool_)
@@ -232,4 +231,4 @@ def _prototypes(merged: Merged, n_samples: int, more: list[IntArray]) -> BoolArr
 
 
 def _compete(merged: Merged, more: list[IntArray], n_samples: int, euclidean: bool) -> Trained:
-    return forest_on_tree(merged[0], _prototypes(merged, n_samples, more), euclidean)
+    return forest_on_tree(merged.tree, _prototypes(merged, n_samples, more), euclidean)

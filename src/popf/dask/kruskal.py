@@ -41,17 +41,20 @@ class Links(NamedTuple):
     size: IntArray  # how many samples were joined below it, itself included
 
 
-def reduce_arcs(candidates: list[Arcs], n_samples: int) -> tuple[Arcs, Arcs]:
-    """Keep the candidates that may belong to a minimum spanning tree of all samples.
+class Merged(NamedTuple):
+    """The minimum spanning forest of candidates, and what ties with it."""
 
-    Gives their minimum spanning forest, in the order (weight, lower index, higher index), and the other arcs
-    between classes that lie in some minimum spanning forest.
-    """
+    tree: Arcs  # in the order (weight, lower index, higher index)
+    tied: Arcs  # the other arcs between classes that lie in some minimum spanning forest
+
+
+def reduce_arcs(candidates: list[Arcs], n_samples: int) -> Merged:
+    """Keep the candidates that may belong to a minimum spanning tree of all samples."""
     arcs = Arcs(*map(np.concatenate, zip(*candidates, strict=True)))
     arcs = arcs.take(_order_of_arcs(arcs))
     state = np.zeros(len(arcs.weights), dtype=np.int8)
     _kruskal(arcs.lower, arcs.higher, arcs.weights, np.arange(n_samples), state)
-    return arcs.take(state == IN_TREE), arcs.take((state == TIED) & arcs.cross)
+    return Merged(arcs.take(state == IN_TREE), arcs.take((state == TIED) & arcs.cross))
 
 
 def _order_of_arcs(arcs: Arcs) -> IntArray:
@@ -99,8 +102,9 @@ def _kruskal(lower, higher, weights, parent, state):
         start = stop
 
 
-def link(tree: Arcs, n_samples: int) -> Links:
-    """Arrange a tree, sorted by weight, so that longest edges on paths are found in log(n) steps."""
+def link(merged: Merged, n_samples: int) -> Links:
+    """Arrange a tree so that longest edges on paths are found in log(n) steps."""
+    tree = merged.tree
     links = Links(
         np.arange(n_samples),
         np.full(n_samples, np.inf),

@@ -38,15 +38,13 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     Parameters
     ----------
     client : distributed.Client, default=None
-        The cluster. None takes the default client, or threads of this process if there is none; then
-        blocks are kept in a temporary folder, not in memory.
+        The cluster; None for the default client or, if there is none, threads of this process.
     method : {"pooled", "forest", "paper"}, default="pooled"
         How probabilities are made: forest and regressions pooled, the forest alone, or the paper's P-OPF.
     squash : "auto" or bool, default="auto"
         Whether features are squashed by asinh and standardised before the forest sees them.
     linear_map : None, "auto", "weights", "whitening", "discriminant" or a transformer, default="auto"
-        A linear map of the features, so that distances fit the classes; "auto" takes the best of none and all
-        three on held-out samples.
+        A linear map of the features; "auto" takes the best of none and all three on held-out samples.
     background : bool, default=True
         Whether a sample far from everything gets the class frequencies.
     class_bandwidths : bool, default=True
@@ -74,11 +72,10 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     device : {None, "cpu", "cuda"}, default=None
         With "cuda" every worker uses its GPU; also with None if X is a Dask array of CuPy's.
     block_size : int, default=None
-        How many rows make a block. None: as many as the largest partition; for files, as many as two
-        need 1 GiB for.
+        How many rows make a block; None for as many as the largest partition has, or for files 1 GiB in two.
     scratch : path, default=None
-        Where blocks are kept if X is in files or there is no client: a folder that all workers see. None
-        for a temporary one.
+        Folder that all workers see, for blocks if X is in files or there is no client; None for a temporary
+        one, which goes when the estimator does.
 
     Attributes
     ----------
@@ -100,9 +97,8 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     n_blocks_, n_block_pairs_ : int
         How many blocks there were, and how many pairs of them had to be compared.
     n_features_in_ : int
-        The number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+        The names of the features, if X had names that are all strings.
 
     Examples
     --------
@@ -197,8 +193,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
 
     def _fit_evidence(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
         source, settings = self._open(tasks, X, y, sample_weight)
-        new_folder = partial(self._new_folder, tasks, source)
-        training = open_samples(tasks, source, settings, self.block_size, new_folder)
+        training = open_samples(tasks, source, settings)
         options = options_of(self, settings.metric)
         self._evidence, grown, choice = fit_evidence(training, options)
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses

@@ -35,6 +35,7 @@ class Source(NamedTuple):
     sizes: list[int]  # how many rows each has
     columns: Any  # see columns_of
     on_disk: bool  # samples in files need not stay in memory
+    folder: str | None = None  # where blocks are put, None to keep them on the workers
 
 
 def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> Source:

@@ -1,6 +1,6 @@
 """Training samples in chunks, as the fit of probabilities needs them; see `popf.probability.training`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,6 @@ class SamplesInChunks(TrainingSamples):
     rows: IntArray  # those of positive weight
     classes: NDArray[Any]
     settings: Settings
-    block_size: int | None
-    new_folder: Callable[[], str | None]  # makes a folder for blocks, None to keep them on workers
 
     def features(self, places: IntArray) -> FloatArray:
         """Fetch the samples at some places of the order."""
@@ -69,10 +67,8 @@ class SamplesInChunks(TrainingSamples):
             delayed(_prepare_rows)(chunk, preparation, weights[start:stop])
             for chunk, start, stop in zip(self.source.chunks, starts[:-1], starts[1:], strict=True)
         ]
-        folder = self.new_folder()
-        source = self.source._replace(chunks=chunks)
-        blocks = make_blocks(self.tasks, source, self.metric, self.block_size, folder)
-        model = grow_forest(self.tasks, blocks, self.settings, folder)
+        blocks = make_blocks(self.tasks, self.source._replace(chunks=chunks), self.settings)
+        model = grow_forest(self.tasks, blocks, self.settings)
         unit = _median_cost(self, everyone, preparation, model)
         return ForestOnCluster(preparation, model, None, unit, self)
 
@@ -116,13 +112,7 @@ def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
     return fetched
 
 
-def open_samples(
-    tasks: Tasks,
-    source: Source,
-    settings: Settings,
-    block_size: int | None,
-    new_folder: Callable[[], str | None],
-) -> SamplesInChunks:
+def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInChunks:
     """Order all samples by class and values; features are fetched one at a time, while samples are alike."""
     starts = np.cumsum([0, *source.sizes]).tolist()
     calls = list(zip(source.chunks, starts, strict=False))
@@ -139,8 +129,18 @@ def open_samples(
             yield np.concatenate(found)[rows]
 
     ordered = order_samples(columns(), codes.astype(np.int64), weights[rows])
-    shared = ordered, len(classes), settings.metric, settings.algorithm, settings.resources
-    return SamplesInChunks(*shared, tasks, source, rows, classes, settings, block_size, new_folder)
+    return SamplesInChunks(
+        ordered,
+        len(classes),
+        settings.metric,
+        settings.algorithm,
+        settings.resources,
+        tasks,
+        source,
+        rows,
+        classes,
+        settings,
+    )
 
 
 def log_masses(model: ForestInBlocks) -> FloatArray:
