@@ -86,20 +86,6 @@ def months(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def theft_case():
-    """A model of energy theft, and rows that it has not seen with their labels."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    from popf import POPFClassifier
-    from report_cases import energy
-
-    X, y = energy()
-    model = make_pipeline(StandardScaler(), POPFClassifier()).fit(X[:400], y[:400])
-    return model, X[400:].reset_index(drop=True), y[400:]
-
-
-@pytest.fixture(scope="module")
 def small_study():
     """The results of two data sets, three methods, seven runs."""
     from popf.experiment import run

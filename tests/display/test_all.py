@@ -20,35 +20,23 @@ STYLES = ("default", "dark_background")
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_display_makes_its_own_figure_and_keeps_it(name):
-    display = DRAWN[name]()
-    assert display.figure_ is display.ax_.figure
-    assert plt.fignum_exists(display.figure_.number)
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_display_draws_on_the_axes_it_is_given_and_leaves_pyplot_alone(name):
-    ax = new_axes()
+def test_a_display_draws_on_the_axes_it_is_given_and_again_elsewhere(name):
+    ax, other = new_axes(), new_axes()
     display = DRAWN[name](ax)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
+    assert (display.ax_, display.figure_) == (ax, ax.figure)
+    assert display.plot(ax=other) is display
+    assert display.ax_ is other
     assert plt.get_fignums() == []
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_plot_draws_again_elsewhere_and_returns_the_display(name):
-    display = DRAWN[name](new_axes())
-    ax = new_axes()
-    assert display.plot(ax=ax) is display
-    assert display.ax_ is ax
 
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", DRAWN)
-def test_text_and_legend_take_the_colours_of_the_style_and_all_fits_the_figure(name, style):
+def test_a_figure_of_its_own_takes_the_colours_of_the_style_and_all_fits_in(name, style):
     with plt.style.context(style):
         display = DRAWN[name]()
         figure = display.figure_
+        assert figure is display.ax_.figure
+        assert plt.fignum_exists(figure.number)
         assert_fits(figure)
         assert display.ax_.xaxis.label.get_color() == plt.rcParams["axes.labelcolor"]
         legends = [*filter(None, [display.ax_.get_legend()]), *figure.legends]
@@ -67,7 +55,7 @@ def test_every_curve_colour_stands_out_from_light_and_dark(style):
             assert contrast(to_rgb(colour), look.background) > 2.1
 
 
-@pytest.mark.parametrize("from_", ["ReliabilityDisplay", "ThresholdDisplay"])
+@pytest.mark.parametrize("display", [ReliabilityDisplay, ThresholdDisplay])
 @pytest.mark.parametrize(
     ("estimator", "error", "words"),
     [
@@ -78,10 +66,7 @@ def test_every_curve_colour_stands_out_from_light_and_dark(style):
         ("model", ValueError, "str is not a classifier"),
     ],
 )
-def test_what_gives_no_probabilities_is_refused_plainly(from_, estimator, error, words):
-    display = {"ReliabilityDisplay": ReliabilityDisplay, "ThresholdDisplay": ThresholdDisplay}[
-        from_
-    ]
+def test_what_gives_no_probabilities_is_refused_plainly(display, estimator, error, words):
     with pytest.raises(error, match=words):
         display.from_estimator(estimator, X, Y)
     assert plt.get_fignums() == []

@@ -62,8 +62,7 @@ def test_regions_are_what_the_forest_predicts():
 
 
 def test_more_features_are_projected_and_the_picture_says_so():
-    data = load_iris()
-    forest = OPFClassifier().fit(data.data, data.target_names[data.target])
+    forest = OPFClassifier().fit(*load_iris(return_X_y=True))
     display = ForestDisplay.from_estimator(forest, ax=new_axes())
     assert display.regions_ is None
     assert display.ax_.get_xlabel() == "principal component 1 (92 % of the variance)"
@@ -122,10 +121,8 @@ def test_columns_name_the_axes_and_warn_of_nothing():
 
 
 def test_samples_of_no_weight_are_not_drawn():
-    weights = np.ones(len(MOON))
-    weights[[0, 7]] = 0
-    forest = OPFClassifier().fit(MOONS, MOON, weights)
-    layout = prepare_forest(forest, regions=False)
+    weights = np.arange(len(MOON)) % 7
+    layout = prepare_forest(OPFClassifier().fit(MOONS, MOON, weights), regions=False)
     assert np.array_equal(layout.coordinates, MOONS[weights > 0])
 
 
@@ -137,22 +134,19 @@ def test_other_metrics_have_regions_within_their_domain_and_slow_ones_none():
     assert prepare_forest(slow).regions is None
 
 
-@pytest.mark.parametrize("shape", [(1.0, 0.4), (1.0, 1.0), (0.4, 1.0), (9.0, 1.0)])
+@pytest.mark.parametrize(
+    ("shape", "aspect"),
+    [((1.0, 0.4), "auto"), ((1.0, 1.0), 1.0), ((0.4, 1.0), 1.0), ((1000.0, 1.0), "auto")],
+)
 @pytest.mark.parametrize("name", ["b", "a class with a rather long name, too long"])
-def test_forests_of_all_shapes_fit_their_figure(shape, name):
+def test_forests_of_all_shapes_fit_their_figure_and_very_unequal_units_fill_the_axes(
+    shape, aspect, name
+):
     samples = MOONS * shape
-    labels = np.where(MOON == 1, name, "a")
-    display = ForestDisplay.from_estimator(
-        OPFClassifier().fit(samples, labels), sample=samples[0] + 0.1, resolution=10
-    )
+    forest = OPFClassifier().fit(samples, np.where(MOON == 1, name, "a"))
+    display = ForestDisplay.from_estimator(forest, sample=samples[0] + 0.1, resolution=10)
     assert_fits(display.figure_)
-
-
-def test_units_that_differ_much_fill_the_axes():
-    stretched = MOONS * [1000.0, 1.0]
-    forest = OPFClassifier().fit(stretched, MOON)
-    display = ForestDisplay.from_estimator(forest, resolution=10, ax=new_axes())
-    assert display.ax_.get_aspect() == "auto"
+    assert display.ax_.get_aspect() == aspect
 
 
 @pytest.mark.parametrize(
@@ -163,15 +157,9 @@ def test_units_that_differ_much_fill_the_axes():
         (FOREST, {"sample": MOONS[:2]}, ValueError, r"sample has the shape \(2, 2\)"),
         (FOREST, {"sample": [1.0]}, ValueError, "1 features"),
         (FOREST, {"resolution": 0}, ValueError, "resolution is 0"),
+        (OPFClassifier("precomputed").fit(1 - np.eye(2), [0, 1]), {}, ValueError, "have no places"),
     ],
 )
 def test_what_has_no_forest_to_draw_is_refused_plainly(model, options, error, words):
     with pytest.raises(error, match=words):
         prepare_forest(model, **options)
-
-
-def test_distances_alone_have_no_places():
-    distances = np.abs(np.subtract.outer(MOONS[:, 0], MOONS[:, 0]))
-    forest = OPFClassifier("precomputed").fit(distances, MOON)
-    with pytest.raises(ValueError, match="have no places to draw"):
-        prepare_forest(forest)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from display_examples import FOREST, MOON, MOONS, PAPER, labels_of, new_axes
+from display_examples import FOREST, MOON, MOONS, PAPER, POOLED, labels_of, new_axes
 from popf import POPFClassifier
 from popf.display import LandscapeDisplay
 from popf.display.landscape import prepare_landscape
@@ -64,47 +64,33 @@ def test_paths_that_take_little_room_are_drawn_again_larger():
 
 
 def test_flat_and_partly_undefined_functions_are_drawn():
-    flat = LandscapeDisplay.from_objective(
-        lambda thetas: np.ones(len(thetas)), resolution=3, ax=new_axes()
-    )
-    assert flat.ax_.get_legend() is None
+    def drawn(objective):
+        return LandscapeDisplay.from_objective(objective, resolution=11, ax=new_axes())
+
+    assert drawn(lambda thetas: np.ones(len(thetas))).ax_.get_legend() is None
     with np.errstate(invalid="ignore", divide="ignore"):
-        holes = LandscapeDisplay.from_objective(
-            lambda thetas: np.log(thetas[:, 0]), resolution=11, ax=new_axes()
-        )
+        holes = drawn(lambda thetas: np.log(thetas[:, 0]))
     holes.figure_.canvas.draw()
     assert np.isinf(holes.landscape.values[:, 0]).all()
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "words"),
+    ("model", "options", "error", "words"),
     [
-        (lambda: LandscapeDisplay.from_estimator(FOREST), TypeError, "no landscape over A and B"),
-        (
-            lambda: LandscapeDisplay.from_estimator(POPFClassifier("paper")),
-            NotFittedError,
-            "not fitted",
-        ),
-        (
-            lambda: LandscapeDisplay.from_estimator(PAPER, solvers=["sgd"]),
-            ValueError,
-            "`solver` must be one of",
-        ),
-        (lambda: prepare_landscape(np.sum, None), ValueError, "needs bounds"),
-        (lambda: prepare_landscape(np.sum, resolution=1), ValueError, "resolution is 1"),
-        (
-            lambda: LandscapeDisplay.from_objective(lambda t: t[:, 0] * np.nan, resolution=2),
-            ValueError,
-            "no finite value",
-        ),
+        (FOREST, {}, TypeError, "no landscape over A and B"),
+        (POPFClassifier("paper"), {}, NotFittedError, "not fitted"),
+        (POOLED, {}, ValueError, "only the paper's method"),
+        (PAPER, {"solvers": ["sgd"]}, ValueError, "`solver` must be one of"),
+        (PAPER, {"resolution": 1}, ValueError, "resolution is 1"),
     ],
 )
-def test_what_has_no_landscape_is_refused_plainly(call, error, words):
+def test_a_model_without_a_landscape_is_refused_plainly(model, options, error, words):
     with pytest.raises(error, match=words):
-        call()
+        LandscapeDisplay.from_estimator(model, **options)
 
 
-def test_other_methods_have_no_landscape():
-    model = POPFClassifier().fit(MOONS, MOON)
-    with pytest.raises(ValueError, match="only the paper's method"):
-        LandscapeDisplay.from_estimator(model)
+def test_a_landscape_needs_bounds_and_a_finite_value():
+    with pytest.raises(ValueError, match="needs bounds"):
+        LandscapeDisplay.from_objective(np.sum, None)
+    with pytest.raises(ValueError, match="no finite value"):
+        LandscapeDisplay.from_objective(lambda theta: theta[:, 0] * np.nan, resolution=2)

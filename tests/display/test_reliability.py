@@ -20,9 +20,8 @@ def test_the_reliability_curve_is_the_mean_and_the_frequency_of_each_bin(strateg
     happened = Y_TEST == "stolen"
     assert curve.weights.sum() == len(P)
     gaps = np.abs(curve.frequency - curve.probability) * curve.weights / len(P)
-    expected = expected_calibration_error(
-        Y_TEST, P, n_bins=7, strategy=strategy, kind="binary", pos_label="stolen"
-    )
+    settings = {"n_bins": 7, "strategy": strategy, "kind": "binary"}
+    expected = expected_calibration_error(Y_TEST, P, **settings)
     assert curve.error == expected
     assert gaps.sum() == pytest.approx(expected)
     if strategy == "uniform":

@@ -28,12 +28,6 @@ def test_values_over_the_threshold_are_those_of_the_metrics():
     assert found.chosen == found.thresholds[np.argmin(found.cost)]
 
 
-def test_without_costs_the_best_balanced_accuracy_is_chosen():
-    found = prepare_thresholds(Y_TEST, P)
-    assert found.cost is None
-    assert found.chosen == threshold_curve(Y_TEST, P).best_threshold
-
-
 def test_precision_is_unknown_where_nothing_is_called_positive():
     found = prepare_thresholds([0, 1], [0.2, 0.4], thresholds=[0.3, 0.9])
     assert found.values["precision"][0] == 1.0
@@ -56,9 +50,11 @@ def test_the_picture_shows_the_values_the_cost_and_the_chosen_threshold():
         assert any(np.all(np.array(line.get_xdata()) == found.chosen) for line in panel.lines)
 
 
-def test_another_threshold_can_be_marked():
-    display = ThresholdDisplay.from_predictions(Y_TEST, P, chosen=0.5, ax=new_axes())
-    assert labels_of(display.ax_.get_legend())[-1] == "Θ = 0.5"
+@pytest.mark.parametrize("chosen", [0.5, None])
+def test_without_costs_the_best_balanced_accuracy_is_marked_or_what_was_chosen(chosen):
+    display = ThresholdDisplay.from_predictions(Y_TEST, P, chosen=chosen, ax=new_axes())
+    marked = chosen or threshold_curve(Y_TEST, P).best_threshold
+    assert labels_of(display.ax_.get_legend())[-1] == f"Θ = {marked:.3g}"
     assert display.cost_ax_ is None
 
 
@@ -82,12 +78,9 @@ def test_runs_are_drawn_as_their_mean_within_one_deviation():
     assert words == ["NM", "OPF", "± 1 deviation, 6 runs"]
 
 
-def test_one_kind_of_value_names_the_axis():
+def test_one_kind_of_value_names_the_axis_and_values_that_do_not_fit_are_named():
     display = ThresholdDisplay(thresholds=[0.5], values={"accuracy": [0.6]}).plot(ax=new_axes())
     assert display.ax_.get_ylabel() == "Accuracy"
-
-
-def test_values_that_do_not_fit_the_thresholds_are_named():
     with pytest.raises(ValueError, match=r"'NM' has the shape \(1,\); for thresholds"):
         ThresholdDisplay(thresholds=[0.1, 0.2], values={"NM": [0.5]})
 
@@ -97,8 +90,7 @@ def test_values_that_do_not_fit_the_thresholds_are_named():
     [
         ({"cost_fp": 1}, "cost_fp=1 and cost_fn=None: give both"),
         ({"cost_fp": -1, "cost_fn": 2}, "cost_fp is -1; it must be a finite number"),
-        ({"cost_fp": 1, "cost_fn": np.nan}, "cost_fn is nan"),
-        ({"cost_fp": "1", "cost_fn": 2}, "cost_fp is '1'"),
+        ({"cost_fp": 1, "cost_fn": "1"}, "cost_fn is '1'"),
     ],
 )
 def test_wrong_costs_are_named(costs, words):

@@ -1,5 +1,7 @@
 """The page of a report: it shows any word safely, loads nothing, and names what is wrong."""
 
+import base64
+import hashlib
 import html
 import html.parser
 import json
@@ -66,16 +68,12 @@ def test_without_jinja2_one_plain_line_says_what_to_install(theft_case, monkeypa
         report.build(*theft_case)
 
 
-def test_the_same_input_gives_the_same_bytes(theft_case):
-    assert report.build(*theft_case) == report.build(*theft_case)
-    assert report.build(*theft_case) != report.build(*theft_case, seed=1)
-
-
-def test_frames_of_any_kind_give_the_same_page(theft_case):
+def test_the_same_data_gives_the_same_bytes_whatever_frame_holds_it(theft_case):
     model, X, y = theft_case
     page = report.build(model, X, y)
-    assert report.build(model, pl.DataFrame(X.to_dict("list")), y) == page
-    assert report.build(model, X[X.columns[::-1]].assign(more=1), y) == page
+    for frame in (X, pl.DataFrame(X.to_dict("list")), X[X.columns[::-1]].assign(more=1)):
+        assert report.build(model, frame, y) == page
+    assert report.build(model, X, y, seed=1) != page
 
 
 def test_the_page_loads_nothing(theft_case):
@@ -94,9 +92,6 @@ def test_the_page_loads_nothing(theft_case):
 
 
 def test_the_policy_forbids_requests_and_names_style_and_script_by_their_hash(theft_case):
-    import base64
-    import hashlib
-
     page = report.build(*theft_case)
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -115,23 +110,19 @@ def test_whatever_the_data_holds_is_shown_as_text(word):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(80, 2)), columns=[word, "other"])
     X["words"] = [word, "plain"] * 40
-    y = np.where(X["other"] > 0, word + "1", "no")
-    if word.startswith("long"):
-        y = np.where(X["other"] > 0, "1" + word, "no")
+    y = np.where(X["other"] > 0, word, "no")
     steps = ColumnTransformer(
         [("words", OneHotEncoder(sparse_output=False), ["words"])], remainder="passthrough"
     )
     model = make_pipeline(steps, POPFClassifier()).fit(X[:40], y[:40])
     test = X[40:].reset_index(drop=True)
     about = {"file": word, "data": word, "target": word, "facts": {word: word}}
-    page = report.build(
-        model, test, y[40:], ids={word: [word] * 40}, about=about, positive=y[y != "no"][0]
-    )
+    page = report.build(model, test, y[40:], ids={word: [word] * 40}, about=about, positive=word)
     page.encode()
     found = Elements(page)
-    tags = {tag for tag, _ in found.tags}
+    tags = [tag for tag, _ in found.tags]
     assert "img" not in tags
-    assert sum(tag == "script" for tag, _ in found.tags) == 2
+    assert tags.count("script") == 2
     assert all(not name.startswith("on") for _, given in found.tags for name in given)
     assert plain(word) in "".join(found.words)
     assert "\x00" not in page
@@ -197,18 +188,13 @@ def test_writing_is_whole_or_not_at_all(theft_case, tmp_path, monkeypatch):
     ("change", "message"),
     [
         ({"y": ["theft"] * 500}, "all 500 samples are 'theft'"),
-        (
-            {"y": ["regular"] * 499 + ["fire"]},
-            "'fire' in row 500, a label the model has never seen",
-        ),
+        ({"y": ["regular"] * 499 + ["fire"]}, "'fire' in row 500, a label the model has never"),
         ({"y": [0, 1] * 250}, "strings and numbers never agree"),
         ({"y": ["theft", "regular"]}, "2 labels, but probabilities of the shape"),
         ({"positive": "fire"}, "`positive='fire'` is not a class"),
         ({"threshold": 1.0}, "`threshold=1.0` must lie between 0 and 1"),
-        ({"threshold": "half"}, "`threshold='half'` must lie"),
         ({"cost_fp": 2.0}, "`cost_fn` is missing"),
         ({"cost_fp": -1.0, "cost_fn": 1.0}, "`cost_fp=-1.0` must be a finite number above 0"),
-        ({"top": 0}, "`top=0` must be an integer from 1"),
         ({"top": 2.5}, "`top=2.5` must be an integer"),
         ({"ids": {"a": [1, 2]}}, r"ids\['a'\] has 2 values for 500 samples"),
         ({"X": pd.DataFrame({"peak": [1.0]})}, "columns that are missing"),
