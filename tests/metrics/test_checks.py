@@ -17,15 +17,8 @@ BAD = {
     "empty": (lambda: opf_accuracy_score([], []), ["y_true is empty", "at least one"]),
     "probability for label": (lambda: opf_accuracy_score(Y, P), ["y_pred", "0.2", ">= 0.5"]),
     "NaN label": (lambda: opf_accuracy_score([0, np.nan], [0, 1]), ["nan at row 1", "drop"]),
-    "missing label": (lambda: opf_accuracy_score([0, None], [0, 1]), ["None at row 1", "drop"]),
-    "mixed labels": (
-        lambda: opf_accuracy_score(["a", 1], [0, 1]),
-        ["strings and numbers", "one type"],
-    ),
-    "missing string": (
-        lambda: opf_accuracy_score(["a", None], ["a", "b"]),
-        ["None at row 1", "drop"],
-    ),
+    "mixed labels": (lambda: opf_accuracy_score(["a", 1], [0, 1]), ["strings and numbers"]),
+    "missing": (lambda: opf_accuracy_score(["a", None], ["a", "b"]), ["None at row 1", "drop"]),
     "strings and numbers": (lambda: opf_accuracy_score(["a"], [1]), ["'a'", "1", "one type"]),
     "lists": (lambda: opf_accuracy_score([[1], [1, 2]], [1, 2]), ["[1]", "integers"]),
     "dates": (lambda: opf_accuracy_score(np.array(["2020"], "M8"), [1]), ["date", "strings"]),
@@ -39,25 +32,17 @@ BAD = {
         ["sums to 0.0", "at least one"],
     ),
     "one weight": (lambda: opf_accuracy_score(Y, Y, sample_weight=2.0), ["()", "(3,)"]),
-    "weights of another length": (
-        lambda: expected_calibration_error(Y, P, sample_weight=[1, 1]),
-        ["(2,)", "(3,)"],
-    ),
     # calibration error
     "above 1": (
         lambda: expected_calibration_error(Y, [0.2, 1.5, 0.1]),
         ["1.5 at row 1", "predict_proba"],
     ),
-    "below 0": (lambda: expected_calibration_error(Y, [-0.1, 0, 0]), ["-0.1 at row 0"]),
     "NaN": (lambda: expected_calibration_error(Y, [0.1, 0.2, np.nan]), ["nan at row 2", "drop"]),
     "row sums": (
         lambda: expected_calibration_error(Y, [[0.5, 0.5], [0.9, 0.9], [1, 0]]),
         ["sums to 1.8", "row 1", "divide"],
     ),
-    "one column": (
-        lambda: expected_calibration_error(Y, np.transpose([P])),
-        ["(3, 1)", "ravel"],
-    ),
+    "one column": (lambda: expected_calibration_error(Y, [[p] for p in P]), ["(3, 1)", "ravel"]),
     "strategy": (
         lambda: expected_calibration_error(Y, P, strategy="kmeans"),
         ["strategy='kmeans'", "'uniform' or 'quantile'"],
@@ -72,10 +57,7 @@ BAD = {
         lambda: expected_calibration_error([0, 1, 2], P),
         ["3 classes (0, 1, 2)", "takes 2", "one column for each class"],
     ),
-    "labels twice": (
-        lambda: expected_calibration_error(Y, P, labels=[1, 1]),
-        ["[1, 1]", "once"],
-    ),
+    "labels twice": (lambda: expected_calibration_error(Y, P, labels=[1, 1]), ["[1, 1]", "once"]),
     "strange label": (
         lambda: expected_calibration_error([0, 1, 5], P, labels=[0, 1]),
         ["5", "[0, 1]", "name all"],
@@ -93,17 +75,10 @@ BAD = {
         ["`pos_label='yes'`", "use one of 0, 1"],
     ),
     # thresholds
-    "threshold 0": (
-        lambda: threshold_curve(Y, P, thresholds=[0.0, 0.5]),
-        ["holds 0.0", "excluded"],
-    ),
-    "no thresholds": (lambda: threshold_curve(Y, P, thresholds=[]), ["(0,)", "list of numbers"]),
+    "threshold 0": (lambda: threshold_curve(Y, P, thresholds=[0.0]), ["holds 0.0", "excluded"]),
     "one threshold": (lambda: threshold_curve(Y, P, thresholds=0.5), ["()", "list of numbers"]),
     "word": (lambda: threshold_curve(Y, P, thresholds="some"), ["'some'", "use 'all'"]),
-    "three classes": (
-        lambda: threshold_curve([0, 1, 2], P),
-        ["holds 3: 0, 1, 2", "y_true == k"],
-    ),
+    "three classes": (lambda: threshold_curve([0, 1, 2], P), ["holds 3: 0, 1, 2", "y_true == k"]),
 }
 
 

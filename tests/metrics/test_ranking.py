@@ -42,9 +42,8 @@ def test_average_precision_is_that_of_a_walk_down_the_scores(ranking, data):
         found = average_precision_at(y, scores, k, sample_weight=sample_weight)
         expected = naive_metrics.average_precision_at(y, scores, sample_weight, k)
         assert found == pytest.approx(expected, abs=1e-12)
-        everything = average_precision_at(
-            y, scores, sample_weight.sum(), sample_weight=sample_weight
-        )
+        n = sample_weight.sum()
+        everything = average_precision_at(y, scores, n, sample_weight=sample_weight)
         theirs = average_precision_score(y, scores, sample_weight=sample_weight)
         assert everything == pytest.approx(theirs, abs=1e-12)
 
