@@ -1,4 +1,4 @@
-"""Words in messages: names, unknown names, parameters as options; and checks of numbers."""
+"""Words in messages: names, unknown names, parameters as options, missing extras; and checks of numbers."""
 
 import ast
 import difflib
@@ -7,6 +7,7 @@ import numbers
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
@@ -26,6 +27,16 @@ def counted(n: int, thing: str) -> str:
 def install(extra: str) -> str:
     """Return the command that installs an extra of popf."""
     return f'pip install "popf[{extra}]", or pip install ".[{extra}]" in a clone of popf'
+
+
+def import_extra(module: str, extra: str, use: str) -> Any:
+    """Import a module that an extra of popf brings, or raise ImportError that says what `use` needs."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        message = f"{use} needs {package}, which is not installed: {install(extra)}"
+        raise ImportError(message) from error
 
 
 def printable(text: str) -> str:

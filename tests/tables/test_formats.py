@@ -129,7 +129,7 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
     with pytest.raises(ImportError, match=r'pip install "popf\[parquet\]"'):
         read(tmp_path / "f.parquet")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r'need pandas.*pip install "popf\[pandas\]"'):
+    with pytest.raises(ImportError, match=r'needs pandas.*pip install "popf\[pandas\]"'):
         read(tmp_path / "f.csv")
     for suffix in ("svm", "dat"):
         assert read(tmp_path / f"f.{suffix}").data.shape == (2, 1)

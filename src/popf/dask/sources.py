@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 
 from popf.engine.structures import FloatArray
 from popf.forest.validation import to_host
-from popf.formatting import install
+from popf.formatting import import_extra
 
 # What a chunk of an array in memory may take, and two blocks of a file with the work on their tree.
 CHUNK_BYTES = 2**26
@@ -168,10 +168,7 @@ def _group_neighbours(sizes: list[int], most: int) -> list[list[int]]:
 
 
 def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -> Source:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(f"this needs pyarrow: {install('parquet')}") from error
+    parquet = import_extra("pyarrow.parquet", "parquet", "Parquet")
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise FileNotFoundError(f"the folder {str(path)!r} holds no .parquet files.")

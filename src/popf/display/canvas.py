@@ -4,10 +4,9 @@ Axes and figures are typed ``Any``: the package must type-check where matplotlib
 """
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
-from popf.formatting import install
+from popf.formatting import import_extra
 
 # The colours of Okabe and Ito, which colour-blind people can tell apart. Vermillion is for what must stand out.
 _BLUE, _SKY, _GREEN, _PURPLE = "#0072B2", "#56B4E9", "#009E73", "#CC79A7"
@@ -44,12 +43,7 @@ class Look(NamedTuple):
 
 def need_matplotlib(module: str = "matplotlib") -> Any:
     """Import matplotlib, or a module of it, or say how to install it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"Drawing needs matplotlib, which is not installed: {install('plot')}"
-        ) from error
+    return import_extra(module, "plot", "Drawing")
 
 
 def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:

@@ -5,7 +5,7 @@ import hashlib
 from importlib.resources import files
 from typing import Any
 
-from popf.formatting import install
+from popf.formatting import import_extra
 
 
 def render(package: str, template: str, **context: Any) -> str:
@@ -14,12 +14,7 @@ def render(package: str, template: str, **context: Any) -> str:
     The style (.css) and script (.js) of the same name beside it are put into the page, whose policy allows
     these and nothing else. Text of the context is escaped.
     """
-    try:
-        import jinja2
-    except ImportError:
-        raise ImportError(
-            f"reports need Jinja2, which is not installed: {install('report')}"
-        ) from None
+    jinja2 = import_extra("jinja2", "report", "a report")
     folder = files(package).joinpath("templates")
     assets = {}
     for kind, suffix in (("style", "css"), ("script", "js")):
@@ -36,7 +31,8 @@ def render(package: str, template: str, **context: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["digest"] = _digest
-    return environment.get_template(f"{template}.html").render(**assets, **context)
+    page: str = environment.get_template(f"{template}.html").render(**assets, **context)
+    return page
 
 
 def _digest(text: str) -> str:

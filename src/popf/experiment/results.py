@@ -9,7 +9,7 @@ from scipy.stats import rankdata, wilcoxon
 
 from popf.experiment.journal import Record, key_of
 from popf.experiment.protocol import Dataset, Protocol
-from popf.formatting import install
+from popf.formatting import import_extra
 
 FloatArray = NDArray[np.float64]
 #: Level of the signed-rank test, and the most differing pairs for which its distribution is exact.
@@ -179,13 +179,8 @@ class Results:
 
     def to_pandas(self) -> Any:
         """All records as a pandas frame, without the accuracy over thresholds."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError(
-                f"to_pandas needs pandas, which is not installed: {install('pandas')}"
-            ) from None
-        return pd.DataFrame(self.records).drop(columns="over_thresholds", errors="ignore")
+        pandas = import_extra("pandas", "pandas", "to_pandas")
+        return pandas.DataFrame(self.records).drop(columns="over_thresholds", errors="ignore")
 
     def __repr__(self) -> str:
         return (

@@ -1,5 +1,6 @@
 """The optimum-path forest: grown on samples, arrays to look at, conquest of new samples and their paths."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,7 @@ from popf.engine.structures import (
     Resources,
     SpanningTree,
 )
-from popf.formatting import install
+from popf.formatting import import_extra
 
 if TYPE_CHECKING:
     import networkx
@@ -41,6 +42,7 @@ class Conquest(NamedTuple):
     costs: FloatArray
 
 
+@dataclass(frozen=True, repr=False, eq=False)
 class Path:
     """The path by which a sample was conquered, from a prototype to the sample.
 
@@ -54,10 +56,9 @@ class Path:
         The label of the prototype, which the sample takes.
     """
 
-    def __init__(self, nodes: IntArray, weights: FloatArray, label: Any) -> None:
-        self.nodes = nodes
-        self.weights = weights
-        self.label = label
+    nodes: IntArray
+    weights: FloatArray
+    label: Any
 
     @property
     def bottleneck(self) -> int:
@@ -200,7 +201,7 @@ class OptimumPathForest:
         pandas.DataFrame
             Columns label, prototype (whether it is one), cost, predecessor, length, root.
         """
-        return _need("pandas").DataFrame(
+        return import_extra("pandas", "pandas", "to_pandas").DataFrame(
             {
                 "label": self.labels,
                 "prototype": self.predecessors < 0,
@@ -219,7 +220,7 @@ class OptimumPathForest:
         networkx.DiGraph
             Nodes have label, cost, root and prototype; edges have weight.
         """
-        graph = _need("networkx").DiGraph()
+        graph = import_extra("networkx", "networkx", "to_networkx").DiGraph()
         for node, label in enumerate(self.labels):
             graph.add_node(
                 node,
@@ -316,14 +317,3 @@ def class_margins(costs: FloatArray) -> FloatArray:
     margins = np.zeros_like(costs)  # what equal costs keep, infinite ones too
     np.subtract(others, costs, out=margins, where=others != costs)
     return margins[:, 1] if costs.shape[1] == 2 else margins
-
-
-def _need(package: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f"This needs {package}, which is not installed: {install(package)}"
-        ) from error

@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from popf.formatting import install
+from popf.formatting import import_extra
 from popf.tables.table import ColumnTypes, Table, check_names, need_pandas, rows_per_piece, select
 
 
 def need_pyarrow() -> Any:
     """Import pyarrow with what reads Parquet, or say how to get it."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f"Parquet needs pyarrow: {install('parquet')}") from error
-    return pyarrow
+    import_extra("pyarrow.parquet", "parquet", "Parquet")
+    return import_extra("pyarrow", "parquet", "Parquet")
 
 
 class ParquetFile(Table):

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from popf.formatting import install, listed, near_words
+from popf.formatting import import_extra, listed, near_words
 from popf.tables.cells import Kind, is_missing, is_number, kind_of, na_spellings, text_cells
 
 # How many cells are held at a time, unless the number of rows is given.
@@ -131,13 +131,7 @@ class Table(ABC):
 
 def need_pandas() -> Any:
     """Import pandas, or say how to get it."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(
-            f"tables need pandas, which is not installed: {install('pandas')}"
-        ) from error
-    return pandas
+    return import_extra("pandas", "pandas", "a table")
 
 
 def rows_per_piece(n_columns: int) -> int:
