@@ -14,8 +14,8 @@ import sklearn.datasets
 from sklearn.utils import Bunch
 
 from dataset_copies import EMBEDDED, PUBLIC, false_copies
-from popf.datasets import download, load, loading
-from popf.datasets.loading import scale
+from popf.datasets import load, loading
+from popf.datasets.loading import LIBSVM_URL, scale
 
 FETCH_OPENML = sklearn.datasets.fetch_openml  # itself, which tests replace
 pytestmark = pytest.mark.usefixtures("no_network")
@@ -32,7 +32,7 @@ def serve(monkeypatch, pages):
     def open_url(url, timeout):
         asked.append(url)
         assert timeout > 0
-        name = url.removeprefix(download.LIBSVM_URL)
+        name = url.removeprefix(LIBSVM_URL)
         if name not in pages:
             raise urllib.error.HTTPError(url, 404, "Not Found", None, None)
         return io.BytesIO(pages[name])
@@ -64,7 +64,7 @@ def test_offline_the_message_says_what_was_tried_and_what_helps(monkeypatch, tmp
         load("heart", data_home=tmp_path)
     for words in [
         f"no such file in {tmp_path}", "not embedded", "not in the cache", "OpenML 53", "no route to host",
-        f"{download.LIBSVM_URL}heart", "POPF_DATA",
+        f"{LIBSVM_URL}heart", "POPF_DATA",
     ]:  # fmt: skip
         assert words in str(refusal.value)
 
@@ -81,7 +81,7 @@ def test_a_download_is_checked_cached_and_not_asked_for_again(monkeypatch, tmp_p
     asked = serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
     first = load("liver")
     np.testing.assert_array_equal(first.data, liver.data)
-    assert first.source == f"{download.LIBSVM_URL}liver-disorders"
+    assert first.source == f"{LIBSVM_URL}liver-disorders"
     assert [file.name for file in (tmp_path / "cache").iterdir()] == ["liver-disorders"]
     asked.clear()
     again = load("liver")

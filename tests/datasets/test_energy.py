@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from popf.datasets import make_energy_theft, make_energy_theft_months
-from popf.datasets.energy import HOURS, MINIMUM_CONTRACT, TRANSFORMERS
+from popf.datasets.stand_ins import HOURS, MINIMUM_CONTRACT, TRANSFORMERS
 
 PROFILES = ("commercial", "industrial")
 NAMES = [

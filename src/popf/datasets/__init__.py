@@ -1,16 +1,14 @@
 """Datasets: the paper's by name, stand-ins for those that nobody can have, and files of your own.
 
-``registry``   which datasets there are
-``loading``    `load` and `list`: the user's folder, the package itself, the cache, the network
-``download``   OpenML and the LIBSVM page
-``copies``     what is known of each public dataset, to tell a true copy from a false one
-``energy``, ``synthetic``   generators of the stand-ins
+``registry``    which datasets there are
+``loading``     `load` and `list`: the user's folder, the package itself, the cache, the network
+``copies``      what is known of each public dataset, to tell a true copy from a false one
+``stand_ins``   generators
 """
 
-from popf.datasets.energy import make_energy_theft, make_energy_theft_months
 from popf.datasets.loading import list_datasets, load
 from popf.datasets.registry import Catalogue, Record
-from popf.datasets.synthetic import make_synthetic
+from popf.datasets.stand_ins import make_energy_theft, make_energy_theft_months, make_synthetic
 from popf.tables import read, read_distances, write
 
 list = list_datasets

@@ -1,6 +1,9 @@
-"""Load a dataset by name, from the nearest place that has a true copy."""
+"""Load a dataset by name from the nearest place that has a true copy: a folder, the package, the network."""
 
+import bz2
 import os
+import socket
+import urllib.request
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,17 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from popf.datasets import download as downloads
 from popf.datasets.copies import check_copy
-from popf.datasets.download import Data
-from popf.datasets.energy import make_energy_theft
-from popf.datasets.registry import RECORDS, Catalogue, Record, record_of
-from popf.datasets.synthetic import make_synthetic
+from popf.datasets.registry import RECORDS, Catalogue, OpenML, Record, record_of
+from popf.datasets.stand_ins import make_energy_theft, make_synthetic
 from popf.files import PACKED, write_packed
 from popf.tables import read
 from popf.tables.cells import whole
-from popf.tables.samples import svmlight_bytes
+from popf.tables.samples import parse_svmlight, svmlight_bytes
 
+Data = tuple[NDArray[np.float64], NDArray[Any]]
+Folder = str | os.PathLike[str] | None
+
+LIBSVM_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+TIMEOUT = 30.0  # seconds without an answer
+_PACKED_THERE = ("colon-cancer",)
 _SUFFIXES = ("", ".txt", ".svm", ".svmlight", ".libsvm", ".csv")
 #: The folder of the data that travel with the package.
 EMBEDDED = Path(str(files("popf.datasets").joinpath("embedded")))
@@ -32,7 +38,7 @@ EMBEDDED = Path(str(files("popf.datasets").joinpath("embedded")))
 def load(
     name: str,
     *,
-    data_home: str | os.PathLike[str] | None = None,
+    data_home: Folder = None,
     download: bool = True,
     return_X_y: bool = False,
 ) -> Any:
@@ -49,10 +55,9 @@ def load(
         Folder with the files of the LIBSVM page; None for the environment variable ``POPF_DATA``, or none.
         A file there that is not what its name says is an error, never passed over.
     download : bool, default=True
-        Whether the network may be used. What is downloaded is kept in ``POPF_CACHE``, or beside scikit-learn's
-        own downloads.
+        Whether the network may be used. Downloads are kept in ``POPF_CACHE``, or beside scikit-learn's own.
     return_X_y : bool, default=False
-        Give ``(data, target)`` alone.
+        Return ``(data, target)`` alone.
 
     Returns
     -------
@@ -90,7 +95,6 @@ def load(
         (X, y), source = _public(record, data_home, download)
     if return_X_y:
         return X, y
-    names = [*record.feature_names] or [f"x{j}" for j in range(1, X.shape[1] + 1)]
     description = [
         f"{record.title}.",
         f"{X.shape[0]} samples, {X.shape[1]} features, {record.n_classes} classes.",
@@ -100,7 +104,7 @@ def load(
     return Bunch(
         data=X,
         target=y,
-        feature_names=names,
+        feature_names=[*record.feature_names],
         target_names=[record.class_names[label] for label in sorted(record.class_names)],
         name=record.name,
         source=source,
@@ -110,7 +114,7 @@ def load(
     )
 
 
-def list_datasets(*, data_home: str | os.PathLike[str] | None = None) -> Catalogue:
+def list_datasets(*, data_home: Folder = None) -> Catalogue:
     """List the datasets: what each is, where it is from, its licence, and whether it is here.
 
     Parameters
@@ -145,7 +149,7 @@ def list_datasets(*, data_home: str | os.PathLike[str] | None = None) -> Catalog
     return Catalogue(replace(record, here=here(record)) for record in RECORDS.values())
 
 
-def user_folder(data_home: str | os.PathLike[str] | None) -> Path | None:
+def user_folder(data_home: Folder) -> Path | None:
     """Return the folder that the user names, by argument or by ``POPF_DATA``; None if there is none."""
     named = data_home if data_home is not None else os.environ.get("POPF_DATA") or None
     if named is None:
@@ -173,14 +177,11 @@ def scale(X: NDArray[np.float64]) -> NDArray[np.float64]:
 def _stand_in(record: Record) -> Data:
     if record.name.startswith("synthetic"):
         return make_synthetic(int(record.name[-1]))
-    profile = "commercial" if record.name == "comercial" else "industrial"
-    month = make_energy_theft(profile, random_state=0)
+    month = make_energy_theft(record.name.replace("comercial", "commercial"), random_state=0)
     return month.data, month.target
 
 
-def _public(
-    record: Record, data_home: str | os.PathLike[str] | None, download: bool
-) -> tuple[Data, str]:
+def _public(record: Record, data_home: Folder, download: bool) -> tuple[Data, str]:
     """Go through the places in order; give the data, and where they are from."""
     tried: list[str] = []
     for (X, y), file, source in _copies(record, data_home, tried, download):
@@ -191,7 +192,7 @@ def _public(
         return (np.ascontiguousarray(X), y), source
     lines = [f"{record.name} cannot be had:", *(f"  - {line}" for line in tried)]
     lines.append(
-        f"What helps: where there is a network, download {downloads.libsvm_url(record.file)}, put the file "
+        f"What helps: where there is a network, download {_libsvm_url(record.file)}, put the file "
         "into a folder, and name the folder by data_home or POPF_DATA; or load it there once, and copy its "
         "cache."
     )
@@ -199,7 +200,7 @@ def _public(
 
 
 def _copies(
-    record: Record, data_home: str | os.PathLike[str] | None, tried: list[str], download: bool
+    record: Record, data_home: Folder, tried: list[str], download: bool
 ) -> Iterator[tuple[Data, str, str]]:
     """Yield true copies: the data, the file that they are, and where from; note in `tried` what has none."""
     folder = user_folder(data_home)
@@ -230,12 +231,11 @@ def _downloads(record: Record, tried: list[str]) -> Iterator[tuple[Data, str, st
     places: list[Any] = []
     if record.openml is not None:
         file = "breast-w" if record.raw_file == "breast-cancer" else record.raw_file
-        get: Any = partial(downloads.from_openml, record.openml)
+        get: Any = partial(_from_openml, record.openml)
         places.append((f"OpenML {record.openml.data_id}", file, get))
     for file in _file_names(record):
         if not file.startswith("breast-w"):
-            get = partial(downloads.from_libsvm, file)
-            places.append((downloads.libsvm_url(file), file, get))
+            places.append((_libsvm_url(file), file, partial(_from_libsvm, file)))
     for place, file, get in places:
         try:
             X, y = get()
@@ -281,3 +281,61 @@ def _read(path: Path, file: str) -> Data:
         X, y = read(path, return_X_y=True)
     check_copy(X, y, file, str(path))
     return X, y
+
+
+def _libsvm_url(file: str) -> str:
+    """Return the address of a file of the LIBSVM page."""
+    return LIBSVM_URL + file + (".bz2" if file in _PACKED_THERE else "")
+
+
+def _from_libsvm(file: str) -> Data:
+    """Download a file of the LIBSVM page."""
+    url = _libsvm_url(file)
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
+        content = answer.read()
+    if file in _PACKED_THERE:
+        try:
+            content = bz2.decompress(content)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{url} is cut short or no bzip2 file: {error}") from error
+    samples = parse_svmlight(content, url)
+    return samples.X, samples.y
+
+
+def _from_openml(source: OpenML) -> Data:
+    """Download a dataset of OpenML; rows with unknown values are left out."""
+    from sklearn.datasets import fetch_openml
+
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(TIMEOUT)  # scikit-learn's function takes none
+    try:
+        with warnings.catch_warnings():
+            # Such as that liver's selector is not the target that OpenML advises.
+            warnings.simplefilter("ignore")
+            bunch = fetch_openml(
+                data_id=source.data_id,
+                target_column=source.target,
+                as_frame=False,
+                cache=False,
+                parser="liac-arff",  # the one parser that needs no pandas
+                n_retries=1,
+            )
+    finally:
+        socket.setdefaulttimeout(before)
+    X = np.array(bunch.data, dtype=np.float64)
+    categories = getattr(bunch, "categories", None) or {}
+    for column, name in enumerate(bunch.feature_names):
+        if name in categories:  # which scikit-learn has numbered, though its values are numbers
+            values = np.array([float(word) for word in categories[name]])
+            present = np.isfinite(X[:, column])
+            X[present, column] = values[X[present, column].astype(np.int64)]
+    known = np.isfinite(X).all(axis=1)
+    # Labels are text or numbers, as the column was declared: "1" and 1.0 are one label.
+    words = [str(word).removesuffix(".0") for word in np.asarray(bunch.target)[known]]
+    strange = sorted(set(words) - set(source.labels))
+    if strange:
+        raise ValueError(
+            f"OpenML {source.data_id} has labels {', '.join(strange)}, not "
+            f"{', '.join(source.labels)}."
+        )
+    return X[known], np.array([source.labels[word] for word in words], dtype=np.int64)

@@ -32,7 +32,6 @@ class Record:
     class_names : dict of int to str
         What the labels mean.
     feature_names : tuple of str
-        Empty where they have none.
     origin : str
         Where it is from.
     licence : str
@@ -87,20 +86,14 @@ class Catalogue(tuple[Record, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        rows = [_HEADS, *map(_cells, self)]
+        rows = [("name", "samples × features", "classes", "here", "paper", "licence", "what")]
+        for record in self:
+            size = f"{record.n_samples:,} × {record.n_features:,}"
+            paper = ("stand-in" if record.stand_in else "yes") if record.in_paper else "no"
+            shown = (record.here, paper, record.licence, record.title)
+            rows.append((record.name, size, str(record.n_classes), *shown))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-        return "\n".join(lines)
-
-
-_HEADS = ("name", "samples × features", "classes", "here", "paper", "licence", "what")
-
-
-def _cells(record: Record) -> tuple[str, ...]:
-    paper = ("stand-in" if record.stand_in else "yes") if record.in_paper else "no"
-    size = f"{record.n_samples:,} × {record.n_features:,}"
-    n_classes = str(record.n_classes)
-    return record.name, size, n_classes, record.here, paper, record.licence, record.title
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def _numbered(word: str, count: int) -> tuple[str, ...]:
