@@ -17,7 +17,6 @@ from strategies import (
     assert_same_forest,
     bounded,
     clusters,
-    edges_of,
     expected_forest,
     fit,
     gaussian,
@@ -100,20 +99,6 @@ class TestAgainstTheDefinition:
         for algorithm in ALGORITHMS:
             forest = fit(problem, algorithm, working_memory=TINY_MEMORY, n_jobs=2)
             assert_is_the_forest(forest, problem, expected)
-
-    @pytest.mark.parametrize(
-        "problem", [gaussian(0, size(550), 4), grid(1, size(600), 2, 20)], ids=["free", "ties"]
-    )
-    @each_algorithm
-    def test_the_tree_and_the_costs_of_hundreds_of_samples(self, problem, algorithm):
-        D = naive.squared_distances(problem.X, problem.X)
-        forest = fit(problem, algorithm, working_memory=TINY_MEMORY)
-        assert edges_of(forest) == sorted((np.sqrt(w), i, j) for w, i, j in naive.kruskal(D))
-        is_prototype = naive.prototypes(D, problem.y)
-        np.testing.assert_array_equal(forest.prototypes_, np.flatnonzero(is_prototype))
-        # The cost is the minimax distance to the nearest prototype.
-        costs = naive.minimax(D)[:, is_prototype].min(axis=1)
-        np.testing.assert_array_equal(forest.costs_, np.sqrt(costs))
 
     @pytest.mark.parametrize(
         "problem",

@@ -10,7 +10,6 @@ from strategies import (
     TINY_MEMORY,
     Problem,
     assert_is_the_forest,
-    assert_same_forest,
     clusters,
     expected_forest,
     fit,
@@ -77,12 +76,6 @@ DIFFICULT = {
 def test_difficult_data_have_the_forest_of_the_definition(algorithm, name):
     problem = DIFFICULT[name]
     assert_is_the_forest(fit(problem, algorithm, working_memory=TINY_MEMORY), problem)
-
-
-@each_algorithm
-def test_constant_features_change_nothing(algorithm):
-    problem = grid(4, size(120), 2, 7, n_classes=3)
-    assert_same_forest(fit(with_constant_features(problem), algorithm), fit(problem, algorithm))
 
 
 class TestScales:

@@ -1,34 +1,26 @@
-"""Many threads, forked processes, threads of the user: always the same forest, and no more threads."""
+"""Many threads and forked processes: always the same forest, and no more threads than asked for."""
 
 import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
-import joblib
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 from popf import OPFClassifier
-from popf.engine.runtime.threads import Team, map_chunks, one_blas_thread
+from popf.engine.runtime.threads import Team, map_chunks
 from popf.engine.trees import tile_neighbours as products
 from strategies import (
     assert_same_conquest,
     assert_same_forest,
-    clusters,
     fit,
     gaussian,
     grid,
 )
 
 ALGORITHMS = ("kd_tree", "brute")
-
-
-def assert_same(one, other, queries):
-    assert_same_forest(one, other)
-    assert_same_conquest(one, other, queries)
 
 
 class TestTeam:
@@ -78,7 +70,8 @@ class TestSameForest:
             sys.setswitchinterval(1e-6)
             for _ in range(10):
                 forest = fit(problem, algorithm, n_jobs=4, working_memory=0.2)
-                assert_same(forest, expected, problem.queries)
+                assert_same_forest(forest, expected)
+                assert_same_conquest(forest, expected, problem.queries)
         finally:
             sys.setswitchinterval(interval)
 
@@ -96,82 +89,36 @@ class TestSameForest:
         np.testing.assert_array_equal(forest.prototypes_, [499, 500, 999, 1000, 1499, 1500])
 
 
-def n_blas_threads():
-    return {info["filepath"]: info["num_threads"] for info in threadpool_info()
-            if info["user_api"] == "blas"}  # fmt: skip
+def test_products_are_made_by_the_threads_of_n_jobs(monkeypatch):
+    meet, seen, blas_threads = products._compare, set(), set()
 
-
-class TestNoMoreThreadsThanAskedFor:
-    def test_blas_has_one_while_somebody_is_inside(self):
-        with one_blas_thread():
-            pass  # loads all libraries
-        before = n_blas_threads()
-        inside, leave = threading.Event(), threading.Event()
-
-        def stay():
-            with one_blas_thread():
-                inside.set()
-                assert leave.wait(timeout=60)
-
-        with ThreadPoolExecutor(1) as pool:
-            staying = pool.submit(stay)
-            assert inside.wait(timeout=60)
-            with one_blas_thread():
-                assert set(n_blas_threads().values()) <= {1}
-            assert set(n_blas_threads().values()) <= {1}
-            leave.set()
-            staying.result()
-        assert n_blas_threads() == before
-
-    def test_products_are_made_by_the_threads_of_n_jobs(self, monkeypatch):
-        meet, seen, blas_threads = products._compare, set(), set()
-
-        def watched(*arguments):
-            seen.add(threading.get_ident())
-            blas_threads.update(n_blas_threads().values())
-            return meet(*arguments)
-
-        monkeypatch.setattr(products, "_compare", watched)
-        fit(gaussian(0, 1500, 3), "brute", n_jobs=3, working_memory=0.2)
-        # Those of other tests may come and go meanwhile, so only who took part is counted.
-        assert 1 <= len(seen) <= 3
-        assert threading.get_ident() not in seen
-        assert blas_threads <= {1}
-
-
-class TestInOtherHands:
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
-    def test_several_fits_at_once(self, algorithm):
-        problems = [grid(seed, 400, 3, 8, 3) for seed in range(6)]
-        before = n_blas_threads()
-        with ThreadPoolExecutor(3) as pool:
-            together = list(pool.map(lambda problem: fit(problem, algorithm, n_jobs=2), problems))
-        for forest, problem in zip(together, problems, strict=True):
-            assert_same(forest, fit(problem, algorithm, n_jobs=2), problem.queries)
-        assert {name: n_blas_threads()[name] for name in before} == before
-
-    @pytest.mark.parametrize("backend", ["loky", "threading"])
-    def test_in_workers_of_joblib(self, backend):
-        X, y, new = clusters(0, 400, 3, 1e-2)
-        forests = [OPFClassifier(algorithm=algorithm, n_jobs=2) for algorithm in ALGORITHMS]
-        fitted = joblib.Parallel(n_jobs=2, backend=backend)(
-            joblib.delayed(forest.fit)(X, y) for forest in forests
+    def watched(*arguments):
+        seen.add(threading.get_ident())
+        blas_threads.update(
+            info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"
         )
-        for forest, there in zip(forests, fitted, strict=True):
-            assert_same(there, forest.fit(X, y), new)
+        return meet(*arguments)
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-    def test_in_a_forked_process(self):
-        # In a process of its own, because Python warns of forks beside the test runner's threads.
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", FORKING],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.split() == ["child", "0", "parent"]
+    monkeypatch.setattr(products, "_compare", watched)
+    fit(gaussian(0, 1500, 3), "brute", n_jobs=3, working_memory=0.2)
+    # Those of other tests may come and go meanwhile, so only who took part is counted.
+    assert 1 <= len(seen) <= 3
+    assert threading.get_ident() not in seen
+    assert blas_threads <= {1}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_gives_the_same_forests():
+    # In a process of its own, because Python warns of forks beside the test runner's threads.
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["child", "0", "parent"]
 
 
 FORKING = """

@@ -108,9 +108,7 @@ def transform_squared(name: str, squared: FloatArray, gamma: float = 1.0) -> Flo
         return np.sqrt(squared)
     if name == "log_euclidean":
         return 1e5 * np.log1p(squared)
-    if name == "gaussian":
-        return -np.expm1(-gamma * np.sqrt(squared))
-    raise ValueError(f"{name!r} is no function of the Euclidean distance: {EUCLIDEAN_TRANSFORMS}")
+    return -np.expm1(-gamma * np.sqrt(squared))
 
 
 @jit
