@@ -7,16 +7,14 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.covariance import ledoit_wolf
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_wine
 from sklearn.metrics import log_loss, pairwise_distances
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import naive_maps
+import naive_probability
 from popf import OPFClassifier, POPFClassifier
 from popf.probability.linear_maps import (
     DiscriminantStretch,
@@ -61,18 +59,10 @@ def squared(A, B=None):
 @pytest.mark.parametrize(("X", "y"), PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_maps_are_the_naive_versions(name, X, y, weighted):
-    w = np.random.default_rng(1).integers(1, 4, len(y)) if weighted else None
+    w = np.random.default_rng(1).integers(0, 4, len(y)) if weighted else None
     new = np.random.default_rng(2).normal(size=(15, X.shape[1])) * 3.0
     found = MAPS[name]().fit(X, y, sample_weight=w).transform(new)
-    assert_allclose(found, naive_maps.MAPS[name](X, y, new, w), rtol=1e-7, atol=1e-7)
-
-
-def test_the_shrinkage_is_that_of_scikit_learn_too():
-    for X, y in (PROBLEMS["4 classes"], PROBLEMS["d > n"]):
-        residuals = naive_maps.within(StandardScaler().fit_transform(X), y)
-        _, expected = ledoit_wolf(residuals, assume_centered=True)
-        assert 0.0 < expected < 1.0
-        assert_allclose(WithinClassWhitening().fit(X, y).shrinkage_, expected, rtol=1e-9)
+    assert_allclose(found, naive_probability.LINEAR_MAPS[name](X, y, new, w), rtol=1e-7, atol=1e-7)
 
 
 def test_whitened_classes_vary_alike_in_all_directions():
@@ -80,10 +70,10 @@ def test_whitened_classes_vary_alike_in_all_directions():
     y = np.arange(4000) % 3
     X = rng.normal(size=(4000, 6)) @ MIXED + 5.0 * y[:, None]
     bare = WithinClassWhitening(shrinkage=0.0).fit_transform(X, y)
-    assert_allclose(np.cov(naive_maps.within(bare, y).T, bias=True), np.eye(6), atol=1e-9)
+    assert_allclose(np.cov(naive_probability.within(bare, y).T, bias=True), np.eye(6), atol=1e-9)
     shrunk = WithinClassWhitening().fit_transform(X, y)
     before, after = (
-        np.linalg.cond(np.cov(naive_maps.within(Z, y).T))
+        np.linalg.cond(np.cov(naive_probability.within(Z, y).T))
         for Z in (StandardScaler().fit_transform(X), shrunk)
     )
     assert after < 2.0 < before / 20.0
@@ -131,14 +121,6 @@ def test_without_any_effect_all_features_weigh_the_same():
 
 
 @every_map
-def test_integer_weights_are_repetition_and_zero_is_absence(make):
-    w = np.random.default_rng(1).integers(0, 4, len(Y2))
-    weighted = make().fit(X2, Y2, sample_weight=w).transform(X2)
-    repeated = make().fit(np.repeat(X2, w, axis=0), np.repeat(Y2, w)).transform(X2)
-    assert_allclose(weighted, repeated, rtol=1e-9, atol=1e-9)
-
-
-@every_map
 @pytest.mark.parametrize("factor", [1e-150, 1e-3, 1e150, 1e300])
 def test_units_of_the_features(make, factor):
     units = np.where(np.arange(6) % 2, factor, 1.0)
@@ -155,15 +137,6 @@ def test_order_of_rows_names_of_labels_and_shifts(make):
     named = np.array(["no", "yes"])[Y2]
     assert_array_equal(make().fit(X2, named).transform(X2), one)
     assert_allclose(make().fit(X2 + 100.0, Y2).transform(X2 + 100.0), one, rtol=1e-7, atol=1e-7)
-
-
-def test_whitening_undoes_any_invertible_mixture_of_many_samples():
-    rng = np.random.default_rng(0)
-    y = np.arange(2000) % 2
-    X = rng.normal(size=(2000, 6)) + y[:, None]
-    one = squared(WithinClassWhitening(shrinkage=0.0).fit_transform(X, y)[:50])
-    other = squared(WithinClassWhitening(shrinkage=0.0).fit_transform(X @ MIXED, y)[:50])
-    assert_allclose(other, one, rtol=1e-6, atol=1e-6)
 
 
 # Nasty data --------------------------------------------------------------------------------------
@@ -229,14 +202,13 @@ def test_names_of_features():
 
 
 @every_map
-def test_pipelines_clones_and_pickles(make):
+def test_pipelines_and_pickles(make):
     X, y = load_wine(return_X_y=True)
     model = make_pipeline(make(), OPFClassifier())
     assert cross_val_score(model, X, y).mean() > 0.94  # 0.74 without: one feature swamps the others
     fitted = make().fit(X, y)
     again = pickle.loads(pickle.dumps(fitted))
     assert_array_equal(again.transform(X), fitted.transform(X))
-    assert_array_equal(clone(fitted).fit(X, y).transform(X), fitted.transform(X))
 
 
 @pytest.mark.parametrize(
@@ -278,24 +250,17 @@ def test_the_module_is_light():
 # The leak ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["discriminant"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_map_judged_on_its_own_training_samples_looks_better_than_it_is(name, seed):
+def test_a_map_judged_on_its_own_training_samples_looks_better_than_it_is(seed):
     rng = np.random.default_rng(seed)  # labels that have nothing to do with the features
     X, y = rng.normal(size=(60, 100)), np.arange(60) % 2
     new, truth = rng.normal(size=(500, 100)), np.arange(500) % 2
-    mapping = MAPS[name]().fit(X, y)
+    mapping = DiscriminantStretch().fit(X, y)
     leaky = POPFClassifier("forest", linear_map=None).fit(mapping.transform(X), y)
     # Every fold is held out, and yet its labels are in the map.
     promised = leaky.held_out_losses_["forest"]
     assert promised < np.log(2) - 0.08
     assert log_loss(truth, leaky.predict_proba(mapping.transform(new))) > promised + 0.1
-    honest = POPFClassifier("forest", linear_map=name).fit(X, y)
-    assert honest.linear_map_losses_[name] > np.log(2) - 0.04
+    honest = POPFClassifier("forest", linear_map="discriminant").fit(X, y)
+    assert honest.linear_map_losses_["discriminant"] > np.log(2) - 0.04
     assert log_loss(truth, honest.predict_proba(new)) < np.log(2) + 0.005
-
-
-def test_iris_keeps_its_labels_under_every_map():
-    X, y = load_iris(return_X_y=True)
-    for make in MAPS.values():
-        assert cross_val_score(make_pipeline(make(), OPFClassifier()), X, y).mean() > 0.92

@@ -34,16 +34,6 @@ def test_the_paper_at_cost_zero():
     assert model.classes_.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("solver", ["nelder-mead", "pso"])
-def test_solvers_agree_where_the_box_does_not_bind(solver):
-    newton = paper().fit(WIDE, Y)
-    other = paper(solver=solver, random_state=0).fit(WIDE, Y)
-    assert other.solution_.value <= newton.solution_.value + 1e-3
-    assert_allclose([other.A_, other.B_], [newton.A_, newton.B_], atol=2e-2)
-    P, expected = other.predict_proba(WIDE_NEW), newton.predict_proba(WIDE_NEW)
-    assert_allclose(P, expected, rtol=0, atol=1e-2)
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("solver", [*SWARMS, "nelder-mead", PSO(inertia=0.6), Newton()])
 def test_every_solver_fits(solver):
@@ -51,9 +41,10 @@ def test_every_solver_fits(solver):
     again = paper(solver=solver, random_state=0).fit(WIDE, Y)
     assert_array_equal(model.predict_proba(WIDE_NEW), again.predict_proba(WIDE_NEW))
     newton = paper().fit(WIDE, Y)
-    slack = 3e-2 if solver in ("bat", "firefly") else 1e-3
-    assert model.solution_.value <= newton.solution_.value * (1.0 + slack)
-    assert_allclose(model.predict_proba(WIDE_NEW), newton.predict_proba(WIDE_NEW), atol=0.1)
+    rough = solver in ("bat", "firefly")
+    assert model.solution_.value <= newton.solution_.value * (1.03 if rough else 1.001)
+    P, expected = model.predict_proba(WIDE_NEW), newton.predict_proba(WIDE_NEW)
+    assert_allclose(P, expected, rtol=0, atol=0.1 if rough else 1e-2)
     assert isinstance(model.solution_, Solution)
     assert (np.diff(model.solution_.history) <= 0.0).all()
     assert model.solution_.n_evaluations > 0

@@ -17,7 +17,7 @@ from popf.dask.training import fetch_rows, log_masses, open_samples
 from popf.engine.structures import FloatArray
 from popf.probability.classifier import POPFClassifier
 from popf.probability.fitting import fit_evidence
-from popf.probability.paper import fit_paper
+from popf.probability.paper import fit_paper, paper_exponents
 from popf.probability.parameters import check_classes, check_parameters, options_of
 from popf.probability.pooling import Evidence, EvidenceAttributes
 from popf.probability.softmax import chosen_classes, decisions, log_softmax
@@ -323,8 +323,7 @@ def _paper_exponents(
     metric: Any, a: float, b: float, offers: FloatArray, X: FloatArray
 ) -> FloatArray:
     costs = metric.transform(offers[:, 0], offers[:, 4].astype(np.int64))
-    half = -(a * np.where(offers[:, 2] == 1.0, costs, -costs) + b) / 2.0
-    return np.column_stack([-half, half])
+    return paper_exponents(offers[:, 2].astype(np.int64), costs, a, b)
 
 
 def _finish(

@@ -4,12 +4,9 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from popf.engine.structures import FloatArray, IntArray
 
-LINEAR, SPLINE = "linear", "spline"
 N_KNOTS, DEGREE = 5, 3
 #: Splines of a feature: all but the last, which the others and a constant make up.
 N_SPLINES = N_KNOTS + DEGREE - 2
@@ -90,7 +87,7 @@ def make_basis(samples: FloatArray, kind: str) -> Basis:
     new = np.diff(ranked, axis=0) > 0.0
     n_distinct = 1 + new.sum(axis=0)
     for feature in np.flatnonzero(n_distinct > 1):
-        if kind == SPLINE and n_distinct[feature] > 2:
+        if kind == "spline" and n_distinct[feature] > 2:
             # Quantiles of the distinct values, which lie apart however often a value is repeated.
             distinct = ranked[np.append(True, new[:, feature]), feature]
             places = np.linspace(0.0, len(distinct) - 1.0, N_KNOTS)

@@ -1,7 +1,7 @@
 """The probabilistic Optimum-Path Forest classifier."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,19 +9,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
-from popf.forest.optimum_path_forest import Path
+from popf.forest.optimum_path_forest import OptimumPathForest, Path, grow_forest
 from popf.forest.validation import (
     TrainingData,
     resources_of,
     set_metric_tags,
     to_device_of,
-    to_host,
     validate_new,
     validate_training,
 )
+from popf.probability.paper import fit_paper, paper_exponents
 from popf.probability.parameters import check_classes, check_parameters, options_of
-from popf.probability.pooling import EvidenceAttributes, ProbabilityExplanation
+from popf.probability.pooling import Evidence, EvidenceAttributes, ProbabilityExplanation
 from popf.probability.softmax import chosen_classes, decisions, log_softmax
 from popf.solvers.base import PAPER_BOX
 
@@ -30,12 +31,7 @@ if TYPE_CHECKING:
 
     from sklearn.utils import Tags
 
-    from popf.forest.optimum_path_forest import OptimumPathForest
-    from popf.probability.pooling import Evidence
     from popf.solvers import Solution, Solver
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,61 +42,45 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     **forest**: every training node v offers a path to the sample t, at cost
     :math:`c_v = \max(C_v, d(v, t))`. A class scores
     :math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau_k}`, and probabilities are the softmax of
-    :math:`a_k u_k + b_k`. Bandwidths, slopes and biases are fitted to samples that the forest has not seen.
+    :math:`a_k u_k + b_k`, fitted to samples that the forest has not seen.
 
     **pooled** (the default): the forest sees what is local and joint; two logistic regressions, on the features
-    and on splines of them, see what is global and adds up. Their exponents are pooled with weights that
-    held-out samples decide. Features need no scaling: they are squashed first, so that neither units nor tails
-    matter.
+    and on splines of them, see what is global and adds up. Held-out samples decide their weights in the pool.
+    Features need no scaling: they are squashed first, so that neither units nor tails matter.
 
-    **paper**: the P-OPF of Fernandes et al. [1]_, for two classes. A sample's own cost, signed by its label,
-    is the score: :math:`P = 1 / (1 + e^{A y C + B})`, with A and B fitted in a box over the costs that
-    the forest has seen. It is overconfident and depends on the scale of the features; it is for comparison.
+    **paper**: the P-OPF of Fernandes et al. [1]_, for two classes: :math:`P = 1 / (1 + e^{A y C + B})`, with a
+    sample's own cost C, and A and B fitted in a box over the costs that the forest has seen. It is for
+    comparison: overconfident, and dependent on the scale of the features.
 
     Nothing is random but the swarms of the paper's method, and nothing depends on the order of the rows.
 
     Parameters
     ----------
     method : {"pooled", "forest", "paper"}, default="pooled"
-        How probabilities are made. With ``metric="precomputed"`` or a callable there are no features to regress
-        on, and "pooled" is the forest alone.
+        How probabilities are made. With ``metric="precomputed"`` or a callable, "pooled" is the forest alone.
     squash : "auto" or bool, default="auto"
-        Whether every feature is replaced by asinh((x - median) / (IQR / 1.35)), standardised, before the forest
-        sees it. "auto" also tries standardised features without squashing, and takes what held-out samples
-        prefer; False leaves features to the forest as they are. Only for Euclidean metrics.
+        Whether the forest sees asinh((x - median) / (IQR / 1.35)) of every feature x, standardised. "auto" also
+        tries features that are only standardised; False leaves them as they are. Only for Euclidean metrics.
     linear_map : None, "auto", "weights", "whitening", "discriminant" or a transformer, default="auto"
-        A linear map of the features before the forest, so that distances fit the classes: one of
-        `popf.probability`, or any transformer. "auto" tries none and all three by held-out log loss, for
-        Euclidean metrics. Not in the paper's method.
+        A linear map of the features, so that distances fit the classes: one of `popf.probability`, or any
+        transformer. "auto" tries none and all three, for Euclidean metrics. Not in the paper's method.
     background : bool, default=True
-        Whether a floor of background mass lies under the scores, so that a sample far from everything gets the
-        class frequencies.
+        Whether a sample far from everything gets the class frequencies, by a floor under the scores.
     class_bandwidths : bool, default=True
         Whether each class may have its own bandwidth and slope, where held-out samples clearly gain by it.
     threshold : float, default=0.5
         The probability from which a sample is called ``classes_[1]``, for two classes.
     smoothing : float or None, default=None
-        a in the targets (N + a) / (N + 2a) that stand for 1. None takes Platt's 1 for the paper's method, and
-        Jeffreys' 1/2 otherwise, which is less cautious where classes are well apart.
+        a in the targets (N + a) / (N + 2a) that stand for 1. None is Platt's 1 for the paper's method, and
+        Jeffreys' 1/2 otherwise.
     solver : {"newton", "nelder-mead", "pso", "bat", "firefly"} or a solver, default="newton"
-        What finds A and B in the paper's method; with the paper's parameters, or as an object of `popf.solvers`
-        with others.
+        What finds A and B in the paper's method, by name or as an object of `popf.solvers`.
     box : pair of pairs, default=((-10, 10), (-10, 10))
         Where A and B are looked for in the paper's method.
     random_state : int, RandomState or None, default=None
         Seed of the swarms of the paper's method; nothing else is random.
-    metric : str or callable, default="euclidean"
-        The distance between samples, as in `OPFClassifier`; with ``"precomputed"`` X holds distances.
-    metric_params : dict, default=None
-        Parameters of the metric.
-    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        How the forest is computed; it is the same forest with all of them.
-    n_jobs : int, default=None
-        How many threads to use, as in joblib: None is 1, -1 is all cores.
-    working_memory : float, default=None
-        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
-    device : {None, "cpu", "cuda"}, default=None
-        Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is.
+    metric, metric_params, algorithm, n_jobs, working_memory, device
+        As for `OPFClassifier`.
 
     Attributes
     ----------
@@ -112,33 +92,20 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         The training samples of positive weight, as given; None with precomputed distances.
     pool_weights_ : dict of float
         The weight of each part in the pool, by name.
-    held_out_losses_ : dict of float
-        The log loss of samples that were held out: of each part by name, of the ``"pool"``, and of the class
-        frequencies (``"prior"``).
-    held_out_accuracies_, held_out_aucs_ : dict of float
-        The accuracy and the area under the ROC curve of the same samples.
-    bandwidths_ : ndarray of shape (n_classes,)
-        :math:`\tau_k`, in the unit of the forest's metric.
-    slopes_, biases_ : ndarray of shape (n_classes,)
-        :math:`a_k` and :math:`b_k` of the forest.
+    held_out_losses_, held_out_accuracies_, held_out_aucs_ : dict of float
+        Log loss, accuracy and area under the ROC curve of samples that were held out: of each part by name, of
+        the ``"pool"``, and of the class frequencies (``"prior"``).
+    bandwidths_, slopes_, biases_ : ndarray of shape (n_classes,)
+        :math:`\tau_k` in the unit of the forest's metric, :math:`a_k` and :math:`b_k`.
     prior_weight_ : float
-        How far probabilities are drawn to the class frequencies because the evidence hardly beats them: 0 not
-        at all, 1 all the way.
-    linear_map_ : object or None
-        The fitted map, None for none.
-    linear_map_losses_ : dict of float
-        The held-out log loss of the forest with each map that was tried, one bandwidth for all classes.
-        ``"unsquashed"`` has standardised features and no map.
-    A_, B_ : float
-        Slope and offset of the paper's method.
-    solution_ : Solution
-        How the solver of the paper's method got there.
-    device_ : str
-        Where the forest was grown.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+        How far probabilities are drawn to the class frequencies because the evidence hardly beats them, 0 to 1.
+    linear_map_, linear_map_losses_ : object or None, dict of float
+        The fitted map, and the held-out log loss of the forest with each that was tried; ``"unsquashed"`` has
+        standardised features and no map.
+    A_, B_, solution_ : float, float, Solution
+        Slope and offset of the paper's method, and how the solver got there.
+    device_, n_features_in_, feature_names_in_
+        As of `OPFClassifier`.
 
     See Also
     --------
@@ -221,27 +188,26 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
             delattr(self, name)  # a fit that fails leaves nothing half fitted
         data = validate_training(self, X, y, sample_weight)
         check_classes(len(data.classes), self.method)
-        if self.method == "paper":
-            self._fit_paper(data, solver)
-        else:
-            self._fit_evidence(data)
+        paper = self.method == "paper"
+        forest = self._fit_paper(data, solver) if paper else self._fit_evidence(data)
+        self.classes_, self.device_ = data.classes, data.device
+        self.samples_ = None if data.metric.precomputed else data.samples
+        # Last: see __sklearn_is_fitted__.
+        self.opf_ = self._forest_classifier(forest, data.rows, data.device)
         return self
 
-    def _fit_paper(self, data: TrainingData, solver: "Solver") -> None:
-        from popf.forest.optimum_path_forest import grow_forest
-        from popf.probability.paper import fit_paper
-
+    def _fit_paper(self, data: TrainingData, solver: "Solver") -> OptimumPathForest:
         forest = grow_forest(
             data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
         )
         smoothing = 1.0 if self.smoothing is None else self.smoothing
         found = fit_paper(forest, data.weights, solver, self.box, smoothing, self.random_state)
-        self.A_, self.B_ = found.theta.tolist()
         self.solution_: Solution = found
+        self.A_, self.B_ = found.theta.tolist()
         self._evidence: Evidence | None = None
-        self._set_forest(data, forest)
+        return forest
 
-    def _fit_evidence(self, data: TrainingData) -> None:
+    def _fit_evidence(self, data: TrainingData) -> OptimumPathForest:
         from popf.probability.fitting import fit_evidence
         from popf.probability.training import order_in_memory
 
@@ -252,17 +218,12 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         self._evidence, grown, choice = fit_evidence(training, options)
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
         self.held_out_accuracies_, self.held_out_aucs_ = choice.accuracies, choice.aucs
-        grown.forest.classes = data.classes
-        self._set_forest(data, grown.forest)
-
-    def _set_forest(self, data: TrainingData, forest: "OptimumPathForest") -> None:
-        """Keep the forest as a classifier; last, see __sklearn_is_fitted__."""
-        self.classes_, self.device_ = data.classes, data.device
-        self.samples_ = None if data.metric.precomputed else data.samples
-        self.opf_ = self._forest_classifier(forest, data.rows, data.device)
+        forest: OptimumPathForest = grown.forest
+        forest.classes = data.classes
+        return forest
 
     def _forest_classifier(
-        self, forest: "OptimumPathForest", rows: IntArray, device: str
+        self, forest: OptimumPathForest, rows: IntArray, device: str
     ) -> OPFClassifier:
         names = ("metric", "metric_params", "algorithm", "n_jobs", "working_memory", "device")
         parameters = {name: getattr(self, name) for name in names}
@@ -275,15 +236,14 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         cls,
         parameters: Mapping[str, Any],
         opf: OPFClassifier,
-        evidence: "Evidence | None",
+        evidence: Evidence | None,
         fitted: Mapping[str, Any],
     ) -> "Self":
         """Make a fitted classifier from what was fitted elsewhere, without evidence for the paper's method."""
         model = cls(**parameters)
         model._evidence, model.opf_ = evidence, opf
         model.classes_, model.device_ = opf.classes_, opf.device_
-        for name, value in fitted.items():
-            setattr(model, name, value)
+        model.__dict__.update(fitted)
         return model
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -297,8 +257,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        probability: FloatArray = to_device_of(X, np.exp(log_softmax(self._exponents(X))))
-        return probability
+        return to_device_of(X, np.exp(log_softmax(self._exponents(X))))
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Predict the logarithm of the probability of every class, exact where that is near 0 or 1.
@@ -311,8 +270,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        logs: FloatArray = to_device_of(X, log_softmax(self._exponents(X)))
-        return logs
+        return to_device_of(X, log_softmax(self._exponents(X)))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels; of two classes, ``classes_[1]`` from the threshold on.
@@ -326,8 +284,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         ndarray of shape (n_samples,)
         """
         chosen = chosen_classes(self._exponents(X), self.threshold)
-        labels: NDArray[Any] = to_device_of(X, self.classes_[chosen])
-        return labels
+        return to_device_of(X, self.classes_[chosen])
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Compute the log odds of ``classes_[1]``, or exponents whose softmax are the probabilities.
@@ -340,8 +297,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        decision: FloatArray = to_device_of(X, decisions(self._exponents(X)))
-        return decision
+        return to_device_of(X, decisions(self._exponents(X)))
 
     def explain(self, X: ArrayLike) -> list[Path]:
         """Trace the path by which the forest reaches each sample, from a prototype to the sample.
@@ -408,28 +364,22 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         if self._evidence is not None:
             return self._evidence.exponents(new, self.opf_.forest_, resources_of(self))
         found = self.opf_.forest_.conquer(new, resources_of(self))
-        signed = np.where(self.opf_.forest_.codes[found.nodes] == 1, found.costs, -found.costs)
-        half = -(self.A_ * signed + self.B_) / 2.0
-        return np.column_stack([-half, half])
+        return paper_exponents(self.opf_.forest_.codes[found.nodes], found.costs, self.A_, self.B_)
 
     def _validated(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        new = validate_new(self, to_host(X), self.opf_.forest_.metric, self.opf_.sample_indices_)
+        new = validate_new(self, X, self.opf_.forest_.metric, self.opf_.sample_indices_)
         if self._evidence is None or not self._evidence.preparation.changes:
             self.opf_.forest_.metric.check(new)
         return new
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        if "opf_" not in state:
-            return state
-        from popf.probability.state import to_plain
+        if "opf_" in state:
+            from popf.probability.state import to_plain
 
-        for name in ("opf_", "_evidence", "device_", "samples_"):
-            state.pop(name, None)
-        if "solution_" in state:
-            state["solution_"] = asdict(self.solution_)
-        return {**state, **to_plain(self.opf_, self._evidence, self.samples_)}
+            state = to_plain(state)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "forest_" not in state:
@@ -437,9 +387,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
             return
         from popf.probability.state import restore
 
-        state = {**state, **restore(state, type(self).__name__)}
-        forest, rows = state.pop("forest_"), state.pop("sample_indices_")
-        state.pop("evidence_")
+        state, forest, rows = restore(state, type(self).__name__)
         super().__setstate__(state)
         self.opf_ = self._forest_classifier(forest, rows, "cpu")
 

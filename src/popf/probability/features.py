@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import has_fit_parameter
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.probability.linear_maps import (
     DiscriminantStretch,
     EffectSizeWeights,
@@ -17,9 +17,6 @@ from popf.probability.linear_maps import (
 
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: The interquartile range of a normal distribution, in standard deviations.
 NORMAL_IQR = 1.349
@@ -30,7 +27,7 @@ ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
 #: So many copies of samples a map without weights is fitted to, at most.
 MOST_COPIES = 10_000_000
 
-MAPS: dict[str, Callable[[], Any]] = {
+LINEAR_MAPS: dict[str, Callable[[], Any]] = {
     "weights": EffectSizeWeights,
     "whitening": WithinClassWhitening,
     "discriminant": DiscriminantStretch,
@@ -38,23 +35,13 @@ MAPS: dict[str, Callable[[], Any]] = {
 
 
 class Scaling(NamedTuple):
-    r"""A function of each feature, :math:`f (g((x - c) / s) - m)`, with g = asinh or nothing.
+    r"""A function of each feature, :math:`f (g((x - c) / s) - m)`, with g = asinh or nothing."""
 
-    Attributes
-    ----------
-    center, scale : ndarray of shape (n_features,)
-        c and s: median and interquartile range, or mean and standard deviation.
-    mean, factor : ndarray of shape (n_features,)
-        m and f, which bring the result to mean 0 and variance 1; f is 0 for a constant feature.
-    squashed : bool
-        Whether g is the inverse hyperbolic sine.
-    """
-
-    center: FloatArray
-    scale: FloatArray
-    mean: FloatArray
-    factor: FloatArray
-    squashed: bool
+    center: FloatArray  # c: the median, or the mean
+    scale: FloatArray  # s: the interquartile range, or the standard deviation
+    mean: FloatArray  # m and f bring the result to mean 0 and variance 1
+    factor: FloatArray  # f is 0 for a constant feature
+    squashed: bool  # whether g is asinh
 
     def apply(self, samples: FloatArray) -> FloatArray:
         """Scale samples: (n_samples, n_features)."""
@@ -99,9 +86,7 @@ def fit_scaling(samples: FloatArray, weights: FloatArray, squashed: bool = True)
 def weighted_quantile(values: FloatArray, weights: FloatArray, *shares: float) -> FloatArray:
     """Take quantiles of each column, samples repeated by their weights; between two samples, their mean.
 
-    Returns
-    -------
-    ndarray of shape (n_columns,), or (n_shares, n_columns) for several shares
+    One share gives (n_columns,), several give (n_shares, n_columns).
     """
     last, columns = len(values) - 1, np.arange(values.shape[1])
     if (weights == weights[0]).all():  # sorting is much quicker than finding the order
@@ -161,10 +146,10 @@ def candidates_for(squash: str | bool, linear_map: Any, metric: "Metric") -> lis
         if squash == "auto" and metric.euclidean:
             found.append(Candidate("unsquashed", False))
         if choice == "auto":
-            found += [Candidate(name, squashed, make()) for name, make in MAPS.items()]
+            found += [Candidate(name, squashed, make()) for name, make in LINEAR_MAPS.items()]
         return found
     if isinstance(choice, str):
-        return [Candidate(choice, squashed, MAPS[choice]())]
+        return [Candidate(choice, squashed, LINEAR_MAPS[choice]())]
     return [Candidate(type(choice).__name__, squashed, choice)]
 
 

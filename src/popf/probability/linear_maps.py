@@ -1,16 +1,8 @@
 """Linear maps that make Euclidean distances fit the classes: transformers for pipelines.
 
-A forest compares samples by their distance, and a distance counts every feature alike. These maps
-look at the classes first:
-
-`EffectSizeWeights`     a feature weighs what it tells about the classes
-`WithinClassWhitening`  what varies together inside the classes counts once
-`DiscriminantStretch`   whitening, and then the directions between the class means count more
-
-All standardise the features first, so that nothing depends on their units, and drop those that
-are constant. They look at the labels, so that **samples a map was fitted on look better separated than
-new ones**: judge it by cross-validation with the map inside the pipeline, never on its own training samples.
-``POPFClassifier(linear_map=...)`` does so.
+All standardise the features first, so that nothing depends on their units, and drop those that are constant.
+They look at the labels, so that **samples a map was fitted on look better separated than new ones**: judge it
+by cross-validation with the map inside the pipeline. ``POPFClassifier(linear_map=...)`` does so.
 """
 
 from abc import abstractmethod
@@ -18,7 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -27,9 +19,9 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.state import Fields, read_features
 from popf.forest.validation import validate_samples
-from popf.probability.covariance import Spectrum, class_means, shrunken_covariance, standardise
 
 if TYPE_CHECKING:
     from typing import Self
@@ -38,13 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["DiscriminantStretch", "EffectSizeWeights", "WithinClassWhitening"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 # From farther away, in standard deviations, all training samples look alike, and products stay finite.
 FAR = 1e100
 # Correlation ratios below this are rounding.
 LEAST_EFFECT = 1e-7
+# A feature that varies by no more than this part of its largest value is rounding, and counts as constant.
+ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
+# The least variance inside the classes that is believed, as a part of the mean over all directions.
+LEAST_VARIANCE = 1e-10
+# Variances below this part of the largest are rounding where products of samples were decomposed.
+SMALLEST = 1e-12
 
 
 class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -139,10 +134,8 @@ class EffectSizeWeights(OneToOneFeatureMixin, _LinearMap):  # type: ignore[misc]
         :math:`\eta` of every feature, 0 for constant ones.
     mean_, scale_ : ndarray of shape (n_features,)
         Mean and standard deviation of the features, 0 for constant ones.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        The number of features, and their names if X had names that are all strings.
 
     Examples
     --------
@@ -191,10 +184,8 @@ class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type
         Variances within the classes along orthonormal directions, and that of all other directions.
     mean_, scale_ : ndarray of shape (n_features,)
         Mean and standard deviation of the features, 0 for constant ones.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        The number of features, and their names if X had names that are all strings.
 
     Notes
     -----
@@ -241,8 +232,10 @@ class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type
         self.directions_ = np.ascontiguousarray(directions)
 
     def _map(self, samples: FloatArray) -> FloatArray:
-        spectrum = Spectrum(self.variances_, self.directions_, self.rest_, self.shrinkage_)
-        return spectrum.whiten(samples)
+        rest = self.rest_**-0.5
+        along = (samples @ self.directions_.T) * (self.variances_**-0.5 - rest)
+        whitened: FloatArray = rest * samples + along @ self.directions_
+        return whitened
 
     def _check_state(self, fields: Fields, n_features: int) -> None:
         n_directions = len(fields.floats("variances_", (None,), 1e-300))
@@ -279,10 +272,8 @@ class DiscriminantStretch(WithinClassWhitening):
         The shrinkage that was used.
     mean_, scale_ : ndarray of shape (n_features,)
         Mean and standard deviation of the features, 0 for constant ones.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        The number of features, and their names if X had names that are all strings.
 
     References
     ----------
@@ -329,3 +320,65 @@ class DiscriminantStretch(WithinClassWhitening):
         super()._check_state(fields, n_features)
         n_directions = len(fields.floats("stretches_", (None,), 0.0, 1e150))
         fields.floats("stretched_", (n_directions, n_features), -1.5, 1.5)
+
+
+def standardise(
+    samples: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bring features to mean 0 and variance 1, whatever their units; constant ones have scale 0 and are 0."""
+    # By a power of two, which is exact, every feature comes below 1: no square over- or underflows.
+    _, exponents = np.frexp(np.abs(samples).max(axis=0))
+    scaled = np.ldexp(samples, -exponents)
+    share = weights / weights.max()
+    share = share / share.sum()
+    mean = share @ scaled
+    scaled -= mean
+    spread = np.sqrt(share @ scaled**2)
+    spread[spread <= ROUNDING] = 0.0
+    scaled[:, spread == 0.0] = 0.0
+    scaled /= np.where(spread == 0.0, 1.0, spread)
+    return np.ldexp(mean, exponents), np.ldexp(spread, exponents), scaled
+
+
+def class_means(samples: FloatArray, codes: IntArray, weights: FloatArray) -> FloatArray:
+    """Give the mean of every class: (n_classes, n_features)."""
+    means = []
+    for code in range(int(codes.max()) + 1):
+        members = np.flatnonzero(codes == code)
+        means.append(np.average(samples[members], axis=0, weights=weights[members]))
+    return np.array(means)
+
+
+def shrunken_covariance(
+    residuals: FloatArray, weights: FloatArray, shrinkage: float | None, n_features: int
+) -> tuple[FloatArray, FloatArray, float, float]:
+    r"""Estimate the covariance of centred samples as :math:`(1 - \delta) S + \delta \mu I`.
+
+    A `shrinkage` of None is that of Ledoit and Wolf; `n_features` counts the columns that are not constant.
+    Returns variances along orthonormal directions, these as rows, the variance of the rest, and the shrinkage.
+    """
+    total = float(weights.sum())
+    rows = np.sqrt(weights / total)[:, None] * residuals
+    if rows.shape[1] <= rows.shape[0]:
+        variances, directions = np.linalg.eigh(rows.T @ rows)
+        variances, directions = np.maximum(variances, 0.0), directions.T
+    else:  # fewer samples than features: all else has variance 0 before shrinking
+        # By the small matrix of inner products: a hundred times as fast as a decomposition of the rows.
+        variances, mixtures = np.linalg.eigh(rows @ rows.T)
+        there = variances > SMALLEST * variances[-1]
+        variances = variances[there]
+        directions = (mixtures.T[there] @ rows) / np.sqrt(variances)[:, None]
+    mean = float(variances.sum()) / max(n_features, 1)
+    if mean <= ROUNDING**2:  # no class varies at all: there is nothing to divide by
+        return np.ones(0), np.zeros((0, rows.shape[1])), 1.0, 0.0
+    if shrinkage is None:
+        squared = float((variances**2).sum())
+        # Mean squared distance of S from the identity's multiple, and from the truth by chance.
+        distance = max(squared - n_features * mean**2, 0.0)
+        lengths = (residuals**2).sum(axis=1)
+        chance = (float(weights @ lengths**2) / total - squared) / total
+        shrinkage = 1.0 if chance >= distance > 0.0 else max(chance, 0.0) / (distance or 1.0)
+        shrinkage = min(shrinkage, 1.0)
+    target = shrinkage * mean
+    variances = np.maximum((1.0 - shrinkage) * variances + target, LEAST_VARIANCE * mean)
+    return variances, directions, max(target, LEAST_VARIANCE * mean), float(shrinkage)

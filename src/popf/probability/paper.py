@@ -4,13 +4,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.solvers import PlattObjective, Solution, Solver, platt_targets
-
-FloatArray = NDArray[np.float64]
 
 
 def fit_paper(
@@ -22,7 +20,7 @@ def fit_paper(
     random_state: Any,
 ) -> Solution:
     """Find A and B of :math:`P = 1 / (1 + e^{A y C + B})`, and warn if they are in doubt."""
-    signed = np.where(forest.codes == 1, forest.costs, -forest.costs)
+    signed = _signed(forest.codes, forest.costs)
     targets = platt_targets(forest.codes, weights, smoothing)
     solution = solver.minimize(PlattObjective(signed, targets, weights), box, random_state)
     if not solution.converged:
@@ -41,3 +39,13 @@ def fit_paper(
             stacklevel=4,
         )
     return solution
+
+
+def paper_exponents(codes: IntArray, costs: FloatArray, a: float, b: float) -> FloatArray:
+    """Exponents of both classes, from the class and the cost that conquered each sample."""
+    half = -(a * _signed(codes, costs) + b) / 2.0
+    return np.column_stack([-half, half])
+
+
+def _signed(codes: IntArray, costs: FloatArray) -> FloatArray:
+    return np.where(codes == 1, costs, -costs)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from popf import solvers
+from popf.probability.features import LINEAR_MAPS
 from popf.probability.pooling import FOREST, PARTS
 from popf.solvers import solver_of
 from popf.solvers.base import check_box
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from popf.forest.metrics import Metric
 
 METHODS = ("pooled", "forest", "paper")
-MAPS = ("auto", "weights", "whitening", "discriminant")
+MAPS = ("auto", *LINEAR_MAPS)
 
 
 class Options(NamedTuple):

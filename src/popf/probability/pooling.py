@@ -1,5 +1,6 @@
 """All evidence pooled: the fitted pool, how far it is trusted, and where a probability comes from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -150,6 +151,11 @@ class Evidence:
         return self.combine(new, scores)
 
     @property
+    def weights_by_name(self) -> dict[str, float]:
+        """The weight of each part in the pool."""
+        return dict(zip((FOREST, *self.additive), self.pool.weights.tolist(), strict=True))
+
+    @property
     def asks_forest(self) -> bool:
         """Whether the forest has a say at all."""
         return bool(self.forest_scaling.slopes.any() and self.pool.weights[0] > 0.0)
@@ -249,44 +255,33 @@ class ProbabilityExplanation:
         return pandas.DataFrame(values.reshape(n_samples * n_classes, -1), index, columns)
 
 
+def _of_evidence(get: Callable[[Evidence], Any], doc: str) -> Any:
+    """Make a fitted attribute that follows from the evidence."""
+
+    def found(self: "EvidenceAttributes") -> Any:
+        evidence = self.__dict__.get("_evidence")
+        if evidence is None:
+            raise AttributeError("this is there after a fit by method='pooled' or 'forest'.")
+        return get(evidence)
+
+    return property(found, doc=doc)
+
+
 class EvidenceAttributes:
     """Fitted attributes of an estimator that follow from its evidence; the paper's method has none."""
 
     _evidence: Evidence | None
 
-    def _fitted_evidence(self) -> Evidence:
-        evidence: Evidence | None = self.__dict__.get("_evidence")
-        if evidence is None:
-            raise AttributeError("this is there after a fit by method='pooled' or 'forest'.")
-        return evidence
-
-    @property
-    def pool_weights_(self) -> dict[str, float]:
-        """The weight of each part in the pool."""
-        evidence = self._fitted_evidence()
-        return dict(zip((FOREST, *evidence.additive), evidence.pool.weights.tolist(), strict=True))
-
-    @property
-    def bandwidths_(self) -> FloatArray:
-        """The bandwidth of each class."""
-        return self._fitted_evidence().bandwidths
-
-    @property
-    def slopes_(self) -> FloatArray:
-        """Slopes of the forest."""
-        return self._fitted_evidence().forest_scaling.slopes
-
-    @property
-    def biases_(self) -> FloatArray:
-        """Biases of the forest."""
-        return self._fitted_evidence().forest_scaling.biases
-
-    @property
-    def prior_weight_(self) -> float:
-        """How far probabilities are drawn to the prior."""
-        return 1.0 - self._fitted_evidence().trust
-
-    @property
-    def linear_map_(self) -> Any:
-        """The fitted map, None for none."""
-        return self._fitted_evidence().preparation.linear_map
+    pool_weights_ = _of_evidence(
+        lambda evidence: evidence.weights_by_name, "The weight of each part in the pool."
+    )
+    bandwidths_ = _of_evidence(lambda evidence: evidence.bandwidths, "The bandwidth of each class.")
+    slopes_ = _of_evidence(lambda evidence: evidence.forest_scaling.slopes, "Slopes of the forest.")
+    biases_ = _of_evidence(lambda evidence: evidence.forest_scaling.biases, "Biases of the forest.")
+    prior_weight_ = _of_evidence(
+        lambda evidence: 1.0 - evidence.trust,
+        "How far probabilities are drawn to the class frequencies.",
+    )
+    linear_map_ = _of_evidence(
+        lambda evidence: evidence.preparation.linear_map, "The fitted map, None for none."
+    )

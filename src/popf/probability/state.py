@@ -1,9 +1,12 @@
 """A fitted `POPFClassifier` as plain values, and back from any; see `popf.forest.state`."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from popf.engine.structures import IntArray
+from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
 from popf.probability.additive import N_KNOTS, AdditiveEvidence, Basis
 from popf.probability.features import Preparation, Scaling
@@ -13,19 +16,30 @@ from popf.solvers import Solution
 
 #: Slopes, biases and weights beyond this are no result of a fit.
 LARGEST_SLOPE = 1e12
+DICTS_OF_NUMBERS = (
+    "held_out_losses_", "held_out_accuracies_", "held_out_aucs_", "linear_map_losses_"
+)  # fmt: skip
 
 
-def to_plain(opf: Any, evidence: Evidence | None, samples: Any) -> dict[str, Any]:
+def to_plain(state: dict[str, Any]) -> dict[str, Any]:
     """Give forest and evidence as plain values; samples as they were, since the evidence prepares them."""
+    inside = ("opf_", "_evidence", "samples_", "device_")
+    opf, evidence, samples, _ = (state[name] for name in inside)
+    plain = {name: value for name, value in state.items() if name not in inside}
+    if "solution_" in plain:
+        plain["solution_"] = asdict(plain["solution_"])
     return {
+        **plain,
         "sample_indices_": opf.sample_indices_,
         "forest_": {**forest_to_arrays(opf.forest_), "samples": samples},
         "evidence_": None if evidence is None else _evidence_to_arrays(evidence),
     }
 
 
-def restore(state: dict[str, Any], owner: str) -> dict[str, Any]:
-    """Check a state, and make of it what the classifier holds."""
+def restore(
+    state: dict[str, Any], owner: str
+) -> tuple[dict[str, Any], OptimumPathForest, IntArray]:
+    """Check a state; return what the classifier holds, its forest, and the rows of X that this was grown on."""
     fields = Fields(state, owner)
     features, classes = read_features(fields), fields.labels("classes_")
     n_features = features["n_features_in_"]
@@ -44,26 +58,16 @@ def restore(state: dict[str, Any], owner: str) -> dict[str, Any]:
         if raw is not None:
             arrays["samples"] = evidence.preparation.apply(raw)
             width = arrays["samples"].shape[1]
-        for name in ("held_out_losses_", "held_out_accuracies_", "held_out_aucs_"):
-            found[name] = _numbers(fields, name)
-        found["linear_map_losses_"] = _numbers(fields, "linear_map_losses_")
+        for name in DICTS_OF_NUMBERS:
+            numbers = fields.fields(name)
+            found[name] = {str(key): numbers.number(key) for key, _ in numbers.items()}
     else:
         found["A_"], found["B_"] = fields.number("A_"), fields.number("B_")
         found["solution_"] = Solution(**dict(fields.fields("solution_").items()))
-    found["forest_"] = forest_from_arrays(Fields(arrays, "forest_"), classes, width)
-    return {
-        **features,
-        **found,
-        "classes_": classes,
-        "sample_indices_": rows,
-        "samples_": raw,
-        "device_": "cpu",
-    }
-
-
-def _numbers(fields: Fields, name: str) -> dict[str, float]:
-    inside = fields.fields(name)
-    return {str(key): inside.number(key) for key, _ in inside.items()}
+    kept = {k: v for k, v in state.items() if k not in ("forest_", "sample_indices_", "evidence_")}
+    shared = {"classes_": classes, "samples_": raw, "device_": "cpu"}
+    forest = forest_from_arrays(Fields(arrays, "forest_"), classes, width)
+    return {**kept, **features, **found, **shared}, forest, rows
 
 
 def _evidence_to_arrays(evidence: Evidence) -> dict[str, Any]:
