@@ -1,21 +1,12 @@
-"""OPFClassifier as users meet it: their labels, their frames, and scikit-learn's tools around it."""
+"""OPFClassifier as users meet it: their labels, features, frames and weights."""
 
 import numpy as np
 import pandas
 import polars
 import pytest
-import sklearn
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
-from sklearn.metrics import accuracy_score, make_scorer, pairwise_distances
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    TunedThresholdClassifierCV,
-    cross_validate,
-)
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.metrics import pairwise_distances
 
 from estimator_problems import (
     ALGORITHMS,
@@ -24,7 +15,6 @@ from estimator_problems import (
     X_NEW,
     X_TRAIN,
     Y_TRAIN,
-    X,
     Y,
     assert_same_forest,
     furthest_feature,
@@ -149,31 +139,6 @@ def test_frames_keep_the_names_of_their_columns(frame):
         forest.predict(X_NEW)
 
 
-# scikit-learn's tools ----------------------------------------------------------------------------
-
-
-def test_grid_search_over_metric_and_algorithm():
-    grid = [
-        {"metric": ["euclidean"], "algorithm": [*ALGORITHMS, "auto"]},
-        {"metric": ["manhattan", "log_euclidean", furthest_feature]},
-    ]
-    search = GridSearchCV(OPFClassifier(), grid, cv=3).fit(X, Y)
-    scores = search.cv_results_["mean_test_score"]
-    assert len(set(scores[:4])) == 1  # one forest, whatever the algorithm
-    assert scores[5] == scores[0]  # and the same labels for a function of the same distance
-    assert search.best_score_ > 0.9
-    assert_array_equal(search.predict(X), Y)
-
-
-def test_a_threshold_may_be_tuned():
-    y = np.where(MOON, "moon", "other")
-    tuned = TunedThresholdClassifierCV(
-        OPFClassifier(), scoring="balanced_accuracy", response_method="decision_function"
-    ).fit(MOONS, y)
-    assert set(tuned.predict(MOONS)) == {"moon", "other"}
-    assert np.mean(tuned.predict(MOONS) == y) > 0.9
-
-
 def test_a_second_fit_forgets_the_first():
     forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN)
     forest.decision_function(X_NEW), forest.spanning_tree_  # what is made when it is asked for
@@ -228,22 +193,3 @@ def test_weights_with_precomputed_distances_leave_out_rows_and_columns():
     # Columns are those of fit, as elsewhere in scikit-learn.
     assert_array_equal(weighted.predict(D_new), without.predict(D_new[:, kept]))
     assert_array_equal(weighted.decision_function(D_new), without.decision_function(D_new[:, kept]))
-
-
-def test_weights_are_routed():
-    weight = (np.arange(150) % 3 > 0).astype(float)
-    folds = KFold(3, shuffle=True, random_state=0)
-    with sklearn.config_context(enable_metadata_routing=True):
-        scaler = StandardScaler().set_fit_request(sample_weight=False)
-        forest = OPFClassifier().set_fit_request(sample_weight=True)
-        model = make_pipeline(scaler, forest)
-        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=False)
-        routed = cross_validate(
-            *(model, X, Y),
-            cv=folds,
-            scoring=scorer,
-            params={"sample_weight": weight},
-            return_estimator=True,
-        )
-    for (train, _), fitted in zip(folds.split(X), routed["estimator"], strict=True):
-        assert_array_equal(fitted[-1].sample_indices_, np.flatnonzero(weight[train]))

@@ -1,12 +1,14 @@
 """A smaller forest: what is kept, when it stops, and what cannot be pruned."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn.datasets import load_digits, make_moons
+from sklearn.datasets import make_moons
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -16,8 +18,6 @@ from popf import OPFClassifier, POPFClassifier, SemiSupervisedOPFClassifier, pru
 from popf.metrics import opf_accuracy_score
 from saved_models import again, assert_same_model
 from strategies import bounded, gaussian, problems, small_integers
-
-DIGITS = load_digits(return_X_y=True)
 
 
 def naive_pruning(X, y, X_val, y_val, max_loss):
@@ -48,7 +48,9 @@ def test_pruning_keeps_what_the_definition_keeps(algorithm, max_loss):
     for seed in range(4):
         X, y, _ = gaussian(seed, 120, 3)
         model = OPFClassifier(algorithm=algorithm).fit(X[:70], y[:70])
+        before = pickle.dumps(model)
         small = prune(model, X[70:], y[70:], max_loss)
+        assert pickle.dumps(model) == before
         kept = naive_pruning(X[:70], y[:70], X[70:], y[70:], max_loss)
         assert_array_equal(small.sample_indices_, kept)
         assert_same_forest(small, OPFClassifier(algorithm=algorithm).fit(X[kept], y[kept]))
@@ -66,17 +68,6 @@ def test_ties_do_not_fall_to_the_order_of_the_rows(problem, random):
     rows = [sorted([*X[i], y[i]] for i in some) for some in (kept, twins)]
     assert rows[0] == rows[1]
     assert_array_equal(small.predict(X_val), twin.predict(X_val))
-
-
-def test_the_accuracy_on_the_validation_set_holds_and_the_model_stays():
-    X, y = DIGITS
-    model = OPFClassifier().fit(X[:900], y[:900])
-    before = model.costs_.copy()
-    small = prune(model, X[900:1400], y[900:1400])
-    assert len(small.costs_) < 700
-    assert_array_equal(model.costs_, before)
-    scores = [opf_accuracy_score(y[900:1400], m.predict(X[900:1400])) for m in (model, small)]
-    assert scores[1] >= scores[0]
 
 
 def test_every_class_keeps_a_sample_names_and_rows_are_kept(model_path):
