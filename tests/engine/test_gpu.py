@@ -72,8 +72,10 @@ def assert_is_the_forest_of_the_processor(problem, device):
 
 @each_device
 @each_problem
+@pytest.mark.parametrize("share", [0.5, 0.0], ids=["points fit", "block by block"])
 @pytest.mark.usefixtures("small_tiles")
-def test_the_forest_is_the_same(name, device):
+def test_the_forest_is_the_same(name, device, share, monkeypatch):
+    monkeypatch.setattr(candidates, "SHARE", share)
     assert_is_the_forest_of_the_processor(PROBLEMS[name], device)
 
 
@@ -85,14 +87,6 @@ def test_products_that_are_filtered_give_the_same_forest(device, name, room, mon
     # Whatever the room for what passes: rows that are crowded are done again.
     monkeypatch.setattr(host, "ROOM", room)
     monkeypatch.setattr(cuda, "ROOM", room or 1)
-    assert_is_the_forest_of_the_processor(PROBLEMS[name], device)
-
-
-@each_device
-@each_problem
-@pytest.mark.usefixtures("small_tiles")
-def test_points_that_do_not_fit_are_brought_block_by_block(device, name, monkeypatch):
-    monkeypatch.setattr(candidates, "SHARE", 0.0)
     assert_is_the_forest_of_the_processor(PROBLEMS[name], device)
 
 

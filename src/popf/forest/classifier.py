@@ -163,8 +163,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             Labels, of any type, two classes or more.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight of zero leaves a sample out. Positive weights have no influence: repeating a sample
-            does not change the forest.
+            A weight of zero leaves a sample out. Positive weights have no influence.
 
         Returns
         -------
@@ -269,8 +268,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of Path
-            One a sample: ``nodes`` (training samples, the prototype first), ``weights`` (edges, the last
-            one leads to the sample), ``bottleneck`` (which edge is the largest), ``cost``, ``label``.
+            One for each sample.
 
         Examples
         --------

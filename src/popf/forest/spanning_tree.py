@@ -74,8 +74,19 @@ def minimum_spanning_tree(
     >>> edges.tolist(), lengths.tolist()
     ([[0, 2], [1, 3], [2, 3]], [1.0, 2.0, 2.0])
     """
+    from popf.forest.metrics import choose_metric
+
     resources = Resources(n_threads_of(n_jobs), n_bytes_of(working_memory))
-    tree = _sorted_tree(X, metric, metric_params, algorithm, device, resources)
+    chosen = choose_metric(metric, metric_params)
+    check_algorithm(algorithm, chosen)
+    where = choose_device(device, X, chosen, algorithm)
+    samples = check_array(to_host(X), dtype=np.float64, order="C", input_name="X")
+    if chosen.precomputed:
+        samples = check_precomputed(samples)
+    if not pays_on_host(where, algorithm, samples.shape[1]):
+        resources = resources._replace(backend=backend_for(where))
+    tree, fitted, exponent, _ = grow_tree(samples, chosen, resources, algorithm)
+    tree = tree._replace(weights=fitted.transform(tree.weights, exponent)).in_order()
     return np.column_stack([tree.lower, tree.higher]), tree.weights
 
 
@@ -119,10 +130,22 @@ def single_linkage(
     """
     from popf.engine.trees.competition import merge_clusters
 
-    resources = Resources(n_threads_of(n_jobs), n_bytes_of(working_memory))
-    tree = _sorted_tree(X, metric, metric_params, algorithm, device, resources, min_samples=2)
-    linkage: FloatArray = np.empty((len(tree.weights), 4))
-    merge_clusters(tree, linkage)
+    edges, lengths = minimum_spanning_tree(
+        X,
+        metric,
+        metric_params=metric_params,
+        algorithm=algorithm,
+        n_jobs=n_jobs,
+        device=device,
+        working_memory=working_memory,
+    )
+    if len(lengths) == 0:
+        raise ValueError(
+            "X has 1 sample, but a minimum of 2 is required: there is nothing to join."
+        )
+    lower, higher = np.ascontiguousarray(edges.T)
+    linkage: FloatArray = np.empty((len(lengths), 4))
+    merge_clusters(SpanningTree(lower, higher, lengths), linkage)
     return linkage
 
 
@@ -147,29 +170,3 @@ def grow_tree(
     algorithm = settle_algorithm(samples, resources, algorithm)
     tree, exponent = euclidean_tree(samples, algorithm, resources)
     return tree, metric, exponent, algorithm
-
-
-def _sorted_tree(
-    X: ArrayLike,
-    metric: Any,
-    metric_params: Mapping[str, Any] | None,
-    algorithm: str,
-    device: str | None,
-    resources: Resources,
-    min_samples: int = 1,
-) -> SpanningTree:
-    """Check everything, and grow the tree, its edges sorted."""
-    from popf.forest.metrics import choose_metric
-
-    chosen = choose_metric(metric, metric_params)
-    check_algorithm(algorithm, chosen)
-    where = choose_device(device, X, chosen, algorithm)
-    samples = check_array(
-        to_host(X), dtype=np.float64, order="C", ensure_min_samples=min_samples, input_name="X"
-    )
-    if chosen.precomputed:
-        samples = check_precomputed(samples)
-    if not pays_on_host(where, algorithm, samples.shape[1]):
-        resources = resources._replace(backend=backend_for(where))
-    tree, fitted, exponent, _ = grow_tree(samples, chosen, resources, algorithm)
-    return tree._replace(weights=fitted.transform(tree.weights, exponent)).in_order()
