@@ -88,9 +88,9 @@ def test_one_kind_of_value_names_the_axis_and_values_that_do_not_fit_are_named()
 @pytest.mark.parametrize(
     ("costs", "words"),
     [
-        ({"cost_fp": 1}, "cost_fp=1 and cost_fn=None: give both"),
-        ({"cost_fp": -1, "cost_fn": 2}, "cost_fp is -1; it must be a finite number"),
-        ({"cost_fp": 1, "cost_fn": "1"}, "cost_fn is '1'"),
+        ({"cost_fp": 1}, "`cost_fp` and `cost_fn` belong together"),
+        ({"cost_fp": -1, "cost_fn": 2}, "`cost_fp` is -1; it must be a finite number"),
+        ({"cost_fp": 1, "cost_fn": "1"}, "`cost_fn` is '1'"),
     ],
 )
 def test_wrong_costs_are_named(costs, words):

@@ -193,8 +193,11 @@ def test_writing_is_whole_or_not_at_all(theft_case, tmp_path, monkeypatch):
         ({"y": ["theft", "regular"]}, "2 labels, but probabilities of the shape"),
         ({"positive": "fire"}, "`positive='fire'` is not a class"),
         ({"threshold": 1.0}, "`threshold=1.0` must lie between 0 and 1"),
-        ({"cost_fp": 2.0}, "`cost_fn` is missing"),
-        ({"cost_fp": -1.0, "cost_fn": 1.0}, "`cost_fp=-1.0` must be a finite number above 0"),
+        ({"cost_fp": 2.0}, "`cost_fp` and `cost_fn` belong together"),
+        (
+            {"cost_fp": -1.0, "cost_fn": 1.0},
+            "`cost_fp` is -1.0; it must be a finite number greater than 0",
+        ),
         ({"top": 2.5}, "`top=2.5` must be an integer"),
         ({"ids": {"a": [1, 2]}}, r"ids\['a'\] has 2 values for 500 samples"),
         ({"X": pd.DataFrame({"peak": [1.0]})}, "columns that are missing"),

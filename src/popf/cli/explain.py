@@ -124,7 +124,7 @@ def _log_odds_lines(facts: dict[str, Any], n_features: int) -> list[str]:
     from popf.display.log_odds import LogOdds
 
     found = LogOdds(**facts["log_odds"])
-    terms = [*found.terms(n_features, facts["path"][-1]["values"]), ("sum", found.total)]
+    terms = found.terms(n_features, facts["path"][-1]["values"])
     unit = max(abs(share) for _, share in terms) / LONGEST_BAR or 1.0
     rows = []
     for name, share in terms:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
 from popf.display.estimators import one_sample
+from popf.formatting import counted
 from popf.metrics.checks import class_index
 from popf.probability import ProbabilityExplanation
 from popf.probability.classifier import POPFClassifier
@@ -34,17 +35,14 @@ class LogOdds(NamedTuple):
     total: float
     probability: float  # of `pos_label`, among all classes
 
-    def terms(
-        self, n_features: int, values: Mapping[str, Any] | None = None
-    ) -> list[tuple[str, float]]:
-        """Return all terms in order, with the values of features, those after the first few as one."""
-        named = [(_with_value(name, values or {}), share) for name, share in self.features.items()]
+    def terms(self, n_features: int, values: Mapping[str, Any]) -> list[tuple[str, float]]:
+        """Return all terms and their sum, with the values of features, those after the first few as one."""
+        named = [(_with_value(name, values), share) for name, share in self.features.items()]
         rest = [share for _, share in named[n_features:]]
         terms = [("baseline", self.prior), ("forest", self.forest), *named[:n_features]]
         if rest:
-            noun = "feature" if len(rest) == 1 else "features"
-            terms.append((f"{len(rest)} other {noun}", float(np.sum(rest))))
-        return terms
+            terms.append((counted(len(rest), "other feature"), float(np.sum(rest))))
+        return [*terms, ("sum", self.total)]
 
 
 def _with_value(name: str, values: Mapping[str, Any]) -> str:
@@ -101,9 +99,9 @@ def log_odds_of(
     else:
         code = class_index(pos_label, split.classes)
     others = np.where(np.arange(len(classes)) == code, -np.inf, total)
-    rival = (
-        int(others.argmax()) if against is None else class_index(against, split.classes, "against")
-    )
+    rival = int(others.argmax())
+    if against is not None:
+        rival = class_index(against, split.classes, "against")
     if rival == code:
         raise ValueError(f"against={against!r} is the class itself; name another one.")
     shares = (features[:, code] - features[:, rival]).tolist()
@@ -169,7 +167,7 @@ class LogOddsDisplay:
 
     def __init__(self, *, log_odds: LogOdds, values: Mapping[str, Any] | None = None) -> None:
         self.log_odds = log_odds
-        self.values = values
+        self.values = values or {}
 
     @classmethod
     def from_estimator(
@@ -216,9 +214,7 @@ class LogOddsDisplay:
             Where to draw; None for a new figure.
         """
         found = self.log_odds
-        names, heights = zip(
-            *found.terms(n_features, self.values), ("sum", found.total), strict=True
-        )
+        names, heights = zip(*found.terms(n_features, self.values), strict=True)
         ax = canvas.axes_for(ax, (WIDTH, HEIGHT_OF_BAR * len(names) + AXIS))
         look = canvas.look_of(ax)
         ours, theirs = look.fill(1), look.fill(0)

@@ -8,10 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
 from popf.display.estimators import predicted, probability_of
-from popf.formatting import check_real
 from popf.metrics import threshold_curve
 from popf.metrics.checks import event
-from popf.metrics.thresholds import best_threshold, count_at_thresholds
+from popf.metrics.thresholds import best_threshold, check_costs, count_at_thresholds
 
 FloatArray = NDArray[np.float64]
 
@@ -44,12 +43,9 @@ def prepare_thresholds(
     at = curve.thresholds
     counts = count_at_thresholds(happened, probability, at)
     values = {name.replace("_", " "): found for name, found in counts.scores().items()}
-    if cost_fp is None and cost_fn is None:
-        return ThresholdValues(at, values, None, curve.best_threshold)
+    check_costs(cost_fp, cost_fn)
     if cost_fp is None or cost_fn is None:
-        raise ValueError(f"cost_fp={cost_fp!r} and cost_fn={cost_fn!r}: give both, or neither.")
-    check_real("cost_fp", cost_fp, 0.0)
-    check_real("cost_fn", cost_fn, 0.0)
+        return ThresholdValues(at, values, None, curve.best_threshold)
     cost = counts.mean_cost(float(cost_fp), float(cost_fn))
     return ThresholdValues(at, values, cost, float(at[best_threshold(at, -cost)]))
 

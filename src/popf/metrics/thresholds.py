@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from popf.formatting import check_real
 from popf.labels import encode
 from popf.metrics.accuracy import opf_accuracy_score
 from popf.metrics.checks import as_forecast, as_labels, check_choice, shown
@@ -77,6 +78,16 @@ def best_threshold(thresholds: FloatArray, scores: FloatArray) -> int:
     # Rounded, because 0.49 and 0.51 are not equally far from 0.5 in binary.
     distance = np.abs(thresholds[tied] - 0.5).round(12)
     return int(tied[np.lexsort([thresholds[tied], distance])[0]])
+
+
+def check_costs(cost_fp: Any, cost_fn: Any, *, strictly: bool = False) -> None:
+    """Raise ValueError unless both costs are given or neither, as numbers from 0 or `strictly` above it."""
+    if cost_fp is None and cost_fn is None:
+        return
+    if cost_fp is None or cost_fn is None:
+        raise ValueError("`cost_fp` and `cost_fn` belong together: give both, or neither.")
+    check_real("`cost_fp`", cost_fp, 0.0, strictly=strictly)
+    check_real("`cost_fn`", cost_fn, 0.0, strictly=strictly)
 
 
 class ThresholdCurve(NamedTuple):

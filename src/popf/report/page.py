@@ -17,6 +17,7 @@ from popf.io import align
 from popf.metrics import Evaluation, evaluate
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, class_index, shown
 from popf.metrics.evaluation import CONFIDENCE
+from popf.metrics.thresholds import check_costs
 from popf.probability.classifier import POPFClassifier
 from popf.report import numbers, wording
 from popf.report.samples import MAX_FEATURES, Explanation, explain_samples
@@ -43,13 +44,7 @@ class Options:
         theta: Any = self.threshold
         if theta is not None and not (isinstance(theta, Real) and 0.0 < float(theta) < 1.0):
             raise ValueError(f"`threshold={theta!r}` must lie between 0 and 1, both excluded.")
-        if (self.cost_fp is None) != (self.cost_fn is None):
-            one = "cost_fp" if self.cost_fp is None else "cost_fn"
-            raise ValueError(f"`{one}` is missing; give both `cost_fp` and `cost_fn`, or neither.")
-        for name in ("cost_fp", "cost_fn"):
-            cost: Any = getattr(self, name)
-            if cost is not None and not (isinstance(cost, Real) and 0.0 < float(cost) < np.inf):
-                raise ValueError(f"`{name}={cost!r}` must be a finite number above 0.")
+        check_costs(self.cost_fp, self.cost_fn, strictly=True)
         top: Any = self.top
         whole = isinstance(top, Integral) and not isinstance(top, bool)
         if not whole or not 1 <= top <= MAX_ROWS:
@@ -123,9 +118,7 @@ class Report:
 
     def _explained(self, row: Row) -> dict[str, Any]:
         log_odds, values, path = row.why
-        terms: list[tuple[str, float]] = []
-        if log_odds is not None:
-            terms = [*log_odds.terms(MAX_FEATURES, values), ("sum", log_odds.total)]
+        terms = [] if log_odds is None else log_odds.terms(MAX_FEATURES, values)
         return {
             "probability": f"Probability of “{self.event}”: {wording.chance(row.probability)}.",
             "rival": "" if log_odds is None else plain(log_odds.against),
