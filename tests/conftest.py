@@ -69,19 +69,18 @@ def place(tmp_path_factory):
     consumers(200).to_csv(folder / "train.csv", index=False)
     consumers(120, 1, 1000).to_csv(folder / "test.csv", index=False)
     consumers(90, 2, 5000).drop(columns="stolen").to_csv(folder / "new.csv", index=False)
-    assert fit(folder / "train.csv", folder / "model.popf") == 0
+    fit(folder / "train.csv", folder / "model.popf")
     return folder
 
 
 @pytest.fixture(scope="module")
 def months(tmp_path_factory):
     """A folder with good rows, four months of each consumer, and a model fitted to them."""
-    from month_commands import rows
-    from table_commands import fit
+    from table_commands import consumer_months, fit
 
     folder = tmp_path_factory.mktemp("months")
-    rows().to_csv(folder / "good.csv", index=False)
-    assert fit(folder / "good.csv", folder / "model.popf", "--drop", "month") == 0
+    consumer_months().to_csv(folder / "good.csv", index=False)
+    fit(folder / "good.csv", folder / "model.popf", "--drop", "month")
     return folder
 
 

@@ -27,20 +27,67 @@ def consumers(n, seed=0, first=0):
     )
 
 
+def consumer_months(n=40, seed=0):
+    """Make four months of each consumer; in every other row there is theft."""
+    rng = np.random.default_rng(seed)
+    stolen = np.arange(n) % 2 == 1
+    demand = (rng.normal(size=n) + 3.0 * stolen).round(4)
+    return pd.DataFrame(
+        {
+            "consumer": [f"C{i // 4:03d}" for i in range(n)],
+            "month": np.arange(n) % 4,
+            "demand": demand,
+            "load": rng.normal(size=n).round(4),
+            "region": np.where(rng.random(n) < 0.5, "north", "south"),
+            "stolen": np.where(stolen, "yes", "no"),
+        }
+    )
+
+
+def commands(months, data, out):
+    """Every command that reads a table, with this one."""
+    model = months / "model.popf"
+    return {
+        "fit": fitting(data, out / "m.popf"),
+        "predict": ["predict", model, data, "-o", out / "o.csv"],
+        "rank": ["rank", model, data, "-o", out / "v.csv"],
+        "evaluate": ["evaluate", model, data],
+        "explain": ["explain", model, data, "--row", "1"],
+        "monitor": ["monitor", model, data, "--id", "consumer", "--time", "month", "-o", out / "r.csv"],
+        "report": ["report", model, data, "-o", out / "p.html"],
+        "convert": ["convert", data, out / "c.parquet"],
+        "convert to numbers": ["convert", data, out / "c.dat", "--encode", "ordinal"],
+    }  # fmt: skip
+
+
+def fitting(data, out, *words):
+    """The words of a command that fits a table of consumers."""
+    return ["fit", data, "--target", "stolen", "--id", "consumer", *words, "-o", out]
+
+
+def run(*words):
+    """Run a command that must succeed."""
+    assert main(list(map(str, words))) == 0
+
+
 def fit(data, out, *words):
-    command = ["fit", data, "--target", "stolen", "--id", "consumer", "--n-jobs", "1", "-o", out]
-    return main([*map(str, command), *map(str, words)])
+    run(*fitting(data, out, "--n-jobs", 1, *words))
 
 
-def facts(capsys, *words):
+def printed(captured, *words):
+    """Run a command that must succeed, and give what it printed, on both streams."""
+    captured.readouterr()
+    run(*words)
+    return captured.readouterr()
+
+
+def facts(captured, *words):
     """Run a command with --json, and give what it printed: JSON, and nothing else."""
-    capsys.readouterr()
-    assert main([*map(str, words), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(printed(captured, *words, "--json").out)
 
 
 def scores(place, out, *words, model="model.popf", data="new.csv"):
-    assert main([str(w) for w in ("predict", place / model, place / data, "-o", out, *words)]) == 0
+    run("predict", place / model, place / data, "-o", out, *words)
     return pd.read_csv(out, dtype={"consumer": str})
 
 

@@ -1,16 +1,11 @@
 """``popf convert``: what goes in comes out, in another format."""
 
-import json
-
 import numpy as np
 import pytest
 
 from popf import OPFClassifier, save
-from popf.__main__ import main
 from popf.datasets import read, write
-
-pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
-pytest.importorskip("typer", reason="the command line needs popf[cli]")
+from table_commands import facts, pd, printed, refused, run
 
 
 @pytest.fixture
@@ -29,30 +24,26 @@ def csv(tmp_path):
     return tmp_path / "a.csv"
 
 
-def convert(*words):
-    return main(["convert", *map(str, words)])
-
-
 def test_csv_to_parquet_and_back_keeps_every_cell(csv, tmp_path, capsys):
     pytest.importorskip("pyarrow")
-    assert convert(csv, tmp_path / "a.parquet") == 0
+    run("convert", csv, tmp_path / "a.parquet")
     kept = pd.read_parquet(tmp_path / "a.parquet")
     expected = pd.read_csv(csv, dtype={"name": str})
     pd.testing.assert_frame_equal(kept, expected, check_dtype=False)
     assert kept["count"].dtype == np.int64
     assert kept["name"][7] == "007"
-    assert convert(tmp_path / "a.parquet", tmp_path / "b.csv") == 0
+    run("convert", tmp_path / "a.parquet", tmp_path / "b.csv")
     assert (tmp_path / "b.csv").read_text() == csv.read_text()
 
 
 def test_gaps_survive(tmp_path):
     pytest.importorskip("pyarrow")
     (tmp_path / "a.csv").write_text("x,n,word\n1.5,1,a\n,,\n2.5,3,c\n")
-    assert convert(tmp_path / "a.csv", tmp_path / "a.parquet") == 0
+    run("convert", tmp_path / "a.csv", tmp_path / "a.parquet")
     kept = pd.read_parquet(tmp_path / "a.parquet")
     assert kept["x"].isna().tolist() == [False, True, False]
     assert kept["n"].isna().tolist() == [False, True, False]
-    assert convert(tmp_path / "a.parquet", tmp_path / "b.csv") == 0
+    run("convert", tmp_path / "a.parquet", tmp_path / "b.csv")
     assert (tmp_path / "b.csv").read_text() == (tmp_path / "a.csv").read_text()
 
 
@@ -66,40 +57,33 @@ def exactly(path):
 
 def test_csv_to_libopf_and_back(csv, tmp_path, capsys):
     out = tmp_path / "a.dat"
-    assert convert(csv, out, "--target", "label", "--drop", "name", "--encode", "onehot") == 0
+    words = ("convert", csv, out, "--target", "label", "--drop", "name", "--encode", "onehot")
+    assert "Label 0, in 15 rows, stands for no label" in printed(capsys, *words).out
     frame, kept = exactly(csv), read(out)
     assert kept.target.tolist() == frame["label"].tolist()
-    assert "Label 0, in 15 rows, stands for no label" in capsys.readouterr().out
     np.testing.assert_array_equal(kept.data[:, 0], frame["size"].astype(np.float32))
     np.testing.assert_array_equal(kept.data[:, 2:].argmax(axis=1), frame["colour"] == "red")
-    assert convert(out, tmp_path / "b.csv") == 0
+    run("convert", out, tmp_path / "b.csv")
     back = exactly(tmp_path / "b.csv")
     np.testing.assert_array_equal(back.to_numpy()[:, :-1], kept.data)
 
 
 def test_info_tells_what_a_data_file_holds(tmp_path, capsys):
     write(tmp_path / "a.dat", np.ones((5, 3)), [0, 2, 2, 7, 0])
-    assert main(["info", str(tmp_path / "a.dat")]) == 0
-    shown = capsys.readouterr().out
-    assert "0 2 (no label), 2 2, 7 1" in shown
+    assert "0 2 (no label), 2 2, 7 1" in printed(capsys, "info", tmp_path / "a.dat").out
     (tmp_path / "b.txt").write_text("4 1 0.5 nan\n5 0 1 2\n")
-    assert main(["info", str(tmp_path / "b.txt"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = facts(capsys, "info", tmp_path / "b.txt")
     assert (found["format"], found["n_samples"], found["n_features"]) == ("opfython", 2, 2)
     assert (found["labels"], found["label_counts"], found["n_missing"]) == ([0, 1], [1, 1], 1)
     (tmp_path / "c.txt").write_text("size,label\n1,yes\n2,no\n")
-    assert main(["info", str(tmp_path / "c.txt"), "--json"]) == 0
-    assert list(json.loads(capsys.readouterr().out)["columns"]) == ["size", "label"]
+    assert list(facts(capsys, "info", tmp_path / "c.txt")["columns"]) == ["size", "label"]
     save(OPFClassifier().fit([[0.0], [1.0]], [0, 1]), tmp_path / "model.opf")  # a name of LibOPF's
-    assert main(["info", str(tmp_path / "model.opf")]) == 0
-    assert "OPFClassifier" in capsys.readouterr().out
+    assert "OPFClassifier" in printed(capsys, "info", tmp_path / "model.opf").out
 
 
 def test_csv_to_svmlight(csv, tmp_path, capsys):
-    capsys.readouterr()
-    words = (csv, tmp_path / "a.svm", "--target", "label", "--drop", "name", "--drop", "colour")
-    assert convert(*words, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    dropped = ("--drop", "name", "--drop", "colour")
+    found = facts(capsys, "convert", csv, tmp_path / "a.svm", "--target", "label", *dropped)
     assert (found["n_rows"], found["n_columns"]) == (30, 3)
     X, y = read(tmp_path / "a.svm", return_X_y=True)
     frame = exactly(csv)
@@ -110,24 +94,22 @@ def test_csv_to_svmlight(csv, tmp_path, capsys):
 def test_decimal_commas(tmp_path):
     (tmp_path / "a.csv").write_text("x;label\n1,5;0\n-2,25;1\n")
     options = ("--decimal", ",")
-    assert convert(tmp_path / "a.csv", tmp_path / "a.svm", *options) == 0
+    run("convert", tmp_path / "a.csv", tmp_path / "a.svm", *options)
     assert read(tmp_path / "a.svm").data.ravel().tolist() == [1.5, -2.25]
-    assert convert(tmp_path / "a.csv", tmp_path / "b.csv", *options) == 0
+    run("convert", tmp_path / "a.csv", tmp_path / "b.csv", *options)
     assert (tmp_path / "b.csv").read_text() == "x,label\n1.5,0\n-2.25,1\n"
 
 
 def test_what_has_no_meaning_is_refused_in_the_words_of_options(csv, tmp_path, capsys):
-    def said(*words):
-        capsys.readouterr()
-        assert convert(*words) == 2
-        return capsys.readouterr().err
-
-    assert "--encode onehot" in said(csv, tmp_path / "a.dat", "--target", "label")
-    assert "tells no format" in said(csv, tmp_path / "a.xlsx")
-    assert "leave them out" in said(csv, tmp_path / "b.csv", "--target", "label")
-    assert "did you mean colour" in said(csv, tmp_path / "b.csv", "--drop", "color")
-    assert convert(csv, tmp_path / "a.dat", "--encode", "ordinal") == 0
-    assert "do not have" in said(tmp_path / "a.dat", tmp_path / "b.csv", "--drop", "x1")
+    run("convert", csv, tmp_path / "c.dat", "--encode", "ordinal")
+    for words, expected in (
+        ((csv, tmp_path / "a.dat", "--target", "label"), "--encode onehot"),
+        ((csv, tmp_path / "a.xlsx"), "tells no format"),
+        ((csv, tmp_path / "b.csv", "--target", "label"), "leave them out"),
+        ((csv, tmp_path / "b.csv", "--drop", "color"), "did you mean colour"),
+        ((tmp_path / "c.dat", tmp_path / "b.csv", "--drop", "x1"), "do not have"),
+    ):
+        assert expected in refused(capsys, "convert", *words)
     assert not (tmp_path / "b.csv").exists()
 
 
@@ -135,10 +117,10 @@ def test_the_examples_of_the_help_work_on_sample_data(tmp_path, monkeypatch, cap
     from popf.cli.convert import EXAMPLES
 
     monkeypatch.chdir(tmp_path)
-    assert main(["sample"]) == 0
+    run("sample")
     commands = [
         line.split("|")[0].split() for line in EXAMPLES.splitlines() if "popf convert" in line
     ]
     assert len(commands) == 4
     for _, *words in commands:
-        assert main(words) == 0, words
+        run(*words)

@@ -14,14 +14,9 @@ from sklearn.metrics import (
 )
 
 import popf
-from popf.__main__ import main
 from popf.metrics import expected_calibration_error, opf_accuracy_score
 from popf.table_models import open_model
-from table_commands import consumers, facts, fit, refused
-
-pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
-
-# Evaluate
+from table_commands import consumers, facts, fit, pd, printed, refused, run
 
 
 def test_measures_are_those_of_scikit_learn_and_popf(place, capsys):
@@ -56,12 +51,12 @@ def test_measures_are_those_of_scikit_learn_and_popf(place, capsys):
 def test_one_class_alone_leaves_some_measures_undefined(place, tmp_path, capsys):
     test = pd.read_csv(place / "test.csv")
     test[test["stolen"] == "no"].to_csv(tmp_path / "no.csv", index=False)
-    found = facts(capsys, "evaluate", place / "model.popf", tmp_path / "no.csv")["measures"]
+    words = ("evaluate", place / "model.popf", tmp_path / "no.csv")
+    found = facts(capsys, *words)["measures"]
     assert found["auc"] == {"value": None, "lower": None, "upper": None}
     assert found["recall"]["value"] is None
     assert found["accuracy"]["value"] > 0.5
-    assert main(["evaluate", str(place / "model.popf"), str(tmp_path / "no.csv")]) == 0
-    assert "undefined" in capsys.readouterr().out
+    assert "undefined" in printed(capsys, *words).out
 
 
 def test_more_classes_have_precision_and_recall_each(tmp_path, capsys):
@@ -70,29 +65,24 @@ def test_more_classes_have_precision_and_recall_each(tmp_path, capsys):
     frame.loc[::7, "stolen"] = "mid"
     frame[::2].to_csv(tmp_path / "train.csv", index=False)
     frame[1::2].to_csv(tmp_path / "test.csv", index=False)
-    assert fit(tmp_path / "train.csv", tmp_path / "m.popf") == 0
+    fit(tmp_path / "train.csv", tmp_path / "m.popf")
     words = ("evaluate", tmp_path / "m.popf", tmp_path / "test.csv")
     found = facts(capsys, *words)
     counts = np.array(found["confusion"])
     recalls, precisions = (counts.diagonal() / counts.sum(axis=axis) for axis in (1, 0))
     assert found["recall_by_class"] == pytest.approx(recalls)
     assert found["precision_by_class"] == pytest.approx(precisions)
-    assert main(list(map(str, words))) == 0
-    *_, low, mid, top, last = capsys.readouterr().out.splitlines()
+    *_, low, mid, top, last = printed(capsys, *words).out.splitlines()
     for line, row, recall in zip((low, mid, top), counts, recalls, strict=True):
         assert line.split()[1:] == [*map(str, row), f"{recall:.3f}"]
     assert last.split() == ["precision", *(f"{share:.3f}" for share in precisions)]
-
-
-# Info
 
 
 def test_info_tells_what_is_in_the_file(place, capsys):
     found = facts(capsys, "info", place / "model.popf")
     assert found["facts"]["table"]["target"] == "stolen"
     assert found["n_samples"] == 200
-    assert main(["info", str(place / "model.popf")]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "info", place / "model.popf").out
     for word in ("POPFClassifier", "train.csv", "region (categories)", "consumer", "threshold"):
         assert word in said
 
@@ -113,7 +103,7 @@ def test_rows_that_are_alike_by_chance_are_not_taken_for_training_rows(tmp_path,
     for name, rows in (("train", table[:120]), ("test", table[120:])):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
     train, model = tmp_path / "train.csv", tmp_path / "model.popf"
-    assert main(["fit", str(train), "--target", "y", "-o", str(model)]) == 0
+    run("fit", train, "--target", "y", "-o", model)
     for name, noticed in (("test", False), ("train", True)):
-        assert main(["evaluate", str(model), str(tmp_path / f"{name}.csv")]) == 0
-        assert ("features of a training row" in capsys.readouterr().err) is noticed
+        said = printed(capsys, "evaluate", model, tmp_path / f"{name}.csv").err
+        assert ("features of a training row" in said) is noticed

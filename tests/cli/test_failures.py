@@ -1,7 +1,6 @@
 """What every command leaves behind when the disk, the user or a library fails it."""
 
 import errno
-import json
 import os
 import resource
 import signal
@@ -11,14 +10,11 @@ import sys
 import pytest
 
 import popf
-from month_commands import commands, rows
 from popf import files as atomic
 from popf.__main__ import main
 from popf.table_models import TableModel
-from table_commands import refused
-
-pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
-pytest.importorskip("typer", reason="the command line needs popf[cli]")
+from table_commands import commands, facts, pd, printed, refused
+from table_commands import consumer_months as rows
 
 
 def full(*arguments):
@@ -26,7 +22,7 @@ def full(*arguments):
 
 
 @pytest.mark.parametrize(
-    "way", ["fit", "predict", "report", "monitor", "convert", "convert to numbers"]
+    "way", ["fit", "predict", "rank", "report", "monitor", "convert", "convert to numbers"]
 )
 def test_a_full_disk_leaves_what_was_there(months, tmp_path, capfd, monkeypatch, way):
     words = commands(months, months / "good.csv", tmp_path)[way]
@@ -79,12 +75,11 @@ def test_control_characters_are_shown_not_obeyed(months, tmp_path, capfd):
     table["stolen"] = table["stolen"].replace("yes", "\x1b[31myes\x1b[0m")
     table.to_csv(tmp_path / "t.csv", index=False)
     words = ["fit", tmp_path / "t.csv", "--target", "stolen", "--drop", "month"]
-    assert main([*map(str, words), "-o", str(tmp_path / "m.popf")]) == 0
-    assert main(["evaluate", str(tmp_path / "m.popf"), str(tmp_path / "t.csv")]) == 0
-    assert main(["evaluate", str(tmp_path / "m.popf"), str(months / "good.csv")]) == 2
-    said = capfd.readouterr()
-    assert "\\x1b[31myes" in said.out
-    assert "\x1b" not in said.out + said.err
+    fitted = printed(capfd, *words, "-o", tmp_path / "m.popf")
+    evaluated = printed(capfd, "evaluate", tmp_path / "m.popf", tmp_path / "t.csv")
+    said = refused(capfd, "evaluate", tmp_path / "m.popf", months / "good.csv")
+    assert "\\x1b[31myes" in evaluated.out
+    assert "\x1b" not in fitted.out + fitted.err + evaluated.out + said
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -133,12 +128,11 @@ def test_json_on_failure_prints_nothing_on_standard_output(months, tmp_path):
 
 
 def test_json_is_all_there_is_on_standard_output(months, capfd):
-    assert main(["info", str(months / "model.popf"), "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)["popf_version"] == popf.__version__
+    assert facts(capfd, "info", months / "model.popf")["popf_version"] == popf.__version__
 
 
 @pytest.mark.parametrize(
-    "way", ["fit", "predict", "evaluate", "explain", "report", "monitor", "convert"]
+    "way", ["fit", "predict", "rank", "evaluate", "explain", "report", "monitor", "convert"]
 )
 def test_without_pandas_a_line_says_how_to_get_it(months, tmp_path, capfd, monkeypatch, way):
     monkeypatch.setitem(sys.modules, "pandas", None)

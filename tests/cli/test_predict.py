@@ -9,54 +9,48 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 import popf
-from popf.__main__ import main
-from table_commands import consumers, facts, fit, refused, scores
+from table_commands import consumers, facts, fit, fitting, pd, printed, run, scores
 
-pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+FEATURES = ["demand", "load", "region"]
 
 
 def test_scores_are_those_of_the_same_pipeline_built_by_hand(place, tmp_path):
     frame = consumers(200)
-    numbers = frame[["demand", "load"]]
-    scaler = StandardScaler().fit(numbers)
+    scaler = StandardScaler().fit(frame[["demand", "load"]])
 
     def by_hand(rows):
         one_hot = np.column_stack([rows["region"] == name for name in ("north", "south")])
         return np.column_stack([scaler.transform(rows[["demand", "load"]]), one_hot])
 
     model = popf.POPFClassifier(random_state=0).fit(by_hand(frame), frame["stolen"])
-    new = pd.read_csv(place / "new.csv")
-    expected = model.predict_proba(by_hand(new))
+    new = by_hand(pd.read_csv(place / "new.csv"))
     scored = scores(place, tmp_path / "scored.csv")
-    np.testing.assert_allclose(scored["probability_yes"], expected[:, 1], atol=1e-6)
-    np.testing.assert_allclose(scored["probability_no"], expected[:, 0], atol=1e-6)
-    assert scored["predicted"].tolist() == model.predict(by_hand(new)).tolist()
     assert list(scored) == ["consumer", "probability_no", "probability_yes", "predicted"]
+    probabilities = scored[["probability_no", "probability_yes"]]
+    np.testing.assert_allclose(probabilities, model.predict_proba(new), atol=1e-6)
+    assert scored["predicted"].tolist() == model.predict(new).tolist()
 
 
 def test_ids_are_carried_through_as_they_stand_and_are_no_features(place, tmp_path):
-    scored = scores(place, tmp_path / "scored.csv")
-    assert scored["consumer"].tolist()[:2] == ["5000", "5001"]
+    assert scores(place, tmp_path / "scored.csv")["consumer"].tolist()[:2] == ["5000", "5001"]
+    assert scores(place, tmp_path / "scored.csv", data="train.csv")["consumer"][7] == "0007"
     renamed = consumers(200).assign(consumer=[f"other {i}" for i in range(200)])
     renamed.to_csv(tmp_path / "renamed.csv", index=False)
-    assert fit(tmp_path / "renamed.csv", tmp_path / "other.popf") == 0
+    fit(tmp_path / "renamed.csv", tmp_path / "other.popf")
     again = popf.load(tmp_path / "other.popf")
-    assert list(again.feature_names_in_) == ["demand", "load", "region"]
-    same = pd.read_csv(place / "new.csv")[["demand", "load", "region"]]
+    assert list(again.feature_names_in_) == FEATURES
+    same = pd.read_csv(place / "new.csv")[FEATURES]
     first = popf.load(place / "model.popf").predict_proba(same)
     np.testing.assert_array_equal(again.predict_proba(same), first)
 
 
-def test_leading_zeros_of_ids_survive(place, tmp_path):
-    assert scores(place, tmp_path / "out.csv", data="train.csv")["consumer"][7] == "0007"
-
-
-def test_columns_are_found_by_name_whatever_their_order(place, tmp_path):
+def test_other_orders_delimiters_decimal_marks_and_encodings_give_the_same(place, tmp_path):
     new = pd.read_csv(place / "new.csv", dtype={"consumer": str})
-    shuffled = new[["region", "load", "consumer", "demand"]].assign(more=1)
-    shuffled.to_csv(tmp_path / "shuffled.csv", index=False)
     first = scores(place, tmp_path / "a.csv")
-    again = scores(place, tmp_path / "b.csv", data=tmp_path / "shuffled.csv")
+    shuffled = new[["region", "load", "consumer", "demand"]].assign(more=1)
+    shuffled.to_csv(tmp_path / "own.csv", sep=";", decimal=",", index=False, encoding="utf-16")
+    words = ("--delimiter", ";", "--decimal", ",", "--encoding", "utf-16")
+    again = scores(place, tmp_path / "b.csv", *words, data=tmp_path / "own.csv")
     pd.testing.assert_frame_equal(first, again)
 
 
@@ -76,58 +70,42 @@ def test_parquet_and_packed_files_give_the_same(place, tmp_path):
     for name in ("new.parquet", "new.csv.gz"):
         again = scores(place, tmp_path / "b.csv", data=tmp_path / name)
         pd.testing.assert_frame_equal(first, again)
-    words = ["predict", str(place / "model.popf"), str(place / "new.csv"), "--chunk-rows", "40"]
-    assert main([*words, "-o", str(tmp_path / "out.parquet")]) == 0
+    words = ["predict", place / "model.popf", place / "new.csv", "--chunk-rows", 40, "-o"]
+    run(*words, tmp_path / "out.parquet")
     kept = pd.read_parquet(tmp_path / "out.parquet")
     np.testing.assert_allclose(kept["probability_yes"], first["probability_yes"], atol=2e-6)
     for suffix, unpack in ((".gz", gzip.decompress), (".bz2", bz2.decompress)):
-        assert main([*words, "-o", str(tmp_path / f"out.csv{suffix}")]) == 0
+        run(*words, tmp_path / f"out.csv{suffix}")
         packed = (tmp_path / f"out.csv{suffix}").read_bytes()
         assert unpack(packed) == (tmp_path / "a.csv").read_bytes()
 
 
-def test_other_delimiters_decimal_marks_and_encodings(place, tmp_path, capsys):
-    new = pd.read_csv(place / "new.csv", dtype={"consumer": str})
-    new.to_csv(tmp_path / "own.csv", sep=";", decimal=",", index=False, encoding="utf-16")
-    first = scores(place, tmp_path / "a.csv")
-    words = ("--delimiter", ";", "--decimal", ",", "--encoding", "utf-16")
-    again = scores(place, tmp_path / "b.csv", *words, data=tmp_path / "own.csv")
-    pd.testing.assert_frame_equal(first, again)
-
-
-def test_without_ids_rows_are_numbered(place, tmp_path):
-    frame = consumers(60).drop(columns="consumer")
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    model = tmp_path / "m.popf"
-    assert main(["fit", str(tmp_path / "t.csv"), "--target", "stolen", "-o", str(model)]) == 0
+def test_without_ids_rows_are_numbered(tmp_path):
+    consumers(60).drop(columns="consumer").to_csv(tmp_path / "t.csv", index=False)
+    run("fit", tmp_path / "t.csv", "--target", "stolen", "-o", tmp_path / "m.popf")
     scored = scores(tmp_path, tmp_path / "s.csv", "--chunk-rows", 25, model="m.popf", data="t.csv")
     assert scored["row"].tolist() == list(range(1, 61))
 
 
 def test_standard_output_holds_the_table_and_nothing_else(place, tmp_path, capsys, monkeypatch):
-    first = scores(place, tmp_path / "a.csv")
-    capsys.readouterr()
-    words = ["predict", str(place / "model.popf"), str(place / "new.csv")]
-    assert main(words) == 0
-    assert capsys.readouterr().out == (tmp_path / "a.csv").read_text()
+    scores(place, tmp_path / "a.csv")
+    words = ["predict", place / "model.popf", place / "new.csv"]
+    assert printed(capsys, *words).out == (tmp_path / "a.csv").read_text()
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    assert main([*words, "--progress", "--chunk-rows", "40"]) == 0
-    said = capsys.readouterr()
+    said = printed(capsys, *words, "--progress", "--chunk-rows", 40)
     assert said.out == (tmp_path / "a.csv").read_text()
     assert "90 rows" in said.err
-    assert len(first) == 90
 
 
 def test_memory_does_not_grow_with_the_file(place, tmp_path):
     def peak(n):
-        pd.concat([pd.read_csv(place / "new.csv", dtype=str)] * n).to_csv(
-            tmp_path / "long.csv", index=False
-        )
+        long = pd.concat([pd.read_csv(place / "new.csv", dtype=str)] * n)
+        long.to_csv(tmp_path / "long.csv", index=False)
         words = ["predict", place / "model.popf", tmp_path / "long.csv", "-o", tmp_path / "o.csv"]
-        command = [*map(str, words), "--chunk-rows", "50", "--n-jobs", "1"]
-        assert main(command) == 0  # what is imported or compiled once does not count
+        words += ["--chunk-rows", 50, "--n-jobs", 1]
+        run(*words)  # what is imported or compiled once does not count
         tracemalloc.start()
-        assert main(command) == 0
+        run(*words)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert len(pd.read_csv(tmp_path / "o.csv")) == 90 * n
@@ -136,10 +114,17 @@ def test_memory_does_not_grow_with_the_file(place, tmp_path):
     assert peak(30) < 1.2 * peak(4) + 2**18
 
 
-# The threshold
+def test_unknown_categories_are_counted_and_scored(place, tmp_path, capsys):
+    new = pd.read_csv(place / "new.csv", dtype={"consumer": str})
+    new.loc[[3, 5], "region"] = "moon"
+    new.to_csv(tmp_path / "moon.csv", index=False)
+    words = ("predict", place / "model.popf", tmp_path / "moon.csv", "-o", tmp_path / "o.csv")
+    assert facts(capsys, *words)["unknown_categories"] == {"region": 2}
+    assert "never seen in training, in 2 rows" in printed(capsys, *words).err
+    assert pd.read_csv(tmp_path / "o.csv")["probability_yes"].between(0, 1).all()
 
 
-def test_a_threshold_moves_the_labels(place, tmp_path, capsys):
+def test_a_threshold_moves_the_labels(place, tmp_path):
     scored = scores(place, tmp_path / "a.csv", "--threshold", 0.1)
     called = np.where(scored["probability_yes"] >= 0.1, "yes", "no")
     assert scored["predicted"].tolist() == called.tolist()
@@ -147,22 +132,17 @@ def test_a_threshold_moves_the_labels(place, tmp_path, capsys):
 
 
 def test_the_positive_class_may_be_the_first(place, tmp_path):
-    words = ("--positive", "no", "--threshold", "0.95")
-    assert fit(place / "train.csv", tmp_path / "m.popf", *words) == 0
+    fit(place / "train.csv", tmp_path / "m.popf", "--positive", "no", "--threshold", "0.95")
     scored = scores(place, tmp_path / "a.csv", model=tmp_path / "m.popf")
     expected = np.where(scored["probability_no"] >= 0.95, "no", "yes")
     assert scored["predicted"].tolist() == expected.tolist()
-    new = pd.read_csv(place / "new.csv")[["demand", "load", "region"]]
+    new = pd.read_csv(place / "new.csv")[FEATURES]
     assert popf.load(tmp_path / "m.popf").predict(new).tolist() == expected.tolist()
 
 
 def test_costs_choose_a_threshold_on_rows_left_out(place, tmp_path, capsys):
-    words = [
-        *("fit", place / "train.csv", "--target", "stolen", "--id", "consumer"),
-        *("--cost-fp", "1", "-o", tmp_path / "m.popf"),
-    ]
-    dear = facts(capsys, *words, "--cost-fn", "20")
-    cheap = facts(capsys, *words, "--cost-fn", "0.2")
+    words = fitting(place / "train.csv", tmp_path / "m.popf", "--cost-fp", 1)
+    dear, cheap = (facts(capsys, *words, "--cost-fn", cost) for cost in (20, 0.2))
     assert dear["threshold"] < 0.35 < 0.5 < cheap["threshold"]
     for found in (dear, cheap):
         costs = found["cost_per_row"]
@@ -170,14 +150,6 @@ def test_costs_choose_a_threshold_on_rows_left_out(place, tmp_path, capsys):
         assert "cross-validated" in found["threshold_from"]
     # Not what the training rows themselves would say: there the forest makes no error.
     assert dear["cost_per_row"]["at_threshold"] > 0.1
-
-
-def test_a_threshold_and_costs_exclude_each_other(place, tmp_path, capsys):
-    out = tmp_path / "m.popf"
-    base = ["fit", place / "train.csv", "--target", "stolen", "--id", "consumer", "-o", out]
-    assert "two ways" in refused(capsys, *base, "--threshold", 0.2, "--cost-fp", 1, "--cost-fn", 2)
-    assert "use no or yes" in refused(capsys, *base, "--positive", "maybe")
-    assert not out.exists()
 
 
 def test_probabilities_sort_as_text_and_are_never_0_or_1(place, tmp_path):

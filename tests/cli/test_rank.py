@@ -7,12 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from popf.__main__ import main
 from popf.table_models import open_model
 from popf.table_models.ranking import N_EXACT, hits_interval, rank_rows
-from table_commands import consumers, facts, refused
-
-pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+from table_commands import consumers, facts, pd, printed, refused, run
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 9])
@@ -61,29 +58,22 @@ def test_ranked_rows_are_the_most_probable_ones(place, tmp_path, capsys):
     assert listed["expected_gain"].is_monotonic_decreasing
     assert listed["expected_gain"].min() > 0
     assert gain["expected_gain"] == pytest.approx(listed["expected_gain"].sum(), rel=1e-6)
-    assert main([*map(str, words), "--budget", "15"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("Ranked 90 rows of")
-    assert "class to find: yes" in said.splitlines()[0]
-    assert "... 5 more in" in said
-    assert main(["rank", str(place / "model.popf"), str(place / "train.csv")]) == 0
-    assert "have the features of a training row" in capsys.readouterr().err
+    first, *_, last = printed(capsys, *words, "--budget", 15).out.splitlines()
+    assert first.startswith("Ranked 90 rows of")
+    assert "class to find: yes" in first
+    assert "... 5 more in" in last
+    said = printed(capsys, "rank", place / "model.popf", place / "train.csv").err
+    assert "have the features of a training row" in said
 
 
-def test_what_rank_cannot_do_is_said(place, tmp_path, capsys):
-    words = ("rank", place / "model.popf", place / "new.csv")
-    assert "--visit-cost needs --value" in refused(capsys, *words, "--visit-cost", 3)
-    assert "must hold numbers, not" in refused(capsys, *words, "--value", "region")
+def test_an_id_may_not_be_called_as_a_result_and_three_classes_need_a_name(place, tmp_path, capsys):
     new = pd.read_csv(place / "new.csv").rename(columns={"consumer": "rank"})
     new.to_csv(tmp_path / "n.csv", index=False)
     clash = ("rank", place / "model.popf", tmp_path / "n.csv", "--id", "rank")
     assert "has the name of a result" in refused(capsys, *clash)
-    assert "did you mean demand" in refused(capsys, *words, "--value", "demnd")
-    assert "no class of the target" in refused(capsys, *words, "--positive", "maybe")
-    frame = consumers(60).assign(kind=np.arange(60) % 3)
+    frame = consumers(60).assign(kind=np.arange(60) % 3).drop(columns=["stolen", "consumer"])
     frame.to_csv(tmp_path / "t.csv", index=False)
-    fit = ["fit", tmp_path / "t.csv", "--target", "kind", "--id", "consumer", "--drop", "stolen"]
-    assert main([*map(str, fit), "-o", str(tmp_path / "m.popf")]) == 0
+    run("fit", tmp_path / "t.csv", "--target", "kind", "-o", tmp_path / "m.popf")
     three = ("rank", tmp_path / "m.popf", tmp_path / "t.csv")
     assert "name the one to find by --positive" in refused(capsys, *three)
     assert facts(capsys, *three, "--positive", 2)["positive"] == 2
@@ -91,19 +81,13 @@ def test_what_rank_cannot_do_is_said(place, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "predict model.popf {}",
-        "rank model.popf {} -o -",
-        "evaluate model.popf {}",
-        "convert {} -",
-    ],
+    ["predict model.popf {}", "rank model.popf {} -o -", "evaluate model.popf {}", "convert {} -"],
 )
 def test_a_dash_is_standard_input_and_output(place, monkeypatch, capsys, command):
     monkeypatch.chdir(place)
     piped = io.TextIOWrapper(io.BytesIO((place / "test.csv").read_bytes()))
     monkeypatch.setattr(sys, "stdin", piped)
-    assert main(command.format("-").split()) == 0
-    through_pipes = capsys.readouterr().out
-    assert main(command.format("test.csv").split()) == 0
-    assert through_pipes == capsys.readouterr().out.replace("test.csv", "standard input")
+    through_pipes = printed(capsys, *command.format("-").split()).out
+    from_file = printed(capsys, *command.format("test.csv").split()).out
+    assert through_pipes == from_file.replace("test.csv", "standard input")
     assert through_pipes

@@ -1,19 +1,17 @@
 """``popf report``: the page from files, and one line where something is wrong."""
 
-import json
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import popf
 from popf import OPFClassifier, POPFClassifier
-from popf.cli import main
 from popf.datasets import make_energy_theft
 from popf.table_models import open_model
+from table_commands import facts, fit, fitting, pd, printed, refused, run
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +25,7 @@ def folder(tmp_path_factory):
     frame[:400].to_csv(folder / "train.csv", index=False)
     frame[400:].to_csv(folder / "test.csv", index=False)
     frame[400:].to_parquet(folder / "test.parquet", index=False)
-    words = ["--target", "stolen", "--id", "consumer", "-o", str(folder / "model.popf")]
-    assert main(["fit", str(folder / "train.csv"), *words]) == 0
+    fit(folder / "train.csv", folder / "model.popf")
     _spoil(folder)
     return folder
 
@@ -44,72 +41,48 @@ def _spoil(folder):
 
 
 @pytest.fixture
-def run(folder, monkeypatch, capsys):
+def report(folder, tmp_path, monkeypatch):
+    """The words of a command that reports on a model in the folder, to a page elsewhere."""
     monkeypatch.chdir(folder)
-
-    def run(*words):
-        status = main(["report", *map(str, words)])
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
+    return lambda *words: ["report", *words, "-o", tmp_path / "page.html"]
 
 
-def test_a_model_and_a_file_give_a_page(run, tmp_path):
-    page = tmp_path / "page.html"
-    status, out, err = run("model.popf", "test.csv", "-o", page, "--cost-fp", 1, "--cost-fn", 10)
-    assert (status, err) == (0, "")
-    assert out.startswith(f"Wrote {page}: 500 rows")
-    assert "where a miss costs 10 times as much as a false alarm" in out
+def test_a_model_and_a_file_give_a_page(report, tmp_path, capsys):
+    words = report("model.popf", "test.csv", "--cost-fp", 1, "--cost-fn", 10)
+    said = printed(capsys, *words)
+    assert said.out.startswith(f"Wrote {tmp_path / 'page.html'}: 500 rows")
+    assert "where a miss costs 10 times as much as a false alarm" in said.out
+    assert said.err == ""
+    (page,) = tmp_path.iterdir()
     text = page.read_text(encoding="utf-8")
-    assert "How likely is stolen = yes?" in text
-    assert "model.popf on test.csv" in text
-    assert ">C-4" in text
-    assert "region" in text
+    for words in ("How likely is stolen = yes?", "model.popf on test.csv", ">C-4", "region"):
+        assert words in text
     assert re.search(r'A miss costs as much as <input [^>]*value="10"', text)
-    assert list(tmp_path.iterdir()) == [page]
 
 
-def test_the_costs_that_the_model_was_fitted_with_are_remembered(run, tmp_path):
-    words = ["fit", "train.csv", "--target", "stolen", "--id", "consumer", "--method", "forest"]
-    words += ["--cost-fp", "2", "--cost-fn", "14", "-o", str(tmp_path / "m.popf")]
-    assert main(words) == 0
-
-    def facts(*more):
-        out = run(tmp_path / "m.popf", "test.csv", "-o", tmp_path / "page.html", "--json", *more)[1]
-        return json.loads(out[out.index("{") :])
-
+def test_the_costs_that_the_model_was_fitted_with_are_remembered(report, tmp_path, capsys):
+    costs = ("--method", "forest", "--cost-fp", 2, "--cost-fn", 14)
+    run(*fitting("train.csv", tmp_path / "m.popf", *costs))
+    words = report(tmp_path / "m.popf", "test.csv")
     own = open_model(tmp_path / "m.popf").layout.threshold
-    found = facts()
+    found = facts(capsys, *words)
     assert (found["miss_per_false_alarm"], found["threshold"]) == (7.0, own)
-    other = facts("--positive", "no")
+    other = facts(capsys, *words, "--positive", "no")
     assert other["miss_per_false_alarm"] == pytest.approx(1 / 7)
     assert other["threshold"] == pytest.approx(1 - own)
-    asked = facts("--cost-fp", 1, "--cost-fn", 3)
+    assert "How likely is stolen = no?" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    asked = facts(capsys, *words, "--cost-fp", 1, "--cost-fn", 3)
     assert asked["miss_per_false_alarm"] == 3.0
     assert asked["threshold"] == asked["recommended_threshold"]
 
 
-def test_json_says_what_the_page_says(run, tmp_path):
-    page = tmp_path / "page.html"
-    status, out, _ = run("model.popf", "test.csv", "-o", page, "--json", "--top", 5)
-    assert status == 0
-    facts = json.loads(out)
-    assert facts["n_bytes"] == page.stat().st_size
-    assert facts["n_rows"] == 500
-    assert facts["positive"] == "yes"
-    assert facts["threshold"] == 0.5
-    score = facts["measures"]["log_loss"]
-    assert f'<dd class="value">{score["value"]:.3f}</dd>' in page.read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("threshold", [None, 0.3])
-def test_evaluate_and_report_agree_on_every_figure(run, tmp_path, capsys, threshold):
+def test_evaluate_and_report_agree_on_every_figure(report, tmp_path, capsys, threshold):
     page = tmp_path / "page.html"
-    more = ["--seed", "5", "--json", *([] if threshold is None else ["--threshold", threshold])]
-    reported = json.loads(run("model.popf", "test.csv", "-o", page, *more)[1])
-    assert main(["evaluate", "model.popf", "test.csv", *map(str, more)]) == 0
-    evaluated = json.loads(capsys.readouterr().out)
+    more = ["--seed", 5, *([] if threshold is None else ["--threshold", threshold])]
+    reported = facts(capsys, *report("model.popf", "test.csv", *more))
+    assert reported["n_bytes"] == page.stat().st_size
+    evaluated = facts(capsys, "evaluate", "model.popf", "test.csv", *more)
     for key in ("measures", "n_rows", "positive", "threshold"):
         assert reported[key] == evaluated[key]
     assert len(evaluated["measures"]) == 10
@@ -126,18 +99,23 @@ def test_evaluate_and_report_agree_on_every_figure(run, tmp_path, capsys, thresh
         assert f'<b id="{name}">{n}</b>' in text, name
 
 
-def test_evaluate_and_report_agree_on_all_classes_together(run, tmp_path, capsys):
+@pytest.fixture
+def three(tmp_path_factory):
+    """Rows of three classes, to fit and to judge."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(240, 3)), columns=["a", "b", "c"])
     frame["kind"] = np.digitize(frame["a"] + 0.3 * rng.normal(size=240), [-0.5, 0.8])
-    frame[:120].to_csv(tmp_path / "train.csv", index=False)
-    frame[120:].to_csv(tmp_path / "test.csv", index=False)
-    model = str(tmp_path / "model.popf")
-    assert main(["fit", str(tmp_path / "train.csv"), "--target", "kind", "-o", model]) == 0
-    capsys.readouterr()
-    assert main(["evaluate", model, str(tmp_path / "test.csv"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["measures"]
-    assert run(model, tmp_path / "test.csv", "-o", tmp_path / "page.html")[0] == 0
+    folder = tmp_path_factory.mktemp("three")
+    frame[120:].to_csv(folder / "test.csv", index=False)
+    return frame[:120], folder
+
+
+def test_evaluate_and_report_agree_on_all_classes_together(report, three, tmp_path, capsys):
+    frame, folder = three
+    frame.to_csv(folder / "train.csv", index=False)
+    run("fit", folder / "train.csv", "--target", "kind", "-o", folder / "m.popf")
+    found = facts(capsys, "evaluate", folder / "m.popf", folder / "test.csv")["measures"]
+    run(*report(folder / "m.popf", folder / "test.csv"))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     shown = {"log loss": "log_loss", "Brier score": "brier", "calibration error": "ece"}
     for name, key in shown.items():
@@ -145,37 +123,26 @@ def test_evaluate_and_report_agree_on_all_classes_together(run, tmp_path, capsys
     assert f"accuracy {100 * found['accuracy']['value']:.1f}\N{NO-BREAK SPACE}%" in text
 
 
-def test_parquet_and_csv_give_the_same_page(run, tmp_path):
-    pages = [tmp_path / "a.html", tmp_path / "b.html"]
-    for page, data in zip(pages, ("test.csv", "test.parquet"), strict=True):
-        assert run("model.popf", data, "-o", page)[0] == 0
-    one, other = (page.read_text(encoding="utf-8") for page in pages)
-    assert one.replace("test.csv", "test.parquet") == other
+def test_parquet_and_csv_give_the_same_page(report, tmp_path):
+    pages = []
+    for data in ("test.csv", "test.parquet"):
+        run(*report("model.popf", data))
+        pages.append((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert pages[0].replace("test.csv", "test.parquet") == pages[1]
 
 
-def test_the_other_class_can_be_asked_for(run, tmp_path):
-    page = tmp_path / "page.html"
-    assert run("model.popf", "test.csv", "-o", page, "--positive", "no")[0] == 0
-    assert "How likely is stolen = no?" in page.read_text(encoding="utf-8")
-
-
-def test_models_of_popf_save_and_of_three_classes(run, tmp_path):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(240, 3)), columns=["a", "b", "c"])
-    kind = np.digitize(frame["a"] + 0.3 * rng.normal(size=240), [-0.5, 0.8])
-    model = make_pipeline(StandardScaler(), POPFClassifier()).fit(frame[:120], kind[:120])
-    popf.save(model, tmp_path / "three.popf")
-    frame.assign(kind=kind)[120:].to_csv(tmp_path / "three.csv", index=False)
-    page = tmp_path / "page.html"
-    words = (tmp_path / "three.popf", tmp_path / "three.csv", "-o", page)
-    status, _, err = run(*words)
-    assert status == 2
-    assert "give --target" in err
-    status, out, _ = run(*words, "--target", "kind")
-    assert status == 0
-    assert "for another class use --positive" in out
-    assert run(*words, "--target", "kind", "--positive", "1")[0] == 0
-    assert "How likely is kind = 1?" in page.read_text(encoding="utf-8")
+def test_models_of_popf_save_and_of_three_classes(report, three, tmp_path, capsys):
+    frame, folder = three
+    model = make_pipeline(StandardScaler(), POPFClassifier()).fit(
+        frame[["a", "b", "c"]], frame["kind"]
+    )
+    popf.save(model, folder / "m.popf")
+    words = report(folder / "m.popf", folder / "test.csv")
+    assert "give --target" in refused(capsys, *words)
+    said = printed(capsys, *words, "--target", "kind").out
+    assert "for another class use --positive" in said
+    run(*words, "--target", "kind", "--positive", 1)
+    assert "How likely is kind = 1?" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -183,34 +150,10 @@ def test_models_of_popf_save_and_of_three_classes(run, tmp_path):
     [
         (["model.popf", "unlabelled.csv"], "has no column 'stolen' with labels"),
         (["model.popf", "short.csv"], "missing"),
-        (
-            ["model.popf", "one_class.csv"],
-            "a report needs samples that are and samples that are not",
-        ),
+        (["model.popf", "one_class.csv"], "a report needs samples that are and samples that are not"),
         (["labels.popf", "test.csv", "--target", "stolen"], "gives labels only"),
-        (["model.popf", "test.csv", "--target", "region"], "is a feature of the model"),
-        (["model.popf", "test.csv", "--id", "stolen"], "cannot be an id as well"),
-        (["model.popf", "test.csv", "--id", "nobody"], "'nobody'"),
-        (["model.popf", "test.csv", "--positive", "maybe"], "--positive maybe is no class"),
-        (["model.popf", "test.csv", "--cost-fp", "1"], "give both --cost-fp and --cost-fn"),
     ],
-    ids=lambda value: value[-1] if isinstance(value, list) else "",
-)
-def test_bad_input_is_one_line_and_status_2(run, tmp_path, words, message):
-    status, out, err = run(*words, "-o", tmp_path / "page.html")
-    assert (status, out) == (2, "")
-    (line,) = [line for line in err.splitlines() if "popf: note" not in line]
-    assert line.startswith("popf: ")
-    assert message in line
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_interrupted_run_leaves_no_page(run, tmp_path, monkeypatch):
-    def interrupt(*arguments, **context):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("popf.report.page.render", interrupt)
-    status, _, err = run("model.popf", "test.csv", "-o", tmp_path / "page.html")
-    assert status == 130
-    assert "interrupted" in err
+)  # fmt: skip
+def test_files_that_give_no_report_are_refused(report, tmp_path, capsys, words, message):
+    assert message in refused(capsys, *report(*words))
     assert not list(tmp_path.iterdir())

@@ -1,7 +1,5 @@
 """``popf reproduce`` and ``popf demo``, as a person at a terminal meets them."""
 
-import json
-import os
 from csv import DictReader
 from pathlib import Path
 
@@ -10,9 +8,8 @@ import pytest
 
 from popf.__main__ import main
 from popf.cli import demo
-from table_commands import refused
+from table_commands import facts, printed, refused, run
 
-pytest.importorskip("typer", reason="the command line needs popf[cli]")
 FAST = ["--methods", "opf,nm", "--runs", "2", "--n-jobs", "1", "--no-figures"]
 
 
@@ -27,14 +24,14 @@ def csv(tmp_path):
     return path
 
 
-def reproduce(*words, out):
-    return main(["reproduce", "--out", str(out), *FAST, *map(str, words)])
+def reproduce(out, *words):
+    """The words of a quick command."""
+    return ["reproduce", "--out", out, *FAST, *words]
 
 
 def test_ones_own_data(csv, tmp_path, capsys):
     out = tmp_path / "out"
-    assert reproduce("--data", csv, "--target", "label", out=out) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, *reproduce(out, "--data", csv, "--target", "label")).out
     assert "Accuracy" in shown
     assert "\nmine " in shown
     assert str(out / "report.html") in shown
@@ -45,9 +42,8 @@ def test_ones_own_data(csv, tmp_path, capsys):
 
 def test_json_has_the_numbers_and_the_files(csv, tmp_path, capsys):
     out = tmp_path / "out"
-    words = ["--data", csv, "--target", "label", "--datasets", "liver", "--raw", "--json"]
-    assert reproduce(*words, out=out) == 0
-    found = json.loads(capsys.readouterr().out)  # nothing else is there
+    words = ["--data", csv, "--target", "label", "--datasets", "liver", "--raw"]
+    found = facts(capsys, *reproduce(out, *words))
     files = [found["journal"], found["report"], *found["tables"].values(), *found["figures"]]
     assert all(Path(name).is_file() for name in files)
     assert found["figures"] == []
@@ -79,8 +75,7 @@ def test_json_has_the_numbers_and_the_files(csv, tmp_path, capsys):
 
 def test_named_data_beside_ones_own(csv, tmp_path, capsys):
     words = ["--data", csv, "--target", "label", "--datasets", "liver,synthetic3", "--raw"]
-    assert reproduce(*words, out=tmp_path / "out") == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, *reproduce(tmp_path / "out", *words)).out
     assert [name for name in ("liver", "synthetic3", "mine") if f"\n{name} " in shown] == [
         "liver", "synthetic3", "mine",
     ]  # fmt: skip
@@ -89,15 +84,12 @@ def test_named_data_beside_ones_own(csv, tmp_path, capsys):
 
 
 def test_the_same_command_goes_on_and_another_is_refused(csv, tmp_path, capsys):
-    words = ["--data", csv, "--target", "label"]
-    reproduce(*words, out=tmp_path / "out")
+    words = reproduce(tmp_path / "out", "--data", csv, "--target", "label")
+    run(*words)
     before = (tmp_path / "out" / "report.html").read_bytes()
-    capsys.readouterr()
-    assert reproduce(*words, out=tmp_path / "out") == 0
-    assert "2 of 2 runs are in" in capsys.readouterr().err
+    assert "2 of 2 runs are in" in printed(capsys, *words).err
     assert (tmp_path / "out" / "report.html").read_bytes() == before
-    words += ["--seed", 3, "--train-size", 0.5]
-    said = refused(capsys, "reproduce", "--out", tmp_path / "out", *FAST, *words)
+    said = refused(capsys, *words, "--seed", 3, "--train-size", 0.5)
     assert "--seed was 0, now 3; --train-size was 0.25, now 0.5" in said
 
 
@@ -127,16 +119,12 @@ def test_bad_words_are_answered_in_one_line(tmp_path, capsys, words, message):
 
 
 def test_a_csv_without_the_target_or_with_words_is_refused(csv, tmp_path, capsys):
-    said = refused(capsys, "reproduce", "--out", tmp_path, *FAST, "--data", csv, "--target", "labl")
-    assert "labl" in said
-    assert "label" in said.replace("labl'", "")
-    said = refused(
-        capsys, "reproduce", "--out", tmp_path, *FAST, "--data", csv, "--target", "width"
-    )
-    assert "label" in said  # not a number
+    words = reproduce(tmp_path, "--data", csv, "--target")
+    assert "'labl'; did you mean label" in refused(capsys, *words, "labl")
+    said = refused(capsys, *words, "width")
+    assert "not numbers: label" in said
     assert "--encode onehot" in said
-    words = ["--data", csv, "--target", "label", "--encode", "dance"]
-    said = refused(capsys, "reproduce", "--out", tmp_path, *FAST, *words)
+    said = refused(capsys, *words, "label", "--encode", "dance")
     assert "--encode must be 'onehot', 'ordinal' or None, not 'dance'" in said
 
 
@@ -145,24 +133,22 @@ def test_gaps_and_columns_to_leave_out(csv, tmp_path, capsys):
     named = [lines[0] + ";who", *(f"{line};C{n}" for n, line in enumerate(lines[1:]))]
     other = tmp_path / "other.csv"
     other.write_text("\n".join(named).replace(",", ";").replace(".", ","))
-    words = ["--data", other, "--target", "label", "--delimiter", ";", "--decimal", ","]
-    said = refused(capsys, "reproduce", "--out", tmp_path, *FAST, *words)
-    assert "not numbers: who" in said
-    assert reproduce(*words, "--drop", "who", out=tmp_path / "out") == 0
-    assert reproduce("--data", csv, "--target", "label", out=tmp_path / "plain") == 0
+    words = reproduce(tmp_path / "out", "--data", other, "--delimiter", ";", "--decimal", ",")
+    words += ["--target", "label"]
+    assert "not numbers: who" in refused(capsys, *words)
+    run(*words, "--drop", "who")
+    run(*reproduce(tmp_path / "plain", "--data", csv, "--target", "label"))
     tables = [tmp_path / name / "tables" / "accuracy.csv" for name in ("out", "plain")]
     assert tables[0].read_text() == tables[1].read_text().replace("mine,", "other,")
     csv.write_text("\n".join([lines[0], ",1.0,no", *lines[1:]]))
-    words = ["--data", csv, "--target", "label"]
-    said = refused(capsys, "reproduce", "--out", tmp_path, *FAST, *words)
+    said = refused(capsys, *reproduce(tmp_path, "--data", csv, "--target", "label"))
     assert "in 1 of 61 rows, the first is row 1: fill them in" in said
 
 
 def test_a_class_left_without_samples_is_an_error(tmp_path, capsys):
     path = tmp_path / "rare.csv"
     path.write_text("x,label\n" + "".join(f"{k},a\n" for k in range(30)) + "99,b\n")
-    words = ["--data", path, "--target", "label"]
-    said = refused(capsys, "reproduce", "--out", tmp_path / "out", *FAST, *words)
+    said = refused(capsys, *reproduce(tmp_path / "out", "--data", path, "--target", "label"))
     assert "only 1 of class b" in said
 
 
@@ -175,37 +161,19 @@ def test_a_folder_that_cannot_be_written_to_is_found_first(csv, tmp_path, capsys
     assert "(it is a file)" in refused(capsys, "sample", csv)
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0,
-    reason="root may write anywhere: run the tests as another user",
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [(KeyboardInterrupt(), 130, "interrupted."), (RuntimeError("it\nbroke"), 1, "it broke")],
 )
-def test_a_folder_without_permission_is_found_first(tmp_path, capsys):
-    tmp_path.chmod(0o500)
-    try:
-        assert "cannot write" in refused(capsys, "reproduce", "--out", tmp_path / "out")
-    finally:
-        tmp_path.chmod(0o700)
+def test_an_interruption_ends_with_130_and_an_unforeseen_error_with_1(
+    tmp_path, capsys, monkeypatch, error, status, said
+):
+    def fail(*_, **__):
+        raise error
 
-
-def test_ctrl_c_ends_with_130(tmp_path, capsys, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("popf.experiment.report.run", interrupted)
-    assert main(["reproduce", "--out", str(tmp_path)]) == 130
-    assert "interrupted" in capsys.readouterr().err
-
-
-def test_an_unforeseen_error_ends_with_1(tmp_path, capsys, monkeypatch):
-    def broken(*_, **__):
-        raise RuntimeError("something\nbroke")
-
-    monkeypatch.setattr("popf.experiment.report.run", broken)
-    assert main(["reproduce", "--out", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == "popf: something broke\n"
-
-
-# The demo
+    monkeypatch.setattr("popf.experiment.report.run", fail)
+    assert main(["reproduce", "--out", str(tmp_path)]) == status
+    assert capsys.readouterr().err == f"popf: {said}\n"
 
 
 def test_the_demo_fits_evaluates_explains_reports_and_compares(tmp_path, capsys, monkeypatch):
@@ -213,26 +181,17 @@ def test_the_demo_fits_evaluates_explains_reports_and_compares(tmp_path, capsys,
     monkeypatch.setattr(demo, "RUNS", 1)
     monkeypatch.setattr("popf.experiment.report.find_spec", lambda name: None)  # no figures
     out = tmp_path / "demo"
-    assert main(["demo", "--out", str(out)]) == 0
-    said = capsys.readouterr()
+    said = printed(capsys, "demo", "--out", out)
     assert 'No figures: they need matplotlib, pip install "popf[plot]"' in said.err
     for step in demo.STEPS:
         assert f"$ popf {step.format(out=out)}\n" in said.out
-    for words in (
-        "log loss",
-        "Fitted",
-        "path",
-        "bat algorithm",
-        "Nelder-Mead",
-        "times the log loss",
-    ):
+    for words in ("Fitted", "log loss", "path", "bat algorithm", "times the log loss"):
         assert words in said.out
     for page in (out / "report.html", out / "paper" / "report.html"):
         assert page.is_file()
         assert page.as_uri() in said.out
     monkeypatch.setattr(demo, "STEPS", {next(iter(demo.STEPS)): "sample"})
-    assert main(["demo", "--out", str(out)]) == 0
-    assert "The tables are there already." in capsys.readouterr().out
+    assert "The tables are there already." in printed(capsys, "demo", "--out", out).out
 
 
 def test_the_demo_data_come_with_popf():

@@ -1,17 +1,13 @@
 """What the pages on the command line show is what happens: their commands are run, their outputs compared."""
 
 import doctest
-import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from popf.__main__ import main
-
-pytest.importorskip("pandas", reason="tables need popf[cli]")
-pytest.importorskip("typer", reason="the command line needs popf[cli]")
+from table_commands import facts, printed, refused
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -33,13 +29,11 @@ def sessions(page):
 
 
 def printed_by(words, capsys):
-    capsys.readouterr()
     if words[0] == "head":
         lines = Path(words[2]).read_text(encoding="utf-8").splitlines()
         return "\n".join(lines[: int(words[1][1:])])
     assert words[0] == "popf", words
-    assert main(words[1:]) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
+    return printed(capsys, *words[1:]).out
 
 
 @pytest.mark.parametrize("page", ["start.md", "monitoring.md"])
@@ -80,18 +74,15 @@ def test_json_has_the_keys_that_the_page_names(tmp_path, monkeypatch, capsys):
     assert {command.split()[0] for command in commands} == {*COMMANDS} - {"demo"}
     text = (DOCS / "command_line.md").read_text(encoding="utf-8")
     for command in commands:
-        capsys.readouterr()
-        assert main([*command.split(), "--json"]) == 0
+        found = facts(capsys, *command.split())
         name = command.split()[0]
         assert f"`popf {name}" in text
         (row,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
-        found = json.loads(capsys.readouterr().out)
         assert [key for key in found if f"`{key}`" not in row] == [], name
 
 
 def test_sample_replaces_nothing(tmp_path, capsys):
     (tmp_path / "new.csv").write_text("mine")
-    assert main(["sample", str(tmp_path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "is there already" in refused(capsys, "sample", tmp_path)
     assert (tmp_path / "new.csv").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]

@@ -5,9 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import popf
-from table_commands import consumers, facts, fit, refused, scores
-
-pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
+from table_commands import consumers, facts, fit, fitting, printed, refused, scores
 
 N = 100
 WEIGHTS = np.random.default_rng(1).integers(0, 4, N)
@@ -24,31 +22,31 @@ def with_gaps(frame, seed=2):
 
 
 def fitted(folder, name, frame, *words):
-    """Fit a table; give its probabilities of new rows, and what `popf evaluate` says of the model."""
+    """Fit a table; give its probabilities of new rows."""
     frame.to_csv(folder / "train.csv", index=False)
-    assert fit(folder / "train.csv", folder / f"{name}.popf", *words) == 0
+    fit(folder / "train.csv", folder / f"{name}.popf", *words)
     new = folder / "new.csv"
     consumers(120, seed=5).to_csv(new, index=False)
     scored = scores(folder, folder / "scored.csv", model=f"{name}.popf", data=new)
-    return scored["probability_yes"].to_numpy(), (folder / f"{name}.popf", new)
+    return scored["probability_yes"].to_numpy()
 
 
 @pytest.mark.parametrize("words", [(), ("--missing", "median")], ids=" ".join)
 def test_only_the_ratios_of_weights_matter(tmp_path, words):
     frame = with_gaps(consumers(N)) if words else consumers(N)
-    weighted, _ = fitted(tmp_path, "a", frame.assign(weight=WEIGHTS), *WEIGHED, *words)
-    large, _ = fitted(tmp_path, "b", frame.assign(weight=1e6 * WEIGHTS), *WEIGHED, *words)
+    weighted = fitted(tmp_path, "a", frame.assign(weight=WEIGHTS), *WEIGHED, *words)
+    large = fitted(tmp_path, "b", frame.assign(weight=1e6 * WEIGHTS), *WEIGHED, *words)
     assert_allclose(weighted, large, rtol=0, atol=1e-9)
-    plain, _ = fitted(tmp_path, "c", frame[WEIGHTS > 0], *words)
+    plain = fitted(tmp_path, "c", frame[WEIGHTS > 0], *words)
     assert np.abs(weighted - plain).max() > 0.01  # or the weights would not matter here
 
 
 def test_large_weights_do_not_flatter_the_held_out_loss(tmp_path, capsys):
-    frame = consumers(N).assign(weight=1000)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer")
-    heavy = facts(capsys, *words, *WEIGHED, "-o", tmp_path / "m.popf")
-    plain = facts(capsys, *words, "--drop", "weight", "-o", tmp_path / "m.popf")
+    consumers(N).assign(weight=1000).to_csv(tmp_path / "t.csv", index=False)
+    heavy, plain = (
+        facts(capsys, *fitting(tmp_path / "t.csv", tmp_path / "m.popf", *words))
+        for words in (WEIGHED, ("--drop", "weight"))
+    )
     assert heavy["held_out"]["pool"] == pytest.approx(plain["held_out"]["pool"], rel=1e-9)
 
 
@@ -60,29 +58,25 @@ def test_weight_zero_is_no_row_whatever_it_holds(tmp_path, capsys, words):
     frame.loc[51, "stolen"] = "unknown"
     frame.loc[52, "region"] = "moon"
     frame.loc[53:60, "demand"] = [1e9, np.nan, np.inf, -1e9, 1e9, 1e9, 1e9, 1e9]
-    with_none, (model, _) = fitted(tmp_path, "a", frame, *WEIGHED, *words)
-    base = ("fit", tmp_path / "train.csv", "--target", "stolen", "--id", "consumer", *WEIGHED)
-    said = facts(capsys, *base, *words, "-o", tmp_path / "again.popf")
-    without, (other, _) = fitted(tmp_path, "b", frame[:50].drop(columns="weight"), *words)
+    base = fitting(tmp_path / "train.csv", tmp_path / "again.popf", *words)
+    with_none = fitted(tmp_path, "a", frame, *WEIGHED, *words)
+    said = facts(capsys, *base, *WEIGHED)
+    without = fitted(tmp_path, "b", frame[:50].drop(columns="weight"), *words)
+    fewer = facts(capsys, *base)
     assert_allclose(with_none, without, rtol=0, atol=1e-9)
-    n = [popf.io.describe(path)["n_samples"] for path in (model, other)]
-    assert n == [50, 50]
+    assert [popf.io.describe(tmp_path / f"{name}.popf")["n_samples"] for name in "ab"] == [50, 50]
     told = {key: said[key] for key in ("n_rows", "n_rows_read", "n_zero_weight")}
     assert told == {"n_rows": 50, "n_rows_read": 100, "n_zero_weight": 50}
-    base = ("fit", tmp_path / "train.csv", "--target", "stolen", "--id", "consumer")
-    fewer = facts(capsys, *base, *words, "-o", tmp_path / "again.popf")
     assert fewer["n_zero_weight"] == 0
     for key in ("classes", "threshold", "cost_per_row"):
         assert said[key] == pytest.approx(fewer[key]) if said[key] else fewer[key] is None
 
 
 def test_rows_of_weight_zero_are_counted_in_words(tmp_path, capsys):
-    frame = consumers(N).assign(weight=np.minimum(WEIGHTS, 1))
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    capsys.readouterr()
-    assert fit(tmp_path / "t.csv", tmp_path / "m.popf", *WEIGHED) == 0
+    consumers(N).assign(weight=np.minimum(WEIGHTS, 1)).to_csv(tmp_path / "t.csv", index=False)
+    words = fitting(tmp_path / "t.csv", tmp_path / "m.popf", *WEIGHED)
     n = int((WEIGHTS == 0).sum())
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(printed(capsys, *words).out.split())
     assert f"rows {N - n} of {N} (" in said
     assert f"left out {n} rows of weight 0" in said
 
@@ -92,7 +86,7 @@ def test_paths_name_the_rows_of_the_file(tmp_path, capsys, words):
     frame = consumers(N).assign(weight=np.arange(N) % 2, meter=[f"m{i // 3}" for i in range(N)])
     frame.to_csv(tmp_path / "t.csv", index=False)
     dropped = "meter" if words == WEIGHED else "weight"
-    assert fit(tmp_path / "t.csv", tmp_path / "m.popf", "--drop", dropped, *words) == 0
+    fit(tmp_path / "t.csv", tmp_path / "m.popf", "--drop", dropped, *words)
     for row in (1, 8, 30):
         why = facts(capsys, "explain", tmp_path / "m.popf", tmp_path / "t.csv", "--row", row)
         for station in why["path"][:-1]:
@@ -119,8 +113,7 @@ def test_what_is_wrong_is_said_with_the_row_of_the_file(tmp_path, capsys):
         for name, (rows, value) in cells.items():
             frame.loc[rows, name] = value
         frame.to_csv(tmp_path / "t.csv", index=False)
-        words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--id", "consumer", *WEIGHED)
-        return refused(capsys, *words, "-o", tmp_path / "m.popf")
+        return refused(capsys, *fitting(tmp_path / "t.csv", tmp_path / "m.popf", *WEIGHED))
 
     assert "in 1 row, the first is row 21" in said(stolen=(20, np.nan))
     assert "'demand' (1); the first in row 21" in said(demand=(20, np.nan))
@@ -128,6 +121,5 @@ def test_what_is_wrong_is_said_with_the_row_of_the_file(tmp_path, capsys):
     assert "row 21: the weight in 'weight' must be a number" in said(weight=(20, -1.0))
     assert "every weight in 'weight' is 0" in said(weight=(slice(None), 0.0))
     assert "one class only, no" in said(weight=(base["stolen"] == "yes", 0.0))
-    assert "'height' holds nothing in the rows that are left" in said(
-        height=(slice(10, None), np.nan)
-    )
+    empty = said(height=(slice(10, None), np.nan))
+    assert "'height' holds nothing in the rows that are left" in empty

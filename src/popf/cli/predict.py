@@ -88,7 +88,7 @@ def predict(
 def _columns(table_model: "TableModel", ids: list[str]) -> tuple[list[str], list[str]]:
     """Name the columns of the output, and those of them that hold probabilities."""
     probabilities = []
-    if hasattr(table_model.final, "predict_proba"):
+    if not table_model.labels_only:
         probabilities = [f"probability_{label}" for label in table_model.classes.tolist()]
     check_clash(ids, [*probabilities, "predicted"])
     return [*(ids or ["row"]), *probabilities, "predicted"], probabilities

@@ -24,7 +24,7 @@ def model_for(
     from popf.table_models import open_model
 
     table_model = open_model(path, n_jobs).with_threshold(threshold)
-    if not labels_only and not hasattr(table_model.final, "predict_proba"):
+    if not labels_only and table_model.labels_only:
         raise ValueError(f"{path} gives labels only, no probabilities: fit one by `popf fit`.")
     return table_model
 

@@ -98,23 +98,30 @@ class TableModel:
         return first if isinstance(first, TablePreparation) else None
 
     @property
+    def labels_only(self) -> bool:
+        """Whether the model gives no probabilities."""
+        return not hasattr(self.final, "predict_proba")
+
+    @property
     def binary(self) -> bool:
-        """Whether there are two classes, and so a threshold."""
-        return len(self.classes) == 2
+        """Whether there are probabilities of two classes, and so a threshold."""
+        return len(self.classes) == 2 and not self.labels_only
 
     @property
     def positive(self) -> Any:
-        """The label of the positive class of two; None for more."""
+        """The label of the positive class; None unless `binary`."""
         return self.classes.tolist()[self.layout.positive] if self.binary else None
 
     @property
     def threshold(self) -> float | None:
-        """The probability from which on a row is positive; None for more than two classes."""
+        """The probability from which on a row is positive; None unless `binary`."""
         return self.layout.threshold if self.binary else None
 
     @property
     def rule(self) -> str:
         """How labels follow from probabilities, in words; commands print it in their first line."""
+        if self.labels_only:
+            return "label: that of the best path"
         if not self.binary:
             return f"label: the most probable of {len(self.classes)} classes"
         return f"class to find: {self.positive}, from probability {self.layout.threshold:.4g} on"
@@ -123,6 +130,10 @@ class TableModel:
         """Return the model with another threshold; None for its own."""
         if threshold is None:
             return self
+        if self.labels_only:
+            raise ValueError(
+                "the model gives labels only, no probabilities: leave out `threshold`."
+            )
         if not self.binary:
             raise ValueError(
                 f"`threshold` is for two classes, and the model has {len(self.classes)}: leave it out."
@@ -166,7 +177,7 @@ class TableModel:
             )
         preparation = self.preparation
         unknown = {} if preparation is None else preparation.count_unknown(features)
-        if not hasattr(self.final, "predict_proba"):
+        if self.labels_only:
             codes = np.searchsorted(self.classes, self.model.predict(features))
             return Scored(start, frame, None, codes, unknown)
         probability = self.model.predict_proba(features)
