@@ -217,16 +217,11 @@ def set_metric_tags(tags: "Tags", metric: Any) -> "Tags":
 
 def check_weights(weights: FloatArray, start: int = 0) -> None:
     """Raise ValueError unless weights are 0 or usual positive numbers; the first is that of row `start`."""
-    for row in np.flatnonzero(weights < 0.0):
-        raise ValueError(
-            f"sample_weight[{start + row}] is {weights[row]}, but weights must not be negative. Leave a "
-            "sample out by a weight of 0."
-        )
     usual = (weights == 0.0) | ((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT))
     for row in np.flatnonzero(~usual):
         raise ValueError(
-            f"sample_weight[{start + row}] is {weights[row]}, but positive weights must lie between "
-            f"{SMALLEST_WEIGHT} and {LARGEST_WEIGHT}. A weight of 1 counts as one sample."
+            f"sample_weight[{start + row}] is {weights[row]}, but weights must lie between {SMALLEST_WEIGHT} "
+            f"and {LARGEST_WEIGHT}. A weight of 1 counts as one sample, a weight of 0 leaves it out."
         )
 
 
