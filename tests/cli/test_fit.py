@@ -288,7 +288,10 @@ def test_a_model_saved_in_python_is_understood(place, tmp_path, capsys):
     assert scored["predicted"].tolist() == model.predict(new).tolist()
     words = ("evaluate", tmp_path / "m.popf", place / "test.csv")
     assert "give --target" in refused(capsys, *words)
-    assert facts(capsys, *words, "--target", "stolen")["n_rows"] == 120
+    for command in ("evaluate", "report"):  # the labels of this model are objects
+        words = (command, tmp_path / "m.popf", place / "test.csv", "--target", "stolen")
+        more = ("-o", tmp_path / "p.html") if command == "report" else ()
+        assert facts(capsys, *words, *more)["n_rows"] == 120
     why = facts(capsys, "explain", tmp_path / "m.popf", place / "new.csv", "--row", 3)
     assert why["path"][0]["values"].keys() == {"demand", "load"}
 

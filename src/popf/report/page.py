@@ -285,7 +285,7 @@ def compute(
 
 def _checked_labels(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
     labels = as_labels(y, "y")
-    check_same_kind(labels, classes, "y", "the model's classes")
+    check_same_kind(labels, as_labels(classes, "classes"), "y", "the model's classes")
     strange = np.flatnonzero(~np.isin(labels, classes))
     if len(strange):
         raise ValueError(

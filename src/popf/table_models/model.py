@@ -62,10 +62,18 @@ class TableModel:
 
     Attributes
     ----------
-    final : OPFClassifier or POPFClassifier
-        The classifier, which is the last step of a pipeline.
+    features : list of str
+        The columns that the model looks at, in its order.
+    steps, final : list of estimators, estimator
+        The steps of a pipeline before its last, and the classifier that is the last.
+    preparation : TablePreparation or None
+        The first step of a model of `popf fit`.
     classes : ndarray
         The labels.
+    labels_only, binary : bool
+        Whether the model gives no probabilities; whether it gives those of two classes, and so has a threshold.
+    positive, threshold : label, float
+        The class to find, and the probability from which on a row is of it; None unless `binary`.
 
     Examples
     --------
@@ -82,40 +90,16 @@ class TableModel:
     def __init__(self, model: Any, layout: Layout) -> None:
         self.model = model
         self.layout = layout
+        self.features = [str(name) for name in model.feature_names_in_]
         self.steps: list[Any] = [step for _, step in getattr(model, "steps", [("", model)])]
         self.final = self.steps.pop()
-        self.classes: NDArray[Any] = model.classes_
-
-    @property
-    def features(self) -> list[str]:
-        """The columns that the model looks at, in its order."""
-        return [str(name) for name in self.model.feature_names_in_]
-
-    @property
-    def preparation(self) -> TablePreparation | None:
-        """The first step of a model of `popf fit`; None for other models."""
         first = self.steps[0] if self.steps else None
-        return first if isinstance(first, TablePreparation) else None
-
-    @property
-    def labels_only(self) -> bool:
-        """Whether the model gives no probabilities."""
-        return not hasattr(self.final, "predict_proba")
-
-    @property
-    def binary(self) -> bool:
-        """Whether there are probabilities of two classes, and so a threshold."""
-        return len(self.classes) == 2 and not self.labels_only
-
-    @property
-    def positive(self) -> Any:
-        """The label of the positive class; None unless `binary`."""
-        return self.classes.tolist()[self.layout.positive] if self.binary else None
-
-    @property
-    def threshold(self) -> float | None:
-        """The probability from which on a row is positive; None unless `binary`."""
-        return self.layout.threshold if self.binary else None
+        self.preparation = first if isinstance(first, TablePreparation) else None
+        self.classes: NDArray[Any] = model.classes_
+        self.labels_only = not hasattr(self.final, "predict_proba")
+        self.binary = len(self.classes) == 2 and not self.labels_only
+        self.positive: Any = self.classes.tolist()[layout.positive] if self.binary else None
+        self.threshold = layout.threshold if self.binary else None
 
     @property
     def rule(self) -> str:
@@ -175,8 +159,7 @@ class TableModel:
             raise ValueError(
                 f"{where}: {gaps}: fill them in, or fit the model with `missing='median'`."
             )
-        preparation = self.preparation
-        unknown = {} if preparation is None else preparation.count_unknown(features)
+        unknown = {} if self.preparation is None else self.preparation.count_unknown(features)
         if self.labels_only:
             codes = np.searchsorted(self.classes, self.model.predict(features))
             return Scored(start, frame, None, codes, unknown)

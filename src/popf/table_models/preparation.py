@@ -31,8 +31,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     numbers, categories : sequence of str
         The columns.
     missing : {"refuse", "median", "mean"}, default="refuse"
-        What missing numbers are replaced by; ``"refuse"`` replaces none. A missing text is a category of its
-        own.
+        What replaces missing numbers; ``"refuse"`` replaces none. A missing text is a category of its own.
     scale : bool, default=True
         Whether to standardise numbers.
 
@@ -40,14 +39,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     fill_numbers_, mean_, scale_ : ndarray of shape (n_numbers,)
         What replaces missing numbers, what is subtracted, and what the rest is divided by.
-    known_ : ndarray of str of shape (n_values,)
-        The values of all categorical columns, one column after the other, sorted in each; empty for missing.
-    n_known_ : ndarray of int of shape (n_categorical,)
-        How many values each categorical column has.
+    known_, n_known_ : ndarray of str, ndarray of int
+        The sorted values of one categorical column after the other, empty for missing; how many each has.
     rows_ : ndarray of int of shape (n_rows,)
         The index of the frame that it was fitted on: the rows of the file.
-    feature_names_in_ : ndarray of shape (n_features,)
-    n_features_in_ : int
     """
 
     def __init__(
@@ -64,16 +59,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
 
     def fit(self, X: Any, y: Any = None, sample_weight: FloatArray | None = None) -> "Self":
-        """Learn from the rows of a DataFrame.
-
-        Parameters
-        ----------
-        X : DataFrame
-            With the columns `numbers` and `categories`; no column without any cell.
-        y : ignored
-        sample_weight : ndarray of shape (n_rows,), default=None
-            All positive.
-        """
+        """Learn from the rows of a DataFrame, of which no column is empty; weights are positive."""
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
         self.feature_names_in_ = np.array([str(name) for name in X.columns], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
