@@ -55,19 +55,6 @@ def test_calibration_error_is_that_of_the_definition(kind, strategy):
     check()
 
 
-def test_quantile_bins_hold_equal_shares_and_never_part_equal_probabilities():
-    rng = np.random.default_rng(1)
-    p = rng.random(100)
-    y = (rng.random(100) < p).astype(int)
-    order = np.argsort(p)
-    expected = np.abs((y - p)[order].reshape(10, 10).sum(axis=1)).sum() / 100
-    settings = {"n_bins": 10, "strategy": "quantile", "kind": "binary"}
-    assert expected_calibration_error(y, p, **settings) == pytest.approx(expected)
-    # All equal: one bin, whatever n_bins.
-    error = expected_calibration_error([0, 1] * 20, np.full(40, 0.3), **settings)
-    assert error == pytest.approx(0.2)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_column_and_two_say_the_same(kind):
     rng = np.random.default_rng(2)

@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from sklearn.datasets import make_classification
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score, make_scorer, precision_score
-from sklearn.model_selection import TunedThresholdClassifierCV
+from sklearn.metrics import accuracy_score, f1_score, precision_score
 
 import naive_metrics
 from popf.metrics import ThresholdCurve, opf_accuracy_score, threshold_curve
@@ -126,14 +123,6 @@ def test_a_score_is_called_once_for_every_labelling():
     assert sorted(calls) == [(0, 0, 0), (0, 1, 1), (1, 1, 1)]
 
 
-def test_weights_reach_the_score():
-    y, p, weights = [0, 1, 0, 1], [0.1, 0.45, 0.6, 0.8], [1, 1, 5, 1]
-    weighted = functools.partial(opf_accuracy_score, sample_weight=weights)
-    curve = threshold_curve(y, p, score=weighted)
-    assert curve.best_threshold == 0.61
-    assert threshold_curve(y, p).best_threshold == 0.45
-
-
 def test_a_threshold_without_a_score_is_passed_over():
     precision = functools.partial(precision_score, zero_division=np.nan)
     curve = threshold_curve([0, 1, 0], [0.1, 0.4, 0.5], score=precision)
@@ -141,20 +130,3 @@ def test_a_threshold_without_a_score_is_passed_over():
     assert curve.best_score == 0.5
     with pytest.raises(ValueError, match=r"no finite number at any of 99 thresholds, nan at 0\.01"):
         threshold_curve([0, 1], [0.1, 0.4], score=lambda y, labels: math.nan)
-
-
-def test_it_agrees_with_the_tuned_classifier_of_scikit_learn():
-    X, y = make_classification(400, weights=[0.85], flip_y=0.1, random_state=3)
-    model = LogisticRegression().fit(X[:200], y[:200])
-    curve = threshold_curve(y[200:], model.predict_proba(X[200:]))
-    tuned = TunedThresholdClassifierCV(
-        model,
-        scoring=make_scorer(opf_accuracy_score),
-        thresholds=curve.thresholds,
-        cv="prefit",
-        refit=False,
-        store_cv_results=True,
-    ).fit(X[200:], y[200:])
-    assert tuned.best_score_ == pytest.approx(curve.best_score, abs=1e-15)
-    np.testing.assert_allclose(tuned.cv_results_["scores"], curve.scores, atol=1e-15)
-    assert curve.best_threshold < 0.5

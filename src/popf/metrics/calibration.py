@@ -133,12 +133,8 @@ def bins_of(probabilities: FloatArray, weights: FloatArray, n_bins: int, strateg
 
 
 def mean_gap(
-    bins: IntArray,
-    happened: NDArray[np.bool_],
-    probabilities: FloatArray,
-    weights: FloatArray | float = 1.0,
+    bins: IntArray, happened: NDArray[np.bool_], probabilities: FloatArray, weights: FloatArray
 ) -> float:
     """Mean over samples of the gap between frequency and mean probability in their bin."""
     gaps = np.bincount(bins, weights * (happened - probabilities))
-    total = len(bins) if isinstance(weights, float) else weights.sum()
-    return float(np.abs(gaps).sum() / total)
+    return float(np.abs(gaps).sum() / weights.sum())

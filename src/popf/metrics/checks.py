@@ -1,7 +1,7 @@
 """Validation of what users pass to the metrics: labels, probabilities, weights and choices."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,7 @@ from sklearn.utils import check_array, column_or_1d
 from popf.labels import encode
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 Labels = NDArray[Any]
 
 #: How far from 1 a row of probabilities may sum: they may come in single precision, or rounded to
@@ -160,19 +161,14 @@ def as_probabilities(y_prob: ArrayLike) -> FloatArray:
     return table
 
 
-class Forecast(NamedTuple):
-    """Probabilities of every class, and which class came true."""
-
-    codes: NDArray[np.int64]  # the true classes, as columns of the table
-    table: FloatArray  # (n_samples, n_classes)
-    classes: Labels
-    positive: int  # the column of the positive class
-
-
 def as_forecast(
     y_true: ArrayLike, y_prob: ArrayLike, labels: ArrayLike | None, pos_label: Any
-) -> Forecast:
-    """Check labels and probabilities together; two classes may have one column, of the positive class."""
+) -> tuple[IntArray, FloatArray, Labels, int]:
+    """Check labels and probabilities together; two classes may have one column, of the positive class.
+
+    Return the column of each sample's true class, a table with all columns, their classes, and the positive
+    column.
+    """
     true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
     check_same_length(true, table, "y_prob")
     classes = _column_classes(true, labels, table)
@@ -185,7 +181,7 @@ def as_forecast(
     if table.ndim == 1:
         table = both_columns(table, positive)
     order = np.argsort(classes)
-    return Forecast(order[np.searchsorted(classes[order], true)], table, classes, positive)
+    return order[np.searchsorted(classes[order], true)], table, classes, positive
 
 
 def both_columns(probability: FloatArray, positive: int) -> FloatArray:

@@ -147,12 +147,13 @@ def evaluate(
 
 def chance_calibration_error(probability: FloatArray, seed: int = 0) -> float:
     """Calibration error that exact probabilities would stay below, 19 times in 20, on as many samples."""
-    rng = np.random.default_rng(seed)
-    bins = bins_of(probability, np.ones(len(probability)), N_BINS, "uniform")
-    errors = []
-    for _ in range(n_resamples(len(probability))):
-        happened = rng.random(len(probability)) < probability
-        errors.append(mean_gap(bins, happened, probability))
+    rng, n = np.random.default_rng(seed), len(probability)
+    ones = np.ones(n)
+    bins = bins_of(probability, ones, N_BINS, "uniform")
+    errors = [
+        mean_gap(bins, rng.random(n) < probability, probability, ones)
+        for _ in range(n_resamples(n))
+    ]
     return float(np.quantile(errors, CONFIDENCE))
 
 

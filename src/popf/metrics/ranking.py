@@ -1,11 +1,11 @@
 """How good the head of a ranking is: what an inspector finds who can visit only so many."""
 
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from popf.formatting import check_real
 from popf.metrics.checks import as_weights, check_same_length, event
 
 FloatArray = NDArray[np.float64]
@@ -48,7 +48,7 @@ def precision_at(
     0.5
     """
     reached, hits = _reached(y_true, y_score, pos_label, sample_weight)
-    _check_k(k, reached[-1])
+    check_real("k", k, 0.0, reached[-1], strictly=True)
     return float(np.interp(k, reached, hits) / k)
 
 
@@ -103,7 +103,7 @@ def average_precision_at(
     0.8333
     """
     reached, hits = _reached(y_true, y_score, pos_label, sample_weight)
-    _check_k(k, reached[-1])
+    check_real("k", k, 0.0, reached[-1], strictly=True)
     ranks = np.append(reached[reached < k], k)
     found = np.interp(ranks, reached, hits)
     if found[-1] == 0.0:
@@ -192,8 +192,3 @@ def _reached(
     sizes = np.bincount(group, weights[counted], n)
     positive = np.bincount(group, (weights * happened)[counted], n)
     return np.append(0.0, np.cumsum(sizes)), np.append(0.0, np.cumsum(positive))
-
-
-def _check_k(k: object, n: float) -> None:
-    if isinstance(k, bool) or not isinstance(k, Real) or not 0.0 < float(k) <= n:
-        raise ValueError(f"k={k!r} is no number of samples; use one from 1 to {n:g}.")
