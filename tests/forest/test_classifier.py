@@ -5,7 +5,6 @@ import pandas
 import polars
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.datasets import load_iris
 from sklearn.metrics import pairwise_distances
 
 from estimator_problems import (
@@ -17,7 +16,6 @@ from estimator_problems import (
     Y_TRAIN,
     Y,
     assert_same_forest,
-    furthest_feature,
 )
 from popf import OPFClassifier
 
@@ -106,19 +104,6 @@ def test_numbers_of_any_type_are_taken_exactly(algorithm, dtype):
     forest = OPFClassifier(algorithm=algorithm).fit(samples, y)
     assert_same_forest(forest, OPFClassifier(algorithm=algorithm).fit(samples.astype(float), y))
     assert forest.costs_.dtype == np.float64
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "manhattan", furthest_feature])
-def test_memory_layout_does_not_matter_and_the_samples_stay_as_they_are(metric):
-    forest = OPFClassifier(metric).fit(X_TRAIN, Y_TRAIN)
-    frozen = np.asfortranarray(X_TRAIN)
-    frozen.setflags(write=False)
-    strided = np.repeat(X_TRAIN, 2, axis=1)[:, ::2]
-    for layout in [frozen, strided, X_TRAIN.tolist()]:
-        again = OPFClassifier(metric).fit(layout, Y_TRAIN)
-        assert_same_forest(again, forest)
-        assert_array_equal(again.predict(np.asfortranarray(X_NEW)), forest.predict(X_NEW))
-    assert_array_equal(X_TRAIN, load_iris().data[::2])
 
 
 @pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame])

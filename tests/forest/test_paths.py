@@ -48,18 +48,6 @@ def test_equal_costs_give_equal_decisions():
     assert_array_equal(far, [[0.0, 0.0, 0.0]])  # all costs are infinite
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "log_euclidean", "manhattan", furthest_feature])
-def test_a_conqueror_offers_the_smallest_cost(metric):
-    forest = OPFClassifier(metric).fit(X_TRAIN, Y_TRAIN)
-    nodes, costs = forest.conquer(X_NEW)
-    offers = forest.path_costs_by_class(X_NEW)
-    assert_array_equal(costs, offers.min(axis=1))
-    assert_array_equal(forest.predict(X_NEW), Y_TRAIN[nodes])
-    if metric == "manhattan":
-        distances = np.abs(X_NEW - X_TRAIN[nodes]).sum(axis=1)
-        np.testing.assert_allclose(costs, np.maximum(forest.costs_[nodes], distances))
-
-
 # Explanations ------------------------------------------------------------------------------------
 
 

@@ -6,22 +6,12 @@ from multiprocessing.pool import ThreadPool
 import joblib
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from estimator_problems import ALGORITHMS, BLOB, BLOBS, assert_same_forest
 from popf import OPFClassifier
 from popf.engine.runtime.threads import one_blas_thread
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("n_jobs", [-1, 2, 5])
-def test_threads_change_nothing(algorithm, n_jobs):
-    one = OPFClassifier(algorithm=algorithm, working_memory=0.01).fit(BLOBS, BLOB)
-    several = clone(one).set_params(n_jobs=n_jobs).fit(BLOBS, BLOB)
-    assert_same_forest(several, one)
-    assert_array_equal(several.conquer(BLOBS + 0.1).nodes, one.conquer(BLOBS + 0.1).nodes)
 
 
 def test_forests_may_be_grown_in_several_threads_at_a_time():
