@@ -35,9 +35,11 @@ class LogOdds(NamedTuple):
     total: float
     probability: float  # of `pos_label`, among all classes
 
-    def terms(self, n_features: int, values: Mapping[str, Any]) -> list[tuple[str, float]]:
+    def terms(
+        self, n_features: int, values: Mapping[str, Any] | None = None
+    ) -> list[tuple[str, float]]:
         """Return all terms and their sum, with the values of features, those after the first few as one."""
-        named = [(_with_value(name, values), share) for name, share in self.features.items()]
+        named = [(_with_value(name, values or {}), share) for name, share in self.features.items()]
         rest = [share for _, share in named[n_features:]]
         terms = [("baseline", self.prior), ("forest", self.forest), *named[:n_features]]
         if rest:
@@ -167,7 +169,7 @@ class LogOddsDisplay:
 
     def __init__(self, *, log_odds: LogOdds, values: Mapping[str, Any] | None = None) -> None:
         self.log_odds = log_odds
-        self.values = values or {}
+        self.values = values
 
     @classmethod
     def from_estimator(
