@@ -3,7 +3,21 @@
 import subprocess
 import sys
 
-HEAVY = ["numba", "llvmlite", "pandas", "polars", "pyarrow", "matplotlib", "networkx", "torch"]
+import pytest
+
+import popf
+
+HEAVY = [
+    "numba",
+    "llvmlite",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "matplotlib",
+    "networkx",
+    "torch",
+    "popf.io",
+]
 # scikit-learn looks for pandas by itself, from some version on.
 IMPORT_SKLEARN = (
     "import sys, joblib, sklearn.base, sklearn.utils.multiclass, sklearn.utils.validation;"
@@ -43,6 +57,8 @@ def test_what_popf_offers():
     names = python("-c", "from popf import *; print(OPFClassifier.__name__, __version__)")
     assert names.startswith("OPFClassifier ")
     assert python("-m", "popf", "--version") == f"popf {names.split()[1]}\n"
+    with pytest.raises(AttributeError, match="no attribute 'dance'"):
+        popf.dance  # noqa: B018
 
 
 def test_the_command_line_answers_without_the_engine():

@@ -41,17 +41,14 @@ def test_the_papers_tables_are_complete():
 # Protocol
 
 
-def test_a_split_is_that_of_scikit_learn():
+def test_a_split_is_that_of_scikit_learn_with_a_seed_of_its_own():
     X, y = blobs()
-    data, protocol = own_dataset("mine", (X, y)), Protocol(runs=2, train_size=0.3, seed=4)
-    train, test = protocol.split(data, 1)
+    protocol = Protocol(runs=2, train_size=0.3, seed=4)
+    train, test = protocol.split(own_dataset("mine", (X, y)), 1)
     state = protocol.random_state(1)
     expected = train_test_split(X, y, train_size=0.3, stratify=y, random_state=state)
     np.testing.assert_array_equal(X[train], expected[0])
     np.testing.assert_array_equal(X[test], expected[1])
-
-
-def test_runs_and_seeds_give_different_splits():
     assert len({Protocol(seed=s).random_state(r) for s in range(4) for r in range(20)}) == 80
 
 
@@ -253,19 +250,16 @@ def test_a_study_is_gone_on_with_and_extended(tmp_path):
     assert sum("method" in entry for entry in records) == 6
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
+def test_a_journal_of_other_settings_is_refused(tmp_path):
+    study = {"datasets": {"one": blobs()}, "methods": {"OPF": OPFClassifier()}, "runs": 1}
+    run(**study, journal=tmp_path / "j")
+    for changed, words in [
         ({"seed": 1, "train_size": 0.5}, "`seed` was 0, now 1; `train_size` was 0.25, now 0.5"),
         ({"datasets": {"one": blobs(seed=9)}}, "dataset one has changed"),
         ({"methods": {"OPF": OPFClassifier(metric="manhattan")}}, "method OPF was"),
-    ],
-)
-def test_a_journal_of_other_settings_is_refused(tmp_path, changed, words):
-    study = {"datasets": {"one": blobs()}, "methods": {"OPF": OPFClassifier()}, "runs": 1}
-    run(**study, journal=tmp_path / "j")
-    with pytest.raises(JournalError, match=words):
-        run(**{**study, **changed}, journal=tmp_path / "j")
+    ]:
+        with pytest.raises(JournalError, match=words):
+            run(**{**study, **changed}, journal=tmp_path / "j")
 
 
 def test_fresh_puts_the_old_journal_aside(tmp_path):

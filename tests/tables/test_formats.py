@@ -78,14 +78,9 @@ def test_names_and_labels_of_text_come_back(folder, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "svm"])
-def test_nan_and_infinity_come_back(tmp_path, suffix):
-    X = np.array([[np.nan, 1.0, np.inf], [0.0, -np.inf, 2.0]])
+def test_nan_infinity_and_columns_of_zeros_come_back(tmp_path, suffix):
+    X = np.array([[np.nan, 1.0, np.inf, 0.0], [0.0, -np.inf, 2.0, 0.0]])
     np.testing.assert_array_equal(round_trip(tmp_path, suffix, X, [0, 1]).data, X)
-
-
-def test_trailing_columns_of_zeros_are_kept_in_svmlight(tmp_path):
-    X = np.array([[0.0, 1.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(round_trip(tmp_path, "svm", X, [1, 2]).data, X)
 
 
 def test_the_bytes_of_a_libopf_file_are_as_described(tmp_path):
@@ -142,6 +137,9 @@ def test_the_target_by_name_by_position_or_last(table):
     found = table("c,a,b\nx,1,2\ny,3,4\n", target=0)
     assert found.target.tolist() == ["x", "y"]
     assert found.data.tolist() == [[1, 2], [3, 4]]
+    found = table("1,2,0\n3,4,1\n", target=-1)  # a first line of numbers is a sample
+    assert found.data.tolist() == [[1, 2], [3, 4]]
+    assert found.feature_names == ["x1", "x2"]
     X, y = table(text, return_X_y=True)
     assert X.shape == (2, 2)
     assert y.shape == (2,)
@@ -161,16 +159,12 @@ def test_labels_that_libopf_cannot_hold_are_numbered(tmp_path, y, expected):
     assert round_trip(tmp_path, "dat", [[1.0], [2.0]], y).target.tolist() == expected
 
 
-def test_a_first_line_of_numbers_is_a_sample(table):
-    found = table("1,2,0\n3,4,1\n", target=-1)
-    assert found.data.tolist() == [[1, 2], [3, 4]]
-    assert found.feature_names == ["x1", "x2"]
-
-
-def test_marks_of_spreadsheets_and_unknown_values(table):
+def test_marks_of_spreadsheets_unknown_values_and_other_encodings(table):
     found = table(b"\xef\xbb\xbfa,b,y\r\n1,,0\r\nNA,2,1\r\n\r\n")
     assert found.feature_names == ["a", "b"]
     np.testing.assert_array_equal(found.data, [[1, np.nan], [np.nan, 2]])
+    found = table("größe,y\n1,0\n2,1\n".encode("latin-1"), encoding="latin-1")
+    assert found.feature_names == ["größe"]
 
 
 @pytest.mark.parametrize(
@@ -191,11 +185,6 @@ def test_labels_are_numbers_where_nothing_is_lost(table, labels, expected, kind)
 
 
 MIXED = "size,colour,shape,y\n1.5,red,round,0\n2,blue,square,1\n3,red,,1\n"
-
-
-def test_columns_of_text_are_named_and_encodings_offered(table):
-    with pytest.raises(ValueError, match=r"colour \(for instance 'red'\), shape .*'onehot'"):
-        table(MIXED)
 
 
 def test_one_hot_and_ordinal_encoding(table):
@@ -234,6 +223,7 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
+        (MIXED, {}, r"colour \(for instance 'red'\), shape .*'onehot'"),
         (MIXED, {"target": "colr"}, "no column 'colr'; did you mean colour"),
         (MIXED, {"target": 9}, "position from 0 to 3, not 9"),
         (MIXED, {"encode": "hash"}, "'onehot', 'ordinal' or None, not 'hash'"),
@@ -258,11 +248,6 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
 def test_broken_csv_is_refused_plainly(table, text, options, words):
     with pytest.raises(ValueError, match=words):
         table(text, **options)
-
-
-def test_latin_text_is_read_when_named(table):
-    found = table("größe,y\n1,0\n2,1\n".encode("latin-1"), encoding="latin-1")
-    assert found.feature_names == ["größe"]
 
 
 @pytest.mark.parametrize(
