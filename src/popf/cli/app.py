@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from popf import __version__
+from popf.cli.options import option
 from popf.cli.output import DISK, plain_warnings, say
 from popf.formatting import with_options
 
@@ -38,10 +39,9 @@ def _show_version(wanted: bool) -> None:
 def top(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        bool, option("Show the version.", "--version", callback=_show_version, is_eager=True)
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[bool, option("Show the traceback of an error.", "--debug")] = False,
 ) -> None:
     """Optimum-path forest classification, with probabilities."""
     if context.invoked_subcommand is None:

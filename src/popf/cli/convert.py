@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from popf.cli import options
+from popf.cli.options import column
 from popf.cli.output import STDIO, check_output, show, table_writer, writing
 from popf.formatting import counted
 
@@ -31,9 +32,7 @@ def convert(
     output: Annotated[
         Path, typer.Argument(metavar="OUT", help="The suffix sets the format; - is CSV on stdout.")
     ],
-    target: Annotated[
-        str | None, options.column("The column with the labels. Default: the last.")
-    ] = None,
+    target: Annotated[str | None, column("The column with the labels. Default: the last.")] = None,
     drop: options.Drop = None,
     encode: options.Encode = None,
     delimiter: options.Delimiter = None,

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from popf.cli.options import option
 from popf.files import writable_folder
 
 #: What is run, and why; each line is a command that works in a shell, too.
@@ -28,7 +29,7 @@ and Newton's method, which popf adds), and pooled, popf's default."""
 
 def demo(
     context: typer.Context,
-    out: Annotated[Path, typer.Option(help="Folder for all files.")] = Path("popf-demo"),
+    out: Annotated[Path, option("Folder for all files.")] = Path("popf-demo"),
 ) -> int:
     """Show popf at work: fit, evaluate, rank, explain and report, then the paper's experiment in small."""
     writable_folder(out)

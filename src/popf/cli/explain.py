@@ -3,9 +3,8 @@
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from popf.cli import options
+from popf.cli.options import option
 from popf.cli.output import aligned, show
 
 if TYPE_CHECKING:
@@ -24,16 +23,14 @@ def explain(
     model: options.Model,
     data: options.Data,
     row: Annotated[
-        int | None, typer.Option(min=1, help="Number of the row, counted from 1 below the header.")
+        int | None, option("Number of the row, counted from 1 below the header.", min=1)
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN=VALUE", help="Explain the first row with this value, instead of --row."
-        ),
+        option("Explain the first row with this value, instead of --row.", metavar="COLUMN=VALUE"),
     ] = None,
     features: Annotated[
-        int, typer.Option(min=1, help="How many features to show, the most influential first.")
+        int, option("How many features to show, the most influential first.", min=1)
     ] = 8,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from popf.cli import options
 from popf.cli.evaluate import evaluation, evaluation_lines
+from popf.cli.options import column, option
 from popf.cli.output import aligned, check_output, say, show, stages, writing
 from popf.formatting import counted, listed
 
@@ -24,48 +23,45 @@ Examples:
 
 def fit(
     data: options.Data,
-    target: Annotated[str, options.column("The column with the labels.")],
+    target: Annotated[str, column("The column with the labels.")],
     output: Annotated[Path, options.output("The model file to write.")],
     id: options.Ids = None,
     drop: options.Drop = None,
     categorical: Annotated[
-        list[str] | None, options.column("Column of categories that look like numbers. Repeatable.")
+        list[str] | None, column("Column of categories that look like numbers. Repeatable.")
     ] = None,
     missing: Annotated[
-        str, typer.Option(help="Missing numbers: refuse, or fill in median or mean.")
+        str, option("Missing numbers: refuse, or fill in median or mean.")
     ] = "refuse",
     positive: Annotated[
-        str | None,
-        typer.Option(metavar="LABEL", help="The class to find. Default: the rarer of two."),
+        str | None, option("The class to find. Default: the rarer of two.", metavar="LABEL")
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Probability from which a row is positive. Default: 0.5.")
+        float | None, option("Probability from which a row is positive. Default: 0.5.")
     ] = None,
     cost_fp: Annotated[
-        float | None, typer.Option(help="Cost of a false alarm; with --cost-fn sets the threshold.")
+        float | None, option("Cost of a false alarm; with --cost-fn sets the threshold.")
     ] = None,
     cost_fn: options.CostFn = None,
     one_per: Annotated[
-        str | None, options.column("Keep one random row per value, such as a consumer.")
+        str | None, column("Keep one random row per value, such as a consumer.")
     ] = None,
     sample_weight: Annotated[
-        str | None, options.column("Weights of the rows; only their ratios matter.")
+        str | None, column("Weights of the rows; only their ratios matter.")
     ] = None,
     method: Annotated[
-        str, typer.Option(help="How probabilities are made: pooled, forest or paper.")
+        str, option("How probabilities are made: pooled, forest or paper.")
     ] = "pooled",
     linear_map: Annotated[
         str,
-        typer.Option(
-            help="Linear map: none, weights, whitening, discriminant, or auto for the best of them."
-        ),
+        option("Linear map: none, weights, whitening, discriminant, or auto for the best of them."),
     ] = "auto",
-    metric: Annotated[str, typer.Option(help="Distance between rows.")] = "euclidean",
-    scale: Annotated[bool, typer.Option("--scale/--no-scale", help="Standardise numbers.")] = True,
+    metric: Annotated[str, option("Distance between rows.")] = "euclidean",
+    scale: Annotated[bool, option("Standardise numbers.", "--scale/--no-scale")] = True,
     test_size: Annotated[
         float | None,
-        typer.Option(
-            help="Share of the rows to hold out and evaluate on, such as 0.25; rows of one --id together."
+        option(
+            "Share of the rows to hold out and evaluate on, such as 0.25; rows of one --id together."
         ),
     ] = None,
     seed: Annotated[int, options.seed("Seed for everything random.")] = 0,
@@ -119,9 +115,8 @@ def fit(
             f"note: {name!r} repeats ({n:,} values): rows that belong together are nearly alike, which "
             f"makes the model overconfident. Consider {one_per}."
         )
-    for column in fitted.rows.columns:
-        if column.note:
-            say(f"note: {options.as_options(column.note)}")
+    for note in filter(None, (found.note for found in fitted.rows.columns)):
+        say(f"note: {options.as_options(note)}")
     facts = _facts(fitted, output)
     if fitted.test is not None:
         facts["test"] = evaluation(table_model, *fitted.test, seed)
@@ -141,7 +136,7 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
         "classes": fitted.counts,
         "missing": table_model.layout.missing,
         "n_imputed": fitted.n_imputed,
-        "columns": {column.name: column.words for column in fitted.rows.columns},
+        "columns": {found.name: found.words for found in fitted.rows.columns},
         "positive": table_model.positive,
         "threshold": table_model.threshold,
         "threshold_from": table_model.layout.threshold_from if table_model.binary else None,

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from popf.cli import options
+from popf.cli.options import column, option
 from popf.cli.output import aligned, check_output, file_for, say, show
 from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted
@@ -28,25 +27,19 @@ COLUMNS = (
 def monitor(
     model: options.Model,
     data: options.Data,
-    time: Annotated[
-        str, options.column("Column with the period: numbers, or dates such as 2024-05.")
-    ],
+    time: Annotated[str, column("Column with the period: numbers, or dates such as 2024-05.")],
     output: Annotated[
         Path | None,
         options.output("CSV file of those whose probability rises, the steepest first."),
     ] = None,
     id: options.Ids = None,
-    rise: Annotated[
-        float, typer.Option(help="Rise of the probability from which to raise an alarm.")
-    ] = 0.3,
-    recent: Annotated[int, typer.Option(min=1, help="Number of periods that count as recent.")] = 2,
-    history: Annotated[int, typer.Option(min=1, help="Number of periods needed before those.")] = 1,
-    plot: Annotated[
-        Path | None, typer.Option(help="Picture of the first twelve: .png, .svg or .pdf.")
-    ] = None,
+    rise: Annotated[float, option("Rise of the probability from which to raise an alarm.")] = 0.3,
+    recent: Annotated[int, option("Number of periods that count as recent.", min=1)] = 2,
+    history: Annotated[int, option("Number of periods needed before those.", min=1)] = 1,
+    plot: Annotated[Path | None, option("Picture of the first twelve: .png, .svg or .pdf.")] = None,
     truth: Annotated[
         str | None,
-        options.column(
+        column(
             "Column with the true labels, to measure how early and how reliably theft is found."
         ),
     ] = None,

@@ -25,19 +25,24 @@ def check_jobs(value: int) -> int:
     return value
 
 
-def seed(words: str) -> Any:
-    """Make the option --seed, with words of help."""
-    return typer.Option(min=0, max=2**32 - 1, help=words)
+def option(words: str, *names: str, **settings: Any) -> Any:
+    """Make an option with words of help."""
+    return typer.Option(*names, help=words, **settings)
 
 
 def column(words: str, *names: str) -> Any:
-    """Make an option that names a column, with words of help."""
-    return typer.Option(*names, metavar="COLUMN", help=words)
+    """Make an option that names a column."""
+    return option(words, *names, metavar="COLUMN")
+
+
+def seed(words: str) -> Any:
+    """Make the option --seed."""
+    return option(words, min=0, max=2**32 - 1)
 
 
 def output(words: str) -> Any:
-    """Make the option --output, with words of help."""
-    return typer.Option("--output", "-o", help=words)
+    """Make the option --output."""
+    return option(words, "--output", "-o")
 
 
 Model = Annotated[
@@ -48,35 +53,29 @@ Data = Annotated[
 ]
 Target = Annotated[str | None, column("The column with the labels. Default: the model's.")]
 Positive = Annotated[
-    str | None, typer.Option(metavar="LABEL", help="The class to find. Default: the model's.")
+    str | None, option("The class to find. Default: the model's.", metavar="LABEL")
 ]
 Ids = Annotated[
     Names | None, column("Column to carry through, never a feature. Repeatable.", "--id")
 ]
 Drop = Annotated[Names | None, column("Column to leave out. Repeatable.")]
 Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV cells. Default: detected.")
+    str | None, option("Delimiter of CSV cells. Default: detected.", metavar="CHAR")
 ]
-Encoding = Annotated[str, typer.Option(help="Text encoding, for instance latin-1.")]
-Decimal = Annotated[str, typer.Option(metavar="CHAR", help="The decimal mark, . or ,")]
+Encoding = Annotated[str, option("Text encoding, for instance latin-1.")]
+Decimal = Annotated[str, option("The decimal mark, . or ,", metavar="CHAR")]
 Missing = Annotated[
-    Names | None,
-    typer.Option("--na", metavar="TEXT", help="Another mark of a missing value. Repeatable."),
+    Names | None, option("Another mark of a missing value. Repeatable.", "--na", metavar="TEXT")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, for scripts.")]
-Encode = Annotated[str | None, typer.Option(help="Text columns as numbers: onehot or ordinal.")]
-Jobs = Annotated[
-    int, typer.Option(help="Number of threads; -1 for all cores.", callback=check_jobs)
-]
+Json = Annotated[bool, option("Print JSON, and nothing else, for scripts.", "--json")]
+Encode = Annotated[str | None, option("Text columns as numbers: onehot or ordinal.")]
+Jobs = Annotated[int, option("Number of threads; -1 for all cores.", callback=check_jobs)]
 BootstrapSeed = Annotated[int, seed("Seed of the bootstrap for the intervals.")]
 Progress = Annotated[
-    bool | None,
-    typer.Option("--progress/--no-progress", help="Show a progress bar. Default: on a terminal."),
+    bool | None, option("Show a progress bar. Default: on a terminal.", "--progress/--no-progress")
 ]
-CostFn = Annotated[float | None, typer.Option(help="Cost of a miss.")]
-Threshold = Annotated[
-    float | None, typer.Option(help="Threshold to use instead of the model's own.")
-]
+CostFn = Annotated[float | None, option("Cost of a miss.")]
+Threshold = Annotated[float | None, option("Threshold to use instead of the model's own.")]
 
 
 def as_options(words: str) -> str:

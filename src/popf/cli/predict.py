@@ -5,9 +5,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from popf.cli import options
+from popf.cli.options import option
 from popf.cli.output import STDIO, check_output, say, show, table_writer
 from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted, listed
@@ -31,8 +30,7 @@ def predict(
     id: options.Ids = None,
     threshold: options.Threshold = None,
     chunk_rows: Annotated[
-        int | None,
-        typer.Option(min=1, help="Rows held at a time. Default: some megabytes of cells."),
+        int | None, option("Rows held at a time. Default: some megabytes of cells.", min=1)
     ] = None,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,

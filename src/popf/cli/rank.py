@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from popf.cli import options
+from popf.cli.options import column, option
 from popf.cli.output import STDIO, aligned, check_output, decimals, show, table_writer
 from popf.cli.predict import check_clash
 from popf.cli.scoring import Scoring, model_for
@@ -27,12 +26,10 @@ def rank(
     model: options.Model,
     data: options.Data,
     budget: Annotated[
-        int | None, typer.Option(min=1, help="How many rows can be inspected. Default: all.")
+        int | None, option("How many rows can be inspected. Default: all.", min=1)
     ] = None,
-    value: Annotated[str | None, options.column("What a hit in this row would bring.")] = None,
-    visit_cost: Annotated[
-        float, typer.Option(min=0.0, help="Cost of inspecting a row; with --value.")
-    ] = 0.0,
+    value: Annotated[str | None, column("What a hit in this row would bring.")] = None,
+    visit_cost: Annotated[float, option("Cost of inspecting a row; with --value.", min=0.0)] = 0.0,
     output: Annotated[
         Path | None, options.output("The ranked rows: CSV, Parquet, or - for stdout.")
     ] = None,

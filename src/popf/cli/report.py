@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from popf.cli import options
 from popf.cli.evaluate import measure_lines
+from popf.cli.options import option
 from popf.cli.output import check_output, file_for, show
 from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted
@@ -31,14 +30,14 @@ def report(
     id: options.Ids = None,
     positive: options.Positive = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Where the slider starts. Default: the model's own.")
+        float | None, option("Where the slider starts. Default: the model's own.")
     ] = None,
     cost_fp: Annotated[
-        float | None, typer.Option(help="Cost of a false alarm. Default: as in training.")
+        float | None, option("Cost of a false alarm. Default: as in training.")
     ] = None,
     cost_fn: options.CostFn = None,
-    top: Annotated[int, typer.Option(help="How many rows are listed, with their paths.")] = 100,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    top: Annotated[int, option("How many rows are listed, with their paths.")] = 100,
+    title: Annotated[str | None, option("Title of the page.")] = None,
     seed: options.BootstrapSeed = 0,
     n_jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,

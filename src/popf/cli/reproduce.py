@@ -3,75 +3,61 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from popf.cli import options
 from popf.cli.convert import check_format, read_samples
+from popf.cli.options import Names, column, option
 from popf.cli.output import progress_bar, say, show
 from popf.files import writable_folder
 
-Words = list[str]
 SHOWN = ("accuracy", "seconds", "log_loss")
 
 
 def reproduce(
     datasets: Annotated[
-        Words | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Data sets, separated by commas, or repeated. Default: the paper's 14.",
+        Names | None,
+        option(
+            "Data sets, separated by commas, or repeated. Default: the paper's 14.", metavar="NAMES"
         ),
     ] = None,
     methods: Annotated[
-        Words | None,
-        typer.Option(
+        Names | None,
+        option(
+            "Any of opf, ba, ffa, pso, nm, newton, pooled; separated by commas, or repeated.",
             metavar="NAMES",
-            help="Any of opf, ba, ffa, pso, nm, newton, pooled; separated by commas, or repeated.",
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(help="Number of random splits of each data set.")] = 20,
-    train_size: Annotated[
-        float, typer.Option(help="Share of the samples used for training.")
-    ] = 0.25,
+    runs: Annotated[int, option("Number of random splits of each data set.")] = 20,
+    train_size: Annotated[float, option("Share of the samples used for training.")] = 0.25,
     seed: Annotated[int, options.seed("Seed for splits and methods.")] = 0,
     n_jobs: Annotated[
         int,
-        typer.Option(
-            help="Number of runs at a time; -1 for one on every core.", callback=options.check_jobs
-        ),
+        option("Number of runs at a time; -1 for one on every core.", callback=options.check_jobs),
     ] = -1,
     scale: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Features standardised, or as they are. Default: both where it matters.",
             "--scale/--raw",
-            help="Features standardised, or as they are. Default: both where it matters.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for journal, tables and report.")] = Path(
+    out: Annotated[Path, option("Folder for journal, tables and report.")] = Path(
         "popf-reproduction"
     ),
     data: Annotated[
-        Path | None,
-        typer.Option(help="Your own data: CSV, Parquet, svmlight or LibOPF's binary format."),
+        Path | None, option("Your own data: CSV, Parquet, svmlight or LibOPF's binary format.")
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="The column of --data that holds the labels.")
-    ] = None,
-    drop: Annotated[
-        Words | None, options.column("Column of --data to leave out. Repeatable.")
-    ] = None,
+    target: Annotated[str | None, option("The column of --data that holds the labels.")] = None,
+    drop: Annotated[Names | None, column("Column of --data to leave out. Repeatable.")] = None,
     encode: options.Encode = None,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",
     decimal: options.Decimal = ".",
     figures: Annotated[
         bool | None,
-        typer.Option(
-            "--figures/--no-figures", help="Draw figures. Default: if matplotlib is installed."
-        ),
+        option("Draw figures. Default: if matplotlib is installed.", "--figures/--no-figures"),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start again; the old journal is kept as .old.")
+        bool, option("Start again; the old journal is kept as .old.", "--fresh")
     ] = False,
     progress: options.Progress = None,
     json: options.Json = False,
@@ -88,7 +74,9 @@ def reproduce(
     writable_folder(out)  # before data are loaded or fetched
     wanted: Any = _split(datasets)
     if data is not None:
-        own = _read(data, target, encode, drop or [], (delimiter, encoding, decimal))
+        check_format(data)
+        found = read_samples(data, target, encode, drop or [], (delimiter, encoding, decimal))
+        own = {data.name.partition(".")[0]: (found.X, found.y)}
         wanted = own if wanted is None else {**choose_datasets(wanted), **own}
     elif target is not None or encode is not None or drop:
         raise ValueError(
@@ -115,17 +103,8 @@ def reproduce(
     return 1 if results.failures() else 0
 
 
-def _split(words: Words | None) -> Words | None:
+def _split(words: Names | None) -> Names | None:
     """Take lists with commas apart."""
     if not words:
         return None
     return [part.strip() for word in words for part in word.split(",") if part.strip()]
-
-
-def _read(
-    path: Path, target: str | None, encode: Any, drop: Words, how: tuple[str | None, str, str]
-) -> dict[str, Any]:
-    """Read the user's own data, under the name of the file."""
-    check_format(path)
-    found = read_samples(path, target, encode, drop, how)
-    return {path.name.partition(".")[0]: (found.X, found.y)}
