@@ -74,7 +74,6 @@ EXACT = {
 ROUNDED = {
     "path_costs": (soft.path_costs, make_path_costs),
     "path_costs_of_four": (soft.path_costs_of_four, make_path_costs),
-    "costs_from_distances": (soft.costs_from_distances, make_row),
     "costs_from_products": (soft.costs_from_products, make_row),
     "smallest": (soft.smallest, lambda rng, d: (rng.random((3, 64)), 1, 8 * (d % 8 + 1))),
     "add_exponentials": (soft.add_exponentials, make_sums),

@@ -12,6 +12,7 @@ Each operation is a NumPy expression, which says what it does and runs where ker
 the code that kernels are compiled with.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -26,10 +27,34 @@ LANES = 16
 
 
 class VectorOperation:
-    """A NumPy expression, and the vector instructions that kernels are compiled with in its place."""
+    """A NumPy expression, and the vector instructions that kernels are compiled with in its place.
 
-    def __init__(self, function: Callable[..., Any], lowering: Callable[..., Any]) -> None:
-        self._function, self._intrinsic = function, intrinsic(lowering)
+    ``lowering(builder, *arguments)`` makes them. Of an array it gets its data and shape, integers have 64 bits.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], lowering: Callable[..., Any], returns: Any = types.int64
+    ) -> None:
+        def typed(typingctx: Any, *arguments: Any) -> Any:
+            kinds = [types.intp if isinstance(a, types.Integer) else a for a in arguments]
+
+            def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                opened = [
+                    context.make_array(kind)(context, builder, value)
+                    if isinstance(kind, types.Array)
+                    else value
+                    for kind, value in zip(kinds, values, strict=True)
+                ]
+                result = lowering(builder, *opened)
+                return context.get_dummy_value() if result is None else result
+
+            return returns(*kinds), codegen
+
+        # Numba asks for the names of the arguments.
+        names = list(inspect.signature(function).parameters.values())
+        context = inspect.Parameter("typingctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        typed.__dict__["__signature__"] = inspect.Signature([context, *names])
+        self._function, self._intrinsic = function, intrinsic(typed)
         self.__doc__ = function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
@@ -43,10 +68,10 @@ class VectorOperation:
 
 
 def lowered_by(
-    lowering: Callable[..., Any],
+    lowering: Callable[..., Any], returns: Any = types.int64
 ) -> Callable[[Callable[..., Any]], VectorOperation]:
-    """Let kernels compile a function by a lowering, as for `numba.extending.intrinsic`."""
-    return lambda function: VectorOperation(function, lowering)
+    """Let kernels compile a function by a lowering."""
+    return lambda function: VectorOperation(function, lowering, returns)
 
 
 class Vector:
@@ -65,6 +90,10 @@ class Vector:
         """Copy a number to all lanes."""
         first = builder.insert_element(self._undefined, value, ir.Constant(ir.IntType(32), 0))
         return self.shuffle(builder, first, [0] * self.width)
+
+    def load_splat(self, builder: Any, data: Any, index: Any) -> Any:
+        """Load a number and copy it to all lanes."""
+        return self.splat(builder, builder.load(builder.gep(data, [index])))
 
     def shuffle(self, builder: Any, value: Any, lanes: list[int]) -> Any:
         """Take the lanes of a vector in another order."""
@@ -98,23 +127,19 @@ def integer(value: int) -> Any:
     return ir.Constant(ir.IntType(64), value)
 
 
-def open_arrays(
-    context: Any, builder: Any, signature: Any, arguments: Any, *which: int
-) -> list[Any]:
-    """Return access to the data and the shape of array arguments."""
-    return [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in which]
-
-
 def last_length(builder: Any, array: Any) -> Any:
     """Return the length of an array's last axis."""
     return cgutils.unpack_tuple(builder, array.shape)[-1]
 
 
+def row_of(builder: Any, array: Any, index: Any) -> Any:
+    """Return where in memory the part of an array begins that an index of its first axis gives."""
+    for length in cgutils.unpack_tuple(builder, array.shape)[1:]:
+        index = builder.mul(index, length)
+    return builder.gep(array.data, [index])
+
+
 _DOUBLES = Vector(ir.DoubleType(), LANES)
-
-
-def _row(builder: Any, data: Any, row: Any, length: Any) -> Any:
-    return builder.gep(data, [builder.mul(row, length)])
 
 
 def _to_mask(builder: Any, hits: Any) -> Any:
@@ -135,26 +160,16 @@ def _sum_squares(builder: Any, n_features: Any, gap: Callable[[Any], Any]) -> An
     return builder.load(total)
 
 
-def _lane_distances(typingctx, blocks, block, points, row, bound, out):
-    signature = types.int64(blocks, types.intp, points, types.intp, types.float64, out)
+def _lane_distances(builder, blocks, block, points, row, bound, out):
+    base, x = row_of(builder, blocks, block), row_of(builder, points, row)
 
-    def codegen(context, builder, signature, arguments):
-        array = open_arrays(context, builder, signature, arguments, 0, 2, 5)
-        n_features, width = last_length(builder, array[1]), integer(LANES)
-        base = _row(builder, array[0].data, arguments[1], builder.mul(n_features, width))
-        x = _row(builder, array[1].data, arguments[3], n_features)
+    def gap(feature):
+        lanes = _DOUBLES.load(builder, base, builder.mul(feature, integer(LANES)))
+        return builder.fsub(lanes, _DOUBLES.load_splat(builder, x, feature))
 
-        def gap(feature):
-            lanes = _DOUBLES.load(builder, base, builder.mul(feature, width))
-            value = builder.load(builder.gep(x, [feature]))
-            return builder.fsub(lanes, _DOUBLES.splat(builder, value))
-
-        squared = _sum_squares(builder, n_features, gap)
-        _DOUBLES.store(builder, squared, array[2].data)
-        bound = _DOUBLES.splat(builder, arguments[4])
-        return _to_mask(builder, builder.fcmp_ordered("<=", squared, bound))
-
-    return signature, codegen
+    squared = _sum_squares(builder, last_length(builder, points), gap)
+    _DOUBLES.store(builder, squared, out.data)
+    return _to_mask(builder, builder.fcmp_ordered("<=", squared, _DOUBLES.splat(builder, bound)))
 
 
 @lowered_by(_lane_distances)
@@ -167,29 +182,21 @@ def lane_distances(blocks, block, points, row, bound, out):
     return _bits(out <= bound)
 
 
-def _lane_box_hits(typingctx, blocks, block, lows, highs, node, bounds):
-    signature = types.int64(blocks, types.intp, lows, highs, types.intp, bounds)
+def _lane_box_hits(builder, blocks, block, lows, highs, node, bounds):
+    base, low, high = (
+        row_of(builder, array, index)
+        for array, index in ((blocks, block), (lows, node), (highs, node))
+    )
 
-    def codegen(context, builder, signature, arguments):
-        array = open_arrays(context, builder, signature, arguments, 0, 2, 3, 5)
-        n_features, width = last_length(builder, array[1]), integer(LANES)
-        base = _row(builder, array[0].data, arguments[1], builder.mul(n_features, width))
-        low, high = (_row(builder, array[i].data, arguments[4], n_features) for i in (1, 2))
+    def gap(feature):
+        x = _DOUBLES.load(builder, base, builder.mul(feature, integer(LANES)))
+        below = builder.fsub(_DOUBLES.load_splat(builder, low, feature), x)
+        above = builder.fsub(x, _DOUBLES.load_splat(builder, high, feature))
+        return larger(builder, larger(builder, below, above), _DOUBLES.constant(0.0))
 
-        def gap(feature):
-            x = _DOUBLES.load(builder, base, builder.mul(feature, width))
-            lower, upper = (
-                _DOUBLES.splat(builder, builder.load(builder.gep(side, [feature])))
-                for side in (low, high)
-            )
-            beyond = larger(builder, builder.fsub(lower, x), builder.fsub(x, upper))
-            return larger(builder, beyond, _DOUBLES.constant(0.0))
-
-        squared = _sum_squares(builder, n_features, gap)
-        bounds = _DOUBLES.load(builder, array[3].data)
-        return _to_mask(builder, builder.fcmp_ordered("<=", squared, bounds))
-
-    return signature, codegen
+    squared = _sum_squares(builder, last_length(builder, lows), gap)
+    limits = _DOUBLES.load(builder, bounds.data)
+    return _to_mask(builder, builder.fcmp_ordered("<=", squared, limits))
 
 
 @lowered_by(_lane_box_hits)
@@ -207,14 +214,9 @@ def lane_box_hits(blocks, block, lows, highs, node, bounds):
     return _bits(total <= bounds)
 
 
-def _lanes_reaching(typingctx, bounds, squared):
-    def codegen(context, builder, signature, arguments):
-        (array,) = open_arrays(context, builder, signature, arguments, 0)
-        bounds = _DOUBLES.load(builder, array.data)
-        squared = _DOUBLES.splat(builder, arguments[1])
-        return _to_mask(builder, builder.fcmp_ordered(">=", bounds, squared))
-
-    return types.int64(bounds, types.float64), codegen
+def _lanes_reaching(builder, bounds, squared):
+    limits = _DOUBLES.load(builder, bounds.data)
+    return _to_mask(builder, builder.fcmp_ordered(">=", limits, _DOUBLES.splat(builder, squared)))
 
 
 @lowered_by(_lanes_reaching)
@@ -223,15 +225,11 @@ def lanes_reaching(bounds, squared):
     return _bits(bounds >= squared)
 
 
-def _lanes_unlike(typingctx, values, start, value):
-    def codegen(context, builder, signature, arguments):
-        (array,) = open_arrays(context, builder, signature, arguments, 0)
-        integers = Vector(ir.IntType(32), LANES, 4)
-        found = integers.load(builder, array.data, arguments[1])
-        wanted = integers.splat(builder, arguments[2])
-        return _to_mask(builder, builder.icmp_signed("!=", found, wanted))
-
-    return types.int64(values, types.intp, types.int32), codegen
+def _lanes_unlike(builder, values, start, value):
+    integers = Vector(ir.IntType(32), LANES, 4)
+    wanted = integers.splat(builder, builder.trunc(value, ir.IntType(32)))
+    found = integers.load(builder, values.data, start)
+    return _to_mask(builder, builder.icmp_signed("!=", found, wanted))
 
 
 @lowered_by(_lanes_unlike)
@@ -240,25 +238,17 @@ def lanes_unlike(values, start, value):
     return _bits([start + i >= len(values) or values[start + i] != value for i in range(LANES)])
 
 
-def _tile_hits(typingctx, products, row, column, norm, norms, bound, bounds, at):
-    real, index = products.dtype, types.intp
-    signature = types.int64(products, index, index, real, norms, real, bounds, index)
-
-    def codegen(context, builder, signature, arguments):
-        array = open_arrays(context, builder, signature, arguments, 0, 4, 6)
-        reals = Vector(context.get_data_type(real), LANES, real.bitwidth // 8)
-        width = last_length(builder, array[0])
-        start = builder.add(builder.mul(arguments[1], width), arguments[2])
-        product = reals.load(builder, array[0].data, start)
-        norms = reals.load(builder, array[1].data, arguments[7])
-        total = builder.fadd(reals.splat(builder, arguments[3]), norms)
-        lower = builder.fsub(total, builder.fadd(product, product))
-        by_row = builder.fcmp_ordered("<=", lower, reals.splat(builder, arguments[5]))
-        bounds = reals.load(builder, array[2].data, arguments[7])
-        by_column = builder.fcmp_ordered("<=", lower, bounds)
-        return _to_mask(builder, builder.or_(by_row, by_column))
-
-    return signature, codegen
+def _tile_hits(builder, products, row, column, norm, norms, bound, bounds, at):
+    real = norm.type  # that of the tile
+    if bound.type != real:
+        bound = builder.fptrunc(bound, real)
+    reals = Vector(real, LANES, 4 if real == ir.FloatType() else 8)
+    product = reals.load(builder, row_of(builder, products, row), column)
+    total = builder.fadd(reals.splat(builder, norm), reals.load(builder, norms.data, at))
+    lower = builder.fsub(total, builder.fadd(product, product))
+    by_row = builder.fcmp_ordered("<=", lower, reals.splat(builder, bound))
+    by_column = builder.fcmp_ordered("<=", lower, reals.load(builder, bounds.data, at))
+    return _to_mask(builder, builder.or_(by_row, by_column))
 
 
 @lowered_by(_tile_hits)
@@ -274,11 +264,8 @@ def tile_hits(products, row, column, norm, norms, bound, bounds, at):
     return _bits((lower <= bound) | (lower <= bounds[here]))
 
 
-def _lowest_bit(typingctx, mask):
-    def codegen(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.int64), codegen
+def _lowest_bit(builder, mask):
+    return builder.cttz(mask, ir.Constant(ir.IntType(1), 1))
 
 
 @lowered_by(_lowest_bit)

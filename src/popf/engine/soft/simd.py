@@ -20,7 +20,7 @@ from popf.engine.runtime.simd import (
     larger,
     last_length,
     lowered_by,
-    open_arrays,
+    row_of,
     smaller,
 )
 
@@ -92,48 +92,32 @@ def _root(builder: Any, x: Any) -> Any:
 
 
 def _make_path_costs(n_queries: int) -> VectorOperation:
-    def lowering(typingctx, blocks, block, queries, row, costs, out, at):
-        place = types.intp
-        signature = types.void(blocks, place, queries, place, costs, out, place)
-
-        def codegen(context, builder, signature, arguments):
-            array = open_arrays(context, builder, signature, arguments, 0, 2, 4, 5)
-            n_features = last_length(builder, array[1])
-            size = builder.mul(n_features, integer(LANES))
-            base = builder.gep(array[0].data, [builder.mul(arguments[1], size)])
-            mine = [
-                builder.gep(
-                    array[1].data,
-                    [builder.mul(builder.add(arguments[3], integer(g)), n_features)],
+    def lowering(builder, blocks, block, queries, row, costs, out, at):
+        base, parts = row_of(builder, blocks, block), range(LANES // WIDTH)
+        mine = [row_of(builder, queries, builder.add(row, integer(g))) for g in range(n_queries)]
+        totals = [
+            [cgutils.alloca_once_value(builder, _constant(0.0)) for _ in parts]
+            for _ in range(n_queries)
+        ]
+        with cgutils.for_range(builder, last_length(builder, queries)) as loop:
+            here = builder.gep(base, [builder.mul(loop.index, integer(LANES))])
+            lanes = [_DOUBLES.load(builder, here, integer(WIDTH * h)) for h in parts]
+            for g in range(n_queries):
+                x = _DOUBLES.load_splat(builder, mine[g], loop.index)
+                for h in parts:
+                    gap = builder.fsub(lanes[h], x)
+                    total = builder.load(totals[g][h])
+                    builder.store(_multiply_add(builder, gap, gap, total), totals[g][h])
+        offered = builder.gep(costs.data, [builder.mul(block, integer(LANES))])
+        for h in parts:
+            floor = _DOUBLES.load(builder, offered, integer(WIDTH * h))
+            for g in range(n_queries):
+                distance = _root(builder, builder.load(totals[g][h]))
+                target, place = (
+                    row_of(builder, out, integer(g)),
+                    builder.add(at, integer(WIDTH * h)),
                 )
-                for g in range(n_queries)
-            ]
-            parts = range(LANES // WIDTH)
-            totals = [
-                [cgutils.alloca_once_value(builder, _constant(0.0)) for _ in parts]
-                for _ in range(n_queries)
-            ]
-            with cgutils.for_range(builder, n_features) as loop:
-                here = builder.gep(base, [builder.mul(loop.index, integer(LANES))])
-                lanes = [_DOUBLES.load(builder, here, integer(WIDTH * h)) for h in parts]
-                for g in range(n_queries):
-                    value = builder.load(builder.gep(mine[g], [loop.index]))
-                    x = _DOUBLES.splat(builder, value)
-                    for h in parts:
-                        gap = builder.fsub(lanes[h], x)
-                        total = builder.load(totals[g][h])
-                        builder.store(_multiply_add(builder, gap, gap, total), totals[g][h])
-            offered = builder.gep(array[2].data, [builder.mul(arguments[1], integer(LANES))])
-            for h in parts:
-                floor = _DOUBLES.load(builder, offered, integer(WIDTH * h))
-                for g in range(n_queries):
-                    distance = _root(builder, builder.load(totals[g][h]))
-                    at = builder.mul(last_length(builder, array[3]), integer(g))
-                    at = builder.add(builder.add(at, arguments[6]), integer(WIDTH * h))
-                    _DOUBLES.store(builder, larger(builder, distance, floor), array[3].data, at)
-            return context.get_dummy_value()
-
-        return signature, codegen
+                _DOUBLES.store(builder, larger(builder, distance, floor), target, place)
 
     def path_costs(blocks, block, queries, row, costs, out, at):
         offered = costs[block * LANES : (block + 1) * LANES]
@@ -142,7 +126,7 @@ def _make_path_costs(n_queries: int) -> VectorOperation:
             distance = np.sqrt((difference * difference).sum(axis=0))
             out[g, at : at + LANES] = np.maximum(distance, offered)
 
-    return VectorOperation(path_costs, lowering)
+    return VectorOperation(path_costs, lowering, types.void)
 
 
 #: ``path_costs(blocks, block, queries, row, costs, out, at)``: path costs ``max(C_v, d(v, t))`` of the
@@ -159,130 +143,92 @@ def _least_lane(builder: Any, lanes: Any) -> Any:
     return builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
 
 
-def _make_costs_of_row(products: bool) -> VectorOperation:
-    def lowering(typingctx, block, row, start, size, norm, norms, costs, out, at):
-        place, real = types.intp, types.float64
-        signature = real(block, place, place, place, real, norms, costs, out, place)
-
-        def codegen(context, builder, signature, arguments):
-            array = open_arrays(context, builder, signature, arguments, 0, 5, 6, 7)
-            start = arguments[2]
-            first = builder.mul(last_length(builder, array[0]), arguments[1])
-            values = builder.gep(array[0].data, [builder.add(first, start)])
-            norms, floors = (builder.gep(array[i].data, [start]) for i in (1, 2))
-            first = builder.mul(last_length(builder, array[3]), arguments[8])
-            target = builder.gep(array[3].data, [first])
-            norm = _DOUBLES.splat(builder, arguments[4])
-            least = cgutils.alloca_once_value(builder, _constant(float("inf")))
-            with cgutils.for_range(builder, builder.udiv(arguments[3], integer(WIDTH))) as loop:
-                step = builder.mul(loop.index, integer(WIDTH))
-                value = _DOUBLES.load(builder, values, step)
-                if products:
-                    total = builder.fadd(norm, _DOUBLES.load(builder, norms, step))
-                    value = _multiply_add(builder, value, _constant(-2.0), total)
-                    value = larger(builder, value, _constant(0.0))
-                builder.store(smaller(builder, value, builder.load(least)), least)
-                if products:
-                    value = _root(builder, smaller(builder, value, _constant(1e308)))
-                cost = larger(builder, value, _DOUBLES.load(builder, floors, step))
-                _DOUBLES.store(builder, cost, target, step)
-            return _least_lane(builder, builder.load(least))
-
-        return signature, codegen
-
-    def costs_of_row(block, row, start, size, norm, norms, costs, out, at):
-        here = slice(start, start + size)
-        values = distances = block[row, here]
-        if products:
-            values = np.maximum(norm + norms[here] - 2.0 * values, 0.0)
-            distances = np.sqrt(values)
-        out[at, :size] = np.maximum(distances, costs[here])
-        return float(values.min(initial=np.inf))
-
-    return VectorOperation(costs_of_row, lowering)
+def _costs_from_products(builder, products, row, start, size, norm, norms, costs, out, at):
+    values = builder.gep(row_of(builder, products, row), [start])
+    node_norms, floors = (builder.gep(array.data, [start]) for array in (norms, costs))
+    target, norm = row_of(builder, out, at), _DOUBLES.splat(builder, norm)
+    least = cgutils.alloca_once_value(builder, _constant(float("inf")))
+    with cgutils.for_range(builder, builder.udiv(size, integer(WIDTH))) as loop:
+        step = builder.mul(loop.index, integer(WIDTH))
+        total = builder.fadd(norm, _DOUBLES.load(builder, node_norms, step))
+        product = _DOUBLES.load(builder, values, step)
+        squared = _multiply_add(builder, product, _constant(-2.0), total)
+        squared = larger(builder, squared, _constant(0.0))
+        builder.store(smaller(builder, squared, builder.load(least)), least)
+        distance = _root(builder, smaller(builder, squared, _constant(1e308)))
+        cost = larger(builder, distance, _DOUBLES.load(builder, floors, step))
+        _DOUBLES.store(builder, cost, target, step)
+    return _least_lane(builder, builder.load(least))
 
 
-#: ``costs_from_products(block, row, start, size, norm, norms, costs, out, at)``: path costs of `size`
-#: nodes, a multiple of eight, from a row of distances or products; they go to ``out[at]``. Nodes are
-#: ``start ...``, their costs ``costs[start ...]``. For products the squared distance is ``norm + norms[v] -
-#: 2 block[row, v]``; else the norms are not used. Returns the smallest distance or squared distance.
-costs_from_distances = _make_costs_of_row(products=False)
-costs_from_products = _make_costs_of_row(products=True)
+@lowered_by(_costs_from_products, types.float64)
+def costs_from_products(products, row, start, size, norm, norms, costs, out, at):
+    """Find the path costs of `size` nodes, a multiple of eight, from a row of products.
+
+    Nodes are ``start ...``, their costs ``costs[start ...]``, and their squared distances ``norm + norms[v] -
+    2 products[row, v]``, of which the smallest is returned. Path costs go to ``out[at]``.
+    """
+    here = slice(start, start + size)
+    squared = np.maximum(norm + norms[here] - 2.0 * products[row, here], 0.0)
+    out[at, :size] = np.maximum(np.sqrt(squared), costs[here])
+    return float(squared.min(initial=np.inf))
 
 
-def _smallest(typingctx, values, row, size):
-    signature = types.float64(values, types.intp, types.intp)
+def _smallest(builder, values, row, size):
+    base = row_of(builder, values, row)
+    # Four at a time, each of which need not wait for the others.
+    found = [cgutils.alloca_once_value(builder, _constant(float("inf"))) for _ in range(4)]
+    n_vectors = builder.udiv(size, integer(WIDTH))
 
-    def codegen(context, builder, signature, arguments):
-        (array,) = open_arrays(context, builder, signature, arguments, 0)
-        offset = builder.mul(last_length(builder, array), arguments[1])
-        base = builder.gep(array.data, [offset])
-        # Four at a time, each of which need not wait for the others.
-        found = [cgutils.alloca_once_value(builder, _constant(float("inf"))) for _ in range(4)]
-        n_vectors = builder.udiv(arguments[2], integer(WIDTH))
+    def look(index, which):
+        value = _DOUBLES.load(builder, base, builder.mul(index, integer(WIDTH)))
+        builder.store(smaller(builder, value, builder.load(found[which])), found[which])
 
-        def look(index, which):
-            value = _DOUBLES.load(builder, base, builder.mul(index, integer(WIDTH)))
-            builder.store(smaller(builder, value, builder.load(found[which])), found[which])
-
-        n_fours = builder.udiv(n_vectors, integer(4))
-        with cgutils.for_range(builder, n_fours) as loop:
-            for which in range(4):
-                at = builder.mul(loop.index, integer(4))
-                look(builder.add(at, integer(which)), which)
-        done = builder.mul(n_fours, integer(4))
-        with cgutils.for_range(builder, builder.sub(n_vectors, done)) as loop:
-            look(builder.add(done, loop.index), 0)
-        lanes = builder.load(found[0])
-        for other in found[1:]:
-            lanes = smaller(builder, lanes, builder.load(other))
-        return _least_lane(builder, lanes)
-
-    return signature, codegen
+    n_fours = builder.udiv(n_vectors, integer(4))
+    with cgutils.for_range(builder, n_fours) as loop:
+        for which in range(4):
+            at = builder.mul(loop.index, integer(4))
+            look(builder.add(at, integer(which)), which)
+    done = builder.mul(n_fours, integer(4))
+    with cgutils.for_range(builder, builder.sub(n_vectors, done)) as loop:
+        look(builder.add(done, loop.index), 0)
+    lanes = builder.load(found[0])
+    for other in found[1:]:
+        lanes = smaller(builder, lanes, builder.load(other))
+    return _least_lane(builder, lanes)
 
 
-@lowered_by(_smallest)
+@lowered_by(_smallest, types.float64)
 def smallest(values, row, size):
     """Find the smallest of the first `size` values of a row, a multiple of eight."""
     return float(values[row, :size].min(initial=np.inf))
 
 
 def _make_adder(n_bandwidths: int) -> VectorOperation:
-    def lowering(typingctx, costs, row, size, weights, start, low, rate, sums, first):
-        place, real = types.intp, types.float64
-        signature = types.void(costs, place, place, weights, place, real, real, sums, place)
-
-        def codegen(context, builder, signature, arguments):
-            array = open_arrays(context, builder, signature, arguments, 0, 3, 7)
-            offset = builder.mul(last_length(builder, array[0]), arguments[1])
-            cost_base = builder.gep(array[0].data, [offset])
-            weight_base = builder.gep(array[1].data, [arguments[4]])
-            n_sums = cgutils.unpack_tuple(builder, array[2].shape)[1]
-            offset = builder.add(builder.mul(n_sums, arguments[1]), arguments[8])
-            target = builder.gep(array[2].data, [builder.mul(offset, integer(WIDTH))])
-            slots = [builder.gep(target, [integer(WIDTH * j)]) for j in range(n_bandwidths)]
-            totals = [
-                cgutils.alloca_once_value(builder, _DOUBLES.load(builder, slot)) for slot in slots
-            ]
-            low, rate = (_DOUBLES.splat(builder, arguments[i]) for i in (5, 6))
-            with cgutils.for_range(builder, builder.udiv(arguments[2], integer(WIDTH))) as loop:
-                at = builder.mul(loop.index, integer(WIDTH))
-                cost = _DOUBLES.load(builder, cost_base, at)
-                weight = _DOUBLES.load(builder, weight_base, at)
-                factor = _exponential(builder, builder.fmul(builder.fsub(cost, low), rate))
-                for j in range(n_bandwidths):
-                    if j > 0:
-                        factor = builder.fmul(factor, factor)
-                    # Squares that would not be normal numbers are slow: they are nothing.
-                    counts = builder.fcmp_ordered(">", factor, _constant(LEAST_FACTOR))
-                    factor = builder.select(counts, factor, _constant(0.0))
-                    total = builder.load(totals[j])
-                    builder.store(_multiply_add(builder, weight, factor, total), totals[j])
-            for total, slot in zip(totals, slots, strict=True):
-                _DOUBLES.store(builder, builder.load(total), slot)
-            return context.get_dummy_value()
-
-        return signature, codegen
+    def lowering(builder, costs, row, size, weights, start, low, rate, sums, first):
+        cost_base = row_of(builder, costs, row)
+        weight_base = builder.gep(weights.data, [start])
+        target = builder.gep(row_of(builder, sums, row), [builder.mul(first, integer(WIDTH))])
+        slots = [builder.gep(target, [integer(WIDTH * j)]) for j in range(n_bandwidths)]
+        totals = [
+            cgutils.alloca_once_value(builder, _DOUBLES.load(builder, slot)) for slot in slots
+        ]
+        low, rate = _DOUBLES.splat(builder, low), _DOUBLES.splat(builder, rate)
+        with cgutils.for_range(builder, builder.udiv(size, integer(WIDTH))) as loop:
+            at = builder.mul(loop.index, integer(WIDTH))
+            cost = _DOUBLES.load(builder, cost_base, at)
+            weight = _DOUBLES.load(builder, weight_base, at)
+            factor = _exponential(builder, builder.fmul(builder.fsub(cost, low), rate))
+            for j in range(n_bandwidths):
+                if j > 0:
+                    factor = builder.fmul(factor, factor)
+                # Squares that would not be normal numbers are slow: they are nothing.
+                counts = builder.fcmp_ordered(">", factor, _constant(LEAST_FACTOR))
+                factor = builder.select(counts, factor, _constant(0.0))
+                total = builder.load(totals[j])
+                builder.store(_multiply_add(builder, weight, factor, total), totals[j])
+        for total, slot in zip(totals, slots, strict=True):
+            _DOUBLES.store(builder, builder.load(total), slot)
 
     def add(costs, row, size, weights, start, low, rate, sums, first):
         factors = np.exp(np.maximum((costs[row, :size] - low) * rate, LEAST_EXPONENT))
@@ -292,7 +238,7 @@ def _make_adder(n_bandwidths: int) -> VectorOperation:
             sums[row, first + j] += terms.reshape(-1, WIDTH).sum(axis=0)
             factors *= factors
 
-    return VectorOperation(add, lowering)
+    return VectorOperation(add, lowering, types.void)
 
 
 #: ``add_exponentials(costs, row, size, weights, start, low, rate, sums, first)``: add ``w_v exp((c_v - low)

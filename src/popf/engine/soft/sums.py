@@ -20,7 +20,6 @@ from popf.engine.soft.simd import (
     WIDTH,
     add_chain,
     add_exponentials,
-    costs_from_distances,
     smallest,
 )
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
@@ -135,9 +134,7 @@ def _scan(block, nodes, taus, scratch, scores):
             begin(scratch, 0)
             for first in range(starts[k], starts[k + 1], CHUNK):
                 size = min(CHUNK, starts[k + 1] - first)
-                whole = size // WIDTH * WIDTH
-                costs_from_distances(block, q, first, whole, 0.0, costs, costs, offers, 0)
-                for i in range(whole, size):
+                for i in range(size):
                     offers[0, i] = max(block[q, first + i], costs[first + i])
                 near[:size] = weights[first : first + size]
                 padded = -(-size // WIDTH) * WIDTH
