@@ -211,29 +211,30 @@ class _Callable(Metric):
         self.source = self.function = function
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-        def weight(i: int, j: int) -> float:
-            return self._weight(X[i], X[j], "training samples {} and {}", i, j)
+        pair = "training samples {} and {}"
 
         def row(i: int, others: IntArray) -> FloatArray:
-            return np.array([weight(min(i, j), max(i, j)) for j in others.tolist()])
+            ends = [(i, j) if i < j else (j, i) for j in others.tolist()]
+            return np.array([self._weight(X[a], X[b], pair, a, b) for a, b in ends])
 
         return lambda others: lambda i: row(i, others)
 
     def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
-        def weight(v: int, q: int) -> float:
-            return self._weight(
-                training[v], queries[q], "training sample {} and new sample {}", v, q
-            )
+        pair = "training sample {} and new sample {}"
 
-        return lambda start, stop: np.array(
-            [[weight(v, q) for v in range(len(training))] for q in range(start, stop)]
-        )
+        def to_nodes(q: int) -> list[float]:
+            new = queries[q]
+            return [self._weight(node, new, pair, v, q) for v, node in enumerate(training)]
+
+        return lambda start, stop: np.array([to_nodes(q) for q in range(start, stop)])
 
     def _weight(self, x: FloatArray, y: FloatArray, pair: str, i: int, j: int) -> float:
         weight = self.function(x, y, **self.params)
+        if isinstance(weight, float) and 0.0 <= weight < np.inf:  # quickly, as a rule
+            return weight
         if isinstance(weight, np.ndarray) and weight.ndim == 0:
             weight = weight.item()
-        if not isinstance(weight, float | numbers.Real | np.bool_):  # float first: that is quick
+        if not isinstance(weight, numbers.Real | np.bool_):
             shape = f" of shape {np.shape(weight)}" if isinstance(weight, np.ndarray) else ""
             raise TypeError(
                 f"metric {self.name!r} returned {weight!r}, a {type(weight).__name__}{shape}, for "
