@@ -25,8 +25,8 @@ def probability_of(y_prob: ArrayLike) -> FloatArray:
     return table
 
 
-def check_classifier(estimator: Any) -> None:
-    """Raise an error unless `estimator` is a fitted classifier that gives probabilities."""
+def predicted(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[FloatArray, Any]:
+    """Predict the probability of the positive class, the second of two if None; return it and the class."""
     name = type(estimator).__name__
     if isinstance(estimator, type):
         raise TypeError(f"{estimator.__name__} is a class; pass a fitted object of it.")
@@ -41,16 +41,11 @@ def check_classifier(estimator: Any) -> None:
             f"{name} has no predict_proba; use POPFClassifier, or wrap it in "
             "sklearn.calibration.CalibratedClassifierCV."
         )
-
-
-def predicted(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[FloatArray, Any]:
-    """Predict the probability of the positive class, the second of two if None; return it and the class."""
-    check_classifier(estimator)
     classes = np.asarray(estimator.classes_)
     if pos_label is None:
         if len(classes) != 2:
             raise ValueError(
-                f"{type(estimator).__name__} knows {len(classes)} classes ({shown(classes)}); name the "
+                f"{name} knows {len(classes)} classes ({shown(classes)}); name the "
                 "one to draw against all others as in pos_label=..."
             )
         pos_label = classes.tolist()[1]
@@ -64,6 +59,18 @@ def last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     return estimator
+
+
+def fitted_step(estimator: Any, kinds: tuple[type, ...], what: str) -> Any:
+    """Return the classifier itself, of a pipeline its last step, if it is a fitted one of these kinds."""
+    last = last_step(estimator)
+    if not isinstance(last, kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(
+            f"{type(last).__name__} has no {what}; pass a fitted {names}, or a Pipeline that ends in one."
+        )
+    check_is_fitted(last)
+    return last
 
 
 def as_forest_sees(estimator: Any, X: Any) -> FloatArray:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
-from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
-from popf.display.estimators import as_forest_sees, last_step, one_sample
+from popf.display.estimators import as_forest_sees, fitted_step, last_step, one_sample
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import Path
 from popf.formatting import check_integer
@@ -59,14 +58,8 @@ def prepare_forest(
 ) -> ForestLayout:
     """Compute where a forest is drawn; see `ForestDisplay.from_estimator`."""
     check_integer("resolution", resolution, 2)
-    last = last_step(estimator)
-    if not isinstance(last, OPFClassifier | POPFClassifier):
-        raise TypeError(
-            f"{type(last).__name__} has no forest; pass a fitted OPFClassifier or POPFClassifier, "
-            "or a Pipeline that ends in one."
-        )
-    check_is_fitted(last)
-    forest = (last.opf_ if isinstance(last, POPFClassifier) else last).forest_
+    last = fitted_step(estimator, (OPFClassifier, POPFClassifier), "forest")
+    forest = getattr(last, "opf_", last).forest_
     samples = forest.samples
     if samples is None:
         raise ValueError(

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
-from popf.display.estimators import one_sample
+from popf.display.estimators import fitted_step, one_sample
 from popf.formatting import counted
 from popf.metrics.checks import class_index
 from popf.probability import ProbabilityExplanation
@@ -58,16 +57,11 @@ def _with_value(name: str, values: Mapping[str, Any]) -> str:
 
 def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:
     """Call `explain_proba` after the steps of a pipeline, and sum the shares by the columns of X."""
+    last = fitted_step(estimator, (POPFClassifier,), "log odds to split")
     steps = []
     while isinstance(estimator, Pipeline):
         steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
         estimator = estimator[-1]
-    if not isinstance(estimator, POPFClassifier):
-        raise TypeError(
-            f"{type(estimator).__name__} has no log odds to split; pass a fitted POPFClassifier, or a "
-            "Pipeline that ends in one."
-        )
-    check_is_fitted(estimator)
     columns = getattr(X, "columns", None)
     owners = None if columns is None else [str(name) for name in columns]
     for step in steps:
@@ -75,7 +69,7 @@ def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:
         owners = _owners(step, owners)
     with warnings.catch_warnings():  # an array has no names, which is no reason to warn
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        split = estimator.explain_proba(X)
+        split: ProbabilityExplanation = last.explain_proba(X)
     if not steps or owners is None:
         return split
     names, of = list(dict.fromkeys(owners)), np.array(owners)

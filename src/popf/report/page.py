@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from popf.display.estimators import check_classifier, last_step
+from popf.display.estimators import fitted_step
 from popf.display.html import render
 from popf.files import replacing
 from popf.io import align
@@ -221,13 +221,7 @@ def compute(
 ) -> Report:
     """Compute all that a report shows; see `build`."""
     chosen, about = Options(**options), about or {}
-    check_classifier(model)
-    final = last_step(model)
-    if not isinstance(final, POPFClassifier):
-        raise TypeError(
-            f"the model ends in {type(final).__name__}; a report shows paths of a forest: pass a fitted "
-            "POPFClassifier, or a Pipeline that ends in one."
-        )
+    final = fitted_step(model, (POPFClassifier,), "probabilities of a forest")
     X = align(model, X, extra="ignore")
     classes = np.asarray(model.classes_)
     labels = _checked_labels(y, classes)
