@@ -248,6 +248,11 @@ def test_rows_of_one_id_are_kept_aside_together(files, capsys):
     assert first.index.tolist() == again.index.tolist() != other.index.tolist()
     by_month = kept("month", "--id", "consumer")  # the first id that repeats decides
     assert (by_month.groupby("month").size() == 40).all()
+    months.assign(stolen=np.where(months["consumer"] == 7, "yes", "no")).to_csv(
+        files[0], index=False
+    )
+    said = "--test-size, which keeps rows of one --id together: The least populated class"
+    assert said in refused(capsys, *words, "consumer")
 
 
 def test_the_stages_of_a_fit_are_shown_and_compiling_too(place, tmp_path, capsys, monkeypatch):

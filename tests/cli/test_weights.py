@@ -72,15 +72,6 @@ def test_weight_zero_is_no_row_whatever_it_holds(tmp_path, capsys, words):
         assert said[key] == pytest.approx(fewer[key]) if said[key] else fewer[key] is None
 
 
-def test_rows_of_weight_zero_are_counted_in_words(tmp_path, capsys):
-    consumers(N).assign(weight=np.minimum(WEIGHTS, 1)).to_csv(tmp_path / "t.csv", index=False)
-    words = fitting(tmp_path / "t.csv", tmp_path / "m.popf", *WEIGHED)
-    n = int((WEIGHTS == 0).sum())
-    said = " ".join(printed(capsys, *words).out.split())
-    assert f"rows {N - n} of {N} (" in said
-    assert f"left out {n} rows of weight 0" in said
-
-
 @pytest.mark.parametrize("words", [WEIGHED, ("--one-per", "meter")])
 def test_paths_name_the_rows_of_the_file(tmp_path, capsys, words):
     frame = consumers(N).assign(weight=np.arange(N) % 2, meter=[f"m{i // 3}" for i in range(N)])
@@ -98,9 +89,12 @@ def test_paths_name_the_rows_of_the_file(tmp_path, capsys, words):
 def test_one_row_per_consumer_is_a_row_that_counts(tmp_path, capsys):
     frame = consumers(N).assign(weight=np.arange(N) % 2, meter=[f"m{i // 2}" for i in range(N)])
     frame.to_csv(tmp_path / "t.csv", index=False)
-    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "--drop", "consumer", *WEIGHED)
-    found = facts(capsys, *words, "--one-per", "meter", "-o", tmp_path / "m.popf")
+    words = fitting(tmp_path / "t.csv", tmp_path / "m.popf", *WEIGHED, "--one-per", "meter")
+    found = facts(capsys, *words)
     assert (found["n_rows"], found["n_zero_weight"]) == (50, 50)
+    said = " ".join(printed(capsys, *words).out.split())
+    assert "rows 50 of 100 (" in said
+    assert "left out 50 rows of weight 0" in said
 
 
 def test_what_is_wrong_is_said_with_the_row_of_the_file(tmp_path, capsys):

@@ -153,7 +153,8 @@ def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
             random_state=options.seed,
         )
     except ValueError as error:
-        raise ValueError(f"`test_size`: {error}") from error
+        together = "" if len(rarest) == len(numbers) else ", which keeps rows of one `id` together"
+        raise ValueError(f"`test_size`{together}: {error}") from error
     aside = np.isin(rows.groups, drawn)
     return numbers[~aside], numbers[aside]
 
