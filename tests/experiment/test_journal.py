@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from popf.experiment.journal import Journal, JournalError
+from popf.experiment.study import Journal, JournalError
 
 SETTINGS = {"seed": 0, "versions": {"numpy": "1"}, "datasets": {"a": {"n": 1}}, "methods": {}}
 
@@ -142,7 +142,7 @@ def test_a_full_disk_costs_only_the_line_that_did_not_fit(path, monkeypatch):
 
 WRITER = """
 import sys
-from popf.experiment.journal import Journal
+from popf.experiment.study import Journal
 settings = {"seed": 0, "datasets": {}, "methods": {}}
 journal = Journal(sys.argv[1], settings)
 for run in range(30):

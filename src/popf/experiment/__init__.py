@@ -3,16 +3,15 @@
 ``run``        every method on every split, each finished run kept in a journal
 ``reproduce``  the same, and all tables, figures and the report in a folder
 
-Data goes one way: ``protocol`` (data sets and splits) and ``methods`` (what is compared) → ``journal``
-(finished runs on the disk) → ``run`` → ``results`` (means, and what is bold) → ``paper`` (printed values, and
-which are implausible) → ``tables`` → ``report`` (files, figures and the page).
+Data goes one way: ``protocol`` (data sets and splits) and ``methods`` (what is compared) → ``study`` (the runs,
+kept in a journal) → ``results`` (means, and what is bold) → ``paper`` (printed values, and which are
+implausible) → ``tables`` → ``report`` (files, figures and the page).
 """
 
-from popf.experiment.journal import JournalError
 from popf.experiment.methods import methods
 from popf.experiment.report import reproduce
 from popf.experiment.results import Results
-from popf.experiment.run import run
+from popf.experiment.study import JournalError, run
 from popf.experiment.tables import Table, table
 
 __all__ = [

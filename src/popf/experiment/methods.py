@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from popf.experiment.protocol import Dataset, Protocol
+from popf.experiment.protocol import Dataset, Protocol, Record
 from popf.forest.classifier import OPFClassifier
 from popf.formatting import unknown
 from popf.metrics import evaluate, opf_accuracy_score, threshold_curve
@@ -19,7 +19,6 @@ from popf.probability.classifier import POPFClassifier
 from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
 
 Methods = Mapping[str, BaseEstimator]
-Record = dict[str, Any]
 #: Other names of the methods, in lower case.
 ALIASES = {
     "opf": "OPF",

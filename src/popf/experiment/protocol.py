@@ -21,6 +21,8 @@ FORMS = ("raw", "scaled")
 #: Features whose standard deviations differ by more than this factor have unequal weight in a distance.
 UNEQUAL = 3.0
 Say = Callable[[str], None]
+#: What was measured in a run.
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)

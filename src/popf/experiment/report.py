@@ -20,7 +20,7 @@ from popf.experiment import paper
 from popf.experiment.methods import is_paper_method, methods
 from popf.experiment.protocol import Say
 from popf.experiment.results import MEASURES, Results
-from popf.experiment.run import run
+from popf.experiment.study import run
 from popf.experiment.tables import RUN_COLUMNS, as_csv, table
 from popf.files import replacing, writable_folder
 from popf.formatting import install

@@ -7,15 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata, wilcoxon
 
-from popf.experiment.journal import Record, key_of
-from popf.experiment.protocol import Dataset, Protocol
+from popf.experiment.protocol import Dataset, Protocol, Record
 from popf.formatting import import_extra
 
 FloatArray = NDArray[np.float64]
+#: What identifies a record: data set, form, run and method.
+Key = tuple[str, str, int, str]
 #: Level of the signed-rank test, and the most differing pairs for which its distribution is exact.
 SIGNIFICANCE, EXACT_UP_TO = 0.05, 200
 # Scores that are equal in exact arithmetic may differ by rounding.
 SAME = 1e-12
+
+
+def key_of(record: Mapping[str, Any]) -> Key:
+    """Identify a record."""
+    return record["dataset"], record["form"], record["run"], record["method"]
 
 
 class Measure(NamedTuple):

@@ -1,0 +1,325 @@
+"""Run a study: every method on every split of every data set, each finished run kept at once in a journal.
+
+The journal is a file of JSON lines. The first holds the settings that decide the results; another line with
+settings is added when a study is extended by data sets or methods. All other lines are records. Lines are only
+ever appended, each in one call of the system, and the first record of a run that succeeded counts: two
+processes on one journal cannot damage it.
+"""
+
+import errno
+import json
+import math
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from popf.experiment.methods import Methods, choose_methods, definition, is_paper_method, measure
+from popf.experiment.protocol import (
+    RUNS,
+    TRAIN_SIZE,
+    Dataset,
+    Protocol,
+    Record,
+    Say,
+    Wanted,
+    choose_datasets,
+)
+from popf.experiment.results import Key, Results, key_of
+
+FORMAT = 1
+BEGINNING = b'{"popf journal": '
+#: Called after every unit of work: how many are done, of how many, and which was the last.
+Progress = Callable[[int, int, str], None]
+
+
+def run(
+    datasets: Wanted = None,
+    methods: Methods | Iterable[str] | str | None = None,
+    *,
+    runs: int = RUNS,
+    train_size: float = TRAIN_SIZE,
+    seed: int = 0,
+    scale: bool | None = None,
+    n_jobs: int | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Results:
+    """Run the paper's protocol, on its data and methods or on others.
+
+    Each data set is split at random, by class, `runs` times; every method is trained on one part and tested
+    on the other. All methods see the same splits.
+
+    Parameters
+    ----------
+    datasets : dict of str to (X, y), or list of names, default=None
+        None for the paper's 14, or those of them that `popf.datasets.load` finds.
+    methods : dict of str to classifier, or list of names, default=None
+        Any scikit-learn classifiers; None for all of `popf.experiment.methods`. One without
+        ``predict_proba`` gets no log loss, Brier score and calibration error.
+    runs : int, default=20
+        Number of splits of each data set.
+    train_size : float, default=0.25
+        Share used for training.
+    seed : int, default=0
+        Seed for splits and methods. The results depend on nothing else, apart from the times.
+    scale : bool or None, default=None
+        True to standardise the features, False to leave them as they are, None for both where their
+        standard deviations differ by more than a factor of 3, and unscaled elsewhere.
+    n_jobs : int, default=None
+        Number of runs at a time, as for joblib. Inside ``joblib.parallel_config`` None takes what that says;
+        so the runs go to a cluster with ``parallel_config("dask")``.
+    journal : path-like, default=None
+        A file in which every finished run is kept at once. If it exists, what it holds is not run
+        again; one with other settings is refused.
+    progress : callable, default=None
+        Called as ``progress(n_done, n_total, text)`` after every run.
+    say : callable, default=None
+        Called with a sentence about what was resumed, repaired or left out.
+
+    Returns
+    -------
+    Results
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from popf import OPFClassifier
+    >>> from popf.experiment import run
+    >>> results = run(
+    ...     {"iris": load_iris(return_X_y=True)},
+    ...     {"OPF": OPFClassifier(), "3-NN": KNeighborsClassifier(3)},
+    ...     runs=5,
+    ... )
+    >>> results.values("accuracy", "iris", "OPF").shape
+    (5,)
+    """
+    say = say or (lambda sentence: None)
+    protocol = Protocol(runs, train_size, seed, scale)
+    chosen = choose_methods(methods)
+    data = choose_datasets(datasets, say)
+    for dataset in data.values():
+        protocol.check(dataset)
+    kept = Journal(journal, settings(protocol, data, chosen), say)
+    _work(protocol, data, chosen, kept, n_jobs, progress, say)
+    return Results(protocol, data, chosen, kept.records.values(), kept.settings)
+
+
+def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) -> dict[str, Any]:
+    """All that decides the results, for the journal to compare.
+
+    Neither the number of runs nor the choice of forms is in it: more of both extend a study.
+    """
+    return {
+        "seed": int(protocol.seed),
+        "train_size": float(protocol.train_size),
+        "versions": {
+            "python": ".".join(platform.python_version_tuple()[:2]),
+            **{name: version(name) for name in ("popf", "numpy", "scipy", "scikit-learn")},
+        },
+        "datasets": {name: dataset.facts() for name, dataset in data.items()},
+        "methods": {name: definition(method) for name, method in methods.items()},
+    }
+
+
+def _work(
+    protocol: Protocol,
+    data: dict[str, Dataset],
+    methods: Methods,
+    journal: "Journal",
+    n_jobs: int | None,
+    progress: Progress | None,
+    say: Say,
+) -> None:
+    """Run what the journal lacks."""
+    binary = [name for name, method in methods.items() if is_paper_method(method)]
+    for name, dataset in data.items():
+        if binary and dataset.n_classes > 2:
+            say(
+                f"{name} has {dataset.n_classes} classes; left out there, because they are for two: "
+                f"{', '.join(sorted(binary))}."
+            )
+    tasks = [
+        (name, form, run)
+        for run in range(protocol.runs)
+        for name, dataset in data.items()
+        for form in protocol.forms(dataset)
+    ]
+    todo: dict[tuple[str, str, int], Methods] = {}
+    for task in tasks:
+        missing = {
+            name: method
+            for name, method in methods.items()
+            if (data[task[0]].n_classes == 2 or name not in binary)
+            and not journal.has((*task, name))
+        }
+        if missing:
+            todo[task] = missing
+    if journal.path is not None and len(todo) < len(tasks):
+        say(f"{len(tasks) - len(todo)} of {len(tasks)} runs are in {journal.path} already.")
+    calls = (
+        delayed(measure)(protocol, data[name], form, run, missing)
+        for (name, form, run), missing in todo.items()
+    )
+    try:
+        parallel = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+        for n_done, records in enumerate(parallel(calls), 1):
+            journal.add(records)
+            if progress is not None:
+                last = records[0]
+                text = f"{last['dataset']} ({last['form']}), run {last['run']}"
+                progress(n_done, len(todo), text)
+    except KeyboardInterrupt:
+        if journal.path is not None:
+            say(f"Finished runs are kept in {journal.path}; the same command continues from there.")
+        raise
+
+
+class JournalError(ValueError):
+    """A journal that a study cannot continue: it has other settings, or is no journal at all."""
+
+
+class Journal:
+    """Finished runs, in memory and in a file (None for memory only).
+
+    `settings` are what decides the numbers. ``datasets`` and ``methods`` are dicts, and the file may hold
+    others besides; all other entries must be those of the file, or a JournalError says which differ.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        settings: Mapping[str, Any],
+        say: Say = lambda sentence: None,
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self.settings: dict[str, Any] = {}
+        self.records: dict[Key, Record] = {}
+        wanted: dict[str, Any] = json.loads(json.dumps(settings))
+        if self.path is None:
+            self.settings = wanted
+            return
+        self.path.touch()
+        self._read(say)
+        missing = self._check(wanted)
+        if missing:
+            self._append([{"popf journal": FORMAT, "settings": missing}])
+            # Another process may have been faster, with other settings: the first in the file count.
+            self._read(lambda sentence: None)
+            self._check(wanted)
+
+    def has(self, key: Key) -> bool:
+        """Whether there is a record that did not fail."""
+        record = self.records.get(key)
+        return record is not None and "failed" not in record
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Write records, and wait until the disk has them."""
+        fresh = [json.loads(json.dumps(_finite(record), allow_nan=False)) for record in records]
+        self._append(fresh)
+        for record in fresh:
+            self._keep(record)
+
+    def _keep(self, record: Record) -> None:
+        """Keep a record in memory: the first that succeeded, or else the last."""
+        if not self.has(key_of(record)):
+            self.records[key_of(record)] = record
+
+    def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Write lines at the end of the file."""
+        text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        if self.path is None or not text:
+            return
+        with open(self.path, "rb") as file:
+            file.seek(max(0, self.path.stat().st_size - 1))
+            # After a kill or a full disk the last line may have no end.
+            text = (b"" if file.read() in (b"", b"\n") else b"\n") + text
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        try:
+            if os.write(descriptor, text) < len(text):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _read(self, say: Say) -> None:
+        """Read the whole file, without lines that are damaged or cut off."""
+        assert self.path is not None
+        damaged = []
+        for number, line in enumerate(self.path.read_bytes().splitlines(), 1):
+            try:
+                content = json.loads(line)
+                if "settings" in content:
+                    for name, value in content["settings"].items():
+                        known = self.settings.setdefault(name, value)
+                        if isinstance(value, dict):
+                            self.settings[name] = {**value, **known}
+                elif self.settings:
+                    self._keep(content)
+                else:
+                    raise KeyError("settings")
+            except (ValueError, KeyError, TypeError):
+                if number == 1 and not (line and BEGINNING.startswith(line[: len(BEGINNING)])):
+                    raise JournalError(
+                        f"{self.path} is not a journal of popf; give another file or folder."
+                    ) from None
+                damaged += [str(number)] if line.strip() else []
+        if damaged:
+            say(
+                f"{self.path}: cut off or damaged and ignored: line {', '.join(damaged)}. What is missing is "
+                "run again."
+            )
+
+    def _check(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        """Raise JournalError if the settings of the file contradict these; return what it lacks."""
+        if not self.settings:
+            return wanted
+        differing = differences(self.settings, wanted)
+        if differing:
+            raise JournalError(
+                f"{self.path} was made with other settings: {'; '.join(differing)}. Results of "
+                "different settings are never mixed: give another folder, or the same settings."
+            )
+        more = {
+            kind: {k: v for k, v in wanted[kind].items() if k not in self.settings[kind]}
+            for kind in ("datasets", "methods")
+        }
+        return {kind: entries for kind, entries in more.items() if entries}
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Describe where two settings contradict each other."""
+    kinds = {"versions": "version of", "methods": "method", "datasets": "dataset"}
+    found = [
+        f"`{name}` was {old.get(name)!r}, now {new.get(name)!r}"
+        for name in sorted({*old, *new} - kinds.keys())
+        if old.get(name) != new.get(name)
+    ]
+    for kind, what in kinds.items():
+        before, after = old.get(kind, {}), new.get(kind, {})
+        for name in before.keys() & after.keys():
+            was, now = before[name], after[name]
+            if was == now:
+                continue
+            if isinstance(was, dict):
+                parts = [part for part in now if was.get(part) != now[part]]
+                changes = ", ".join(f"{part} {was.get(part)!r} to {now[part]!r}" for part in parts)
+                found.append(f"{what} {name} has changed ({changes})")
+            else:
+                found.append(f"{what} {name} was {was}, now {now}")
+    return found
+
+
+def _finite(value: Any) -> Any:
+    """Replace numbers that JSON does not know by None."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
