@@ -63,12 +63,9 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     metric_params : dict, default=None
         Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
     algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        How the forest is computed; it is the same forest, to the bit, with all of them.
-
-        - ``"kd_tree"``: Borůvka's algorithm in a space tree, for low and moderate dimension;
-        - ``"brute"``: Borůvka's algorithm by matrix products, for high dimension;
-        - ``"prim"``: Prim's algorithm, for any metric;
-        - ``"auto"``: chosen from the metric, the size and a look at the data.
+        ``"kd_tree"`` is Borůvka's algorithm in a space tree, for low and moderate dimension; ``"brute"`` the
+        same by matrix products, for high dimension; ``"prim"`` is Prim's, for any metric; ``"auto"`` chooses
+        from the metric, the size and a look at the data. All give the same forest, to the bit.
     n_jobs : int, default=None
         How many threads to use, as in joblib: None is 1, -1 is all cores.
     working_memory : float, default=None
@@ -84,12 +81,9 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels.
     prototypes_ : ndarray of shape (n_prototypes,)
         The prototypes: both ends of every arc between two classes that lies in some minimum spanning tree.
-    costs_ : ndarray of shape (n_samples,)
-        The path cost C_v of every training sample, 0 for prototypes.
-    predecessors_ : ndarray of shape (n_samples,)
-        The sample before it on its path, -1 for prototypes.
-    roots_ : ndarray of shape (n_samples,)
-        The prototype at which its path begins.
+    costs_, predecessors_, roots_ : ndarray of shape (n_samples,)
+        Of every training sample the path cost C_v (0 for prototypes), the sample before it on its path (-1),
+        and the prototype at which the path begins.
     spanning_tree_ : SpanningTree
         The minimum spanning tree: arrays ``lower``, ``higher`` and ``weights``.
     forest_ : OptimumPathForest
@@ -110,10 +104,9 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Equal distances are settled by rule: arcs are ordered by (weight, lower index, higher index), and among
-    equal path costs the nearer node conquers, then the one of the lower class, then the lower index. So
-    the forest is the same whatever the algorithm and the number of threads, and the predicted labels do
-    not depend on the order of the rows.
+    Arcs are ordered by (weight, lower index, higher index), and among equal path costs the nearer node
+    conquers, then the one of the lower class, then the lower index. So the forest is the same whatever the
+    algorithm and the number of threads, and the predicted labels do not depend on the order of the rows.
 
     References
     ----------

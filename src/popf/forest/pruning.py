@@ -19,8 +19,8 @@ def prune(
     """Make a forest of fewer samples that is as accurate on a validation set.
 
     Samples that conquer a validation sample are kept, with the paths that lead to them, and a forest is grown
-    on them alone; so on, until all samples are needed or the accuracy on the validation set falls. A smaller
-    forest makes smaller files and faster predictions.
+    on them alone, by the same distances; so on, until all samples are needed or the accuracy on the validation
+    set falls. A smaller forest makes smaller files and faster predictions.
 
     Parameters
     ----------
@@ -38,10 +38,6 @@ def prune(
     OPFClassifier
         The last forest that was accurate enough, perhaps with all samples of `model`; every class keeps a
         sample. Its ``sample_indices_`` are the rows of the X that `model` was fitted to.
-
-    Notes
-    -----
-    Distances stay those of `model`: what a metric learned from its samples is kept.
 
     References
     ----------

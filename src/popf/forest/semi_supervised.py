@@ -28,9 +28,8 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
     .. math:: C_v = \min_{\pi: s \leadsto v} \max_{(a, b) \in \pi} d(a, b), \qquad
               v^* = \arg\min_v \max\{C_v, d(v, t)\}.
 
-    So labels follow the chains of close samples. That helps where classes are separated by gaps, however
-    they are shaped; where classes overlap, chains cross from one to the other, and `LabelSpreading` or a
-    supervised classifier on the labelled samples does better.
+    So labels follow the chains of close samples, which helps where gaps separate the classes. Where they
+    overlap, chains cross, and `LabelSpreading` or a supervised classifier on the labelled samples does better.
 
     Parameters
     ----------
