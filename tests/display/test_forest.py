@@ -102,20 +102,16 @@ def test_a_model_with_a_map_is_drawn_as_its_forest_sees_the_samples():
 def test_columns_name_the_axes_and_warn_of_nothing():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(MOONS, columns=["usage", "tariff"])
-    for model in (OPFClassifier(), POPFClassifier("paper", box=BOX)):
-        model.fit(table, MOON)
-        for sample in (table.iloc[[2]], [0.1, 0.2]):
-            layout = prepare_forest(model, sample=sample, resolution=5)
-            assert layout.axis_names == ("usage", "tariff")
+    plain = [OPFClassifier(), POPFClassifier("paper", box=BOX)]
+    steps = StandardScaler(), FunctionTransformer(np.exp)
+    for model in (*plain, *(make_pipeline(step, OPFClassifier()) for step in steps)):
+        layout = prepare_forest(model.fit(table, MOON), sample=table.iloc[[2]], resolution=5)
+        assert layout.axis_names == ("usage", "tariff")
+    for model in plain:
         swapped = prepare_forest(model, sample=table.loc[[2], ["tariff", "usage"]], regions=False)
-        assert np.array_equal(swapped.sample, MOONS[2])
-        assert prepare_forest(model).axis_names == ("usage", "tariff")
+        unnamed = prepare_forest(model, sample=MOONS[2], regions=False)
+        assert np.array_equal(swapped.sample, unnamed.sample)
         assert list(model.feature_names_in_) == ["usage", "tariff"]
-    model = make_pipeline(StandardScaler(), OPFClassifier()).fit(table, MOON)
-    layout = prepare_forest(model, sample=table.iloc[[2]], regions=False)
-    assert layout.axis_names == ("usage", "tariff")
-    unnamed = make_pipeline(FunctionTransformer(np.exp), OPFClassifier()).fit(table, MOON)
-    assert prepare_forest(unnamed, regions=False).axis_names == ("usage", "tariff")
     unnamed = make_pipeline(FunctionTransformer(np.asarray), OPFClassifier()).fit(table, MOON)
     assert prepare_forest(unnamed, regions=False).axis_names == ("feature 0", "feature 1")
 

@@ -37,10 +37,6 @@ def precision_at(
     precision : float
         From 0 to 1. Where k cuts through samples of equal scores, they count in proportion.
 
-    See Also
-    --------
-    average_precision_at, lift_curve
-
     Examples
     --------
     >>> from popf.metrics import precision_at
@@ -116,12 +112,9 @@ class LiftCurve(NamedTuple):
 
     Attributes
     ----------
-    fractions : ndarray of shape (n_points,)
-        The share of samples looked at: 0, and the ends of groups of equal scores, to 1.
-    gains : ndarray of shape (n_points,)
-        The share of the positive samples found by then.
-    lift : ndarray of shape (n_points,)
-        ``gains / fractions``; at 0 that of the first group.
+    fractions, gains, lift : ndarray of shape (n_points,)
+        The share of samples looked at (0, and the ends of groups of equal scores, to 1), the share of the
+        positive samples found by then, and ``gains / fractions``, at 0 that of the first group.
     """
 
     fractions: FloatArray
@@ -151,10 +144,6 @@ def lift_curve(
     -------
     curve : LiftCurve
         Straight lines between its points are the mean over all orders of samples of equal scores.
-
-    See Also
-    --------
-    precision_at
 
     Examples
     --------

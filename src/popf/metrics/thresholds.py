@@ -95,14 +95,10 @@ class ThresholdCurve(NamedTuple):
 
     Attributes
     ----------
-    thresholds : ndarray of shape (n_thresholds,)
-        The thresholds Θ, in the order in which they were given, else ascending.
-    scores : ndarray of shape (n_thresholds,)
-        The score when samples with P ≥ Θ are predicted positive.
-    best_threshold : float
-        The threshold of the best score; of several, the nearest to 0.5, then the lower.
-    best_score : float
-        The score there.
+    thresholds, scores : ndarray of shape (n_thresholds,)
+        The thresholds Θ as given, else ascending, and the scores of predicting samples with P ≥ Θ positive.
+    best_threshold, best_score : float
+        The threshold of the best score (of several, the nearest to 0.5, then the lower), and that score.
     """
 
     thresholds: FloatArray
