@@ -150,22 +150,17 @@ def test_unknown_names_bring_the_nearest():
 
 
 def test_a_named_folder_comes_first(tmp_path, monkeypatch, liver):
-    write(tmp_path / "liver-disorders", liver.data[::-1], liver.target[::-1])
-    mine = load("liver", data_home=tmp_path)
+    for name in ("liver-disorders.csv", "liver-disorders.txt.gz", "liver-disorders"):
+        write(tmp_path / name, liver.data[::-1], liver.target[::-1])
+        mine = load("liver", data_home=tmp_path)
+        assert mine.source == str(tmp_path / name)  # the last of them is looked for first
     np.testing.assert_array_equal(mine.data, liver.data[::-1])
-    assert mine.source == str(tmp_path / "liver-disorders")
     monkeypatch.setenv("POPF_DATA", str(tmp_path))
     np.testing.assert_array_equal(load("liver").data, liver.data[::-1])
     by_hand = load("liver_scale")
     np.testing.assert_allclose(by_hand.data, scale(liver.data[::-1]))
     assert by_hand.data.min() == -1
     assert by_hand.data.max() == 1
-
-
-@pytest.mark.parametrize("name", ["liver-disorders.csv", "liver-disorders.txt.gz"])
-def test_other_forms_of_a_file_are_found(tmp_path, name, liver):
-    write(tmp_path / name, liver.data, liver.target)
-    assert load("liver", data_home=tmp_path).source == str(tmp_path / name)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path, monkeypatch):

@@ -1,8 +1,9 @@
 """The paper's protocol, its runs and their journal."""
 
 import json
-import logging
 import re
+from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -270,30 +271,42 @@ def test_fresh_puts_the_old_journal_aside(tmp_path):
     assert (tmp_path / "journal.jsonl.old").read_bytes() == old
 
 
-# Beside opfython
+# Times
 
 
-def test_accuracy_is_that_of_opfython_run_by_run():
-    logger = logging.getLogger("opfython")
-    logger.addHandler(logging.NullHandler())
-    logger.setLevel(logging.WARNING)
-    pytest.importorskip("opfython", reason="opfython is not installed: nothing to compare with")
-    from opfython.models import SupervisedOPF
+USUAL, ONCE = 1.0, 30.0
 
-    class Theirs(ClassifierMixin, BaseEstimator):
-        def fit(self, X, y):
-            self.classes_, codes = np.unique(y, return_inverse=True)
-            self.model_ = SupervisedOPF(distance="euclidean")
-            self.model_.fit(X, codes + 1)
-            return self
 
-        def predict(self, X):
-            return self.classes_[np.array(self.model_.predict(X)) - 1]
+class Compiling(ClassifierMixin, BaseEstimator):
+    """Takes its usual time by the clock of `world`, and more when it first works on some splits."""
 
-    sets = {"plane": blobs(120, 3, n_features=2, n_redundant=0), "space": blobs(100, 5)}
-    results = run(sets, {"ours": OPFClassifier(), "theirs": Theirs()}, runs=4)
-    assert not results.failures()
-    for name, form in results.rows():
-        ours = results.values("accuracy", name, "ours", form)
-        np.testing.assert_array_equal(ours, results.values("accuracy", name, "theirs", form))
-        assert 0.5 < ours.mean() < 1.0
+    world = SimpleNamespace()
+
+    def fit(self, X, y):
+        split = X[0].tolist()
+        if split not in self.world.seen:
+            self.world.now += ONCE if len(self.world.seen) in self.world.slow else 0.0
+            self.world.seen.append(split)
+        self.world.now += USUAL
+        self.world.fits += 1
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        self.world.now += USUAL
+        return np.resize(self.classes_, len(X))
+
+
+@pytest.mark.parametrize("slow", [(0,), (1,), (0, 1), (2, 4)])
+def test_a_split_that_is_the_first_to_compile_shows_in_no_time(monkeypatch, slow):
+    world = SimpleNamespace(now=0.0, seen=[], slow=slow, fits=0)
+    monkeypatch.setattr(Compiling, "world", world)
+    measuring = import_module("popf.experiment.methods")
+    monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=lambda: world.now))
+    monkeypatch.setattr(measuring, "_fastest", {})
+    results = run({"one": blobs()}, {"compiling": Compiling()}, runs=5, scale=False)
+    assert world.now > ONCE * len(slow)  # so it has happened
+    np.testing.assert_allclose(results.values("train_seconds", "one", "compiling"), USUAL)
+    np.testing.assert_allclose(results.values("test_seconds", "one", "compiling"), USUAL)
+    # Besides those, only the first run is done again: it has nothing to be compared with.
+    assert world.fits == 5 + len({0, *slow})
