@@ -237,7 +237,7 @@ def test_regressions_without_features_or_without_a_class():
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("kind", ["shared", "own", "offset", "all", "ridge"])
+@pytest.mark.parametrize("kind", ["shared", "by class", "offset", "ridge"])
 def test_softmax_fits_are_minima(n_classes, kind):
     rng = np.random.default_rng(5)
     n = 30
@@ -245,13 +245,11 @@ def test_softmax_fits_are_minima(n_classes, kind):
     T = naive_probability.targets(y, w, n_classes)
     assert_allclose(labelled(y, w).targets(0.5), T)
     shared = rng.normal(size=(3, 2, n, n_classes)) + (np.arange(n_classes) == y[:, None])
-    own = rng.normal(size=(3, n, n_classes)) + (np.arange(n_classes) == y[:, None])
     designs = {
         "shared": Designs(shared),
         "ridge": Designs(shared),
-        "own": Designs(np.empty((3, 0, n, n_classes)), own),
-        "offset": Designs(shared, None, rng.normal(size=(n, n_classes))),
-        "all": Designs(shared, own, rng.normal(size=(n, n_classes))),
+        "by class": Designs(shared[:, :1], by_class=True),
+        "offset": Designs(shared, offset=rng.normal(size=(n, n_classes))),
     }[kind]
     penalty = None
     if kind == "ridge":
@@ -261,10 +259,8 @@ def test_softmax_fits_are_minima(n_classes, kind):
     for j in range(3):
 
         def objective(theta, j=j):
-            z = sum(s * x for s, x in zip(theta, designs.shared[j], strict=False))
-            at = designs.shared.shape[1]
-            if designs.own is not None:
-                z = z + theta[at : at + n_classes] * designs.own[j]
+            slopes = [theta[:n_classes]] if designs.by_class else theta
+            z = sum(s * x for s, x in zip(slopes, designs.columns[j], strict=False))
             z = z + np.append(0.0, theta[1 - n_classes :])
             if designs.offset is not None:
                 z = z + designs.offset

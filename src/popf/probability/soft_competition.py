@@ -288,7 +288,7 @@ class _Search(NamedTuple):
         n_classes = self.raised.shape[2]
         classes = np.arange(n_classes)
         own = np.stack([self.raised[each, :, classes].T for each in steps])
-        designs = Designs(np.empty((len(steps), 0, *own.shape[1:])), own)
+        designs = Designs(own[:, None], by_class=True)
         # A slope goes about with the bandwidth.
         slopes = start.slopes * np.exp((start.steps - steps) * self.log_step)
         biases = np.tile(start.biases[1:] - start.biases[0], (len(steps), 1))
@@ -298,7 +298,7 @@ class _Search(NamedTuple):
         positive = theta[:, :n_classes] > 0.0
         wrong = np.flatnonzero(~positive.all(axis=1))
         if len(wrong):
-            rest = designs.take(wrong)._replace(own=own[wrong] * positive[wrong, None])
+            rest = designs._replace(columns=(own[wrong] * positive[wrong, None])[:, None])
             theta[wrong] = fit_softmax(rest, self.targets, self.weights, start=theta[wrong])
             theta[wrong, :n_classes] = np.where(positive, theta[:, :n_classes], 0.0)[wrong]
         losses = log_losses(designs.exponents(theta), self.codes)
@@ -322,7 +322,7 @@ class _Search(NamedTuple):
         slopes = now.slopes[k] * np.exp((now.steps[k] - steps) * self.log_step)
         start = np.column_stack([slopes, np.full(len(steps), now.biases[k])])
         theta = fit_softmax(
-            Designs(shared, None, offset),
+            Designs(shared, offset=offset),
             np.column_stack([1.0 - own, own]),
             self.weights,
             start=start,

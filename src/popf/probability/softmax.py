@@ -90,39 +90,38 @@ class Labels(NamedTuple):
 class Designs(NamedTuple):
     r"""Exponents of classes that are linear in their parameters, for several regressions.
 
-    .. math:: z_k = o_k + \sum_j s_j x_{jk} + a_k u_k + b_k, \quad b_0 = 0
+    .. math:: z_k = o_k + \sum_j s_{jk} x_{jk} + b_k, \quad b_0 = 0
 
-    Parameters come in the order s, a (if there is u), b without the first.
+    The slopes of a column are the same for all classes or, `by_class`, one for each class and only one column.
+    Parameters are the slopes, then the biases without the first.
     """
 
-    shared: (
-        FloatArray  # x, whose slopes all classes share: (n_designs, n_shared, n_rows, n_classes)
-    )
-    own: FloatArray | None = None  # u, with a slope for each class: (n_designs, n_rows, n_classes)
+    columns: FloatArray  # x: (n_designs, n_columns, n_rows, n_classes)
+    by_class: bool = False
     offset: FloatArray | None = None  # o: (n_rows, n_classes)
 
     @property
     def n_parameters(self) -> int:
         """The number of parameters."""
-        _, n_shared, _, n_classes = self.shared.shape
-        n_own = 0 if self.own is None else n_classes
-        return int(n_shared + n_own + n_classes - 1)
+        _, n_columns, _, n_classes = self.columns.shape
+        return int((n_classes if self.by_class else n_columns) + n_classes - 1)
 
     def exponents(self, theta: FloatArray) -> FloatArray:
         """Exponents of all classes: (n_designs, n_rows, n_classes)."""
-        n_designs, n_shared, n_rows, n_classes = self.shared.shape
-        flat = self.shared.reshape(n_designs, n_shared, n_rows * n_classes)
-        found: FloatArray = np.matmul(theta[:, None, :n_shared], flat)
-        found = found.reshape(n_designs, n_rows, n_classes)
-        if self.own is not None:
-            found += theta[:, None, n_shared : n_shared + n_classes] * self.own
-        found[:, :, 1:] += theta[:, None, 1 - n_classes :]
+        n_biases = self.columns.shape[3] - 1
+        found: FloatArray
+        if self.by_class:
+            found = np.multiply(theta[:, None, :-n_biases], self.columns[:, 0], order="C")
+        else:
+            flat = self.columns.reshape(*self.columns.shape[:2], -1)
+            found = np.matmul(theta[:, None, :-n_biases], flat)
+            found = found.reshape(len(theta), *self.columns.shape[2:])
+        found[:, :, 1:] += theta[:, None, -n_biases:]
         return found if self.offset is None else found + self.offset
 
     def take(self, which: IntArray) -> "Designs":
         """Keep some of the designs."""
-        own = None if self.own is None else self.own[which]
-        return Designs(self.shared[which], own, self.offset)
+        return self._replace(columns=self.columns[which])
 
 
 class Penalty(NamedTuple):
@@ -143,31 +142,31 @@ def fit_softmax(
 
     `start` is (n_parameters,) or (n_designs, n_parameters).
     """
-    n_designs, n_parameters = len(designs.shared), designs.n_parameters
+    n_designs, n_parameters = len(designs.columns), designs.n_parameters
     if penalty is None:
         penalty = Penalty(np.zeros(n_parameters), np.zeros(n_parameters))
     theta = np.zeros((n_designs, n_parameters))
     if start is not None:
         theta += start
-    two = designs.shared.shape[3] == 2  # by far the most frequent case
+    two = designs.columns.shape[3] == 2  # by far the most frequent case
     here: _TwoClasses | _ManyClasses
-    here = _two_classes(designs) if two else _ManyClasses(*designs)
+    here = (_two_classes if two else _ManyClasses)(designs, targets, weights)
 
     def objective(
         theta: FloatArray, here: "_TwoClasses | _ManyClasses"
     ) -> tuple[FloatArray, FloatArray]:
         with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long
-            values, exponents = here.cross_entropy(theta, targets, weights)
-            return values + (theta - penalty.center) ** 2 @ penalty.strength / 2.0, exponents
+            values, found = here.cross_entropy(theta)
+            return values + (theta - penalty.center) ** 2 @ penalty.strength / 2.0, found
 
     active = np.arange(n_designs)
-    values, exponents = objective(theta, here)
+    values, found = objective(theta, here)
     if start is not None:  # what suits one design may be far off for another
-        from_zero, flat = objective(np.zeros_like(theta), here)
+        from_zero, at_zero = objective(np.zeros_like(theta), here)
         lost = ~(values <= from_zero)
-        theta[lost], values[lost], exponents[lost] = 0.0, from_zero[lost], flat[lost]
+        theta[lost], values[lost], found[lost] = 0.0, from_zero[lost], at_zero[lost]
     for _ in range(MAX_ITERATIONS):
-        gradient, hessian = here.derivatives(exponents, targets, weights)
+        gradient, hessian = here.derivatives(found)
         gradient += penalty.strength * (theta[active] - penalty.center)
         hessian += np.diag(penalty.strength)
         # A little more on the diagonal, so that a column of zeros does no harm.
@@ -179,21 +178,21 @@ def fit_softmax(
         before, length = values[active], np.ones(len(active))
         last = promised <= TOLERANCE * np.abs(before)
         moved = theta[active] - step
-        new_values, exponents = objective(moved, here)
+        new_values, found = objective(moved, here)
         for _ in range(MAX_HALVINGS):
             worse = np.flatnonzero(~((new_values <= before - 1e-4 * length * promised) | last))
             if len(worse) == 0:
                 break
             length[worse] /= 2.0
             moved[worse] = theta[active[worse]] - length[worse, None] * step[worse]
-            new_values[worse], exponents[worse] = objective(moved[worse], here.take(worse))
+            new_values[worse], found[worse] = objective(moved[worse], here.take(worse))
         better = new_values < before
         theta[active[better]], values[active[better]] = moved[better], new_values[better]
         going = np.flatnonzero(better & ~last)
         if len(going) == 0:
             break
         if len(going) < len(active):
-            active, here, exponents = active[going], here.take(going), exponents[going]
+            active, here, found = active[going], here.take(going), found[going]
     return theta
 
 
@@ -210,105 +209,86 @@ def _solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 class _TwoClasses(NamedTuple):
     """Log odds that are linear in their parameters: plain logistic regressions."""
 
-    columns: FloatArray
+    columns: FloatArray  # (n_designs, n_rows, n_parameters)
     offset: FloatArray
+    targets: FloatArray  # of the second class
+    weights: FloatArray
 
     def take(self, which: IntArray) -> "_TwoClasses":
-        return _TwoClasses(self.columns[which], self.offset)
+        return self._replace(columns=self.columns[which])
 
-    def cross_entropy(
-        self, theta: FloatArray, targets: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def cross_entropy(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values, and the log odds: (n_designs,) and (n_designs, n_rows)."""
         odds = np.matmul(self.columns, theta[:, :, None])[..., 0] + self.offset
         rest = np.log1p(np.exp(-np.abs(odds))) + np.maximum(odds, 0.0)
-        return (rest - targets[:, 1] * odds) @ weights, odds
+        return (rest - self.targets * odds) @ self.weights, odds
 
-    def derivatives(
-        self, odds: FloatArray, targets: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def derivatives(self, odds: FloatArray) -> tuple[FloatArray, FloatArray]:
         """First and second derivatives by the parameters."""
         probability = expit(odds)
-        residual = weights * (probability - targets[:, 1])
+        residual = self.weights * (probability - self.targets)
         gradient = np.matmul(residual[:, None], self.columns)[:, 0]
-        curvature = weights * probability * (1.0 - probability)
+        curvature = self.weights * probability * (1.0 - probability)
         weighted = curvature[..., None] * self.columns
         return gradient, np.matmul(np.swapaxes(self.columns, 1, 2), weighted)
 
 
-def _two_classes(designs: Designs) -> _TwoClasses:
-    n_designs, _, n_rows, _ = designs.shared.shape
-    shared = np.moveaxis(designs.shared[..., 1] - designs.shared[..., 0], 1, 2)
-    parts = [shared]
-    if designs.own is not None:
-        parts.append(designs.own * np.array([-1.0, 1.0]))
-    parts.append(np.ones((n_designs, n_rows, 1)))
-    offset = np.zeros(n_rows)
-    if designs.offset is not None:
-        offset = designs.offset[:, 1] - designs.offset[:, 0]
-    return _TwoClasses(np.concatenate(parts, axis=2), offset)
+def _two_classes(designs: Designs, targets: FloatArray, weights: FloatArray) -> _TwoClasses:
+    n_designs, _, n_rows, _ = designs.columns.shape
+    if designs.by_class:
+        slopes = np.ascontiguousarray(designs.columns[:, 0]) * np.array([-1.0, 1.0])
+    else:
+        slopes = np.moveaxis(designs.columns[..., 1] - designs.columns[..., 0], 1, 2)
+    columns = np.concatenate([slopes, np.ones((n_designs, n_rows, 1))], axis=2)
+    offset = np.zeros((n_rows, 2)) if designs.offset is None else designs.offset
+    return _TwoClasses(columns, offset[:, 1] - offset[:, 0], targets[:, 1], weights)
 
 
-class _ManyClasses(Designs):
-    """The derivatives of `Designs`, in which classes have few parameters in common."""
+class _ManyClasses(NamedTuple):
+    """Softmax regressions, in which classes have few parameters in common."""
+
+    designs: Designs
+    targets: FloatArray
+    weights: FloatArray
 
     def take(self, which: IntArray) -> "_ManyClasses":
-        return _ManyClasses(*super().take(which))
+        return self._replace(designs=self.designs.take(which))
 
-    def cross_entropy(
-        self, theta: FloatArray, targets: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Values, and the exponents: (n_designs,) and (n_designs, n_rows, n_classes)."""
-        exponents = self.exponents(theta)
-        wanted = (weights[:, None] * targets).ravel()
-        return -(log_softmax(exponents).reshape(len(theta), -1) @ wanted), exponents
+    def cross_entropy(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values, and the logarithms of probabilities: (n_designs,) and (n_designs, n_rows, n_classes)."""
+        logs = log_softmax(self.designs.exponents(theta))
+        wanted = (self.weights[:, None] * self.targets).ravel()
+        return -(logs.reshape(len(theta), -1) @ wanted), logs
 
-    def derivatives(
-        self, exponents: FloatArray, targets: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def derivatives(self, logs: FloatArray) -> tuple[FloatArray, FloatArray]:
         """First and second derivatives by the parameters."""
-        probability = np.exp(log_softmax(exponents))
-        gradient = self._gradient(weights[:, None] * (probability - targets))
-        return gradient, self._hessian(probability, weights)
-
-    def _gradient(self, residual: FloatArray) -> FloatArray:
-        n_designs, n_shared, n_rows, n_classes = self.shared.shape
-        flat = self.shared.reshape(n_designs, n_shared, n_rows * n_classes)
-        parts = [np.matmul(flat, residual.reshape(n_designs, -1, 1))[..., 0]]
-        if self.own is not None:
-            parts.append((self.own * residual).sum(axis=1))
-        parts.append(residual[:, :, 1:].sum(axis=1))
-        return np.concatenate(parts, axis=1)
-
-    def _hessian(self, probability: FloatArray, weights: FloatArray) -> FloatArray:
-        n_designs, n_shared, n_rows, n_classes = self.shared.shape
-        weighted = weights[:, None] * probability
-        # The mean over the classes of every derivative ...
-        means = [np.einsum("tik,tjik->tij", probability, self.shared)]
-        if self.own is not None:
-            means.append(probability * self.own)
-        means.append(probability[:, :, 1:])
-        mean = np.concatenate(means, axis=2)
-        found: FloatArray = -np.matmul(np.swapaxes(mean, 1, 2), weights[:, None] * mean)
-        # ... and of their products, which are 0 for parameters of two classes.
-        shared = np.arange(n_shared)[:, None]
-        biases = np.arange(1 - n_classes, 0) + self.n_parameters
-        product = weighted[:, None] * self.shared
-        flat = (n_designs, n_shared, n_rows * n_classes)
-        found[:, shared, shared.T] += np.matmul(
-            product.reshape(flat), np.swapaxes(self.shared.reshape(flat), 1, 2)
-        )
-        with_biases = product.sum(axis=2)[:, :, 1:]
-        found[:, shared, biases] += with_biases
-        found[:, biases, shared] += with_biases
-        found[:, biases, biases] += weighted[:, :, 1:].sum(axis=1)
-        if self.own is not None:
-            own = n_shared + np.arange(n_classes)
-            with_shared = np.einsum("tik,tjik->tjk", weighted * self.own, self.shared)
-            found[:, shared, own] += with_shared
-            found[:, own, shared] += with_shared
-            found[:, own, own] += (weighted * self.own**2).sum(axis=1)
-            with_biases = (weighted * self.own).sum(axis=1)[:, 1:]
-            found[:, own[1:], biases] += with_biases
-            found[:, biases, own[1:]] += with_biases
-        return found
+        columns, weights, probability = self.designs.columns, self.weights[:, None], np.exp(logs)
+        residual, weighted = weights * (probability - self.targets), weights * probability
+        if self.designs.by_class:
+            slopes = (columns[:, 0] * residual).sum(axis=1)
+            mean = probability * columns[:, 0]
+        else:
+            flat = columns.reshape(*columns.shape[:2], -1)
+            slopes = np.matmul(flat, residual.reshape(len(flat), -1, 1))[..., 0]
+            mean = np.einsum("tik,tjik->tij", probability, columns)
+        gradient = np.concatenate([slopes, residual[:, :, 1:].sum(axis=1)], axis=1)
+        # The covariance of the derivatives over the classes: less the products of their means ...
+        mean = np.concatenate([mean, probability[:, :, 1:]], axis=2)
+        hessian: FloatArray = -np.matmul(np.swapaxes(mean, 1, 2), weights * mean)
+        # ... the means of their products, which are 0 for parameters of two classes.
+        slope, bias = np.split(np.arange(hessian.shape[1]), [slopes.shape[1]])
+        hessian[:, bias, bias] += weighted[:, :, 1:].sum(axis=1)
+        if self.designs.by_class:
+            product = weighted * columns[:, 0]
+            hessian[:, slope, slope] += (weighted * columns[:, 0] ** 2).sum(axis=1)
+            slope, with_biases = slope[1:], product.sum(axis=1)[:, 1:]
+        else:
+            product = weighted[:, None] * columns
+            slope = slope[:, None]
+            hessian[:, slope, slope.T] += np.matmul(
+                product.reshape(flat.shape), np.swapaxes(flat, 1, 2)
+            )
+            with_biases = product.sum(axis=2)[:, :, 1:]
+        hessian[:, slope, bias] += with_biases
+        hessian[:, bias, slope] += with_biases
+        return gradient, hessian
