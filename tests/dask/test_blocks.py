@@ -9,7 +9,7 @@ import strategies
 from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, forest
-from popf.dask.blocks import Block, Blocks, Nodes
+from popf.dask.blocks import Block, Blocks
 from popf.dask.growing import grow_forest
 from popf.engine.points import scale_exponent, scaled_copy
 
@@ -83,8 +83,6 @@ def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():
 
 def rows_held(argument):
     """How many samples an argument of a task brings along."""
-    if isinstance(argument, Nodes):
-        return rows_held(argument.block)
     return len(argument.samples) if isinstance(argument, Block) else 0
 
 

@@ -58,23 +58,14 @@ class StoredBlock(NamedTuple):
         return concatenate(*loaded)
 
 
-class Nodes(NamedTuple):
-    """A block of training nodes, with their path costs in the engine's unit."""
+class StoredCosts(NamedTuple):
+    """Path costs of all samples, in a file."""
 
-    block: Block
-    costs: FloatArray
+    path: str
 
-
-class StoredNodes(NamedTuple):
-    """`Nodes` on disk; the file at `costs` holds those of all samples."""
-
-    block: StoredBlock
-    costs: str
-
-    def load(self) -> Nodes:
-        """Read them into memory."""
-        block = self.block.load()
-        return Nodes(block, np.array(map_file(self.costs)[block.samples]))
+    def load(self) -> FloatArray:
+        """Map them into memory."""
+        return map_file(self.path)
 
 
 def save(block: Block, path: str) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from popf.dask.blocks import StoredNodes, make_blocks
+from popf.dask.blocks import StoredCosts, make_blocks
 from popf.dask.cluster import Settings, Tasks, check_device_of_workers, tasks_on
 from popf.dask.growing import ForestInBlocks, grow_forest
 from popf.dask.prediction import Part, Query, cheapest, first_of, run_query
@@ -41,7 +41,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return type(self)(**values)
 
     def __getstate__(self) -> dict[str, Any]:
-        if hasattr(self, "_model") and not isinstance(self._model.nodes[0], StoredNodes):
+        if hasattr(self, "_model") and not isinstance(self._model.costs, StoredCosts):
             raise TypeError(
                 f"a fitted {type(self).__name__} has its samples on the cluster, so it cannot be saved: "
                 "save what .to_local() gives."
@@ -85,7 +85,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         blocks = make_blocks(tasks, source, settings)
         self._check_classes(len(blocks.classes))
         model = grow_forest(tasks, blocks, settings)
-        self.n_blocks_, self.n_block_pairs_ = len(model.nodes), model.n_pairs
+        self.n_blocks_, self.n_block_pairs_ = len(model.blocks), model.n_pairs
         return model
 
     def _new_folder(self) -> str:
@@ -116,7 +116,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _gather_samples(self) -> FloatArray:
         check_is_fitted(self)
-        return self._model.gather_samples(self.client)
+        return self._model.gather_samples()
 
 
 def _checked_metric(name: Any, params: Any) -> Metric:

@@ -13,7 +13,7 @@ import numpy as np
 from dask import delayed
 from numpy.typing import NDArray
 
-from popf.dask.blocks import Block, Blocks, Nodes, StoredNodes, concatenate
+from popf.dask.blocks import Block, Blocks, StoredCosts, concatenate
 from popf.dask.cluster import Settings, Tasks, backend_here, load
 from popf.dask.kruskal import NO_ARCS, Arcs, Links, Merged, forest_on_tree, link, reduce_arcs
 from popf.dask.prediction import make_part
@@ -34,11 +34,12 @@ MERGED_AT_ONCE = 4
 
 
 class ForestInBlocks(NamedTuple):
-    """A forest whose nodes stay in blocks; everything else is in memory here."""
+    """A forest whose samples stay in blocks; everything else is in memory here."""
 
     settings: Settings
     classes: NDArray[Any]
-    nodes: list[Any]  # futures of Nodes, or StoredNodes
+    blocks: list[Any]  # futures of Block, or StoredBlock
+    costs: Any  # of all samples, in the engine's unit: a future, or StoredCosts
     trained: Trained
     codes: IntArray
     weights: FloatArray
@@ -49,16 +50,15 @@ class ForestInBlocks(NamedTuple):
     def parts(self) -> list[Any]:
         """Delayed parts of the model: one if it is small, else one for each block."""
         if 8 * len(self.codes) * self.n_features <= self.settings.n_bytes // 4:
-            return [delayed(make_part)(self.settings, *self.nodes)]
-        return [delayed(make_part)(self.settings, nodes) for nodes in self.nodes]
+            return [delayed(make_part)(self.settings, self.costs, *self.blocks)]
+        return [delayed(make_part)(self.settings, self.costs, block) for block in self.blocks]
 
-    def gather_samples(self, client: Any) -> FloatArray:
+    def gather_samples(self) -> FloatArray:
         """Fetch all samples."""
-        if not isinstance(self.nodes[0], StoredNodes):
-            client = self.nodes[0].client
-        nodes = [load(each) for each in (client.gather(self.nodes) if client else self.nodes)]
-        points = concatenate(*(block for block, _ in nodes)).points
-        return np.ldexp(points, self.settings.exponent)
+        blocks = self.blocks
+        if not isinstance(self.costs, StoredCosts):
+            blocks = self.costs.client.gather(blocks)
+        return np.ldexp(concatenate(*map(load, blocks)).points, self.settings.exponent)
 
     def to_forest(self, samples: FloatArray | None = None) -> OptimumPathForest:
         """Make the plain forest, which cannot conquer without samples."""
@@ -82,12 +82,10 @@ def grow_forest(tasks: Tasks, blocks: Blocks, settings: Settings) -> ForestInBlo
     forest, n_pairs = _grow_on_all(tasks, blocks, settings)
     trained = tasks.gather(forest)
     if blocks.folder is None:
-        name = "put-costs-on-block"
-        nodes = [tasks.submit(name, _with_costs, block, forest) for block in blocks.blocks]
+        costs = tasks.submit("get-costs", _costs, forest)
     else:
-        path = str(Path(blocks.folder) / "costs.npy")
-        np.save(path, trained.forest.costs)
-        nodes = [StoredNodes(block, path) for block in blocks.blocks]
+        costs = StoredCosts(str(Path(blocks.folder) / "costs.npy"))
+        np.save(costs.path, trained.forest.costs)
     described = tasks.gather(
         [tasks.submit("get-classes", _without_points, b) for b in blocks.blocks]
     )
@@ -95,7 +93,8 @@ def grow_forest(tasks: Tasks, blocks: Blocks, settings: Settings) -> ForestInBlo
     return ForestInBlocks(
         settings._replace(exponent=blocks.exponent, n_classes=len(blocks.classes)),
         blocks.classes,
-        nodes,
+        blocks.blocks,
+        costs,
         trained,
         codes,
         weights,
@@ -112,8 +111,8 @@ def _choose_algorithm(block: Block, settings: Settings) -> str:
     return settle_algorithm(block.points, settings.resources, settings.algorithm)
 
 
-def _with_costs(block: Block, trained: Trained) -> Nodes:
-    return Nodes(block, trained.forest.costs[block.samples])
+def _costs(trained: Trained) -> FloatArray:
+    return trained.forest.costs
 
 
 def _without_points(block: Block) -> Block:

@@ -16,7 +16,7 @@ from dask import delayed
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from popf.dask.blocks import Block, Nodes, StoredNodes, concatenate
+from popf.dask.blocks import Block, concatenate
 from popf.dask.cluster import Settings, load
 from popf.dask.sources import check_chunk
 from popf.engine.conquest.by_scan import ScannedNodes
@@ -32,12 +32,10 @@ from popf.probability.soft_competition import SoftCompetition
 CHUNK_ROWS = 65_536
 
 
-def make_part(settings: Settings, *nodes: Nodes | StoredNodes) -> "Part":
-    """Make a part of the model from some blocks."""
-    loaded = list(map(load, nodes))
-    samples = np.concatenate([block.samples for block, _ in loaded])
-    costs = np.concatenate([costs for _, costs in loaded])[np.argsort(samples, kind="stable")]
-    return Part(settings, concatenate(*(block for block, _ in loaded)), costs)
+def make_part(settings: Settings, costs: Any, *blocks: Any) -> "Part":
+    """Make a part of the model from some blocks, and the path costs of all samples."""
+    block = concatenate(*map(load, blocks))
+    return Part(settings, block, load(costs)[block.samples])
 
 
 class Part:

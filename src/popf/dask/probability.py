@@ -199,7 +199,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
         self.held_out_accuracies_, self.held_out_aucs_ = choice.accuracies, choice.aucs
         model: ForestInBlocks = grown.forest
-        self.n_blocks_, self.n_block_pairs_ = len(model.nodes), model.n_pairs
+        self.n_blocks_, self.n_block_pairs_ = len(model.blocks), model.n_pairs
         self.opf_ = self._plain_forest(model)
         self._samples = source, training.rows
         return model

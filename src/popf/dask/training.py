@@ -8,7 +8,7 @@ import numpy as np
 from dask import delayed
 from numpy.typing import NDArray
 
-from popf.dask.blocks import Nodes, checked_rows, common_classes, labels_of_chunk, make_blocks
+from popf.dask.blocks import Block, checked_rows, common_classes, labels_of_chunk, make_blocks
 from popf.dask.cluster import Settings, Tasks
 from popf.dask.growing import ForestInBlocks, grow_forest
 from popf.dask.prediction import add_sums, make_part
@@ -86,8 +86,8 @@ class ForestOnCluster(GrownForest):
         new = self.preparation.apply(self.training.features(places))
         queries = tasks.client.scatter(new, broadcast=False)
         offers = [
-            tasks.submit("sum-paths", _sums, nodes, model.settings, queries, taus)
-            for nodes in model.nodes
+            tasks.submit("sum-paths", _sums, model.settings, model.costs, block, queries, taus)
+            for block in model.blocks
         ]
         scores = np.full((len(new), self.training.n_classes, taus.size), -np.inf)
         present = np.searchsorted(self.training.classes, model.classes)
@@ -181,5 +181,7 @@ def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> 
     return Rows(preparation.apply(X), y, np.where(weights < 0.0, own, weights))
 
 
-def _sums(nodes: Nodes, settings: Settings, X: FloatArray, taus: FloatArray) -> FloatArray:
-    return make_part(settings, nodes).sums(X, taus)
+def _sums(
+    settings: Settings, costs: FloatArray, block: Block, X: FloatArray, taus: FloatArray
+) -> FloatArray:
+    return make_part(settings, costs, block).sums(X, taus)
