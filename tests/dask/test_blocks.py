@@ -9,7 +9,7 @@ import strategies
 from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, forest
-from popf.dask.blocks import Block, Blocks
+from popf.dask.blocks import Block, SamplesInBlocks
 from popf.dask.growing import grow_forest
 from popf.engine.points import scale_exponent, scaled_copy
 
@@ -25,7 +25,8 @@ def in_blocks(X, y, members):
     ]
     lows = np.array([block.points.min(axis=0) for block in blocks])
     highs = np.array([block.points.max(axis=0) for block in blocks])
-    return Blocks(blocks, lows, highs, np.unique(y), np.arange(len(X)), exponent)
+    rows, classes = np.arange(len(X)), np.unique(y)
+    return SamplesInBlocks(blocks, lows, highs, rows, y, np.ones(len(X)), classes, exponent)
 
 
 def grow(blocks, settings, tasks=None):
@@ -93,7 +94,7 @@ def test_no_task_gets_more_than_two_blocks(monkeypatch):
     tasks = Here()
     monkeypatch.setattr(forest, "tasks_on", lambda client: contextlib.nullcontext(tasks))
     model = DaskOPFClassifier().fit(*as_dask(X, y, 100))
-    blocks = [arguments[0] for name, arguments in tasks.done if name == "get-classes"]
+    blocks = [arguments[0] for name, arguments in tasks.done if name == "describe-block"]
     largest = max(len(block.samples) for block in blocks)
     assert model.n_blocks_ >= 6
     assert largest <= 150

@@ -28,7 +28,7 @@ def test_an_interrupt_cancels_what_is_under_way(client, few_samples, monkeypatch
 
     def interrupt(self, futures):
         asked.append(futures)
-        if len(asked) == 4:  # in the midst of the trees
+        if len(asked) == 5:  # in the midst of the trees
             raise KeyboardInterrupt
         return self.client.gather(futures)
 
@@ -58,7 +58,7 @@ def test_killed_workers_cost_time_but_change_nothing(monkeypatch):
     X, y = two_classes(800, 2, rng)
     X = np.round(X, 2)
     plain = OPFClassifier().fit(X, y)
-    killed = []
+    pids, killed = {}, []
 
     def gather(self, futures):
         # The first two times that pairs of blocks are under way, a worker that holds some is killed.
@@ -67,10 +67,10 @@ def test_killed_workers_cost_time_but_change_nothing(monkeypatch):
         names = {key if isinstance(key, str) else key[0] for key in keys}
         if len(killed) < 2 and any(name.startswith("gather-block") for name in names):
             held = self.client.has_what()
-            address = max(held, key=lambda a: len(held[a]))
-            pids = self.client.run(os.getpid)
-            os.kill(pids[address], signal.SIGKILL)
-            killed.append(pids[address])
+            pids.update(pids or self.client.run(os.getpid))  # a killed worker would not answer
+            living = [address for address in held if pids.get(address) not in (None, *killed)]
+            killed.append(pids[max(living, key=lambda address: len(held[address]))])
+            os.kill(killed[-1], signal.SIGKILL)
         return self.client.gather(futures)
 
     monkeypatch.setattr(cluster.Tasks, "gather", gather)

@@ -82,19 +82,21 @@ def concatenate(*parts: Block) -> Block:
     return whole.take(np.argsort(whole.samples, kind="stable"))
 
 
-class Blocks(NamedTuple):
-    """All samples, in blocks."""
+class SamplesInBlocks(NamedTuple):
+    """All samples: their features stay in blocks, everything else is in memory here."""
 
     blocks: list[Any]  # futures of Block, or StoredBlock
     lows: FloatArray  # their boxes: (n_blocks, n_features)
     highs: FloatArray
+    rows: IntArray  # of X, those that are used: of positive weight
+    codes: IntArray
+    weights: FloatArray
     classes: NDArray[Any]
-    kept: IntArray  # the rows that were used, those of positive weight
     exponent: int  # the power of two that was taken out of all samples
-    folder: str | None = None  # where they are, None for the workers
+    folder: str | None = None  # where the blocks are, None for the workers
 
 
-def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> Blocks:
+def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBlocks:
     """Check all chunks, and put their rows into blocks."""
     # A chunk is computed, or read, twice rather than kept: who has memory, persists it.
     chunks, metric = source.chunks, settings.metric
@@ -103,12 +105,12 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> Blocks:
     looks = [(chunk, start, n_some, metric) for chunk, start in zip(chunks, starts, strict=True)]
     summaries = tasks.gather(tasks.submit_lazy("look-at-rows", summarise, looks))
     classes = common_classes([s.labels for s in summaries])
-    kept = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
+    rows = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
     exponent = 0
     if metric.euclidean:
         exponent = int(np.frexp(max(s.largest for s in summaries))[1])
     most = settings.block_size or max(source.sizes)
-    n_cells = -(-len(kept) // most) if metric.euclidean else 1
+    n_cells = -(-len(rows) // most) if metric.euclidean else 1
     cells = cut_space(np.concatenate([s.some for s in summaries]), n_cells)
     folder = tempfile.mkdtemp(dir=source.folder) if source.folder else None
     plan = Plan(classes, exponent, cells, n_cells, folder)
@@ -117,8 +119,7 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> Blocks:
     sorted_ = tasks.submit_lazy("sort-rows", sort_by_cell, calls)
     described = tasks.gather([tasks.submit("describe-rows", _without_rows, s) for s in sorted_])
     blocks: list[Any] = []
-    groups = _group_cells(described, most)
-    for group in groups:
+    for group in _group_cells(described, most):
         if folder is not None:
             files = (
                 (described[c].rows, *described[c].starts[cell : cell + 2].tolist())
@@ -130,9 +131,11 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> Blocks:
                 tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group
             ]
             blocks.append(tasks.submit("gather-block", concatenate, *parts))
-    lows = [np.min([described[c].lows[cell] for c, cell in group], axis=0) for group in groups]
-    highs = [np.max([described[c].highs[cell] for c, cell in group], axis=0) for group in groups]
-    return Blocks(blocks, np.array(lows), np.array(highs), classes, kept, exponent, folder)
+    found = tasks.gather([tasks.submit("describe-block", _describe, block) for block in blocks])
+    lows, highs, without_points = zip(*found, strict=True)
+    _, _, codes, weights = concatenate(*without_points)
+    boxes = np.array(lows), np.array(highs)
+    return SamplesInBlocks(blocks, *boxes, rows, codes, weights, classes, exponent, folder)
 
 
 class Summary(NamedTuple):
@@ -246,8 +249,6 @@ class SortedChunk(NamedTuple):
 
     rows: Any  # Block, or the path it was saved to
     starts: IntArray  # cell c is range(starts[c], starts[c + 1])
-    lows: FloatArray  # the box of every cell's rows
-    highs: FloatArray
 
 
 def sort_by_cell(rows: Rows, first: int, number: int, plan: Plan) -> SortedChunk:
@@ -262,15 +263,11 @@ def sort_by_cell(rows: Rows, first: int, number: int, plan: Plan) -> SortedChunk
     points = scaled_copy(X[order], plan.exponent)
     codes = np.searchsorted(plan.classes, y[order]).astype(np.int64)
     block = Block(first + order, points, codes, weights[order])
-    boxes = np.full((2, plan.n_cells, X.shape[1]), np.nan)
-    for c in np.flatnonzero(np.diff(starts)):
-        mine = points[starts[c] : starts[c + 1]]
-        boxes[:, c] = mine.min(axis=0), mine.max(axis=0)
     if plan.folder is None:
-        return SortedChunk(block, starts, *boxes)
+        return SortedChunk(block, starts)
     path = str(Path(plan.folder) / f"chunk-{number}")
     save(block, path)
-    return SortedChunk(path, starts, *boxes)
+    return SortedChunk(path, starts)
 
 
 def _without_rows(chunk: SortedChunk) -> SortedChunk:
@@ -280,6 +277,12 @@ def _without_rows(chunk: SortedChunk) -> SortedChunk:
 def _rows_of_cell(chunk: SortedChunk, cell: int) -> Block:
     # A copy, so that the chunk need not stay.
     return Block(*map(np.copy, chunk.rows.take(slice(*chunk.starts[cell : cell + 2]))))
+
+
+def _describe(block: Block) -> tuple[FloatArray, FloatArray, Block]:
+    """Find the box of a block, and what it holds but features."""
+    points = block.points
+    return points.min(axis=0), points.max(axis=0), block._replace(points=points[:, :0])
 
 
 def _group_cells(described: list[SortedChunk], most: int) -> list[list[tuple[int, int]]]:

@@ -82,10 +82,10 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_forest(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
         """Check everything, and grow the forest."""
         source, settings = self._open(tasks, X, y, sample_weight)
-        blocks = make_blocks(tasks, source, settings)
-        self._check_classes(len(blocks.classes))
-        model = grow_forest(tasks, blocks, settings)
-        self.n_blocks_, self.n_block_pairs_ = len(model.blocks), model.n_pairs
+        samples = make_blocks(tasks, source, settings)
+        self._check_classes(len(samples.classes))
+        model = grow_forest(tasks, samples, settings)
+        self.n_blocks_, self.n_block_pairs_ = len(samples.blocks), model.n_pairs
         return model
 
     def _new_folder(self) -> str:
@@ -110,7 +110,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model.to_forest(samples),
             {name: getattr(self, name) for name in names},
             model.n_features,
-            model.rows,
+            model.samples.rows,
             model.settings.device,
         )
 
@@ -241,7 +241,7 @@ class DaskOPFClassifier(DaskClassifier):
         self._forget()
         with tasks_on(self.client) as tasks:
             model = self._fit_forest(tasks, X, y, sample_weight)
-        self.classes_, self.sample_indices_ = model.classes, model.rows
+        self.classes_, self.sample_indices_ = model.samples.classes, model.samples.rows
         self.forest_ = model.to_forest()
         self._model = model  # last: see __sklearn_is_fitted__
         return self

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dask import delayed
-from numpy.typing import NDArray
 
-from popf.dask.blocks import Block, Blocks, StoredCosts, concatenate
+from popf.dask.blocks import Block, SamplesInBlocks, StoredCosts, concatenate
 from popf.dask.cluster import Settings, Tasks, backend_here, load
 from popf.dask.kruskal import NO_ARCS, Arcs, Links, Merged, forest_on_tree, link, reduce_arcs
 from popf.dask.prediction import make_part
@@ -34,28 +33,29 @@ MERGED_AT_ONCE = 4
 
 
 class ForestInBlocks(NamedTuple):
-    """A forest whose samples stay in blocks; everything else is in memory here."""
+    """A forest whose samples stay in blocks."""
 
     settings: Settings
-    classes: NDArray[Any]
-    blocks: list[Any]  # futures of Block, or StoredBlock
-    costs: Any  # of all samples, in the engine's unit: a future, or StoredCosts
+    samples: SamplesInBlocks
     trained: Trained
-    codes: IntArray
-    weights: FloatArray
-    rows: IntArray  # of X, those that were used
-    n_features: int
+    costs: Any  # of all samples, in the engine's unit: a future, or StoredCosts
     n_pairs: int  # of blocks, those that were compared
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return int(self.samples.lows.shape[1])
 
     def parts(self) -> list[Any]:
         """Delayed parts of the model: one if it is small, else one for each block."""
-        if 8 * len(self.codes) * self.n_features <= self.settings.n_bytes // 4:
-            return [delayed(make_part)(self.settings, self.costs, *self.blocks)]
-        return [delayed(make_part)(self.settings, self.costs, block) for block in self.blocks]
+        blocks = self.samples.blocks
+        if 8 * len(self.samples.rows) * self.n_features <= self.settings.n_bytes // 4:
+            return [delayed(make_part)(self.settings, self.costs, *blocks)]
+        return [delayed(make_part)(self.settings, self.costs, block) for block in blocks]
 
     def gather_samples(self) -> FloatArray:
         """Fetch all samples."""
-        blocks = self.blocks
+        blocks = self.samples.blocks
         if not isinstance(self.costs, StoredCosts):
             blocks = self.costs.client.gather(blocks)
         return np.ldexp(concatenate(*map(load, blocks)).points, self.settings.exponent)
@@ -65,43 +65,29 @@ class ForestInBlocks(NamedTuple):
         settings = self.settings
         return OptimumPathForest(
             settings.metric,
-            self.codes,
+            self.samples.codes,
             self.trained,
             settings.algorithm,
             exponent=settings.exponent,
             samples=samples,
             backend=None if samples is None else backend_here(settings.device),
-            classes=self.classes,
+            classes=self.samples.classes,
         )
 
 
-def grow_forest(tasks: Tasks, blocks: Blocks, settings: Settings) -> ForestInBlocks:
+def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> ForestInBlocks:
     """Grow the forest of all blocks."""
-    choice = tasks.submit("choose-algorithm", _choose_algorithm, blocks.blocks[0], settings)
+    choice = tasks.submit("choose-algorithm", _choose_algorithm, samples.blocks[0], settings)
     settings = settings._replace(algorithm=tasks.gather(choice))
-    forest, n_pairs = _grow_on_all(tasks, blocks, settings)
+    forest, n_pairs = _grow_on_all(tasks, samples, settings)
     trained = tasks.gather(forest)
-    if blocks.folder is None:
+    if samples.folder is None:
         costs = tasks.submit("get-costs", _costs, forest)
     else:
-        costs = StoredCosts(str(Path(blocks.folder) / "costs.npy"))
+        costs = StoredCosts(str(Path(samples.folder) / "costs.npy"))
         np.save(costs.path, trained.forest.costs)
-    described = tasks.gather(
-        [tasks.submit("get-classes", _without_points, b) for b in blocks.blocks]
-    )
-    _, _, codes, weights = concatenate(*described)
-    return ForestInBlocks(
-        settings._replace(exponent=blocks.exponent, n_classes=len(blocks.classes)),
-        blocks.classes,
-        blocks.blocks,
-        costs,
-        trained,
-        codes,
-        weights,
-        blocks.kept,
-        blocks.lows.shape[1],
-        n_pairs,
-    )
+    settings = settings._replace(exponent=samples.exponent, n_classes=len(samples.classes))
+    return ForestInBlocks(settings, samples, trained, costs, n_pairs)
 
 
 def _choose_algorithm(block: Block, settings: Settings) -> str:
@@ -115,13 +101,9 @@ def _costs(trained: Trained) -> FloatArray:
     return trained.forest.costs
 
 
-def _without_points(block: Block) -> Block:
-    return block._replace(points=block.points[:, :0])
-
-
-def _grow_on_all(tasks: Tasks, blocks: Blocks, settings: Settings) -> tuple[Any, int]:
+def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> tuple[Any, int]:
     """Grow the forest of all samples: a future of `Trained`, and how many pairs of blocks were compared."""
-    parts, n_blocks, n = blocks.blocks, len(blocks.blocks), len(blocks.kept)
+    parts, n_blocks, n = samples.blocks, len(samples.blocks), len(samples.rows)
     euclidean = settings.metric.euclidean
     trees: dict[tuple[int, int], Any] = {
         (a, a): tasks.submit("tree-of-block", tree_of_block, parts[a], settings)
@@ -131,7 +113,7 @@ def _grow_on_all(tasks: Tasks, blocks: Blocks, settings: Settings) -> tuple[Any,
     links = None
     if euclidean and n_blocks > 1:  # boxes bound Euclidean distances
         # Blocks are joined as the spanning tree of their centres joins these.
-        centres = blocks.lows / 2.0 + blocks.highs / 2.0
+        centres = samples.lows / 2.0 + samples.highs / 2.0
         chain, _ = euclidean_tree(centres, "prim", Resources())
         bridges = [
             tasks.submit("find-bridge", bridge, parts[a], parts[b])
@@ -139,7 +121,7 @@ def _grow_on_all(tasks: Tasks, blocks: Blocks, settings: Settings) -> tuple[Any,
         ]
         some_tree = _merge_all(tasks, n, [*trees.values(), *bridges])
         links = tasks.submit("join-sets", link, some_tree, n)
-        boxes = (blocks.lows, blocks.highs)
+        boxes = (samples.lows, samples.highs)
         reached = tasks.gather(
             [tasks.submit("reach-boxes", boxes_reached, part, links, *boxes) for part in parts]
         )
@@ -157,13 +139,13 @@ def _grow_on_all(tasks: Tasks, blocks: Blocks, settings: Settings) -> tuple[Any,
         [tasks.submit("get-ties", _without_arcs, tree) for tree in trees.values()]
     )
     more = [tree.sure for tree in described]
-    more += _settle_ties(tasks, blocks, dict(zip(trees, described, strict=True)), merged, settings)
+    more += _settle_ties(tasks, samples, dict(zip(trees, described, strict=True)), merged, settings)
     return tasks.submit("grow-forest", _compete, merged, more, n, euclidean), len(pairs)
 
 
 def _settle_ties(
     tasks: Tasks,
-    blocks: Blocks,
+    samples: SamplesInBlocks,
     described: dict[tuple[int, int], BlockTree],
     merged: Any,
     settings: Settings,
@@ -171,7 +153,7 @@ def _settle_ties(
     """Find the prototypes among the ends of arcs that tied in two blocks, if there are any."""
     if not any(len(tree.tied) for tree in described.values()):
         return []
-    n = len(blocks.kept)
+    n = len(samples.rows)
     sure = [tree.sure for tree in described.values()]
     known = tasks.gather(tasks.submit("mark-prototypes", _prototypes, merged, n, sure))
     links = tasks.submit("join-sets", link, merged, n)
@@ -179,7 +161,7 @@ def _settle_ties(
     for pair, tree in described.items():
         unknown = ~known[tree.tied]
         if unknown.any():
-            members = [blocks.blocks[b] for b in sorted(set(pair))]
+            members = [samples.blocks[b] for b in sorted(set(pair))]
             state = (tree, unknown, links, settings)
             asked.append(tasks.submit("settle-ties", _confirm_ties, *state, *members))
     found: list[IntArray] = tasks.gather(asked)

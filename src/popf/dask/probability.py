@@ -178,7 +178,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
                 self._fit_paper(model, solver)
             else:
                 model = self._fit_evidence(tasks, X, y, sample_weight)
-        self.classes_ = model.classes
+        self.classes_ = model.samples.classes
         self._model = model  # last: see __sklearn_is_fitted__
         return self
 
@@ -186,7 +186,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self.opf_ = self._plain_forest(model)
         smoothing = 1.0 if self.smoothing is None else self.smoothing
         self.solution_ = fit_paper(
-            self.opf_.forest_, model.weights, solver, self.box, smoothing, self.random_state
+            self.opf_.forest_, model.samples.weights, solver, self.box, smoothing, self.random_state
         )
         self.A_, self.B_ = self.solution_.theta.tolist()
         self._evidence: Evidence | None = None
@@ -199,7 +199,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
         self.held_out_accuracies_, self.held_out_aucs_ = choice.accuracies, choice.aucs
         model: ForestInBlocks = grown.forest
-        self.n_blocks_, self.n_block_pairs_ = len(model.blocks), model.n_pairs
+        self.n_blocks_, self.n_block_pairs_ = len(model.samples.blocks), model.n_pairs
         self.opf_ = self._plain_forest(model)
         self._samples = source, training.rows
         return model

@@ -67,8 +67,8 @@ class SamplesInChunks(TrainingSamples):
             delayed(_prepare_rows)(chunk, preparation, weights[start:stop])
             for chunk, start, stop in zip(self.source.chunks, starts[:-1], starts[1:], strict=True)
         ]
-        blocks = make_blocks(self.tasks, self.source._replace(chunks=chunks), self.settings)
-        model = grow_forest(self.tasks, blocks, self.settings)
+        samples = make_blocks(self.tasks, self.source._replace(chunks=chunks), self.settings)
+        model = grow_forest(self.tasks, samples, self.settings)
         unit = _median_cost(self, everyone, preparation, model)
         return ForestOnCluster(preparation, model, None, unit, self)
 
@@ -87,10 +87,10 @@ class ForestOnCluster(GrownForest):
         queries = tasks.client.scatter(new, broadcast=False)
         offers = [
             tasks.submit("sum-paths", _sums, model.settings, model.costs, block, queries, taus)
-            for block in model.blocks
+            for block in model.samples.blocks
         ]
         scores = np.full((len(new), self.training.n_classes, taus.size), -np.inf)
-        present = np.searchsorted(self.training.classes, model.classes)
+        present = np.searchsorted(self.training.classes, model.samples.classes)
         scores[:, present] = add_sums(*tasks.gather(offers)) - log_masses(model)[:, None]
         return scores
 
@@ -145,8 +145,7 @@ def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInC
 
 def log_masses(model: ForestInBlocks) -> FloatArray:
     """Logarithms of the weight of each class."""
-    masses = np.bincount(model.codes, weights=model.weights, minlength=len(model.classes))
-    logs: FloatArray = np.log(masses)
+    logs: FloatArray = np.log(np.bincount(model.samples.codes, weights=model.samples.weights))
     return logs
 
 
@@ -154,7 +153,7 @@ def _median_cost(
     training: SamplesInChunks, places: IntArray, preparation: Preparation, model: ForestInBlocks
 ) -> float:
     """Find the median cost by which nodes are conquered when they are left out, as in memory."""
-    rows = np.searchsorted(model.rows, training.rows[training.ordered.rows[places]])
+    rows = np.searchsorted(model.samples.rows, training.rows[training.ordered.rows[places]])
     unit = median_cost(model.to_forest(), rows, training.ordered.weights[places])
     if unit > 0.0:
         return unit
