@@ -69,7 +69,7 @@ def minimum(objective, start, bounds=None):
     return minimize(objective, found.x, method=method, bounds=bounds, tol=1e-12)
 
 
-def pool(parts, y, w, ridge=40.0, temperature=16.0):
+def pool(parts, y, w, ridge=40.0, temperature=8.0):
     """Weights from 0 on, and biases, by the penalised cross entropy of pooled exponents."""
     n_parts, n_classes = len(parts), parts[0].shape[1]
     T = targets(y, w, n_classes)
@@ -145,6 +145,7 @@ def additive_exponents(part, scaled):
         splines(cut[:, feature], knots)
         for feature, knots in zip(basis.smooth, basis.knots.T, strict=True)
     ]
+    blocks += [cut[:, [first]] * cut[:, [second]] for first, second in basis.pairs]
     columns = np.hstack([np.empty((len(scaled), 0)), *blocks])
     return (columns - part.center) @ part.coefficients.T + part.intercepts
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -174,6 +175,32 @@ def test_the_split_of_the_log_odds_is_exact():
         assert_allclose(found, P if P.shape[1] > 2 else P[:, 1], rtol=0, atol=1e-9)
         assert list(split.to_pandas().columns) == ["prior", "forest", *frame, "total"]
     refused(lambda: POPFClassifier("paper").fit(WIDE, Y).explain_proba(WIDE), "paper")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_interactions_are_found_used_and_explained(n_classes):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(300, 10)), rng.normal(size=(2000, 10))
+    X[:, 9] = new[:, 9] = 1.0
+    draw = rng.gumbel(size=(len(X) + len(new), n_classes))
+    exponents = np.zeros_like(draw)
+    both = np.vstack([X, new])
+    exponents[:, 1] = 3.0 * both[:, 0] * both[:, 1] + both[:, 2]
+    y = (exponents + draw).argmax(axis=1)
+    model = POPFClassifier().fit(X, y[:300])
+    assert [0, 1] in model.interactions_.tolist()
+    assert 9 not in model.interactions_
+    without = LogisticRegression().fit(X, y[:300])
+    assert model.score(new, y[300:]) > without.score(new, y[300:]) + 0.05
+    split = model.explain_proba(new)
+    assert_allclose(split.prior + split.forest + split.features.sum(axis=1), split.total, atol=1e-9)
+    halves = abs(split.features[..., 0] if n_classes > 2 else split.features).mean(axis=0)
+    assert halves[:3].min() > 2.0 * halves[3:].max()
+    assert_array_equal(
+        pickle.loads(pickle.dumps(model)).predict_proba(new), model.predict_proba(new)
+    )
+    additive = LogisticRegression().fit(X, rng.random(300) < expit(2.0 * X[:, 0])).predict(X)
+    assert len(POPFClassifier().fit(X, additive).interactions_) == 0
 
 
 @pytest.mark.parametrize("method", ["pooled", "forest"])

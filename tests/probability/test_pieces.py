@@ -185,17 +185,18 @@ def test_what_gets_a_spline():
     X = np.column_stack(
         [np.arange(n), np.arange(n) % 2, np.ones(n), np.arange(n) % 3, almost, RNG.normal(size=n)]
     )
-    basis = make_basis(X, "spline")
+    y, w = np.arange(n) % 2, np.ones(n)
+    basis = make_basis(X, y, w, "spline")
     assert_array_equal(basis.smooth, [0, 3, 5])
     assert_array_equal(basis.plain, [1, 4])
     assert (np.diff(basis.knots, axis=0) > 0.0).all()
-    assert_array_equal(make_basis(X, "linear").plain, [0, 1, 3, 4, 5])
+    assert_array_equal(make_basis(X, y, w, "linear").plain, [0, 1, 3, 4, 5])
     far = basis.columns(np.full((1, 6), 1e300))
     assert_array_equal(far, basis.columns(np.full((1, 6), 1e30)))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("kind", ["linear", "spline"])
+@pytest.mark.parametrize("kind", ["linear", "products", "spline"])
 @pytest.mark.parametrize(("n", "d"), [(50, 2), (9, 12)], ids=["d < n", "d > n"])
 def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d):
     rng = np.random.default_rng(3)

@@ -1,4 +1,4 @@
-"""Evidence that adds up over features: ridge logistic regressions on the features and on splines of them."""
+"""Evidence of single features and pairs: ridge logistic regressions on features, splines and products."""
 
 import warnings
 from typing import NamedTuple
@@ -22,13 +22,24 @@ SMALLEST_GAP = 1e-9
 LEAST_DEVIATION = 1e-12
 #: Up to so many parameters Newton's method is quicker than L-BFGS.
 MOST_FOR_NEWTON = 300
+#: So many features, those that tell most about the classes, are multiplied in pairs.
+MOST_MULTIPLIED = 8
+N_PRODUCTS = MOST_MULTIPLIED * (MOST_MULTIPLIED - 1) // 2
+
+
+class Regression(NamedTuple):
+    """A regression to fit; `kind` is "linear", "products" (linear, and products of pairs) or "spline"."""
+
+    kind: str
+    strength: float
 
 
 class Basis(NamedTuple):
-    """Columns made of features: some as they are, of others cubic splines, linear beyond their knots."""
+    """Columns made of features: as they are, cubic splines, linear beyond their knots, and products of two."""
 
     plain: IntArray  # features that are taken as they are
     smooth: IntArray  # features with splines
+    pairs: IntArray  # (n_pairs, 2), features that are multiplied
     knots: FloatArray  # (n_knots, n_smooth)
     low: FloatArray  # features are cut one range beyond the training samples,
     high: FloatArray  # so that nothing grows without bounds
@@ -36,18 +47,21 @@ class Basis(NamedTuple):
     def columns(self, samples: FloatArray) -> FloatArray:
         """Make the columns: (n_samples, n_columns)."""
         samples = np.clip(samples, self.low, self.high)
-        if len(self.smooth) == 0:
-            return samples[:, self.plain]
-        splines = spline_columns(samples[:, self.smooth], self.knots)
-        return np.hstack([samples[:, self.plain], splines])
+        found = [samples[:, self.plain]]
+        if len(self.smooth):
+            found.append(spline_columns(samples[:, self.smooth], self.knots))
+        if len(self.pairs):
+            found.append(samples[:, self.pairs[:, 0]] * samples[:, self.pairs[:, 1]])
+        return np.hstack(found)
 
     def features(self) -> IntArray:
-        """Tell which feature each column is made of."""
-        return np.concatenate([self.plain, np.repeat(self.smooth, N_SPLINES)])
+        """Tell which features each column is made of: (n_columns, 2), twice the same but for products."""
+        single = np.concatenate([self.plain, np.repeat(self.smooth, N_SPLINES)])
+        return np.concatenate([np.column_stack([single, single]), self.pairs])
 
 
 class AdditiveEvidence(NamedTuple):
-    """A function of the features that is a sum over them, for every class."""
+    """A function of the features that is a sum over them and their pairs, for every class."""
 
     basis: Basis
     center: FloatArray  # the mean of every column
@@ -72,15 +86,20 @@ class AdditiveEvidence(NamedTuple):
         return self._replace(intercepts=np.zeros_like(self.intercepts)), self.intercepts
 
     def shares(self, samples: FloatArray) -> FloatArray:
-        """Split the exponents, intercepts apart, by features: (n_samples, n_features, n_classes)."""
+        """Split the exponents, intercepts apart, by features: (n_samples, n_features, n_classes).
+
+        Of a product each feature gets one half.
+        """
         columns = self.centered_columns(samples)
         found = np.zeros((*samples.shape, len(self.intercepts)))
-        for column, feature in enumerate(self.basis.features()):
-            found[:, feature] += columns[:, column, None] * self.coefficients[:, column]
+        for column, pair in enumerate(self.basis.features()):
+            half = columns[:, column, None] * self.coefficients[:, column] / 2.0
+            for feature in pair:
+                found[:, feature] += half
         return found
 
 
-def make_basis(samples: FloatArray, kind: str) -> Basis:
+def make_basis(samples: FloatArray, codes: IntArray, weights: FloatArray, kind: str) -> Basis:
     """Choose the columns: splines for features of more than two values, none for constant features."""
     plain, smooth, knots = [], [], []
     ranked = np.sort(samples, axis=0)
@@ -97,20 +116,38 @@ def make_basis(samples: FloatArray, kind: str) -> Basis:
                 knots.append(own)
                 continue
         plain.append(feature)
+    pairs = np.empty((0, 2), dtype=np.int64)
+    if kind == "products":
+        best = np.argsort(-_effects(samples[:, plain], codes, weights), kind="stable")
+        multiplied = np.sort(np.array(plain, dtype=np.int64)[best[:MOST_MULTIPLIED]])
+        pairs = np.column_stack(
+            [multiplied[places] for places in np.triu_indices(len(multiplied), 1)]
+        )
     low, high = ranked[0], ranked[-1]
     return Basis(
         np.array(plain, dtype=np.int64),
         np.array(smooth, dtype=np.int64),
+        pairs,
         np.array(knots).reshape(-1, N_KNOTS).T,
         low - (high - low),
         high + (high - low),
     )
 
 
+def _effects(samples: FloatArray, codes: IntArray, weights: FloatArray) -> FloatArray:
+    """Variance of the class means of each feature, as a part of its variance."""
+    own = (codes[:, None] == np.unique(codes)) * weights[:, None]
+    share = own.sum(axis=0) / weights.sum()
+    centered = samples - weights @ samples / weights.sum()
+    means = (own / own.sum(axis=0)).T @ centered
+    effects: FloatArray = share @ means**2 / (weights @ centered**2)
+    return effects
+
+
 class RidgeRegressions:
     """Ridge logistic regressions on the standardised columns of samples, for any strength.
 
-    `kind` is "linear" or "spline"; some of the classes may be missing.
+    `kind` is that of a `Regression`; some of the classes may be missing.
     """
 
     def __init__(
@@ -118,7 +155,7 @@ class RidgeRegressions:
     ) -> None:
         from sklearn.linear_model import LogisticRegression
 
-        self._basis = make_basis(samples, kind)
+        self._basis = make_basis(samples, codes, weights, kind)
         columns = self._basis.columns(samples)
         share = weights / weights.sum()
         self._center = share @ columns

@@ -11,9 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray
 from popf.metrics.evaluation import roc_area
-from popf.probability.additive import STRENGTHS, RidgeRegressions
+from popf.probability.additive import (
+    MOST_FOR_NEWTON,
+    N_PRODUCTS,
+    STRENGTHS,
+    Regression,
+    RidgeRegressions,
+)
 from popf.probability.features import Candidate, candidates_for
 from popf.probability.parameters import Options
 from popf.probability.pooling import Evidence, Pool, fit_pool, pool_without_fold, trust_in
@@ -42,8 +48,8 @@ N_FOR_ONE_SPLIT = 10_000
 SHIFT, MOST_SHIFTS = 16.0, 1
 #: A ratio of log losses at which no weaker ridge is tried.
 CLEARLY_WORSE = 1.02
-#: Up to this gain in log likelihood the evidence might be chance: everything is chosen anew without each fold.
-IN_DOUBT = 50.0
+#: What products of features must gain in log likelihood, beside the features alone.
+PRICE_OF_PRODUCTS = 4.0
 #: By how many standard errors labels must beat the most frequent class to be called good.
 CLEARLY = 4.0
 
@@ -55,7 +61,7 @@ class Choice(NamedTuple):
     grid: BandwidthGrid
     widest: float  # bandwidth of a class, in the unit of the forest's metric
     scaling: ForestScaling
-    strengths: dict[str, float]  # of the additive parts
+    regressions: dict[str, Regression]  # of the additive parts
     pool: Pool
     trust: float  # from 0, where the class frequencies are the answer, to 1
     losses: dict[str, float]  # held out: of each part, of "pool" and "prior"
@@ -77,7 +83,7 @@ def fit_evidence(
         small = training.take(some)
         choice = choose(small, fold_splits(small.ordered), candidates, options)
         if len(some) < len(codes) and choice.losses:
-            # Maps and strengths stay; bandwidths, slopes and weights depend on how many samples there are.
+            # Maps and regressions stay; bandwidths, slopes and weights depend on how many samples there are.
             many = len(codes) >= N_FOR_ONE_SPLIT
             splits = [one_split(codes)] if many else fold_splits(training.ordered)
             later = choose(training, splits, [choice.candidate], options, choice)
@@ -96,7 +102,7 @@ def choose(
 ) -> Choice:
     """Choose features, bandwidths, strengths and weights by samples that the parts have not seen.
 
-    `before` is what fewer samples decided: the strengths of additive parts, and about where bandwidths are.
+    `before` is what fewer samples decided: the regressions, and about where bandwidths are.
     """
     labels = held_out_labels(training, splits)
     codes, weights, prior = labels.codes, labels.weights, labels.prior
@@ -110,48 +116,51 @@ def choose(
         for candidate in candidates
     ]
     best = int(np.argmin([found.shared.loss for found in forests]))  # of equals the simplest
-    additive = {}
+    forest = forests[best]
+    scaling = fit_forest_scaling(
+        forest.scores,
+        labels,
+        forest.grid,
+        options.smoothing,
+        options.background,
+        options.class_bandwidths,
+    )
+    found, regressions = [scaling.exponents_on_grid(forest.scores)], {}
     if len(options.parts) > 1:
         fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
         scored = [training.features(split.scored) for split in splits]
         for name in options.parts[1:]:
-            known = STRENGTHS if before is None else (before.strengths[name],)
-            additive[name] = hold_out_additive(fitted, scored, name, known, labels)
-    held = HeldOut(labels, forests[best], additive)
+            known = None if before is None else before.regressions[name]
+            regressions[name], exponents = hold_out_additive(name, fitted, scored, labels, known)
+            found.append(exponents)
 
-    # Choose bandwidths and strengths, and pool the parts.
-    chosen = _choose_parts(held, options)
-    parts = chosen.exponents(held)
+    # Pool the parts.
+    parts = centered(np.stack(found))
     pool = fit_pool(parts, labels, options.smoothing)
     # The mean of the forest's exponents is no evidence on any sample: it belongs to the biases of the pool.
     mean = np.average(parts[0], axis=0, weights=weights)
-    scaling = chosen.scaling._replace(biases=chosen.scaling.biases - mean)
+    scaling = scaling._replace(biases=scaling.biases - mean)
     pool = pool._replace(biases=pool.biases + pool.weights[0] * mean)
 
     # What the pool says of each fold without having seen it decides how far it is trusted.
     pooled = pool_without_fold(parts, labels, options.smoothing)
-    loss = float(np.average(-prior[codes], weights=weights))
-    if (loss - labels.log_loss(pooled)) * max(weights.sum(), len(codes)) < IN_DOUBT:
-        doubted = _parts_without_fold(held, options)
-        pooled = pool_without_fold(doubted, labels, options.smoothing)
     by_name = dict(zip([*options.parts, "pool"], [*parts, pooled], strict=True))
     losses = {name: labels.log_loss(exponents) for name, exponents in by_name.items()}
     by_name["prior"] = np.broadcast_to(prior, pooled.shape)
     names = [candidate.name for candidate in candidates]
-    narrowest = forests[best].scores[:, :, -1]
     return Choice(
         candidate=candidates[best],
-        grid=forests[best].grid,
-        widest=float(forests[best].bandwidths[chosen.scaling.steps].max()),
+        grid=forest.grid,
+        widest=float(forest.bandwidths[scaling.steps].max()),
         scaling=scaling,
-        strengths=chosen.strengths,
+        regressions=regressions,
         pool=pool,
-        trust=trust_in(pooled, labels, len(candidates)),
-        losses={**losses, "prior": loss},
+        trust=trust_in(pooled, labels, len(candidates) * (2 if regressions else 1)),
+        losses={**losses, "prior": float(np.average(-prior[codes], weights=weights))},
         accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
         aucs={name: _area_under_curve(each, labels) for name, each in by_name.items()},
         map_losses=dict(zip(names, [found.shared.loss for found in forests], strict=True)),
-        accuracy=_accuracy(narrowest, labels),
+        accuracy=_accuracy(forest.scores[:, :, -1], labels),
         n_held_out=float(weights.sum() * (weights.sum() / (weights @ weights))),
     )
 
@@ -163,14 +172,14 @@ def fit_chosen(
     grown = training.grow(None, choice.candidate)
     ordered, pool = training.ordered, choice.pool
     scaling, additive = None, {}
-    if choice.strengths:
+    if choice.regressions:
         scaled = training.scaled(np.arange(len(ordered.rows)), squash)
         scaling = scaled.scaling
-        for (name, strength), weight in zip(
-            choice.strengths.items(), pool.weights[1:], strict=True
+        for (name, chosen), weight in zip(
+            choice.regressions.items(), pool.weights[1:], strict=True
         ):
-            ridge = RidgeRegressions(*scaled[1:], training.n_classes, name)
-            additive[name], intercepts = ridge.fit(strength).without_intercepts()
+            ridge = RidgeRegressions(*scaled[1:], training.n_classes, chosen.kind)
+            additive[name], intercepts = ridge.fit(chosen.strength).without_intercepts()
             pool = pool._replace(biases=pool.biases + weight * centered(intercepts))
     evidence = Evidence(
         preparation=grown.preparation,
@@ -275,82 +284,52 @@ def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -
 
 
 def hold_out_additive(
+    name: str,
     fitted: Sequence[ScaledSamples],
     scored: Sequence[FloatArray],
+    labels: Labels,
+    known: Regression | None,
+) -> tuple[Regression, FloatArray]:
+    """Choose a regression by the loss of held-out samples, and return their exponents.
+
+    The linear part gets products of features if these gain enough. `known` is what fewer samples chose.
+    """
+    if known is not None:
+        kept = _hold_out_ridge(known.kind, (known.strength,), fitted, scored, labels)
+        return kept[:2]
+    kept = _hold_out_ridge(name, STRENGTHS, fitted, scored, labels)
+    n_slopes = (scored[0].shape[1] + N_PRODUCTS) * len(labels.masses)
+    if name == "linear" and n_slopes <= MOST_FOR_NEWTON:
+        tried = _hold_out_ridge("products", STRENGTHS, fitted, scored, labels)
+        gain = (kept[2] - tried[2]) * max(labels.weights.sum(), len(labels.codes))
+        kept = tried if gain > PRICE_OF_PRODUCTS else kept
+    return kept[:2]
+
+
+def _hold_out_ridge(
     kind: str,
     strengths: Sequence[float],
+    fitted: Sequence[ScaledSamples],
+    scored: Sequence[FloatArray],
     labels: Labels,
-) -> dict[float, FloatArray]:
-    """Exponents of held-out samples by strength, from the strongest ridge on, until the loss clearly rises."""
+) -> tuple[Regression, FloatArray, float]:
+    """Choose the strength, from the strongest ridge on, until the loss clearly rises."""
     ridges = [RidgeRegressions(*each[1:], len(labels.masses), kind) for each in fitted]
     columns = [
         ridge.columns(each.scaling.apply(new))
         for ridge, each, new in zip(ridges, fitted, scored, strict=True)
     ]
-    found: dict[float, FloatArray] = {}
-    least = np.inf
+    tried: list[tuple[Regression, FloatArray, float]] = []
     for strength in strengths:
         exponents = [
             ridge.fit(strength).exponents_of_columns(new)
             for ridge, new in zip(ridges, columns, strict=True)
         ]
-        found[strength] = np.concatenate(exponents)
-        loss = labels.log_loss(found[strength])
-        if loss > CLEARLY_WORSE * least:
+        found = np.concatenate(exponents)
+        tried.append((Regression(kind, strength), found, labels.log_loss(found)))
+        if tried[-1][2] > CLEARLY_WORSE * min(loss for *_, loss in tried):
             break
-        least = min(least, loss)
-    return found
-
-
-class HeldOut(NamedTuple):
-    """What held-out samples get: scores at all bandwidths, and additive exponents at all strengths."""
-
-    labels: Labels
-    forest: HeldOutForest
-    additive: dict[str, dict[float, FloatArray]]
-
-
-class _ChosenParts(NamedTuple):
-    """Bandwidths, slopes and biases of the forest, and the strengths of the additive parts."""
-
-    scaling: ForestScaling
-    strengths: dict[str, float]
-
-    def exponents(self, held: HeldOut) -> FloatArray:
-        """Exponents of all parts: (n_parts, n_rows, n_classes)."""
-        additive = [held.additive[name][strength] for name, strength in self.strengths.items()]
-        forest = self.scaling.exponents_on_grid(held.forest.scores)
-        return centered(np.stack([forest, *additive]))
-
-
-def _choose_parts(
-    held: HeldOut, options: Options, rows: BoolArray | slice = slice(None)
-) -> _ChosenParts:
-    """Choose bandwidths and strengths by some of the held-out samples."""
-    labels = held.labels.take(rows)
-    scaling = fit_forest_scaling(
-        held.forest.scores[rows],
-        labels,
-        held.forest.grid,
-        options.smoothing,
-        options.background,
-        options.class_bandwidths,
-    )
-    strengths = {}
-    for name, tried in held.additive.items():
-        losses = {strength: labels.log_loss(z[rows]) for strength, z in tried.items()}
-        strengths[name] = min(losses, key=losses.__getitem__)  # of equals the strongest ridge
-    return _ChosenParts(scaling, strengths)
-
-
-def _parts_without_fold(held: HeldOut, options: Options) -> FloatArray:
-    """Exponents of all parts, of each fold by what the others would choose."""
-    folds = held.labels.folds
-    found = np.empty((len(options.parts), len(folds), len(held.labels.masses)))
-    for fold in np.unique(folds):
-        here = folds == fold
-        found[:, here] = _choose_parts(held, options, ~here).exponents(held)[:, here]
-    return found
+    return min(tried, key=lambda each: each[2])  # of equals the strongest ridge
 
 
 def _accuracy(exponents: FloatArray, labels: Labels) -> float:

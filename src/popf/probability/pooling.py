@@ -33,7 +33,7 @@ PARTS = (FOREST, "linear", "spline")
 
 #: The ridge that draws weights to what the losses alone suggest; so many samples' likelihood make a unit of it.
 RIDGE = 40.0
-TEMPERATURE = 16.0
+TEMPERATURE = 8.0
 #: Evidence that gains so many times its price is beyond doubt.
 BEYOND_DOUBT = 1.5
 PRECISION = 1e-12
@@ -54,7 +54,7 @@ class Pool(NamedTuple):
 def fit_pool(parts: FloatArray, labels: Labels, smoothing: float) -> Pool:
     """Fit weights and biases to held-out exponents of several parts: (n_parts, n_rows, n_classes).
 
-    A ridge draws the weights to shares by :math:`e^{-n L_j / 16}`, with the log loss :math:`L_j` of each part.
+    A ridge draws the weights to shares by :math:`e^{-n L_j / 8}`, with the log loss :math:`L_j` of each part.
     """
     n_parts, _, n_classes = parts.shape
     targets, weights = labels.targets(smoothing), labels.weights
@@ -87,20 +87,20 @@ def pool_without_fold(parts: FloatArray, labels: Labels, smoothing: float) -> Fl
     return found
 
 
-def trust_in(exponents: FloatArray, labels: Labels, n_candidates: int) -> float:
+def trust_in(exponents: FloatArray, labels: Labels, n_tried: int) -> float:
     """Decide how far held-out evidence can be trusted to say more than the prior, from 0 to 1.
 
     The trust t mixes exponents, t z + (1 - t) prior. It minimises the log loss of all samples plus t log(N m).
     N is the number of classes times the harmonic mean of their sizes: by Schwarz's approximation the price of
-    two parameters, t and the bandwidth; m is the number of candidates. So t is 0 where evidence gains less than
-    it costs. Where all of it gains clearly more than the price, there is no doubt, and t is 1.
+    two parameters, t and the bandwidth; m is the number of models tried. So t is 0 where evidence gains less
+    than it costs. Where all of it gains clearly more than the price, there is no doubt, and t is 1.
     """
     codes, prior = labels.codes, labels.prior
     # The mean sample is one at least.
     weights = labels.weights * max(1.0, len(codes) / labels.weights.sum())
     own = np.bincount(codes, weights=weights).astype(np.float64)
     own = own[own > 0.0]
-    price = float(np.log(n_candidates * max(len(own) ** 2 / (1.0 / own).sum(), 1.0)))
+    price = float(np.log(n_tried * max(len(own) ** 2 / (1.0 / own).sum(), 1.0)))
     evidence = exponents - prior
     for_own = evidence[np.arange(len(codes)), codes]
 
@@ -154,6 +154,12 @@ class Evidence:
     def weights_by_name(self) -> dict[str, float]:
         """The weight of each part in the pool."""
         return dict(zip((FOREST, *self.additive), self.pool.weights.tolist(), strict=True))
+
+    @property
+    def pairs(self) -> IntArray:
+        """Features whose products are in the linear part: (n_pairs, 2)."""
+        found = [part.basis.pairs for part in self.additive.values()]
+        return np.concatenate([np.empty((0, 2), np.int64), *found])
 
     @property
     def asks_forest(self) -> bool:
@@ -274,6 +280,9 @@ class EvidenceAttributes:
 
     pool_weights_ = _of_evidence(
         lambda evidence: evidence.weights_by_name, "The weight of each part in the pool."
+    )
+    interactions_ = _of_evidence(
+        lambda evidence: evidence.pairs, "Features whose products are in the linear part."
     )
     bandwidths_ = _of_evidence(lambda evidence: evidence.bandwidths, "The bandwidth of each class.")
     slopes_ = _of_evidence(lambda evidence: evidence.forest_scaling.slopes, "Slopes of the forest.")
