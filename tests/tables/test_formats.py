@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from popf.datasets import read, write
 from popf.tables import open_table
-from popf.tables.cells import kind_of
+from popf.tables.cells import kind_of, match_labels
 from popf.tables.formats import FORMATS
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -182,6 +182,13 @@ def test_labels_are_numbers_where_nothing_is_lost(table, labels, expected, kind)
     found = table(f"a,y\n{rows}")
     assert found.target.tolist() == expected
     assert found.target.dtype.kind == kind
+
+
+def test_labels_are_matched_by_text_or_else_by_value():
+    pytest.importorskip("pandas")
+    assert match_labels(["1", " 01", "1.0"], np.array(["01", "1"]), "y").tolist() == [1, 0, 1]
+    assert match_labels([2.0, "1", 1], np.array([1, 2]), "y").tolist() == [1, 0, 0]
+    assert match_labels(["True", "FALSE"], np.array([False, True]), "y").tolist() == [1, 0]
 
 
 MIXED = "size,colour,shape,y\n1.5,red,round,0\n2,blue,square,1\n3,red,,1\n"

@@ -1,7 +1,7 @@
 """What a cell of a table holds: a number, text, nothing, or a label."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,9 +174,9 @@ def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDA
     """
     import pandas
 
-    known = {_plain(label): code for code, label in enumerate(classes.tolist())}
+    find = _finder(classes)
     codes, values = pandas.factorize(pandas.Series(list(cells), dtype=object))
-    found = np.array([known.get(_plain(value), -1) for value in values] + [-1], dtype=np.int64)
+    found = np.array([*map(find, values), -1], dtype=np.int64)
     matched: NDArray[np.int64] = found[codes]
     strange = np.flatnonzero(matched < 0)
     if len(strange):
@@ -196,11 +196,20 @@ def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDA
 
 def find_class(word: str, classes: NDArray[Any]) -> int:
     """Find the class that a user means by the parameter `positive`."""
-    known = {_plain(label): code for code, label in enumerate(classes.tolist())}
-    if _plain(word) not in known:
+    code = _finder(classes)(word)
+    if code < 0:
         every = " or ".join(str(label) for label in classes.tolist()[:_SHOWN])
         raise ValueError(f"`positive={word!r}` is no class of the target: use {every}.")
-    return known[_plain(word)]
+    return code
+
+
+def _finder(classes: NDArray[Any]) -> Callable[[Any], int]:
+    """Make a function that finds the code of a label, by its text or else by its value; -1 for none."""
+    texts = {
+        str(label): code for code, label in enumerate(classes.tolist())
+    }  # "1" and "01" are two
+    values = {_plain(label): code for code, label in enumerate(classes.tolist())}
+    return lambda label: texts.get(str(label).strip(), values.get(_plain(label), -1))
 
 
 def _plain(label: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from popf.formatting import import_extra
-from popf.tables.table import ColumnTypes, Table, check_names, need_pandas, rows_per_piece, select
+from popf.tables.table import ColumnTypes, Table, check_names, need_pandas
 
 
 def need_pyarrow() -> Any:
@@ -38,19 +38,18 @@ class ParquetFile(Table):
         """How much of the file was read by now, from 0 to 1."""
         return float(self._done / self._rows)
 
-    def pieces(self, types: ColumnTypes, n_rows: int | None = None) -> Iterator[Any]:
-        """Read the file piece by piece, each a pandas DataFrame with the columns of `types`."""
+    def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
         wanted = list(dict.fromkeys([*types.numbers, *types.texts, *types.verbatim]))
         self._done = 0
         with self._open() as file:
-            for batch in file.iter_batches(n_rows or rows_per_piece(len(wanted)), columns=wanted):
+            for batch in file.iter_batches(n_rows, columns=wanted):
                 frame = batch.to_pandas()
                 for name in types.numbers:
                     frame[name] = self._numbers(frame[name], name)
                 for name in {*types.texts, *types.verbatim}:
                     frame[name] = _as_text(frame[name])
                 self._done += len(frame)
-                yield select(frame, types, ())
+                yield frame
 
     def _numbers(self, column: Any, name: str) -> Any:
         try:

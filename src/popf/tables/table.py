@@ -97,8 +97,24 @@ class Table(ABC):
         """How much of the file was read by now, from 0 to 1."""
 
     @abstractmethod
+    def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
+        """Read the file piece by piece: the columns of `types` and maybe others, text as it is."""
+
     def pieces(self, types: ColumnTypes, n_rows: int | None = None) -> Iterator[Any]:
         """Read the file piece by piece, each a pandas DataFrame with the columns of `types`."""
+        pandas = need_pandas()
+        for frame in self._frames(types, n_rows or max(500, _CELLS // max(1, len(self.names)))):
+            columns = {name: frame[name].to_numpy() for name in types.numbers}
+            for name in types.texts:
+                columns[name] = text_cells(frame[name], self.dialect.na)
+            kept = pandas.DataFrame(
+                {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()},
+                index=pandas.RangeIndex(len(frame)),
+            )
+            for name in types.verbatim:
+                if name not in kept:
+                    kept[name] = frame[name].to_numpy()
+            yield kept
 
     def frame(self, types: ColumnTypes) -> Any:
         """Read the whole file as one DataFrame."""
@@ -134,11 +150,6 @@ def need_pandas() -> Any:
     return import_extra("pandas", "pandas", "a table")
 
 
-def rows_per_piece(n_columns: int) -> int:
-    """Choose how many rows to hold at a time."""
-    return max(500, _CELLS // max(1, n_columns))
-
-
 def check_names(names: Sequence[str], where: str) -> None:
     """Raise ValueError if two columns have the same name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -146,22 +157,6 @@ def check_names(names: Sequence[str], where: str) -> None:
         raise ValueError(
             f"{where} has several columns named {listed(twice)}: give every column its own name."
         )
-
-
-def select(frame: Any, types: ColumnTypes, na: Sequence[str]) -> Any:
-    """Keep the columns that were asked for, text cleaned."""
-    pandas = need_pandas()
-    columns = {name: frame[name].to_numpy() for name in types.numbers}
-    for name in types.texts:
-        columns[name] = text_cells(frame[name], na)
-    kept = pandas.DataFrame(
-        {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()},
-        index=pandas.RangeIndex(len(frame)),
-    )
-    for name in types.verbatim:
-        if name not in kept:
-            kept[name] = frame[name].to_numpy()
-    return kept
 
 
 class _Text(io.TextIOWrapper):
@@ -208,9 +203,7 @@ class CsvFile(Table):
             return 1.0 if self._raw is not None else 0.0
         return float(self._raw.tell() / max(1, self.path.stat().st_size))
 
-    def pieces(self, types: ColumnTypes, n_rows: int | None = None) -> Iterator[Any]:
-        """Read the file piece by piece, each a pandas DataFrame with the columns of `types`."""
-        n_rows = n_rows or rows_per_piece(len(self.names))
+    def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
         dtypes = {name: "float64" if name in types.numbers else "str" for name in self.names}
         na_values = dict.fromkeys(types.numbers, na_spellings(self.dialect.na))
         # A row that is cut short shows in its last cell, so this is read whether it is wanted or not.
@@ -239,7 +232,7 @@ class CsvFile(Table):
                 if blank.any():
                     self._check_widths()
                 start += len(frame)
-                yield select(frame, types, self.dialect.na)
+                yield frame
         if start == 0:
             raise ValueError(f"{self.path} has names of columns, but no row.")
 
