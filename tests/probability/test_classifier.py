@@ -194,7 +194,7 @@ def test_interactions_are_found_used_and_explained(n_classes):
     assert model.score(new, y[300:]) > without.score(new, y[300:]) + 0.05
     split = model.explain_proba(new)
     assert_allclose(split.prior + split.forest + split.features.sum(axis=1), split.total, atol=1e-9)
-    halves = abs(split.features[..., 0] if n_classes > 2 else split.features).mean(axis=0)
+    halves = abs(split.features[..., 1] if n_classes > 2 else split.features).mean(axis=0)
     assert halves[:3].min() > 2.0 * halves[3:].max()
     assert_array_equal(
         pickle.loads(pickle.dumps(model)).predict_proba(new), model.predict_proba(new)
