@@ -4,11 +4,13 @@ import os
 import signal
 import threading
 
+import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
 from dask_problems import SEED, as_dask, assert_same_forest, two_classes
+from gpus import has_gpu
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, cluster
 
@@ -21,6 +23,15 @@ def test_workers_with_other_versions_are_refused(client, few_samples, monkeypatc
         packages["popf"] = there
         with pytest.raises(RuntimeError, match=message):
             DaskOPFClassifier(client).fit(*as_dask(*few_samples))
+
+
+@pytest.mark.skipif(has_gpu(), reason="there is a GPU")
+def test_workers_without_a_gpu_are_named_before_work_starts(client):
+    X, y = da.ones((20, 2), chunks=(5, 2)), da.zeros(20, chunks=5)
+    with pytest.raises(
+        RuntimeError, match=r"worker .* cannot work with `device='cuda'`: .*`device=None`"
+    ):
+        DaskOPFClassifier(client, device="cuda").fit(X, y)
 
 
 def test_an_interrupt_cancels_what_is_under_way(client, few_samples, monkeypatch):

@@ -45,7 +45,7 @@ def test_a_large_model_meets_partitions_block_by_block(client, kind):
     small = 300 * 3 * 8 / 2**20  # MiB: a quarter of it is less than the model
     model = DaskOPFClassifier(client, working_memory=small).fit(*as_dask(X, y))
     tasks = model.predict(da.from_array(new, chunks=(61, 3))).__dask_graph__()
-    parts = [key for key in tasks if str(key).startswith("make_part")]
+    parts = [key for key in tasks if str(key).startswith("Part")]
     assert len(parts) == model.n_blocks_ >= 6
     np.testing.assert_array_equal(model.predict(new), plain.predict(new))
     np.testing.assert_array_equal(model.decision_function(new), plain.decision_function(new))

@@ -15,7 +15,7 @@ from dask import delayed
 from popf.dask.blocks import Block, SamplesInBlocks, StoredCosts, concatenate
 from popf.dask.cluster import Settings, Tasks, backend_here, load
 from popf.dask.kruskal import NO_ARCS, Arcs, Links, Merged, forest_on_tree, link, reduce_arcs
-from popf.dask.prediction import make_part
+from popf.dask.prediction import Part
 from popf.dask.spanning import (
     BlockTree,
     boxes_reached,
@@ -50,8 +50,8 @@ class ForestInBlocks(NamedTuple):
         """Delayed parts of the model: one if it is small, else one for each block."""
         blocks = self.samples.blocks
         if 8 * len(self.samples.rows) * self.n_features <= self.settings.n_bytes // 4:
-            return [delayed(make_part)(self.settings, self.costs, *blocks)]
-        return [delayed(make_part)(self.settings, self.costs, block) for block in blocks]
+            return [delayed(Part)(self.settings, self.costs, *blocks)]
+        return [delayed(Part)(self.settings, self.costs, block) for block in blocks]
 
     def gather_samples(self) -> FloatArray:
         """Fetch all samples."""

@@ -16,14 +16,13 @@ from dask import delayed
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from popf.dask.blocks import Block, concatenate
+from popf.dask.blocks import concatenate
 from popf.dask.cluster import Settings, load
 from popf.dask.sources import check_chunk
 from popf.engine.conquest.by_scan import ScannedNodes
 from popf.engine.conquest.euclidean import EuclideanConquest
 from popf.engine.points import collapse_duplicates
 from popf.engine.structures import FloatArray
-from popf.forest.metrics import Metric
 from popf.forest.validation import to_host
 from popf.probability.soft_competition import Nodes as CompetingNodes
 from popf.probability.soft_competition import SoftCompetition
@@ -32,22 +31,16 @@ from popf.probability.soft_competition import SoftCompetition
 CHUNK_ROWS = 65_536
 
 
-def make_part(settings: Settings, costs: Any, *blocks: Any) -> "Part":
-    """Make a part of the model from some blocks, and the path costs of all samples."""
-    block = concatenate(*map(load, blocks))
-    return Part(settings, block, load(costs)[block.samples])
-
-
 class Part:
-    """Some of the training nodes; path costs are in the engine's unit."""
+    """The nodes in some blocks; `costs` are those of all samples, in the engine's unit."""
 
-    def __init__(self, settings: Settings, block: Block, costs: FloatArray) -> None:
+    def __init__(self, settings: Settings, costs: Any, *blocks: Any) -> None:
         self.settings = settings
-        self.metric: Metric = settings.metric
-        self.block = block
-        self.costs = costs
+        self.metric = settings.metric
+        self.block = concatenate(*map(load, blocks))
+        self.costs: FloatArray = load(costs)[self.block.samples]
         # Classes that have nobody here are left out, and the others numbered anew.
-        self.present, self.codes = np.unique(block.codes, return_inverse=True)
+        self.present, self.codes = np.unique(self.block.codes, return_inverse=True)
 
     def conquer(self, X: FloatArray) -> FloatArray:
         """Offer each sample the best path: columns cost, distance, class, node, exponent."""

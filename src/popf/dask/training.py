@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from popf.dask.blocks import Block, checked_rows, common_classes, labels_of_chunk, make_blocks
 from popf.dask.cluster import Settings, Tasks
 from popf.dask.growing import ForestInBlocks, grow_forest
-from popf.dask.prediction import add_sums, make_part
+from popf.dask.prediction import Part, add_sums
 from popf.dask.sources import Rows, Source
 from popf.engine.structures import FloatArray, IntArray
 from popf.probability.features import Candidate, Preparation
@@ -183,4 +183,4 @@ def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> 
 def _sums(
     settings: Settings, costs: FloatArray, block: Block, X: FloatArray, taus: FloatArray
 ) -> FloatArray:
-    return make_part(settings, costs, block).sums(X, taus)
+    return Part(settings, costs, block).sums(X, taus)
