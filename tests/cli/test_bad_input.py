@@ -142,7 +142,9 @@ def test_places_that_cannot_be_written(months, tmp_path, capfd):
         ["convert", data, data],
     ):
         assert "replace an input" in refused(capfd, *words)
-    assert "suffix" in refused(capfd, "predict", model, data, "-o", tmp_path / "o.xlsx")
+    for way in ("predict", "rank"):  # found before the table is read
+        words = (way, model, tmp_path / "never-read.csv", "-o", tmp_path / "o.xlsx")
+        assert "must be .csv, .csv.gz, .tsv or .parquet" in refused(capfd, *words)
     for way in WRITING:
         words = commands(months, data, data)[way]  # below a file
         assert "good.csv is a file, not a folder" in refused(capfd, *words)

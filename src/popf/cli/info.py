@@ -36,21 +36,18 @@ def info(
     Of a table it shows how `popf fit` would read its columns; of svmlight's, LibOPF's and opfython's files,
     samples, features and labels. Opening a model file never runs code from it; only its header is read here.
     """
-    from popf.io import describe
     from popf.tables.formats import FORMATS, format_of_file, suffix_of
 
     check_file(file)
     suffixes = [suffix for some in FORMATS.values() for suffix in some if suffix]
     # Whatever its name, a model is a zip file.
-    if suffix_of(file) in suffixes and not is_zipfile(file):
-        if format_of_file(file) in ("csv", "parquet"):
-            facts, lines = _table(options.table(file, delimiter, encoding, decimal, na))
-        else:
-            facts, lines = _samples(file)
-        show(facts, lines, json)
-        return 0
-    known = describe(file)
-    show(known, [f"{file}", *aligned(_rows(known), left=True)], json)
+    if suffix_of(file) not in suffixes or is_zipfile(file):
+        facts, lines = _model(file)
+    elif format_of_file(file) in ("csv", "parquet"):
+        facts, lines = _table(options.table(file, delimiter, encoding, decimal, na))
+    else:
+        facts, lines = _samples(file)
+    show(facts, lines, json)
     return 0
 
 
@@ -108,7 +105,11 @@ def _samples(file: Path) -> tuple[dict[str, Any], list[str]]:
     return facts, [f"{file}", *aligned(rows, left=True)]
 
 
-def _rows(known: dict[str, Any]) -> list[tuple[str, str]]:
+def _model(file: Path) -> tuple[dict[str, Any], list[str]]:
+    """Tell what the header of a model file says."""
+    from popf.io import describe
+
+    known = describe(file)
     table = known["facts"].get("table")
     table = table if isinstance(table, dict) else {}
     steps = [kind for _, kind in known["steps"][:-1]]
@@ -116,16 +117,11 @@ def _rows(known: dict[str, Any]) -> list[tuple[str, str]]:
     names = [feature["name"] or f"column {i}" for i, feature in enumerate(known["features"], 1)]
     names = [f"{name} (categories)" if name in categories else name for name in names]
     pairs = zip(known["classes"], known["class_counts"], strict=True)
+    size, n_rows = f"{known['file_bytes']:,} bytes", counted(known["n_samples"], "row")
     rows = [
         ("model", known["estimator"] + (f" after {', '.join(steps)}" if steps else "")),
-        (
-            "saved",
-            f"{known['saved']} by popf {known['popf_version']}, {known['file_bytes']:,} bytes",
-        ),
-        (
-            "fitted on",
-            f"{counted(known['n_samples'], 'row')} of {table.get('source') or 'unknown data'}",
-        ),
+        ("saved", f"{known['saved']} by popf {known['popf_version']}, {size}"),
+        ("fitted on", f"{n_rows} of {table.get('source') or 'unknown data'}"),
         ("classes", listed([f"{label} {n:,}" for label, n in pairs] or ["none"])),
         ("features", f"{len(names)}: {listed(names, 12)}"),
     ]
@@ -141,9 +137,9 @@ def _rows(known: dict[str, Any]) -> list[tuple[str, str]]:
             rows.append(("threshold", f"{threshold} ({table.get('threshold_from')})"))
     parameters = known["parameters"]
     shown = ("method", "metric", "linear_map", "solver", "random_state")
-    return [
-        *rows,
+    rows += [
         ("parameters", ", ".join(f"{k}={parameters[k]}" for k in shown if k in parameters)),
         ("prototypes", f"{known['n_prototypes']:,}"),
         ("checksum", str(known["sha256"])),
     ]
+    return known, [f"{file}", *aligned(rows, left=True)]

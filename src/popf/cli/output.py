@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from popf.files import check_target, replacing, writable_folder
+from popf.files import PACKED, check_target, replacing, writable_folder
 from popf.formatting import printable
 
 #: Standard input or output.
@@ -165,15 +165,12 @@ def check_output(
     inputs: Sequence[Path],
     suffixes: Sequence[str] = (),
     option: str = "--output",
-    json: bool = False,
 ) -> None:
     """Raise an error if a result would go where it cannot, or replace an input, before any work.
 
     `path` is None for nowhere, - for standard output; `suffixes` are those it may have, `option` is what an
-    error calls it, and `json` tells whether standard output is for JSON.
+    error calls it.
     """
-    if path == STDIO and json:
-        raise ValueError("--json needs another --output: standard output cannot hold both.")
     if path is None or path == STDIO:
         return
     folder = check_target(path).parent
@@ -185,6 +182,15 @@ def check_output(
         known = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
         raise ValueError(f"{option}: the suffix of {path} must be {known}.")
     writable_folder(folder)
+
+
+def check_table_output(path: Path | None, inputs: Sequence[Path], json: bool) -> None:
+    """Check as `check_output` the place of a table; if it is standard output, there is no room for JSON."""
+    if path == STDIO and json:
+        raise ValueError("--json needs another --output: standard output cannot hold both.")
+    check_output(path, inputs)
+    if path is not None and path != STDIO:
+        _delimiter(path)
 
 
 @contextmanager
@@ -234,23 +240,30 @@ def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Wr
     if output == STDIO:
         yield _csv_writer(sys.stdout, ",", probabilities)
         return
-    suffixes = [suffix.lower() for suffix in output.suffixes]
-    parquet = suffixes[-1:] in ([".parquet"], [".pq"])
-    if not parquet and not {".csv", ".tsv", ".txt"} & set(suffixes[-2:]):
-        raise ValueError(f"the suffix of {output} must be .csv, .csv.gz, .tsv or .parquet.")
+    delimiter, packing = _delimiter(output), output.suffix.lower()
     with ExitStack() as stack:
         file: Any = stack.enter_context(file_for(output))
-        if parquet:
+        if delimiter is None:
             yield stack.enter_context(_parquet_writer(file))
             return
-        if suffixes[-1] == ".gz":
+        if packing == ".gz":
             packed = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
             file = stack.enter_context(packed)
-        elif suffixes[-1] == ".bz2":
+        elif packing == ".bz2":
             file = stack.enter_context(bz2.BZ2File(file, "wb"))
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         stack.callback(text.detach)  # flushes, and leaves the file open
-        yield _csv_writer(text, "\t" if ".tsv" in suffixes else ",", probabilities)
+        yield _csv_writer(text, delimiter, probabilities)
+
+
+def _delimiter(path: Path) -> str | None:
+    """Return the delimiter of a text file, None for Parquet; raise ValueError for any other suffix."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return None
+    suffix = (path.with_suffix("") if path.suffix.lower() in PACKED else path).suffix.lower()
+    if suffix not in (".csv", ".tsv", ".txt"):
+        raise ValueError(f"the suffix of {path} must be .csv, .csv.gz, .tsv or .parquet.")
+    return "\t" if suffix == ".tsv" else ","
 
 
 def _csv_writer(text: Any, delimiter: str, probabilities: Sequence[str]) -> Writer:

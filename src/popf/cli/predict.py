@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import option
-from popf.cli.output import STDIO, check_output, say, show, table_writer
+from popf.cli.output import STDIO, check_table_output, say, show, table_writer
 from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted, listed
 
@@ -48,7 +48,7 @@ def predict(
     import numpy as np
 
     output = STDIO if output is None else output
-    check_output(output, [model, data], json=json)
+    check_table_output(output, [model, data], json)
     if output == STDIO and sys.stdout.isatty():
         progress = False  # a bar between the rows
     table_model = model_for(model, n_jobs, threshold, labels_only=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import column, option
-from popf.cli.output import STDIO, aligned, check_output, decimals, show, table_writer
+from popf.cli.output import STDIO, aligned, check_table_output, decimals, show, table_writer
 from popf.cli.predict import check_clash
 from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted
@@ -52,7 +52,7 @@ def rank(
     from popf.table_models.ranking import rank_rows
     from popf.tables.cells import whole
 
-    check_output(output, [model, data], json=json)
+    check_table_output(output, [model, data], json)
     if visit_cost and value is None:
         raise ValueError("--visit-cost needs --value: a cost has no meaning without a gain.")
     table_model = model_for(model, n_jobs)
