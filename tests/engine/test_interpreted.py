@@ -8,7 +8,6 @@ import pytest
 
 import naive
 from popf import OPFClassifier, OPFClustering, single_linkage
-from popf.engine import points, tiles
 from popf.engine.runtime.simd import LANES
 from popf.engine.soft.by_space_tree import CompetingSpace
 from popf.engine.soft.by_tiles import CompetingPoints
@@ -81,14 +80,3 @@ def test_clusters_and_linkage(metric, interpret):
     interpret()
     for mine, theirs in zip(found(), compiled, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
-
-
-def test_points_and_blocks(interpret):
-    X = np.random.default_rng(1).integers(0, 5, (90, 2)).astype(float)
-    compiled = points.distinct_points(X), tiles.order_points(X, 32)
-    interpret()
-    for mine, theirs in zip(
-        (points.distinct_points(X), tiles.order_points(X, 32)), compiled, strict=True
-    ):
-        for part, other in zip(mine, theirs, strict=True):
-            np.testing.assert_array_equal(part, other)

@@ -117,16 +117,19 @@ each_shape = pytest.mark.parametrize(
 
 
 @each_shape
-def test_blocks_of_distances_give_the_definition(taus):
-    nodes = make_nodes(0, size(300), 3, 3, weights="counts")
-    assert_within(by_blocks(nodes, taus), expected_scores(nodes, taus.ravel()), 1e-15)
-
-
-@pytest.mark.parametrize("d", [1, 2, 8])
-@each_shape
-def test_space_gives_the_definition(d, taus):
-    nodes = make_nodes(1, size(900), d, 3, weights="counts")
-    assert_within(by_space(nodes, taus), expected_scores(nodes, taus.ravel()), ERROR)
+@pytest.mark.parametrize(
+    ("way", "d", "error"),
+    [
+        (by_blocks, 3, 1e-15),
+        *((by_space, d, ERROR) for d in (1, 2, 8)),
+        *((by_products, d, ERROR) for d in (2, 20, 60)),
+    ],
+)
+def test_all_ways_give_the_definition(way, d, error, taus):
+    nodes = make_nodes(1, size(600), d, 3, weights="counts")
+    if way is by_products:  # far off they are less exact
+        nodes = nodes._replace(queries=nodes.queries[:-6])
+    assert_within(way(nodes, taus), expected_scores(nodes, taus.ravel()), error)
 
 
 @given(
@@ -153,14 +156,6 @@ def test_far_chunks_are_passed_by():
     far = space.blocks.min(axis=(1, 2)) > 500.0
     space.weights.reshape(len(far), -1)[far] = np.nan
     assert np.isfinite(space.scores(X[:9], np.array([[0.5]]))).all()
-
-
-@pytest.mark.parametrize("d", [2, 20, 60])
-@each_shape
-def test_products_hold_the_error(d, taus):
-    nodes = make_nodes(3, size(600), d, 3, weights="counts")
-    nodes = nodes._replace(queries=nodes.queries[:-6])
-    assert_within(by_products(nodes, taus), expected_scores(nodes, taus.ravel()), ERROR)
 
 
 @pytest.mark.parametrize("way", [by_products, by_device])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine import space_tree
-from popf.engine.runtime.jit import jit
+from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lane_box_hits, lane_distances, lowest_bit
 from popf.engine.runtime.threads import chunk_size, map_chunks
 from popf.engine.space_tree import SpaceTree
@@ -63,6 +63,22 @@ def _empty_lists(n_queries: int, k: int) -> Nearest:
     return Nearest(np.empty((n_queries, k), dtype=np.int32), np.empty((n_queries, k)))
 
 
+@helper
+def _insert(weights, indices, row, value, index):
+    """Insert a point into a sorted list if it is near enough; equally near ones are in the order of indices."""
+    slot = weights.shape[1] - 1
+    if (value == weights[row, slot] and index > indices[row, slot]) or value > weights[row, slot]:
+        return
+    while slot > 0 and (
+        weights[row, slot - 1] > value
+        or (weights[row, slot - 1] == value and indices[row, slot - 1] > index)
+    ):
+        weights[row, slot] = weights[row, slot - 1]
+        indices[row, slot] = indices[row, slot - 1]
+        slot -= 1
+    weights[row, slot], indices[row, slot] = value, index
+
+
 @jit
 def _search(tree, asking, own, start, stop, found):
     """Search for the nearest of the queries in some blocks, from the root down, nearer child first."""
@@ -112,20 +128,7 @@ def _search(tree, asking, own, start, stop, found):
                     hits &= hits - 1
                     if first + j >= n:
                         continue
-                    value, index = out[j], tree.order[first + j]
-                    slot = last
-                    if value > weights[row, slot] or (
-                        value == weights[row, slot] and index > indices[row, slot]
-                    ):
-                        continue
-                    while slot > 0 and (
-                        weights[row, slot - 1] > value
-                        or (weights[row, slot - 1] == value and indices[row, slot - 1] > index)
-                    ):
-                        weights[row, slot] = weights[row, slot - 1]
-                        indices[row, slot] = indices[row, slot - 1]
-                        slot -= 1
-                    weights[row, slot], indices[row, slot] = value, index
+                    _insert(weights, indices, row, out[j], tree.order[first + j])
                 bounds[lane] = weights[row, last]
 
 
@@ -144,12 +147,6 @@ def _scan(distances, start, own, found):
                 continue
             if not 0.0 <= value < np.inf:
                 return i * distances.shape[1] + index
-            if value >= weights[row, last]:  # what comes later yields where it is as near
-                continue
-            slot = last
-            while slot > 0 and weights[row, slot - 1] > value:
-                weights[row, slot] = weights[row, slot - 1]
-                indices[row, slot] = indices[row, slot - 1]
-                slot -= 1
-            weights[row, slot], indices[row, slot] = value, index
+            if value < weights[row, last]:  # what comes later yields where it is as near
+                _insert(weights, indices, row, value, index)
     return -1
