@@ -24,7 +24,6 @@ from popf.dask.cluster import Settings
 from popf.dask.kruskal import NO_ARCS, Arcs, Links, longest_edge_between, longest_edges_to
 from popf.engine import space_tree
 from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.k_nearest import nearest_in_space
 from popf.engine.points import DistinctPoints, collapse_duplicates
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
@@ -33,6 +32,7 @@ from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
 from popf.engine.training import find_neighbours, hang_duplicates, point_classes
 from popf.engine.trees import prim
 from popf.engine.trees.boruvka import GrowingTree
+from popf.engine.trees.neighbours import nearest_in_space
 
 # How many samples look for a short arc to another block.
 STARTS = 8

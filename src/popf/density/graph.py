@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from popf.engine import space_tree
 from popf.engine.conquest.by_scan import rows_per_block
-from popf.engine.k_nearest import Nearest, nearest_by_scan, nearest_in_space
 from popf.engine.points import (
     distinct_distances,
     scale_exponent,
@@ -17,6 +16,7 @@ from popf.engine.points import (
 )
 from popf.engine.space_tree import SpaceTree
 from popf.engine.structures import FloatArray, IntArray, Resources
+from popf.engine.trees.neighbours import Nearest, nearest_by_scan, nearest_in_space
 from popf.forest.metrics import Metric
 
 

@@ -5,7 +5,6 @@ them are summed.
 
 ``points``      copies, scales and de-duplicates the samples
 ``space_tree``  a tree over points, for low dimension
-``k_nearest``   the k nearest points of every query
 ``tiles``       matrix products as bounds on distances, for high dimension
 ``distances``   metrics beyond the Euclidean one
 ``trees/``      the minimum spanning tree, prototypes, and the competition among them

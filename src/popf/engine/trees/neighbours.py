@@ -1,11 +1,17 @@
-"""Neighbours in the space tree, sixteen queries at a time.
+"""Neighbours in the space tree, sixteen queries at a time, and the nearest among blocks of distances.
 
-Both searches climb from the block of the queries to the root and descend into each sibling on the way,
-nearer child first. A node is entered for those of the sixteen queries whose bound its box meets.
+Both searches of the tree climb from the block of the queries to the root and descend into each sibling on the
+way, nearer child first; queries that are not among its points begin at the root. A node is entered for those
+of the sixteen queries whose bound its box meets. Of points that are equally near, the one of lower index comes
+first.
 """
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.engine import space_tree
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import (
     LANES,
@@ -17,28 +23,26 @@ from popf.engine.runtime.simd import (
 )
 from popf.engine.runtime.threads import Team, chunk_size, map_chunks
 from popf.engine.space_tree import SpaceTree, lowest_in_nodes
-from popf.engine.structures import ARC, ArcArray, NeighbourLists, OutgoingArcSearch
+from popf.engine.structures import (
+    ARC,
+    ArcArray,
+    BlockOfDistances,
+    FloatArray,
+    NeighbourLists,
+    OutgoingArcSearch,
+)
 from popf.engine.trees.boruvka import offer, search_twice
+from popf.engine.trees.prim import refuse_weight
 
 # Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
 CHUNK_BLOCKS = 512
 
 
-def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -> NeighbourLists:
-    """List `n_neighbours` of every point of the tree, fewer where there are fewer; by position there."""
-    n_points = len(tree.points)
-    k = min(n_neighbours, n_points - 1)
-    squared = np.empty((n_points, k))
-    positions = np.empty((n_points, k), dtype=np.int32)
-    horizon = np.empty(n_points)
+class Nearest(NamedTuple):
+    """The nearest points of each query, a row each: their indices, and weights as the engine has them."""
 
-    map_chunks(
-        lambda start, stop: _nearest(tree, start, stop, squared, positions, horizon),
-        len(tree.blocks),
-        chunk_size(len(tree.blocks), CHUNK_BLOCKS, n_threads),
-        n_threads,
-    )
-    return NeighbourLists(positions, squared, horizon)
+    indices: NDArray[np.int32]
+    weights: FloatArray
 
 
 def neighbours_to_list(n_features: int) -> int:
@@ -49,25 +53,60 @@ def neighbours_to_list(n_features: int) -> int:
     return min(8, max(2, n_features // 2))
 
 
+def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -> NeighbourLists:
+    """List `n_neighbours` of every point of the tree, fewer where there are fewer; by position there."""
+    return _search(tree, tree, min(n_neighbours, len(tree.points) - 1), n_threads)
+
+
+def nearest_in_space(
+    tree: SpaceTree, queries: FloatArray | None, k: int, n_threads: int
+) -> Nearest:
+    """Search a space tree for the k nearest points, by squared distance.
+
+    Without `queries` these are the points, none of which is its own neighbour; k is less than their number.
+    """
+    asking = tree if queries is None else space_tree.build(queries, n_threads)
+    lists = _search(tree, asking, k, n_threads)
+    found = Nearest(np.empty_like(lists.positions), np.empty_like(lists.squared))
+    found.indices[asking.order] = tree.order.astype(np.int32).take(lists.positions)
+    found.weights[asking.order] = lists.squared
+    return found
+
+
+def _search(tree: SpaceTree, asking: SpaceTree, k: int, n_threads: int) -> NeighbourLists:
+    lists, n_blocks = _empty_lists(len(asking.points), k), len(asking.blocks)
+    map_chunks(
+        lambda start, stop: _nearest(tree, asking, asking is tree, start, stop, lists),
+        n_blocks,
+        chunk_size(n_blocks, CHUNK_BLOCKS, n_threads),
+        n_threads,
+    )
+    return lists
+
+
+def _empty_lists(n_queries: int, k: int) -> NeighbourLists:
+    positions = np.empty((n_queries, k), dtype=np.int32)
+    return NeighbourLists(positions, np.empty((n_queries, k)), np.empty(n_queries))
+
+
 def work_of_search(tree: SpaceTree, n_neighbours: int, n_searches: int) -> float:
     """Count the operations on sixteen points that a search for the neighbours of a block takes."""
-    n_points = len(tree.points)
-    squared = np.empty((n_points, n_neighbours))
-    positions = np.empty((n_points, n_neighbours), dtype=np.int32)
-    horizon = np.empty(n_points)
-    blocks = np.unique(np.linspace(0, len(tree.blocks) - 1, n_searches).astype(np.int64))
-    counts = [
-        _nearest(tree, block, block + 1, squared, positions, horizon) for block in blocks.tolist()
-    ]
-    return float(np.mean(counts))
+    lists = _empty_lists(len(tree.points), n_neighbours)
+    blocks = np.unique(np.linspace(0, len(tree.blocks) - 1, n_searches).astype(np.int64)).tolist()
+    return float(np.mean([_nearest(tree, tree, True, b, b + 1, lists) for b in blocks]))
 
 
 @jit
-def _nearest(tree, start, stop, squared, positions, horizon):
-    """Find the nearest neighbours of the points of some blocks; counts operations on sixteen points."""
+def _nearest(tree, asking, own, start, stop, lists):
+    """Find the nearest points of the queries in some blocks; counts operations on sixteen points.
+
+    If the queries are the tree's `own` points, nobody is a neighbour of itself.
+    """
     # Locals, because reading an array out of the tuple costs an atomic reference count each time.
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
-    nodes, leaf = tree.nodes, tree.leaf
+    nodes, leaf, names = tree.nodes, tree.leaf, tree.order
+    queries, query_blocks = asking.points, asking.blocks
+    positions, squared, horizon = lists.positions, lists.squared, lists.horizon
     work = 0
     k = squared.shape[1]
     n = len(points)
@@ -76,14 +115,14 @@ def _nearest(tree, start, stop, squared, positions, horizon):
     out = np.empty(LANES)
     for block in range(start, stop):
         base = block * LANES
-        width = min(LANES, n - base)
+        width = min(LANES, len(queries) - base)
         for lane in range(LANES):
             bounds[lane] = np.inf if lane < width else -1.0
         for row in range(base, base + width):
             horizon[row] = np.inf
             for slot in range(k):
                 squared[row, slot], positions[row, slot] = np.inf, -1
-        home = leaf[block]
+        home = np.int64(leaf[block]) if own else np.int64(0)
         node = home
         stack[0] = node
         top = 1
@@ -94,14 +133,14 @@ def _nearest(tree, start, stop, squared, positions, horizon):
                 top -= 1
                 here = stack[top]
                 # The computed distance to a box is at most that to any point in it (see `simd`).
-                mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
+                mask = lane_box_hits(query_blocks, block, lows, highs, here, bounds)
                 work += 1
                 if mask == 0:
                     continue
                 right = nodes[here]["right"]
                 if right >= 0:
                     # The nearer child is searched first: it lowers the bounds for the other.
-                    side = points[base, nodes[here]["feature"]] < nodes[here]["value"]
+                    side = queries[base, nodes[here]["feature"]] < nodes[here]["value"]
                     stack[top] = right if side else here + 1
                     stack[top + 1] = here + 1 if side else right
                     top += 2
@@ -114,26 +153,32 @@ def _nearest(tree, start, stop, squared, positions, horizon):
                     row = base + lane
                     bound = bounds[lane]
                     work += 1
-                    hits = lane_distances(blocks, other, points, row, bound, out)
-                    if other == block:
+                    hits = lane_distances(blocks, other, queries, row, bound, out)
+                    if own and other == block:
                         hits &= ~(1 << lane)  # the point itself
                     while hits != 0:
                         j = lowest_bit(hits)
                         hits &= hits - 1
-                        value = out[j]
-                        if value < bound:
-                            horizon[row] = min(horizon[row], bound)  # falls out of the list
-                            slot = k - 1
-                            while slot > 0 and squared[row, slot - 1] > value:
-                                squared[row, slot] = squared[row, slot - 1]
-                                positions[row, slot] = positions[row, slot - 1]
-                                slot -= 1
-                            squared[row, slot] = value
-                            positions[row, slot] = first + j
-                            bound = squared[row, k - 1]
-                        elif value == bound:
-                            # As near as the last one listed, and not listed itself.
-                            horizon[row] = min(horizon[row], value)
+                        value, v = out[j], first + j
+                        if value > bound:
+                            continue
+                        # The last one listed falls out, or this one is as near and not listed.
+                        horizon[row] = min(horizon[row], bound)
+                        if value == bound:
+                            last = positions[row, k - 1]
+                            if v >= n or (last >= 0 and names[v] > names[last]):
+                                continue
+                        slot = k - 1
+                        while slot > 0 and squared[row, slot - 1] >= value:
+                            before = positions[row, slot - 1]
+                            tied = squared[row, slot - 1] == value
+                            if tied and before >= 0 and names[before] < names[v]:
+                                break
+                            squared[row, slot] = squared[row, slot - 1]
+                            positions[row, slot] = before
+                            slot -= 1
+                        squared[row, slot], positions[row, slot] = value, v
+                        bound = squared[row, k - 1]
                     bounds[lane] = bound
             parent = nodes[node]["parent"]
             if parent < 0:
@@ -290,3 +335,46 @@ def _outsiders(tree, start, stop, only, search, marking):
                     found[n_found] = arc
                     n_found += 1
     return found[:n_found].copy()
+
+
+def nearest_by_scan(
+    block: BlockOfDistances, n_queries: int, k: int, own: bool, rows_at_once: int, n_threads: int
+) -> Nearest:
+    """Look for the nearest points among all distances; with `own`, query i is point i itself."""
+    found = Nearest(np.empty((n_queries, k), dtype=np.int32), np.empty((n_queries, k)))
+
+    def scan(start: int, stop: int) -> None:
+        distances = block(start, stop)
+        wrong = _scan(distances, start, own, found)
+        if wrong >= 0:
+            row, point = divmod(wrong, distances.shape[1])
+            refuse_weight(distances[row, point], start + row, point)
+
+    map_chunks(scan, n_queries, rows_at_once, n_threads)
+    return found
+
+
+@jit
+def _scan(distances, start, own, found):
+    """List the nearest of some queries; returns the index of a negative or non-finite distance, or -1."""
+    indices, weights = found.indices, found.weights
+    last = weights.shape[1] - 1
+    for i in range(len(distances)):
+        row = start + i
+        weights[row] = np.inf
+        indices[row] = distances.shape[1]
+        for index in range(distances.shape[1]):
+            value = distances[i, index]
+            if own and index == row:
+                continue
+            if not 0.0 <= value < np.inf:
+                return i * distances.shape[1] + index
+            if value >= weights[row, last]:  # what comes later yields where it is as near
+                continue
+            slot = last
+            while slot > 0 and weights[row, slot - 1] > value:
+                weights[row, slot] = weights[row, slot - 1]
+                indices[row, slot] = indices[row, slot - 1]
+                slot -= 1
+            weights[row, slot], indices[row, slot] = value, index
+    return -1
