@@ -14,7 +14,15 @@ from dask import delayed
 
 from popf.dask.blocks import Block, SamplesInBlocks, StoredCosts, concatenate
 from popf.dask.cluster import Settings, Tasks, backend_here, load
-from popf.dask.kruskal import NO_ARCS, Arcs, Links, Merged, forest_on_tree, link, reduce_arcs
+from popf.dask.kruskal import (
+    NO_ARCS,
+    Arcs,
+    Merged,
+    forest_on_tree,
+    link,
+    mark_prototypes,
+    reduce_arcs,
+)
 from popf.dask.prediction import Part
 from popf.dask.spanning import (
     BlockTree,
@@ -24,7 +32,7 @@ from popf.dask.spanning import (
     tree_of_block,
     tree_of_two,
 )
-from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources
+from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.engine.training import Trained, euclidean_tree
 from popf.forest.optimum_path_forest import OptimumPathForest, settle_algorithm
 
@@ -140,7 +148,7 @@ def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> 
     )
     more = [tree.sure for tree in described]
     more += _settle_ties(tasks, samples, dict(zip(trees, described, strict=True)), merged, settings)
-    return tasks.submit("grow-forest", _compete, merged, more, n, euclidean), len(pairs)
+    return tasks.submit("grow-forest", forest_on_tree, merged, n, more, euclidean), len(pairs)
 
 
 def _settle_ties(
@@ -155,17 +163,19 @@ def _settle_ties(
         return []
     n = len(samples.rows)
     sure = [tree.sure for tree in described.values()]
-    known = tasks.gather(tasks.submit("mark-prototypes", _prototypes, merged, n, sure))
+    known = tasks.gather(tasks.submit("mark-prototypes", mark_prototypes, merged, n, sure))
     links = tasks.submit("join-sets", link, merged, n)
     asked = []
     for pair, tree in described.items():
         unknown = ~known[tree.tied]
         if unknown.any():
             members = [samples.blocks[b] for b in sorted(set(pair))]
-            state = (tree, unknown, links, settings)
-            asked.append(tasks.submit("settle-ties", _confirm_ties, *state, *members))
-    found: list[IntArray] = tasks.gather(asked)
-    return found
+            found = tasks.submit(
+                "settle-ties", confirm_ties, tree, unknown, links, settings, *members
+            )
+            asked.append(found)
+    prototypes: list[IntArray] = tasks.gather(asked)
+    return prototypes
 
 
 def _merge_all(tasks: Tasks, n: int, level: list[Any]) -> Any:
@@ -177,13 +187,6 @@ def _merge_all(tasks: Tasks, n: int, level: list[Any]) -> Any:
         ]
         if len(level) == 1:
             return level[0]
-
-
-def _confirm_ties(
-    tree: BlockTree, unknown: BoolArray, links: Links, settings: Settings, *members: Block
-) -> IntArray:
-    tied = [b.take(np.isin(b.samples, tree.tied, assume_unique=True)) for b in members]
-    return confirm_ties(concatenate(*tied), tree.reach, unknown, links, settings)
 
 
 def _without_arcs(tree: BlockTree) -> BlockTree:
@@ -198,18 +201,3 @@ def _merge(n_samples: int, *parts: BlockTree | Arcs | Merged) -> Merged:
         else:
             lists += [part] if isinstance(part, Arcs) else part
     return reduce_arcs(lists, n_samples)
-
-
-def _prototypes(merged: Merged, n_samples: int, more: list[IntArray]) -> BoolArray:
-    """Mark the ends of arcs between classes, and the samples that are known otherwise."""
-    prototypes = np.zeros(n_samples, dtype=np.bool_)
-    for arcs in merged:
-        prototypes[arcs.lower[arcs.cross]] = True
-        prototypes[arcs.higher[arcs.cross]] = True
-    for samples in more:
-        prototypes[samples] = True
-    return prototypes
-
-
-def _compete(merged: Merged, more: list[IntArray], n_samples: int, euclidean: bool) -> Trained:
-    return forest_on_tree(merged.tree, _prototypes(merged, n_samples, more), euclidean)

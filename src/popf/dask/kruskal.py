@@ -149,12 +149,26 @@ def longest_edge_between(links, u, v):
     return longest
 
 
-def forest_on_tree(tree: Arcs, prototypes: BoolArray, euclidean: bool) -> Trained:
+def mark_prototypes(merged: Merged, n_samples: int, more: list[IntArray]) -> BoolArray:
+    """Mark the ends of arcs between classes, and the samples that are known otherwise."""
+    prototypes = np.zeros(n_samples, dtype=np.bool_)
+    for arcs in merged:
+        prototypes[arcs.lower[arcs.cross]] = True
+        prototypes[arcs.higher[arcs.cross]] = True
+    for samples in more:
+        prototypes[samples] = True
+    return prototypes
+
+
+def forest_on_tree(
+    merged: Merged, n_samples: int, more: list[IntArray], euclidean: bool
+) -> Trained:
     """Let the prototypes compete on the tree of all samples.
 
     In Euclidean training samples at distance zero are one point, here as on one machine.
     """
-    every = np.arange(len(prototypes))
+    tree, prototypes = merged.tree, mark_prototypes(merged, n_samples, more)
+    every = np.arange(n_samples)
     zero = tree.weights == 0.0
     if not euclidean or not zero.any():
         edges = SpanningTree(tree.lower, tree.higher, tree.weights)

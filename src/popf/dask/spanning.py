@@ -188,20 +188,23 @@ def _span_by_prim(rows: WeightsAmong, classes: IntArray) -> tuple[SpanningTree, 
 
 
 def confirm_ties(
-    block: Block, reach: FloatArray, asked: BoolArray, links: Links, settings: Settings
+    tree: BlockTree, asked: BoolArray, links: Links, settings: Settings, *members: Block
 ) -> IntArray:
     """Find the samples with an arc between classes that lies in some minimum spanning tree.
 
-    The block holds the samples of two blocks that had ties there, no longer than `reach`. Those `asked` for are
-    not known to be prototypes yet. `links` is the minimum spanning tree of all samples.
+    `tree` is that of one block or two, the `members`. Those of its tied samples that are `asked` for are not
+    known to be prototypes yet. `links` is the minimum spanning tree of all samples.
     """
+    block = concatenate(
+        *(b.take(np.isin(b.samples, tree.tied, assume_unique=True)) for b in members)
+    )
     if not settings.metric.euclidean:
         return _confirm_by_rows(block, asked, links, settings)
     distinct = collapse_duplicates(block.points, 0)
     space = space_tree.build(distinct.points)
     n_points, order = len(distinct.first), space.order
     farthest, open_ = np.full(n_points, -1.0), np.zeros(n_points, dtype=np.bool_)
-    np.maximum.at(farthest, distinct.point_of, reach)
+    np.maximum.at(farthest, distinct.point_of, tree.reach)
     open_[distinct.point_of[asked]] = True
     classes = point_classes(distinct, block.codes)
     samples = block.samples[distinct.first]

@@ -107,7 +107,7 @@ def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
         )
         if last > first
     ]
-    found = tasks.gather(tasks.submit_lazy("take-rows", _take_rows, calls))
+    found = tasks.gather(tasks.submit_lazy("take-rows", _take, calls))
     fetched: FloatArray = np.concatenate(found)[back]
     return fetched
 
@@ -124,8 +124,8 @@ def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInC
 
     def columns() -> Iterator[FloatArray]:
         for feature in range(source.columns.shape[1]):
-            calls = [(chunk, feature) for chunk in source.chunks]
-            found = tasks.gather(tasks.submit_lazy("take-feature", _take_feature, calls))
+            calls = [(chunk, (slice(None), feature)) for chunk in source.chunks]
+            found = tasks.gather(tasks.submit_lazy("take-feature", _take, calls))
             yield np.concatenate(found)[rows]
 
     ordered = order_samples(columns(), codes.astype(np.int64), weights[rows])
@@ -166,12 +166,8 @@ def _labels_and_weights(rows: Rows, start: int) -> tuple[NDArray[Any], FloatArra
     return y, weights
 
 
-def _take_feature(rows: Rows, feature: int) -> FloatArray:
-    return np.ascontiguousarray(checked_rows(rows)[0][:, feature])
-
-
-def _take_rows(rows: Rows, which: IntArray) -> FloatArray:
-    return checked_rows(rows)[0][which]
+def _take(rows: Rows, which: Any) -> FloatArray:
+    return np.ascontiguousarray(checked_rows(rows)[0][which])
 
 
 def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> Rows:
