@@ -9,14 +9,7 @@ from scipy.interpolate import BSpline
 from scipy.linalg import sqrtm
 from scipy.optimize import minimize, minimize_scalar
 
-
-def score(path_costs, w, tau):
-    """-log of the weighted mean of exp(-c/tau) over the nodes of one class, nan without any."""
-    path_costs, w = path_costs[w > 0.0], w[w > 0.0]
-    if len(w) == 0:
-        return np.nan
-    least = path_costs.min()
-    return least / tau - np.log((w * np.exp((least - path_costs) / tau)).sum() / w.sum())
+from naive import soft_score
 
 
 def scores(costs, codes, w, D, taus):
@@ -25,7 +18,7 @@ def scores(costs, codes, w, D, taus):
     for t, distances in enumerate(D):
         offers = np.maximum(costs, distances)
         for k, tau in enumerate(taus):
-            u[t, k] = -score(offers[codes == k], w[codes == k], tau)
+            u[t, k] = -soft_score(offers[codes == k], w[codes == k], tau)
     return u
 
 
@@ -47,11 +40,6 @@ def targets(y, w, n_classes, a=0.5):
         T[i] = a / (counts[k] + 2.0 * a) / (n_classes - 1)
         T[i, k] = (counts[k] + a) / (counts[k] + 2.0 * a)
     return T
-
-
-def smoothed_prior(y, w, n_classes):
-    counts = np.array([w[y == k].sum() for k in range(n_classes)])
-    return (counts + 1.0) / (counts.sum() + n_classes)
 
 
 def cross_entropy(z, T, w):
@@ -137,17 +125,30 @@ def splines(x, knots):
 
 
 def additive_exponents(part, scaled):
-    """What a regression says, feature after feature; `part` is what was fitted."""
-    basis = part.basis
-    cut = np.clip(scaled, basis.low, basis.high)
-    blocks = [cut[:, [feature]] for feature in basis.plain]
+    """What a regression says, feature after feature; `part` holds what was fitted, by name."""
+    basis = part["basis"]
+    cut = np.clip(scaled, basis["low"], basis["high"])
+    blocks = [cut[:, [feature]] for feature in basis["plain"]]
     blocks += [
         splines(cut[:, feature], knots)
-        for feature, knots in zip(basis.smooth, basis.knots.T, strict=True)
+        for feature, knots in zip(basis["smooth"], basis["knots"].T, strict=True)
     ]
-    blocks += [cut[:, [first]] * cut[:, [second]] for first, second in basis.pairs]
+    blocks += [cut[:, [first]] * cut[:, [second]] for first, second in basis["pairs"]]
     columns = np.hstack([np.empty((len(scaled), 0)), *blocks])
-    return (columns - part.center) @ part.coefficients.T + part.intercepts
+    return (columns - part["center"]) @ part["coefficients"].T + part["intercepts"]
+
+
+def probabilities(fitted, u, new):
+    """Pool the forest's scores u with the regressions, and mix with the prior; `fitted` holds all by name."""
+    scale = fitted["scaling"]
+    scaled = np.arcsinh((new - scale["center"]) / scale["scale"])
+    scaled = (scaled - scale["mean"]) * scale["factor"]
+    parts = [forest_exponents(u, fitted["floors"], fitted["slopes"], fitted["biases"])]
+    parts += [additive_exponents(part, scaled) for part in fitted["additive"].values()]
+    parts = [part - part.mean(axis=1, keepdims=True) for part in parts]
+    z = sum(weight * part for weight, part in zip(fitted["pool_weights"], parts, strict=True))
+    trust = fitted["trust"]
+    return softmax(trust * (z + fitted["pool_biases"]) + (1.0 - trust) * fitted["prior"])
 
 
 # Linear maps --------------------------------------------------------------------------------------

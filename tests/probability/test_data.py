@@ -10,10 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
-from popf.probability.features import Candidate
-from popf.probability.fitting import Choice, warn_if_useless
-from popf.probability.pooling import Pool
-from popf.probability.soft_competition import BandwidthGrid, ForestScaling
+from popf.probability.fitting import warn_if_useless
 from probability_problems import (
     DUPLICATE_LABELS,
     DUPLICATES,
@@ -175,17 +172,10 @@ def test_noise_is_answered_by_the_class_frequencies(n, d, n_classes):
 
 def test_probabilities_that_are_no_better_than_the_frequencies_are_reported():
     masses = np.array([200.0, 200.0])
-    nothing = np.zeros(2)
-    scaling = ForestScaling(np.zeros(2, int), nothing, nothing, nothing, 0.7)
-    found = Candidate("none", True), BandwidthGrid(), 1.0, scaling, {}, Pool(np.ones(1), nothing)
-
-    def choice(trust, accuracy):
-        return Choice(*found, trust, {}, {}, {}, {}, accuracy, n_held_out=400.0)
-
     with pytest.warns(UserWarning, match="80%.*50%.*OPFClassifier"):
-        warn_if_useless(choice(0.0, 0.8), masses)
+        warn_if_useless(0.0, 0.8, 400.0, masses)
     for trust, accuracy in ((0.9, 0.8), (0.0, 0.55), (0.0, 0.3)):
-        warn_if_useless(choice(trust, accuracy), masses)
+        warn_if_useless(trust, accuracy, 400.0, masses)
 
 
 def heavy(kind, d):

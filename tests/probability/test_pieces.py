@@ -220,7 +220,8 @@ def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d)
         step = 1e-2 * rng.normal(size=len(slopes)) / np.sqrt(len(slopes))
         assert objective(slopes + step, part.intercepts) > least - 1e-6
         assert objective(slopes, part.intercepts + 1e-2 * rng.normal(size=n_classes)) > least - 1e-6
-    assert_allclose(part.exponents(X), naive_probability.additive_exponents(part, X), atol=1e-9)
+    named = {**part._asdict(), "basis": part.basis._asdict()}
+    assert_allclose(part.exponents(X), naive_probability.additive_exponents(named, X), atol=1e-9)
     shares = part.shares(X).sum(axis=1) + part.intercepts
     assert_allclose(shares, part.exponents(X), atol=1e-9)
 

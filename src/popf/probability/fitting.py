@@ -89,7 +89,7 @@ def fit_evidence(
             later = choose(training, splits, [choice.candidate], options, choice)
             choice = later._replace(map_losses=choice.map_losses)
         evidence, grown = fit_chosen(training, choice, bool(options.squash))
-    warn_if_useless(choice, training.masses)
+    warn_if_useless(choice.trust, choice.accuracy, choice.n_held_out, training.masses)
     return evidence, grown, choice
 
 
@@ -355,13 +355,13 @@ def _nothing_to_choose(candidate: Candidate, prior: FloatArray) -> Choice:
     )
 
 
-def warn_if_useless(choice: Choice, masses: FloatArray) -> None:
+def warn_if_useless(trust: float, accuracy: float, n_held_out: float, masses: FloatArray) -> None:
     """Warn where the forest clearly tells the classes apart, but the probabilities are those of the prior."""
     frequent = float(masses.max() / masses.sum())
-    error = np.sqrt(frequent * (1.0 - frequent) / max(choice.n_held_out, 1.0))
-    if choice.trust < 0.5 and choice.accuracy > frequent + CLEARLY * error:
+    error = np.sqrt(frequent * (1.0 - frequent) / max(n_held_out, 1.0))
+    if trust < 0.5 and accuracy > frequent + CLEARLY * error:
         warnings.warn(
-            f"The forest labels {choice.accuracy:.0%} of held-out samples correctly, the most frequent class "
+            f"The forest labels {accuracy:.0%} of held-out samples correctly, the most frequent class "
             f"{frequent:.0%}, but no probabilities better than the class frequencies were found: the labels of "
             "OPFClassifier may serve you better here.",
             UserWarning,
