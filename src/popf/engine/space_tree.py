@@ -75,7 +75,7 @@ def _empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
 
 
 def _build(tree: SpaceTree, points: FloatArray, team: Team) -> None:
-    """Fill a space tree: its top level by level, then whole subtrees."""
+    """Fill a space tree level by level, until subtrees are small enough to be grown whole."""
 
     def copy(start: int, stop: int) -> None:
         tree.points[start:stop] = points[start:stop]
@@ -85,18 +85,15 @@ def _build(tree: SpaceTree, points: FloatArray, team: Team) -> None:
     share = max(SMALLEST_SUBTREE, len(points) // (4 * team.n_threads))
     largest = SUBTREE_POINTS if team.n_threads == 1 else min(SUBTREE_POINTS, share)
     # A task is a node, its first and its last block, and its parent.
-    level = [(0, 0, len(tree.blocks), -1)]
-    tops: list[int] = []
-    subtrees: list[tuple[int, int, int, int]] = []
+    level, tops = [(0, 0, len(tree.blocks), -1)], []
     while level:
+
+        def grow(at: int, _: int, tasks: list[tuple[int, int, int, int]] = level) -> None:
+            node, first, last, parent = tasks[at]
+            _grow(tree, node, first, last, parent, (last - first) * LANES <= largest)
+
+        team.map_chunks(grow, len(level), 1)
         split = [task for task in level if (task[2] - task[1]) * LANES > largest]
-        subtrees += [task for task in level if (task[2] - task[1]) * LANES <= largest]
-
-        def cut(start: int, stop: int, tasks: list[tuple[int, int, int, int]] = split) -> None:
-            for node, first, last, parent in tasks[start:stop]:
-                _grow(tree, node, first, last, parent, False)
-
-        team.map_chunks(cut, len(split), 1)
         tops += [task[0] for task in split]
         level = [
             child
@@ -106,12 +103,6 @@ def _build(tree: SpaceTree, points: FloatArray, team: Team) -> None:
                 (int(tree.nodes["right"][node]), (first + last) // 2, last, node),
             )
         ]
-
-    def grow(start: int, stop: int) -> None:
-        for task in subtrees[start:stop]:
-            _grow(tree, *task, True)
-
-    team.map_chunks(grow, len(subtrees), 1)
     for node in sorted(tops, reverse=True):
         _join_boxes(tree, node)
 
