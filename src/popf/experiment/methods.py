@@ -19,16 +19,8 @@ from popf.probability.classifier import POPFClassifier
 from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
 
 Methods = Mapping[str, BaseEstimator]
-#: Other names of the methods, in lower case.
-ALIASES = {
-    "opf": "OPF",
-    "ba": "P-OPF-BA", "bat": "P-OPF-BA",
-    "ffa": "P-OPF-FFA", "firefly": "P-OPF-FFA",
-    "pso": "P-OPF-PSO",
-    "nm": "P-OPF-NM", "nelder-mead": "P-OPF-NM",
-    "newton": "P-OPF-Newton",
-    "pooled": "P-OPF-pooled",
-}  # fmt: skip
+#: Other names of solvers, besides the ends of the methods' names.
+ALIASES = {"bat": "P-OPF-BA", "firefly": "P-OPF-FFA", "nelder-mead": "P-OPF-NM"}
 #: A run that takes this many times the fastest one so far is timed a second time.
 SLOW = 1.5
 #: Seconds of the fastest run in this process, by data, form and method.
@@ -73,18 +65,19 @@ def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEsti
         for name, estimator in wanted.items():
             needed = ("fit", "predict", "get_params")
             missing = [word for word in needed if not callable(getattr(estimator, word, None))]
-            if isinstance(estimator, type) or missing:
-                is_class = isinstance(estimator, type)
+            is_class = isinstance(estimator, type)
+            if is_class or missing:
                 hint = "make one with ()" if is_class else f"it has no {missing[0]}()"
                 raise TypeError(
                     f"methods[{name!r}] is {estimator!r}, not a scikit-learn classifier: {hint}."
                 )
             chosen[str(name)] = estimator
     else:
-        names = {name.lower(): name for name in known} | ALIASES
+        short = {name.removeprefix("P-OPF-").lower(): name for name in known} | ALIASES
+        names = {name.lower(): name for name in known} | short
         for name in [wanted] if isinstance(wanted, str) else wanted:
             if str(name).lower() not in names:
-                raise ValueError(unknown("method", str(name), [*known, *ALIASES]))
+                raise ValueError(unknown("method", str(name), [*known, *short]))
             full = names[name.lower()]
             chosen[full] = known[full]
     if not chosen:

@@ -19,11 +19,6 @@ SIGNIFICANCE, EXACT_UP_TO = 0.05, 200
 SAME = 1e-12
 
 
-def key_of(record: Mapping[str, Any]) -> Key:
-    """Identify a record."""
-    return record["dataset"], record["form"], record["run"], record["method"]
-
-
 class Measure(NamedTuple):
     """Something measured in every run."""
 
@@ -83,7 +78,7 @@ class Results:
     datasets : dict of str to Dataset
     methods : list of str
         In the order of the tables.
-    records : iterable of dict
+    records : dict of (dataset, form, run, method) to dict
         Those of the journal; the ones about other data sets, methods and runs are ignored.
     settings : dict
         Those of the journal.
@@ -99,7 +94,7 @@ class Results:
         protocol: Protocol,
         datasets: Mapping[str, Dataset],
         methods: Iterable[str],
-        records: Iterable[Record],
+        records: Mapping[Key, Record],
         settings: Mapping[str, Any],
     ) -> None:
         self.protocol = protocol
@@ -107,14 +102,13 @@ class Results:
         self.methods = list(methods)
         self.settings = settings
         # Whatever order the workers came back in, the tables have one.
-        found = {key_of(record): record for record in records}
-        keys = [
-            (dataset, form, run, method)
+        self.records = [
+            records[key]
             for dataset, form in self.rows()
             for run in range(protocol.runs)
             for method in self.methods
+            if (key := (dataset, form, run, method)) in records
         ]
-        self.records = [found[key] for key in keys if key in found]
         self._cells: dict[tuple[str, str, str], list[Record]] = {}
         for record in self.records:
             cell = record["dataset"], record["form"], record["method"]
@@ -131,9 +125,7 @@ class Results:
 
         Parameters
         ----------
-        measure : str
-            One of ``accuracy``, ``log_loss``, ``brier``, ``ece``, ``seconds``, ``train_seconds`` and
-            ``test_seconds``.
+        measure : {"accuracy", "log_loss", "brier", "ece", "seconds", "train_seconds", "test_seconds"}
         dataset, method : str
         form : {"raw", "scaled"}, default="raw"
 

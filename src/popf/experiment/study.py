@@ -29,7 +29,7 @@ from popf.experiment.protocol import (
     Wanted,
     choose_datasets,
 )
-from popf.experiment.results import Key, Results, key_of
+from popf.experiment.results import Key, Results
 
 FORMAT = 1
 BEGINNING = b'{"popf journal": '
@@ -108,7 +108,7 @@ def run(
         protocol.check(dataset)
     kept = Journal(journal, settings(protocol, data, chosen), say)
     _work(protocol, data, chosen, kept, n_jobs, progress, say)
-    return Results(protocol, data, chosen, kept.records.values(), kept.settings)
+    return Results(protocol, data, chosen, kept.records, kept.settings)
 
 
 def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) -> dict[str, Any]:
@@ -228,8 +228,9 @@ class Journal:
 
     def _keep(self, record: Record) -> None:
         """Keep a record in memory: the first that succeeded, or else the last."""
-        if not self.has(key_of(record)):
-            self.records[key_of(record)] = record
+        key = record["dataset"], record["form"], record["run"], record["method"]
+        if not self.has(key):
+            self.records[key] = record
 
     def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Write lines at the end of the file."""
