@@ -7,9 +7,7 @@ import pytest
 from popf.experiment import paper, run, table
 
 EMBEDDED = ("breast_cancer", "liver")
-ELSEWHERE = (
-    "australian", "colon_cancer", "diabetes", "fourclass", "heart", "ionosphere", "ionosphere_scale",
-)  # fmt: skip
+ELSEWHERE = ("australian", "diabetes", "fourclass", "heart", "ionosphere")
 
 
 @pytest.fixture
@@ -32,15 +30,11 @@ def mean(measure, dataset, method, form):
 @pytest.mark.usefixtures("paper_data")
 @pytest.mark.parametrize("form", ["raw", "scaled"])
 def test_fourclass_is_easy_whatever_the_paper_prints(form):
-    assert mean("accuracy", "fourclass", "OPF", form) > 0.97
-    assert mean("accuracy", "fourclass", "P-OPF-NM", form) > 0.97
-    assert paper.printed("accuracy", "fourclass", "OPF").mean < 51
+    for method in ("OPF", "P-OPF-NM"):
+        assert mean("accuracy", "fourclass", method, form) > 0.97
+        assert paper.printed("accuracy", "fourclass", method).mean < 51
     (row,) = table(results("fourclass", form), "accuracy").rows
     assert row.printed["OPF"].differs
-
-
-def test_breast_cancer_scaled():
-    assert mean("accuracy", "breast_cancer", "OPF", "scaled") > 0.92
 
 
 @pytest.mark.parametrize("dataset", [*EMBEDDED, *ELSEWHERE])
