@@ -9,11 +9,10 @@ import sys
 
 import pytest
 
-import popf
 from popf import files as atomic
 from popf.__main__ import main
 from popf.table_models import TableModel
-from table_commands import commands, facts, pd, printed, refused
+from table_commands import commands, pd, printed, refused
 from table_commands import consumer_months as rows
 
 
@@ -36,11 +35,6 @@ def test_a_full_disk_leaves_what_was_there(months, tmp_path, capfd, monkeypatch,
     assert os.listdir(tmp_path) == [target.name]
 
 
-def run(*words, **options):
-    command = [sys.executable, "-m", "popf", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
-
-
 def test_a_file_that_may_not_grow_in_a_real_process(months, tmp_path):
     """The system refuses to write more than some bytes, in the middle of the output."""
     pd.concat([rows()] * 200).to_csv(tmp_path / "t.csv", index=False)
@@ -48,11 +42,9 @@ def test_a_file_that_may_not_grow_in_a_real_process(months, tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-    done = run(
-        *("predict", months / "model.popf", tmp_path / "t.csv", "-o", tmp_path / "o.csv"),
-        *("--chunk-rows", 500),
-        preexec_fn=limit,
-    )
+    words = ["predict", months / "model.popf", tmp_path / "t.csv", "-o", tmp_path / "o.csv"]
+    command = [sys.executable, "-m", "popf", *words, "--chunk-rows", "500"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, preexec_fn=limit)
     assert done.returncode == 1
     assert "was not written" in done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
@@ -119,16 +111,6 @@ def test_a_reader_that_leaves_early(months):
     done = subprocess.run(reading, shell=True, capture_output=True, text=True, timeout=300)
     assert done.stdout == "consumer,probability_no,probability_yes,predicted\n"
     assert "Traceback" not in done.stderr
-
-
-def test_json_on_failure_prints_nothing_on_standard_output(months, tmp_path):
-    done = run("evaluate", months / "model.popf", tmp_path / "absent.csv", "--json")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("popf: there is no file")
-
-
-def test_json_is_all_there_is_on_standard_output(months, capfd):
-    assert facts(capfd, "info", months / "model.popf")["popf_version"] == popf.__version__
 
 
 @pytest.mark.parametrize(
