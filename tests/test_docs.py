@@ -47,6 +47,8 @@ PUBLIC = (
 # What nobody makes by hand is shown by the example of what gives it or takes it.
 SHOWN_BY = {
     "popf.io.load": "popf.io:save",
+    "popf.io.describe": "popf.io:save",
+    "popf.io.ModelFileError": "popf.io:save",
     "popf.forest.Path": "popf:OPFClassifier.explain",
     "popf.forest.Conquest": "popf:OPFClassifier.conquer",
     "popf.probability.ProbabilityExplanation": "popf:POPFClassifier.explain_proba",
@@ -56,6 +58,8 @@ SHOWN_BY = {
     "popf.metrics.Score": "popf.metrics:evaluate",
     "popf.datasets.Catalogue": "popf.datasets:list_datasets",
     "popf.datasets.Record": "popf.datasets:list_datasets",
+    "popf.datasets.write": "popf.datasets:read",
+    "popf.tables.write": "popf.tables:read",
     "popf.tables.Dialect": "popf.tables:open_table",
     "popf.tables.ColumnTypes": "popf.tables:open_table",
     "popf.tables.Table": "popf.tables:open_table",

@@ -47,22 +47,7 @@ _END, _END64, _LOCATOR64 = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 
 
 class ModelFileError(ValueError):
-    """A file is not a popf model, is damaged, or needs a newer popf.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import popf
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "notes.txt")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("no model")
-    ...     try:
-    ...         popf.load(path)
-    ...     except popf.io.ModelFileError as error:
-    ...         print(os.path.basename(str(error)))
-    notes.txt is not a popf model: it does not begin as one.
-    """
+    """A file is not a popf model, is damaged, or needs a newer popf."""
 
 
 def can_hold(dtype: np.dtype[Any]) -> bool:

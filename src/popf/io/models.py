@@ -54,21 +54,24 @@ def save(
         If something in the model cannot be saved so: a metric that is a function, another kind of step. For
         these there is skops, with `popf.io.trusted_types`.
 
-    See Also
-    --------
-    load : Opens the file.
-    popf.io.describe : Says what is in it.
-
     Examples
     --------
     >>> import os, tempfile
-    >>> import popf
+    >>> import popf, popf.io
     >>> model = popf.OPFClassifier().fit([[0.0], [1.0], [4.0]], ["a", "a", "b"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "model.popf")
-    ...     popf.save(model, path)
-    ...     popf.load(path).predict([[3.0]])
+    ...     popf.save(model, path, facts={"source": "a doctest"})
+    ...     same, known = popf.load(path), popf.io.describe(path)
+    >>> same.predict([[3.0]])
     array(['b'], dtype='<U1')
+    >>> known["estimator"], known["classes"], known["class_counts"], known["facts"]
+    ('OPFClassifier', ['a', 'b'], [2, 1], {'source': 'a doctest'})
+    >>> try:
+    ...     popf.load(os.__file__)
+    ... except popf.io.ModelFileError as error:
+    ...     print(os.path.basename(str(error)))
+    os.py is not a popf model: it does not begin as one.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, not {path!r}.")
@@ -114,10 +117,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     popf.io.ModelFileError
         If the file is not a popf model, is damaged, or was written by a newer popf.
-
-    See Also
-    --------
-    popf.io.align : Brings the columns of a frame into the order that the model wants.
     """
     header, arrays = container.read(path)
     try:
@@ -152,18 +151,6 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         Plain values, fit for JSON: ``estimator``, ``steps``, ``parameters``, ``features`` (name and dtype of
         each, None where unknown), ``n_samples``, ``n_features``, ``classes``, ``class_counts``, ``saved``,
         ``popf_version``, ``libraries``, ``facts``, ``format_version``, ``file_bytes``, ``sha256``.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import popf, popf.io
-    >>> model = popf.OPFClassifier().fit([[0.0], [1.0], [4.0]], ["a", "a", "b"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.popf")
-    ...     popf.save(model, path, facts={"source": "a doctest"})
-    ...     known = popf.io.describe(path)
-    >>> known["estimator"], known["classes"], known["class_counts"], known["facts"]
-    ('OPFClassifier', ['a', 'b'], [2, 1], {'source': 'a doctest'})
     """
     header, _ = container.read(path, only_header=True)
     header.pop("model", None)

@@ -229,16 +229,6 @@ def write(
         Between the values of a row of CSV; None for a comma, or a tab in a ``.tsv`` file.
     ids : array-like of shape (n_samples,), default=None
         The samples' identifiers, for LibOPF; None counts from 0.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from popf.datasets import read, write
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "mine.dat")
-    ...     write(path, [[1.5], [2.5], [3.5]], ["b", "a", "b"])
-    ...     read(path).target
-    array([2, 1, 2])
     """
     kind = format_of(path, format)
     if kind == "opfython":
