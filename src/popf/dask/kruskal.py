@@ -11,7 +11,7 @@ from popf.engine.points import DistinctPoints
 from popf.engine.runtime.jit import jit
 from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
 from popf.engine.training import Trained, copy_to_samples
-from popf.engine.trees.competition import compete
+from popf.engine.trees.competition import compete, find_root
 
 IN_TREE, TIED = 1, 2
 
@@ -70,15 +70,6 @@ def _order_of_arcs(arcs: Arcs) -> IntArray:
 
 
 @jit
-def _find(parent, i):
-    """Find the root of a set, with path compression."""
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
-
-
-@jit
 def _kruskal(lower, higher, weights, parent, state):
     """Label each arc: in the tree, in another minimum tree, or in none."""
     n = len(weights)
@@ -89,13 +80,13 @@ def _kruskal(lower, higher, weights, parent, state):
             stop += 1
         if stop - start > 1:  # arcs of one weight: all that join two components lie in some tree
             for e in range(start, stop):
-                if _find(parent, lower[e]) != _find(parent, higher[e]):
+                if find_root(parent, lower[e]) != find_root(parent, higher[e]):
                     state[e] = TIED
         for e in range(start, stop):
             if e > start and lower[e] == lower[e - 1] and higher[e] == higher[e - 1]:
                 state[e] = 0  # two pairs of blocks found the same arc
                 continue
-            a, b = _find(parent, lower[e]), _find(parent, higher[e])
+            a, b = find_root(parent, lower[e]), find_root(parent, higher[e])
             if a != b:
                 parent[max(a, b)] = min(a, b)
                 state[e] = IN_TREE
@@ -119,7 +110,7 @@ def link(merged: Merged, n_samples: int) -> Links:
 def _link(lower, higher, weights, links, shortcut):
     size = links.size
     for e in range(len(weights)):
-        a, b = _find(shortcut, lower[e]), _find(shortcut, higher[e])
+        a, b = find_root(shortcut, lower[e]), find_root(shortcut, higher[e])
         if size[a] < size[b]:
             a, b = b, a
         shortcut[b] = links.parent[b] = a

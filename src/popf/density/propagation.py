@@ -9,8 +9,9 @@ import heapq
 import numpy as np
 
 from popf.density.graph import NeighbourGraph
-from popf.engine.runtime.jit import helper, jit
+from popf.engine.runtime.jit import jit
 from popf.engine.structures import FloatArray, IntArray
+from popf.engine.trees.competition import find_root
 
 
 @jit
@@ -80,17 +81,6 @@ def arcs_back(
     return starts[:-1], sources
 
 
-@helper
-def _top(above: IntArray, node: int) -> int:
-    """Find the representative of a node's component, with path compression."""
-    top = node
-    while above[top] != top:
-        top = above[top]
-    while above[node] != top:
-        above[node], node = top, above[node]
-    return top
-
-
 @jit
 def open_density(
     graph: NeighbourGraph,
@@ -124,7 +114,7 @@ def open_density(
                 q = np.int64(graph.neighbours[p, place - n_back])
             if above[q] < 0:  # lower, or not its turn yet
                 continue
-            top = _top(above, q)
+            top = find_root(above, q)
             if top == p:
                 continue
             rise = volume[top]

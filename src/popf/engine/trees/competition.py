@@ -8,7 +8,7 @@ prototype of the right class: training makes no error, ties or not.
 
 import numpy as np
 
-from popf.engine.runtime.jit import jit
+from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
 
@@ -132,12 +132,20 @@ def _write_forest(states, lengths, index, forest, start, stop):
             predecessors[name], before_lengths[name] = index[before], lengths[other]
 
 
+@helper
+def find_root(above: IntArray, node: int) -> int:
+    """Find the root of a node's set in a union-find, with path compression."""
+    while above[node] != node:
+        above[node] = above[above[node]]
+        node = above[node]
+    return node
+
+
 @jit
 def merge_clusters(tree: SpanningTree, linkage: FloatArray) -> None:
     """Fill SciPy's linkage matrix: clusters merge in the order of the edges, which are sorted.
 
-    The clusters that an edge joins are found by union-find, with path compression; cluster n + i is
-    the one that row i makes.
+    Cluster n + i is the one that row i makes.
     """
     n_edges = len(tree.lower)
     above = np.arange(2 * n_edges + 1)
@@ -145,11 +153,7 @@ def merge_clusters(tree: SpanningTree, linkage: FloatArray) -> None:
     for i in range(n_edges):
         merged = n_edges + 1 + i
         for column, node in ((0, tree.lower[i]), (1, tree.higher[i])):
-            top = node
-            while above[top] != top:
-                top = above[top]
-            while above[node] != node:
-                above[node], node = top, above[node]
+            top = find_root(above, node)
             above[top] = merged
             linkage[i, column] = top
         first, second = int(linkage[i, 0]), int(linkage[i, 1])
