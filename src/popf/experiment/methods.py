@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from popf.experiment.protocol import Dataset, Protocol, Record
@@ -115,12 +114,7 @@ def measure(
 
     Each gets a record of its scores and seconds, or ``failed`` and why.
     """
-    train, test = protocol.split(dataset, run)
-    X_train, X_test = dataset.X[train], dataset.X[test]
-    if form == "scaled":
-        scaler = StandardScaler().fit(X_train)
-        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-    split = (X_train, dataset.y[train], X_test, dataset.y[test])
+    split = protocol.samples(dataset, form, run)
     random_state = protocol.random_state(run)
     records = []
     for name, method in methods.items():

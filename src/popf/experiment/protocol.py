@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_X_y
 
 from popf.datasets import load
 from popf.datasets.registry import RECORDS, record_of
@@ -88,8 +90,6 @@ def choose_datasets(wanted: Wanted, say: Say = lambda sentence: None) -> dict[st
 
 def own_dataset(name: str, pair: Any) -> Dataset:
     """Check samples and labels, and give them a name."""
-    from sklearn.utils import check_X_y
-
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"datasets[{name!r}] must be a pair (X, y), not {type(pair).__name__}.")
     try:
@@ -159,6 +159,15 @@ class Protocol:
             random_state=self.random_state(run),
         )
         return train, test
+
+    def samples(self, dataset: Dataset, form: str, run: int) -> tuple[NDArray[Any], ...]:
+        """Return X and y of the training samples of a run, then X and y of the test samples."""
+        train, test = self.split(dataset, run)
+        X_train, X_test = dataset.X[train], dataset.X[test]
+        if form == "scaled":
+            scaler = StandardScaler().fit(X_train)
+            X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+        return X_train, dataset.y[train], X_test, dataset.y[test]
 
     def check(self, dataset: Dataset) -> None:
         """Raise ValueError if a split would leave a class without samples, before any work."""

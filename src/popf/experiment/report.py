@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.preprocessing import StandardScaler
 
 from popf.display import LandscapeDisplay, ThresholdDisplay
 from popf.display.canvas import need_matplotlib
@@ -142,8 +140,8 @@ def write_report(results: Results, folder: str | os.PathLike[str], figures: bool
     """Write tables, figures and the page into a folder; the same results give the same bytes."""
     folder = writable_folder(folder)
     _write(folder / "runs.csv", as_csv(RUN_COLUMNS, results.records))
-    for name in MEASURES:
-        made = table(results, name)
+    tables = {name: table(results, name) for name in MEASURES}
+    for name, made in tables.items():
         _write(folder / "tables" / f"{name}.md", made.markdown())
         _write(folder / "tables" / f"{name}.tex", made.latex())
         _write(folder / "tables" / f"{name}.csv", made.csv())
@@ -158,7 +156,7 @@ def write_report(results: Results, folder: str | os.PathLike[str], figures: bool
         "report",
         results=results,
         reference=paper.REFERENCE,
-        tables=[table(results, name) for name in SHOWN],
+        tables=[tables[name] for name in SHOWN],
         implausible=paper.implausible_values(results),
         standard_errors=paper.STANDARD_ERRORS,
         times_a_coin=paper.TIMES_A_COIN,
@@ -244,12 +242,9 @@ def _solvers(results: Results) -> dict[str, Any]:
 
 def _landscape(results: Results, name: str, form: str, ax: Any) -> None:
     """Draw F on the training samples of the first run, and the path of every solver."""
-    dataset, protocol = results.datasets[name], results.protocol
-    train, _ = protocol.split(dataset, 0)
-    X, y = dataset.X[train], dataset.y[train]
-    if form == "scaled":
-        X = StandardScaler().fit_transform(X)
-    forest = clone(methods()["OPF"]).fit(X, y)
+    protocol = results.protocol
+    X, y, *_ = protocol.samples(results.datasets[name], form, 0)
+    forest = methods()["OPF"].fit(X, y)
     sign = np.where(y == forest.classes_[1], 1, -1)
     objective = PlattObjective(sign * forest.costs_, platt_targets(sign))
     with warnings.catch_warnings():
