@@ -14,15 +14,15 @@ def platt_problem(seed, n_samples=80, overlap=1.0):
 
 
 class Sphere:
-    def __init__(self, centre=(1.0, -2.0), factor=1.0):
-        self.centre, self.factor = np.array(centre), factor
+    def __init__(self, centre=(1.0, -2.0)):
+        self.centre = np.array(centre)
 
     def __call__(self, thetas):
-        return self.factor * ((thetas - self.centre) ** 2).sum(axis=1)
+        return ((thetas - self.centre) ** 2).sum(axis=1)
 
     def derivatives(self, theta):
         gap = theta - self.centre
-        return self.factor * gap @ gap, self.factor * 2 * gap, self.factor * 2 * np.eye(2)
+        return gap @ gap, 2 * gap, 2 * np.eye(2)
 
 
 class Rosenbrock:

@@ -62,15 +62,6 @@ def test_neighbours_are_chosen_by_the_accuracy_of_the_model_on_samples_left_out(
     assert alone.accuracies_ is None
 
 
-def test_prototypes_are_maxima_of_their_class():
-    model = KNNOPFClassifier(15).fit(IRIS_X, IRIS_Y)
-    assert set(IRIS_Y[model.prototypes_]) == {0, 1, 2}
-    for prototype in model.prototypes_:
-        tree = model.roots_ == prototype
-        assert (IRIS_Y[tree] == IRIS_Y[prototype]).all()
-        assert model.density_[prototype] == model.density_[tree].max()
-
-
 @pytest.mark.parametrize("n", [2, 3, 6])
 def test_few_samples_are_enough(n):
     X, y = np.arange(float(n))[:, np.newaxis], np.arange(n) % 2

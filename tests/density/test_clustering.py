@@ -61,16 +61,6 @@ def test_small_maxima_are_removed_by_area_and_volume(problem, k, area, volume):
     assert_as_defined(X, problem.queries, k, min_area=area, min_volume=volume)
 
 
-def test_removal_leaves_fewer_and_larger_clusters():
-    plain = OPFClustering(8).fit(BLOBS)
-    assert plain.n_clusters_ > 6
-    for removal in ({"min_height": 300.0}, {"min_area": 40}, {"min_volume": 8000.0}):
-        model = OPFClustering(8, **removal).fit(BLOBS)
-        assert model.n_clusters_ < plain.n_clusters_
-        # Clusters merge: nobody leaves the company it was in.
-        assert all(len(np.unique(model.labels_[plain.labels_ == c])) <= 2 for c in range(3))
-
-
 def test_auto_takes_the_smallest_normalised_cut():
     X = in_order(IRIS[::3])
     D = distances(X, X)
@@ -126,9 +116,3 @@ def test_scale_changes_nothing():
         assert_array_equal(scaled.density_, model.density_)
         assert_array_equal(scaled.predict(BLOBS * scale), model.predict(BLOBS))
     assert model.score_samples([[1e300, -1e300]]) < 1.0
-
-
-def test_a_new_sample_is_compared_with_all_training_samples():
-    # Neither the sample of the same number is left out, nor is the mean taken over another count.
-    model = OPFClustering(3).fit([[0.0], [1.0], [2.0], [3.0], [10.0]])
-    assert_allclose(model.score_samples([[1.0]]), model.score_samples([[9.0], [1.0]])[1:])

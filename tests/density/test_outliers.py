@@ -58,12 +58,6 @@ def test_a_sparse_cluster_is_not_made_of_outliers():
     assert_array_equal(detector.predict([[4.0, 4.0], [0.0, 0.0], [8.0, 8.0]]), [-1, 1, 1])
 
 
-def test_lone_outliers_and_pairs_are_found():
-    pair = np.array([[20.0, 20.0], [20.1, 20.0], [-20.0, 5.0]])
-    detector = OPFOutlierDetector(15, contamination=0.02).fit(np.concatenate([DENSE, pair]))
-    assert_array_equal(detector.predict(pair), [-1, -1, -1])
-
-
 def test_contamination_is_the_share_of_outliers_in_training_and_beyond():
     rng = np.random.default_rng(1)
     training, new = rng.normal(size=(800, 2)), rng.normal(size=(4000, 2))
