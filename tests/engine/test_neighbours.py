@@ -17,13 +17,13 @@ from strategies import KINDS, bounded, random_points, seeds, size
 kinds = st.sampled_from(KINDS)
 
 
-def lists_of(kind, n, d, n_neighbours, by_products, n_threads=1):
+def lists_of(kind, n, d, n_neighbours, by_products):
     X = random_points(n, n, d, kind)
     if by_products:
         ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
-        return ordered.points, tile_neighbours.nearest_neighbours(ordered, n_threads)
+        return ordered.points, tile_neighbours.nearest_neighbours(ordered)
     tree = space_tree.build(X)
-    return tree.points, neighbours.nearest_neighbours(tree, n_neighbours, n_threads)
+    return tree.points, neighbours.nearest_neighbours(tree, n_neighbours)
 
 
 class TestNeighbourLists:
@@ -61,15 +61,6 @@ class TestNeighbourLists:
             )
             # And the horizon is no farther short of them than a tie forces it to be.
             assert lists.horizon[u] >= lists.squared[u, len(listed) - 1]
-
-    @pytest.mark.parametrize("by_products", [False, True])
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_do_not_depend_on_the_threads(self, kind, by_products, monkeypatch):
-        monkeypatch.setattr(neighbours, "CHUNK_BLOCKS", 2)
-        _, one = lists_of(kind, size(300), 3, 4, by_products)
-        _, many = lists_of(kind, size(300), 3, 4, by_products, n_threads=3)
-        for array, other in zip(one, many, strict=True):
-            np.testing.assert_array_equal(array, other)
 
 
 def shortest_arcs_out(D, of, index):

@@ -134,11 +134,11 @@ def _scan(block, nodes, taus, scratch, scores):
             begin(scratch, 0)
             for first in range(starts[k], starts[k + 1], CHUNK):
                 size = min(CHUNK, starts[k + 1] - first)
+                padded = -(-size // WIDTH) * WIDTH
                 for i in range(size):
                     offers[0, i] = max(block[q, first + i], costs[first + i])
-                near[:size] = weights[first : first + size]
-                padded = -(-size // WIDTH) * WIDTH
-                offers[0, size:padded] = np.inf
-                near[size:padded] = 0.0
+                    near[i] = weights[first + i]
+                for i in range(size, padded):
+                    offers[0, i], near[i] = np.inf, 0.0
                 take(scratch, 0, padded, near, 0, taus)
             finish(scratch, 0, nodes.masses[k], taus, scores[q, k])
