@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import dask
@@ -83,17 +83,9 @@ class Tasks:
         self.client.cancel(list(self._living), force=True)
 
 
-@runtime_checkable
-class Stored(Protocol):
-    """What is on disk."""
-
-    def load(self) -> Any:
-        """Read it into memory."""
-
-
 def load(value: Any) -> Any:
-    """Read what is on disk into memory, and return everything else as it is."""
-    return value.load() if isinstance(value, Stored) else value
+    """Read what is on disk, and has a method `load`, into memory; return everything else as it is."""
+    return value.load() if hasattr(value, "load") else value
 
 
 def call_with_loaded(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,11 @@ from popf.probability.paper import fit_paper, paper_exponents
 from popf.probability.parameters import check_classes, check_parameters, options_of
 from popf.probability.pooling import Evidence, EvidenceAttributes
 from popf.probability.softmax import chosen_classes, decisions, log_softmax
+from popf.solvers import Solver
 from popf.solvers.base import PAPER_BOX
 
-if TYPE_CHECKING:
-    from typing import Self
-
-    from popf.solvers import Solver
+#: From exponents to predictions.
+Predict = Callable[[FloatArray], NDArray[Any]]
 
 
 class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
@@ -125,7 +124,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         class_bandwidths: bool = True,
         threshold: float = 0.5,
         smoothing: float | None = None,
-        solver: "str | Solver" = "newton",
+        solver: str | Solver = "newton",
         box: Any = PAPER_BOX,
         random_state: int | np.random.RandomState | None = None,
         metric: str | Callable[..., float] = "euclidean",
@@ -157,7 +156,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self.block_size = block_size
         self.scratch = scratch
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Self":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the forest and fit its probabilities.
 
         Parameters
@@ -182,7 +181,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self._model = model  # last: see __sklearn_is_fitted__
         return self
 
-    def _fit_paper(self, model: ForestInBlocks, solver: "Solver") -> None:
+    def _fit_paper(self, model: ForestInBlocks, solver: Solver) -> None:
         self.opf_ = self._plain_forest(model)
         smoothing = 1.0 if self.smoothing is None else self.smoothing
         self.solution_ = fit_paper(
@@ -215,7 +214,8 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         -------
         Dask array or dataframe in the partitions of X; not lazy if X is in memory
         """
-        return self._predict("probability", X)
+        check_is_fitted(self)
+        return self._predict(X, _probabilities, self.classes_)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Predict the logarithm of the probability of every class, lazily if X is lazy.
@@ -228,7 +228,8 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         -------
         Dask array or dataframe in the partitions of X; not lazy if X is in memory
         """
-        return self._predict("log", X)
+        check_is_fitted(self)
+        return self._predict(X, log_softmax, self.classes_)
 
     def predict(self, X: Any) -> Any:
         """Predict labels, lazily if X is lazy; of two classes, ``classes_[1]`` from the threshold on.
@@ -241,7 +242,9 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         -------
         Dask array or series in the partitions of X; not lazy if X is in memory
         """
-        return self._predict("label", X)
+        check_is_fitted(self)
+        labels = partial(_labels, self.classes_, self.threshold)
+        return self._predict(X, labels, None, self.classes_.dtype)
 
     def decision_function(self, X: Any) -> Any:
         """Compute the log odds of ``classes_[1]``, or exponents whose softmax are the probabilities.
@@ -254,7 +257,8 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         -------
         Dask array, series or dataframe in the partitions of X; not lazy if X is in memory
         """
-        return self._predict("exponents", X)
+        check_is_fitted(self)
+        return self._predict(X, decisions, self.classes_ if len(self.classes_) > 2 else None)
 
     def to_local(self) -> POPFClassifier:
         """Make the plain estimator, with all samples in this process.
@@ -284,8 +288,10 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     def _check_classes(self, n_classes: int) -> None:
         check_classes(n_classes, self.method)
 
-    def _predict(self, what: str, X: Any) -> Any:
-        check_is_fitted(self)
+    def _predict(
+        self, X: Any, prediction_of: Predict, columns: NDArray[Any] | None, dtype: Any = np.float64
+    ) -> Any:
+        """Predict by exponents, whose softmax are the probabilities."""
         evidence = self._evidence
         if evidence is None:
             offer: Any = Part.conquer
@@ -298,11 +304,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
             light = replace(evidence, nodes=nodes, node_weights=weights)
             offer, combine = partial(_offer_sums, light), add_sums
             exponents = partial(_evidence_exponents, light, log_masses(self._model))
-        finish = partial(_finish, what, exponents, self.classes_, self.threshold)
-        columns = self.classes_ if what in ("probability", "log") else None
-        if what == "exponents" and len(self.classes_) > 2:
-            columns = self.classes_
-        dtype = self.classes_.dtype if what == "label" else np.float64
+        finish = partial(_finish, prediction_of, exponents)
         return self._run(Query(offer, combine, finish, columns, dtype), X)
 
 
@@ -327,18 +329,14 @@ def _paper_exponents(
 
 
 def _finish(
-    what: str,
-    exponents_of: Callable[[FloatArray, FloatArray], FloatArray],
-    classes: NDArray[Any],
-    threshold: float,
-    offers: FloatArray,
-    X: FloatArray,
+    prediction_of: Predict, exponents_of: Any, offers: FloatArray, X: FloatArray
 ) -> NDArray[Any]:
-    """Turn what the parts of the model offer into the prediction that was asked for."""
-    exponents = exponents_of(offers, X)
-    if what == "exponents":
-        return decisions(exponents)
-    if what == "label":
-        return np.asarray(classes[chosen_classes(exponents, threshold)])
-    logs = log_softmax(exponents)
-    return logs if what == "log" else np.exp(logs)
+    return prediction_of(exponents_of(offers, X))
+
+
+def _probabilities(exponents: FloatArray) -> FloatArray:
+    return np.exp(log_softmax(exponents))
+
+
+def _labels(classes: NDArray[Any], threshold: float, exponents: FloatArray) -> NDArray[Any]:
+    return np.asarray(classes[chosen_classes(exponents, threshold)])
