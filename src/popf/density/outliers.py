@@ -188,11 +188,11 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
 
 def _relative(forest: "DensityForest", raw: FloatArray, nodes: IntArray) -> FloatArray:
     """Divide densities by the median of the clusters that claim them."""
+    from scipy import ndimage
+
     density, labels = forest.paths.raw[forest.node_of], forest.labels[forest.node_of]
     sizes = np.bincount(labels)
-    ranked = density[np.lexsort((density, labels))]
-    start = np.cumsum(sizes) - sizes
-    medians = (ranked[start + (sizes - 1) // 2] + ranked[start + sizes // 2]) / 2.0
+    medians = np.array(ndimage.median(density, labels, np.arange(len(sizes))))
     medians[sizes <= forest.n_neighbors] = np.median(density)
     relative: FloatArray = raw / medians[forest.labels[nodes]]
     return relative
