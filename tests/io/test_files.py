@@ -1,4 +1,4 @@
-"""Model files are whole or not there, tell what is in them, and refuse what they cannot hold."""
+"""Model files are whole or not there, tell what is in them and which columns they want, and refuse the rest."""
 
 import errno
 import io
@@ -8,6 +8,8 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -17,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import popf
 from popf import OPFClassifier, POPFClassifier
 from popf import files as atomic
-from popf.io import ModelFileError, container, describe
+from popf.io import ModelFileError, align, container, describe
 from saved_models import CANCER_X, CANCER_Y, IRIS_X, IRIS_Y
 
 # Whole or not there
@@ -90,6 +92,61 @@ def test_numpy_reads_the_arrays_too(model_path):
     with np.load(model_path, allow_pickle=False) as arrays:
         (samples,) = (arrays[name] for name in arrays if "samples" in name)
     assert samples.tobytes() == IRIS_X.tobytes()
+
+
+# Columns by name
+
+
+COLUMNS = {"b": [1.0, 2.0, 8.0, 9.0], "a": [0.0, 1.0, 7.0, 9.0]}
+FRAMES = {
+    "pandas": (pd.DataFrame, lambda frame: list(frame.columns)),
+    "polars": (pl.DataFrame, lambda frame: frame.columns),
+    "pyarrow": (pa.table, lambda frame: frame.column_names),
+}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_columns_are_found_by_name(library):
+    make, names = FRAMES[library]
+    frame = make(COLUMNS)
+    model = OPFClassifier().fit(pd.DataFrame(COLUMNS)[["a", "b"]], [0, 0, 1, 1])
+    aligned = align(model, frame)
+    assert names(aligned) == ["a", "b"]
+    if library != "pyarrow":  # which scikit-learn does not take
+        assert model.predict(aligned).tolist() == [0, 0, 1, 1]
+    assert align(model, aligned) is aligned
+
+
+def test_extra_missing_and_repeated_columns():
+    training = pd.DataFrame({"demand": [0.0, 9.0], "peak": [1.0, 2.0]})
+    model = make_pipeline(StandardScaler(), OPFClassifier()).fit(training, [0, 1])
+    new = training.assign(id=[1, 2])[["id", "peak", "demand"]]
+    with pytest.warns(UserWarning, match="ignores them: 'id'"):
+        assert list(align(model, new).columns) == ["demand", "peak"]
+    assert model.predict(align(model, new, extra="ignore")).tolist() == [0, 1]
+    with pytest.raises(ValueError, match="does not know these columns: 'id'"):
+        align(model, new, extra="error")
+    with pytest.raises(ValueError, match="`extra` must be"):
+        align(model, new, extra="maybe")
+    with pytest.raises(
+        ValueError, match=r"2 columns that are missing: 'demand', 'peak'.*'Demand' meant"
+    ):
+        align(model, pd.DataFrame({"Demand": [1]}))
+    twice = pd.concat([training, training[["peak"]]], axis=1)
+    with pytest.raises(ValueError, match="'peak' occurs more than once"):
+        align(model, twice)
+
+
+def test_models_without_names_only_count():
+    model = OPFClassifier().fit(IRIS_X, IRIS_Y)
+    frame = pd.DataFrame(IRIS_X)
+    assert align(model, frame) is frame
+    with pytest.raises(ValueError, match="needs 4 columns, but there are 3"):
+        align(model, frame.iloc[:, :3])
+    named = OPFClassifier().fit(frame.rename(columns=str), IRIS_Y)
+    assert align(named, IRIS_X) is IRIS_X
+    with pytest.raises(ValueError, match="got no names"):
+        align(named, IRIS_X[:, :2])
 
 
 # What cannot be saved

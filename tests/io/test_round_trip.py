@@ -10,10 +10,11 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import popf
 from popf import (
@@ -26,7 +27,11 @@ from popf import (
 )
 from popf.forest.metrics import ALIASES, METRIC_NAMES
 from popf.io import trusted_types
-from popf.probability.linear_maps import EffectSizeWeights
+from popf.probability.linear_maps import (
+    DiscriminantStretch,
+    EffectSizeWeights,
+    WithinClassWhitening,
+)
 from popf.solvers import PSO, NelderMead
 from saved_models import (
     CANCER_X,
@@ -155,6 +160,52 @@ def test_parameters_set_after_the_fit_do_not_change_what_was_fitted(model_path):
     assert loaded.metric == "manhattan"
     assert loaded.n_jobs is None  # how to run is no part of a model
     assert_same_value(model.conquer(CANCER_X), loaded.conquer(CANCER_X))
+
+
+# Pipelines
+
+STEPS = [
+    StandardScaler(with_mean=False),
+    MinMaxScaler(feature_range=(-1, 1), clip=True),
+    MaxAbsScaler(),
+    RobustScaler(quantile_range=(10.0, 90.0)),
+    EffectSizeWeights(),
+    WithinClassWhitening(shrinkage=0.1),
+    DiscriminantStretch(strength=2.0),
+    make_pipeline(StandardScaler(), "passthrough", EffectSizeWeights()),
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: type(step).__name__)
+@pytest.mark.parametrize("names", [None, ["a", "b", "c", "d", "e"]])
+def test_steps_before_a_forest_survive(step, names, model_path):
+    X = CANCER_X if names is None else pd.DataFrame(CANCER_X, columns=names)
+    model = Pipeline([("step", step), ("nothing", None), ("forest", OPFClassifier())])
+    model.fit(X[::2], CANCER_Y[::2])
+    loaded = again(model, model_path)
+    assert_same_value(model[:-1].transform(X), loaded[:-1].transform(X))
+    assert_same_model(model[-1], loaded[-1], model[:-1].transform(X))
+    assert hasattr(loaded, "feature_names_in_") == (names is not None)
+    loaded.fit(X[::2], CANCER_Y[::2])  # a loaded pipeline can learn anew
+    assert_same_value(model.predict(X), loaded.predict(X))
+
+
+def test_how_to_run_is_not_kept(model_path, tmp_path):
+    steps = [("scale", StandardScaler()), ("forest", OPFClassifier(n_jobs=2, working_memory=7))]
+    model = Pipeline(steps, memory=str(tmp_path / "cache"), verbose=True).fit(IRIS_X, IRIS_Y)
+    loaded = again(model, model_path)
+    assert loaded.memory is None
+    assert loaded[-1].get_params() == OPFClassifier().get_params()
+
+
+def test_a_pipeline_that_routed_weights_is_saved(model_path):
+    weights = np.linspace(0.5, 1.5, len(IRIS_Y))
+    with config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_fit_request(sample_weight=True)
+        model = POPFClassifier("forest").set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(scaler, model).fit(IRIS_X, IRIS_Y, sample_weight=weights)
+    loaded = again(pipeline, model_path)
+    np.testing.assert_array_equal(loaded.predict_proba(IRIS_X), pipeline.predict_proba(IRIS_X))
 
 
 # The other ways to keep a model go through the same door.
