@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
+from popf.datasets.registry import RECORDS
 from popf.experiment import JournalError, methods, paper, reproduce, run, table
 from popf.experiment.methods import choose_methods, definition, seeded
 from popf.experiment.protocol import Protocol, own_dataset
@@ -27,12 +28,11 @@ from small_studies import blobs
 
 def test_the_papers_tables_are_complete():
     for printed in (paper.ACCURACY, paper.SECONDS):
-        assert tuple(printed) == paper.DATASETS
-        assert len(printed) == 14
+        assert list(printed) == [name for name, record in RECORDS.items() if record.in_paper]
         assert all(tuple(row) == paper.METHODS for row in printed.values())
     # What the paper's text says about its own table.
     bold = {
-        method: [n for n in paper.DATASETS if paper.ACCURACY[n][method].bold]
+        method: [name for name, row in paper.ACCURACY.items() if row[method].bold]
         for method in paper.METHODS
     }
     assert [len(bold[method]) for method in ("OPF", "P-OPF-PSO", "P-OPF-NM")] == [11, 7, 8]
@@ -57,10 +57,8 @@ def test_a_split_is_that_of_scikit_learn_with_a_seed_of_its_own():
     ("settings", "words"),
     [
         ({"runs": 0}, "`runs` is 0"),
-        ({"runs": 2.5}, "`runs` is 2.5"),
         ({"seed": -1}, "`seed` is -1"),
         ({"train_size": 1.0}, "`train_size` is 1.0"),
-        ({"train_size": 0}, "`train_size` is 0"),
         ({"train_size": 1.5}, "`train_size` is 1.5"),
         ({"train_size": "half"}, "`train_size` is 'half'"),
         ({"scale": "yes"}, "`scale` is 'yes'"),

@@ -9,7 +9,7 @@ for the last printed digit of every value.
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,45 +20,29 @@ _RECORDED = 40
 _RELATIVE, _ABSOLUTE = 2e-6, 5e-7
 
 
-class Facts(NamedTuple):
-    """Recorded facts of one dataset."""
+def measure(X: NDArray[np.float64], y: NDArray[Any]) -> dict[str, Any]:
+    """Measure the facts of a dataset.
 
-    shape: tuple[int, int]
-    counts: dict[int, int]  # samples of each label
-    # Of each recorded column: sum, sum of squares, sum over the first class.
-    moments: NDArray[np.float64]
-    # Sum, sum weighted by the column's number, sum over the first class.
-    totals: NDArray[np.float64]
-
-
-def measure(X: NDArray[np.float64], y: NDArray[Any]) -> Facts:
-    """Measure the facts of a dataset."""
+    ``shape``; ``counts`` of each label; ``moments`` of each recorded column: sum, sum of squares, sum over the
+    first class; ``totals``: sum, sum weighted by the column's number, sum over the first class.
+    """
     labels, counts = np.unique(y, return_counts=True)
     first = X[y == labels[0]]
     head = X[:, :_RECORDED]
-    moments = [head.sum(0), (head**2).sum(0), first[:, :_RECORDED].sum(0)]
-    totals = [X.sum(), X.sum(0) @ np.arange(1, X.shape[1] + 1), first.sum()]
-    return Facts(
-        (X.shape[0], X.shape[1]),
-        dict(zip(labels.tolist(), counts.tolist(), strict=True)),
-        np.array(moments),
-        np.array(totals),
-    )
+    return {
+        "shape": list(X.shape),
+        "counts": dict(zip(map(str, labels.tolist()), counts.tolist(), strict=True)),
+        "moments": [head.sum(0), (head**2).sum(0), first[:, :_RECORDED].sum(0)],
+        "totals": [X.sum(), X.sum(0) @ np.arange(1, X.shape[1] + 1), first.sum()],
+    }
 
 
 @cache
-def recorded() -> dict[str, Facts]:
+def recorded() -> dict[str, Any]:
     """Return the recorded facts by the name of the file, ``breast-w`` being breast-cancer without the id."""
     text = files("popf.datasets").joinpath("facts.json").read_text(encoding="utf-8")
-    return {
-        name: Facts(
-            tuple(fact["shape"]),
-            {int(label): count for label, count in fact["counts"].items()},
-            np.array(fact["moments"]),
-            np.array(fact["totals"]),
-        )
-        for name, fact in json.loads(text).items()
-    }
+    facts: dict[str, Any] = json.loads(text)
+    return facts
 
 
 def check_copy(X: NDArray[np.float64], y: NDArray[Any], file: str, where: str) -> None:
@@ -87,33 +71,36 @@ def check_copy(X: NDArray[np.float64], y: NDArray[Any], file: str, where: str) -
 def difference(X: NDArray[np.float64], y: NDArray[Any], file: str) -> str | None:
     """Tell how data differ from the recorded facts of a file; None if they agree."""
     known, new = recorded()[file], measure(X, y)
-    if new.shape != known.shape:
+    if new["shape"] != known["shape"]:
+        n_samples, n_features = known["shape"]
         return (
-            f"it has {X.shape[0]} samples of {X.shape[1]} features, and {file} has {known.shape[0]} of "
-            f"{known.shape[1]}"
+            f"it has {X.shape[0]} samples of {X.shape[1]} features, and {file} has {n_samples} of "
+            f"{n_features}"
         )
-    if new.counts != known.counts:
-        return f"its classes count {_counted(new.counts)}, and those of {file} {_counted(known.counts)}"
+    if new["counts"] != known["counts"]:
+        ours, theirs = (
+            ", ".join(f"{label}: {count}" for label, count in facts["counts"].items())
+            for facts in (new, known)
+        )
+        return f"its classes count {ours}, and those of {file} {theirs}"
     if not np.isfinite(X).all():
         return "it holds NaN or infinity"
     head = np.abs(X[:, :_RECORDED])
     size = np.array([head.sum(0), (head**2).sum(0), head.sum(0)])
     # A square is off by twice the error of the value times the value, which the second term covers.
     allowed = _RELATIVE * size + 2 * len(X) * _ABSOLUTE * np.maximum(1.0, head.max(0))
-    wrong = np.flatnonzero(np.any(np.abs(new.moments - known.moments) > allowed, axis=0))
+    moments, right = np.array(new["moments"]), np.array(known["moments"])
+    wrong = np.flatnonzero(np.any(np.abs(moments - right) > allowed, axis=0))
     if len(wrong):
         j = int(wrong[0])
         numbers = ", ".join(str(column + 1) for column in wrong[:8])
         return (
             f"column {numbers} does not agree with what is recorded (column {j + 1} sums up to "
-            f"{new.moments[0, j]:.10g}, where {known.moments[0, j]:.10g} is right): were decimal points lost?"
+            f"{moments[0, j]:.10g}, where {right[0, j]:.10g} is right): were decimal points lost?"
         )
     total = np.abs(X).sum() + len(X) * X.shape[1] * _ABSOLUTE
     weights = np.array([1.0, X.shape[1], 1.0])
-    if np.any(np.abs(new.totals - known.totals) > _RELATIVE * total * weights):
+    off = np.abs(np.array(new["totals"]) - known["totals"])
+    if np.any(off > _RELATIVE * total * weights):
         return f"its columns after the first {_RECORDED} do not sum up to those of {file}"
     return None
-
-
-def _counted(counts: dict[int, int]) -> str:
-    return ", ".join(f"{label}: {count}" for label, count in sorted(counts.items()))

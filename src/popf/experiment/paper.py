@@ -94,8 +94,6 @@ def _read(text: str, per_cent: bool = False) -> dict[str, dict[str, Summary]]:
 
 #: Accuracy in per cent, ``ACCURACY[dataset][method]``.
 ACCURACY = _read(_ACCURACY, per_cent=True)
-#: The paper's data sets, in its order.
-DATASETS = tuple(ACCURACY)
 #: Time in seconds, ``SECONDS[dataset][method]``; the paper does not say of what.
 SECONDS = _read(_SECONDS)
 STANDARD_ERRORS = 2.0
