@@ -94,21 +94,17 @@ def check_integer(name: str, value: object, lowest: int, otherwise: str = "") ->
 
 def check_real(
     name: str,
-    value: object,
+    value: Any,
     lowest: float,
     highest: float | None = None,
     strictly: bool = False,
 ) -> None:
     """Raise ValueError unless value is a finite number from `lowest`, or `strictly` above it, to `highest`."""
     top = math.inf if highest is None else highest
-    if not isinstance(value, bool) and isinstance(value, numbers.Real):
-        number = float(value)
-        if (
-            math.isfinite(number)
-            and lowest <= number <= top
-            and not (strictly and number == lowest)
-        ):
-            return
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    number = float(value) if real else math.nan
+    if math.isfinite(number) and lowest <= number <= top and not (strictly and number == lowest):
+        return
     if strictly:
         wanted = f"greater than {lowest:g}" + ("" if highest is None else f" and at most {top:g}")
     else:

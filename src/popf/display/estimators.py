@@ -1,7 +1,7 @@
 """What displays and reports ask of a fitted estimator."""
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,9 +9,41 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from popf.display import canvas
 from popf.metrics.checks import as_probabilities, class_index, shown
 
 FloatArray = NDArray[np.float64]
+
+
+class CurveDisplay:
+    """A display that draws curves of the probability of one class, by `from_predictions`."""
+
+    from_predictions: Any
+    named = False  # whether the curve has the name of the classifier
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, pos_label: Any = None, **options: Any
+    ) -> Self:
+        """Draw the curves of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier or Pipeline
+            Fitted, with ``predict_proba``.
+        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+            Samples that it was not fitted to, and their labels.
+        pos_label : int, float, bool or str, default=None
+            The positive class, drawn against all others; None for the second of two.
+        **options
+            Those of `from_predictions`; the name in the legend is that of the class, unless it is given.
+        """
+        canvas.need_matplotlib()
+        probability, pos_label = predicted(estimator, X, pos_label)
+        if cls.named and options.get("name") is None:
+            options["name"] = type(last_step(estimator)).__name__
+        display: Self = cls.from_predictions(y, probability, pos_label=pos_label, **options)
+        return display
 
 
 def probability_of(y_prob: ArrayLike) -> FloatArray:

@@ -92,11 +92,9 @@ class LandscapeDisplay:
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     contours_, colorbar_ : matplotlib QuadContourSet and Colorbar
-        The filled contours, and their scale.
     zoom_ax_ : matplotlib Axes or None
         The enlarged part.
-    paths_ : dict
-        For each name its line.
+    paths_ : dict of str to matplotlib Line2D
 
     Examples
     --------

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
-from popf.display.estimators import last_step, predicted, probability_of
+from popf.display.estimators import CurveDisplay, probability_of
 from popf.metrics.calibration import N_BINS, bins_of, mean_gap
 from popf.metrics.checks import as_weights, check_same_length, event
 from popf.metrics.evaluation import CONFIDENCE, wilson
@@ -52,8 +52,7 @@ def prepare_reliability(
     filled = mass > 0.0
 
     def mean(of: FloatArray) -> FloatArray:
-        means: FloatArray = np.bincount(bins, weights * of)[filled] / mass[filled]
-        return means
+        return np.asarray(np.bincount(bins, weights * of)[filled] / mass[filled])
 
     frequency, n = mean(happened.astype(np.float64)), mass[filled] / mean(weights)
     lower, upper = wilson(frequency, n)
@@ -69,7 +68,7 @@ def prepare_reliability(
     )
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(CurveDisplay):
     """Reliability curve with an interval, and the histogram of the probabilities below it.
 
     On the diagonal probabilities are frequencies: of the samples with 80 %, eight in ten are positive. Below
@@ -80,20 +79,14 @@ class ReliabilityDisplay:
     curve : named tuple
         ``probability`` and ``frequency`` of each bin that is not empty, ``lower`` and ``upper`` end of the
         interval, ``weights`` (samples in the bin), ``error`` (ECE), and ``shares`` for the histogram.
-    name : str, default=None
-        The name in the legend.
-    pos_label : object, default=None
-        The class whose probability it is, for the labels of the axes.
+    name, pos_label : str and object, default=None
+        The name in the legend, and the class whose probability it is, for the labels of the axes.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-    histogram_ax_ : matplotlib Axes or None
-        The axes with the histogram.
-    line_ : matplotlib Line2D
-        The curve.
-    band_ : matplotlib PolyCollection
-        The interval: Wilson's, for each bin by itself, joined from bin to bin.
+    ax_, histogram_ax_, figure_ : matplotlib Axes (None without a histogram) and Figure
+    line_, band_ : matplotlib Line2D and PolyCollection
+        The curve, and Wilson's interval of each bin by itself, joined from bin to bin.
 
     See Also
     --------
@@ -110,43 +103,14 @@ class ReliabilityDisplay:
     'ours (ECE 0.120)'
     """
 
+    named = True
+
     def __init__(
         self, *, curve: ReliabilityCurve, name: str | None = None, pos_label: Any = None
     ) -> None:
         self.curve = curve
         self.name = name
         self.pos_label = pos_label
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        pos_label: Any = None,
-        name: str | None = None,
-        **options: Any,
-    ) -> Self:
-        """Draw the curve of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier or Pipeline
-            Fitted, with ``predict_proba``.
-        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
-            Samples that it was not fitted to, and their labels.
-        pos_label : int, float, bool or str, default=None
-            The positive class, drawn against all others; None for the second of two.
-        name : str, default=None
-            The name in the legend; None for that of the class.
-        **options
-            Those of `from_predictions`.
-        """
-        canvas.need_matplotlib()
-        probability, pos_label = predicted(estimator, X, pos_label)
-        name = type(last_step(estimator)).__name__ if name is None else name
-        return cls.from_predictions(y, probability, pos_label=pos_label, name=name, **options)
 
     @classmethod
     def from_predictions(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from popf.display import canvas
-from popf.display.estimators import predicted, probability_of
+from popf.display.estimators import CurveDisplay, probability_of
 from popf.metrics import threshold_curve
 from popf.metrics.checks import event
 from popf.metrics.thresholds import best_threshold, check_costs, count_at_thresholds
@@ -50,7 +50,7 @@ def prepare_thresholds(
     return ThresholdValues(at, values, cost, float(at[best_threshold(at, -cost)]))
 
 
-class ThresholdDisplay:
+class ThresholdDisplay(CurveDisplay):
     r"""Scores over the threshold Θ, with the cost in a panel below.
 
     Samples with P ≥ Θ are predicted positive. The cost is that of the errors, per sample:
@@ -63,16 +63,12 @@ class ThresholdDisplay:
     values : dict
         For each name an array of shape (n_thresholds,), drawn as a line, or (n_runs, n_thresholds), drawn as
         the mean over runs in a band of one standard deviation. NaN is left out.
-    cost : array-like, default=None
-        The same for the cost, drawn in a panel below.
-    chosen : float, default=None
-        A threshold to mark.
+    cost, chosen : array-like and float, default=None
+        The same for the cost, drawn in a panel below, and a threshold to mark.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-    cost_ax_ : matplotlib Axes or None
-        The axes with the cost.
+    ax_, cost_ax_, figure_ : matplotlib Axes (None without a cost) and Figure
     lines_, bands_ : dict
         For each name its line, and its band if it has several runs.
 
@@ -111,27 +107,6 @@ class ThresholdDisplay:
                 raise ValueError(
                     f"{name!r} has the shape {found.shape}; for thresholds of the shape {n} it must end so."
                 )
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, pos_label: Any = None, **options: Any
-    ) -> Self:
-        """Draw scores over the threshold for a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : classifier or Pipeline
-            Fitted, with ``predict_proba``.
-        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
-            Samples that it was not fitted to, and their labels.
-        pos_label : int, float, bool or str, default=None
-            The positive class, drawn against all others; None for the second of two.
-        **options
-            Those of `from_predictions`.
-        """
-        canvas.need_matplotlib()
-        probability, pos_label = predicted(estimator, X, pos_label)
-        return cls.from_predictions(y, probability, pos_label=pos_label, **options)
 
     @classmethod
     def from_predictions(

@@ -65,17 +65,17 @@ def opf_accuracy_score(
     weights = as_weights(sample_weight, len(true))
     check_same_kind(true, predicted, "y_true", "y_pred")
     classes, codes = encode(np.concatenate([true, predicted]))
-    true_codes, predicted_codes = codes[: len(true)], codes[len(true) :]
-    wrong = np.where(true_codes != predicted_codes, weights, 0.0)
-    n = len(classes)
-    sizes, missed = mass_of_classes(true_codes, weights, n), mass_of_classes(true_codes, wrong, n)
-    alarms = mass_of_classes(predicted_codes, wrong, n)
-    return accuracy_of_counts(sizes, missed, alarms)
+    n = len(true)
+    return accuracy_of_counts(*class_counts(codes[:n], codes[n:], weights, len(classes)))
 
 
-def mass_of_classes(codes: IntArray, weights: FloatArray, n_classes: int) -> FloatArray:
-    """Sum the weights of the samples of each class."""
-    return np.bincount(codes, weights, minlength=n_classes).astype(np.float64, copy=False)
+def class_counts(
+    true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int
+) -> list[FloatArray]:
+    """Sum the weights of the samples of each class, N_i, of those missed, FN_i, and of false alarms, FP_i."""
+    wrong = np.where(true != predicted, weights, 0.0)
+    sums = [(true, weights), (true, wrong), (predicted, wrong)]
+    return [np.bincount(codes, mass, n_classes).astype(np.float64) for codes, mass in sums]
 
 
 def accuracy_of_counts(sizes: FloatArray, missed: FloatArray, alarms: FloatArray) -> float:

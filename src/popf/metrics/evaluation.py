@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from popf.metrics.accuracy import accuracy_of_counts, mass_of_classes
+from popf.metrics.accuracy import accuracy_of_counts, class_counts
 from popf.metrics.calibration import N_BINS, bins_of, mean_gap
 from popf.metrics.checks import as_forecast, both_columns
 
@@ -53,14 +53,12 @@ class Evaluation(NamedTuple):
     @property
     def precision_by_class(self) -> FloatArray:
         """Share of right labels among the samples that were given the label of each class; NaN for none."""
-        right: FloatArray = _ratio(self.confusion.diagonal(), self.confusion.sum(axis=0))
-        return right
+        return _ratio(self.confusion.diagonal(), self.confusion.sum(axis=0))
 
     @property
     def recall_by_class(self) -> FloatArray:
         """Share of right labels among the samples of each class; NaN for none."""
-        right: FloatArray = _ratio(self.confusion.diagonal(), self.confusion.sum(axis=1))
-        return right
+        return _ratio(self.confusion.diagonal(), self.confusion.sum(axis=1))
 
 
 def evaluate(
@@ -77,21 +75,13 @@ def evaluate(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels: integers, strings or booleans.
-    y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
-        The probability of the positive class, or one column for each class.
-    labels : array-like of shape (n_classes,), default=None
-        The classes in the order of the columns; None for the sorted labels in `y_true`.
-    pos_label : int, float, bool or str, default=None
-        The positive class; None for the second of two.
+    y_true, y_prob, labels, pos_label
+        As for `expected_calibration_error`.
     threshold : float, default=0.5
         Of two classes, the probability from which on a sample is predicted positive. Of more, the most
         probable is predicted.
-    intervals : bool, default=True
-        Whether to compute intervals.
-    seed : int, default=0
-        Seed of the bootstrap.
+    intervals, seed : bool and int, default=True and 0
+        Whether to compute intervals, and the seed of the bootstrap.
 
     Returns
     -------
@@ -183,10 +173,7 @@ def _scores(
             return float((weights * of).sum())
 
         n = float(weights.sum())
-        wrong = weights * ~right
-        sizes = mass_of_classes(codes, weights, n_classes)
-        missed = mass_of_classes(codes, wrong, n_classes)
-        alarms = mass_of_classes(called, wrong, n_classes)
+        sizes, missed, alarms = class_counts(codes, called, weights, n_classes)
         recalls = _ratio(sizes - missed, sizes)
         found = {
             "log_loss": total(losses) / n,
@@ -207,10 +194,10 @@ def _scores(
     return scores
 
 
-def _ratio(part: Any, whole: Any) -> Any:
+def _ratio(part: Any, whole: Any) -> FloatArray:
     """Quotient; NaN if the whole is 0."""
     with np.errstate(invalid="ignore"):
-        return part / whole
+        return np.asarray(part / whole)
 
 
 def _mean(values: Any) -> float:

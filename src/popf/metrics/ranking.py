@@ -67,14 +67,8 @@ def average_precision_at(
 
     Parameters
     ----------
-    y_true, y_score : array-like of shape (n_samples,)
-        True labels, and scores, higher for what is more likely positive.
-    k : int or float
-        How many samples are looked at; with weights, their total weight.
-    pos_label : int, float, bool or str, default=None
-        The positive class; None for the second of two.
-    sample_weight : array-like of shape (n_samples,), default=None
-        A sample of weight 2 counts as two samples.
+    y_true, y_score, k, pos_label, sample_weight
+        As for `precision_at`.
 
     Returns
     -------
@@ -133,12 +127,8 @@ def lift_curve(
 
     Parameters
     ----------
-    y_true, y_score : array-like of shape (n_samples,)
-        True labels, some of them positive, and scores, higher for what is more likely positive.
-    pos_label : int, float, bool or str, default=None
-        The positive class; None for the second of two.
-    sample_weight : array-like of shape (n_samples,), default=None
-        A sample of weight 2 counts as two samples.
+    y_true, y_score, pos_label, sample_weight
+        As for `precision_at`; some samples must be positive.
 
     Returns
     -------
