@@ -141,8 +141,10 @@ def test_paths_are_those_of_the_forest_in_the_users_units(consumers, theft_case)
     paths, offers = forest.explain(prepared), forest.path_costs_by_class(prepared)
     for number, listed in enumerate(found.rows):
         row, path, view = rows.iloc[[number]], paths[number], listed.why.path
-        assert (view.label, view.n_steps) == (path.label, len(path.weights))
-        assert view.cost == path.cost
+        assert f"a prototype of “{path.label}”" in view.summary
+        assert f"{path.cost:.4g}, is the cost" in view.summary
+        n_steps = len(path.weights)
+        assert view.summary.startswith("One step" if n_steps == 1 else f"{n_steps} steps")
         assert view.nodes[0] == (f"training row {path.nodes[0] + 1}", path.label, "prototype")
         assert view.nodes[-1][2] == "sample"
         assert [length for length, _, longest, _ in view.steps if longest] == [f"{path.cost:.4g}"]
@@ -150,7 +152,7 @@ def test_paths_are_those_of_the_forest_in_the_users_units(consumers, theft_case)
         for name, prototype, *_, own in view.features:
             assert own == figure(row[name].iloc[0])
             assert prototype == figure(training[name].iloc[path.nodes[0]])
-        assert f"costs {offers[number].max():.4g}" in view.summary()
+        assert f"costs {offers[number].max():.4g}" in view.summary
 
 
 def test_categories_and_many_features_are_shown_as_they_were():
@@ -164,7 +166,7 @@ def test_categories_and_many_features_are_shown_as_they_were():
     model = make_pipeline(steps, POPFClassifier()).fit(X[:150], y[:150])
     found = compute(model, X[150:].reset_index(drop=True), y[150:])
     assert not found.note
-    assert {(len(row.why.path.features), row.why.path.n_hidden) for row in found.rows} == {(12, 4)}
+    assert {(len(row.why.path.features), row.why.path.hidden) for row in found.rows} == {(12, 4)}
     cells = {
         line[-1] for row in found.rows for line in row.why.path.features if line[0] == "region"
     }

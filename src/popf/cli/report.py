@@ -53,11 +53,11 @@ def report(
     listed rows, and the training rows on their paths: share it only with those who may see them.
     """
     from popf.io import describe
-    from popf.report.page import Options, compute
+    from popf.report.page import check_options, compute
 
     check_output(output, [model, data], (".html", ".htm"))
     wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
-    Options(**wanted, top=top)  # what is wrong with these is said before any work
+    check_options(threshold, cost_fp, cost_fn, top)  # before any work
     table_model = model_for(model, n_jobs)
     table = options.table(data, delimiter, encoding, decimal, na)
     scoring = Scoring(table_model, table)

@@ -29,29 +29,6 @@ MAX_ROWS, PRINTED_ROWS = 2000, 40
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a report looks at; see `build`."""
-
-    positive: Any = None
-    threshold: float | None = None
-    cost_fp: float | None = None
-    cost_fn: float | None = None
-    top: int = 100
-    title: str | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        theta: Any = self.threshold
-        if theta is not None and not (isinstance(theta, Real) and 0.0 < float(theta) < 1.0):
-            raise ValueError(f"`threshold={theta!r}` must lie between 0 and 1, both excluded.")
-        check_costs(self.cost_fp, self.cost_fn, strictly=True)
-        top: Any = self.top
-        whole = isinstance(top, Integral) and not isinstance(top, bool)
-        if not whole or not 1 <= top <= MAX_ROWS:
-            raise ValueError(f"`top={top!r}` must be an integer from 1 to {MAX_ROWS}.")
-
-
-@dataclass(frozen=True)
 class Row:
     """A sample of a high probability."""
 
@@ -104,6 +81,16 @@ class Report:
     def script_data(self) -> dict[str, Any]:
         """Return what the page's script needs, as plain values."""
         counts = self.decisions.counts
+        people = []
+        for row in self.rows:
+            log_odds, values, path = row.why
+            terms = [] if log_odds is None else log_odds.terms(MAX_FEATURES, values)
+            why = {
+                "probability": f"Probability of “{self.event}”: {wording.chance(row.probability)}.",
+                "rival": "" if log_odds is None else plain(log_odds.against),
+                "terms": [(plain(name), round(share, 4)) for name, share in terms],
+            }
+            people.append({**why, **path._asdict()})
         return {
             "event": self.event,
             "thresholds": counts.thresholds.tolist(),
@@ -113,21 +100,7 @@ class Report:
             "negative": int(counts.n_negative),
             "ratio": self.decisions.ratio,
             "start": self.start,
-            "people": [self._explained(row) for row in self.rows],
-        }
-
-    def _explained(self, row: Row) -> dict[str, Any]:
-        log_odds, values, path = row.why
-        terms = [] if log_odds is None else log_odds.terms(MAX_FEATURES, values)
-        return {
-            "probability": f"Probability of “{self.event}”: {wording.chance(row.probability)}.",
-            "rival": "" if log_odds is None else plain(log_odds.against),
-            "terms": [(plain(name), round(share, 4)) for name, share in terms],
-            "summary": path.summary(),
-            "nodes": path.nodes,
-            "steps": path.steps,
-            "features": path.features,
-            "hidden": path.n_hidden,
+            "people": people,
         }
 
 
@@ -183,15 +156,8 @@ def write(path: str | os.PathLike[str], model: Any, X: Any, y: ArrayLike, **opti
     ----------
     path : str or path-like
         Such as ``report.html``. If anything fails, what was there before stays.
-    model : POPFClassifier or Pipeline
-        Fitted; a pipeline ends in the classifier.
-    X : frame or array of shape (n_samples, n_features)
-        The columns of a frame are found by name.
-    y : array-like of shape (n_samples,)
-        True labels, of two classes at least.
-    **options
-        Those of `build`: ``positive``, ``threshold``, ``cost_fp``, ``cost_fn``, ``ids``, ``top``, ``title``,
-        ``seed``, ``probability`` and ``about``.
+    model, X, y, **options
+        As for `build`.
 
     Examples
     --------
@@ -217,10 +183,17 @@ def compute(
     ids: Mapping[str, Sequence[Any]] | None = None,
     about: Mapping[str, Any] | None = None,
     probability: FloatArray | None = None,
-    **options: Any,
+    positive: Any = None,
+    threshold: float | None = None,
+    cost_fp: float | None = None,
+    cost_fn: float | None = None,
+    top: int = 100,
+    title: str | None = None,
+    seed: int = 0,
 ) -> Report:
     """Compute all that a report shows; see `build`."""
-    chosen, about = Options(**options), about or {}
+    check_options(threshold, cost_fp, cost_fn, top)
+    about = about or {}
     final = fitted_step(model, (POPFClassifier,), "probabilities of a forest")
     X = align(model, X, extra="ignore")
     classes = np.asarray(model.classes_)
@@ -232,31 +205,31 @@ def compute(
             f"there are {len(labels)} labels, but probabilities of the shape {table.shape}; pass one label "
             f"for each row, and all {len(classes)} columns of predict_proba."
         )
-    code = _positive(chosen.positive, labels, classes)
+    code = _positive(positive, labels, classes)
     happened, chances = labels == classes[code], np.ascontiguousarray(table[:, code])
     if happened.all() or not happened.any():
         raise ValueError(
             f"all {len(labels)} samples are {'' if happened.any() else 'other than '}"
             f"{classes.tolist()[code]!r}: a report needs samples that are and samples that are not."
         )
-    ratio = float(chosen.cost_fn or 1.0) / float(chosen.cost_fp or 1.0)
+    ratio = float(cost_fn or 1.0) / float(cost_fp or 1.0)
     own = _own_threshold(final, code)
-    wanted = own if chosen.threshold is None else float(chosen.threshold)
+    wanted = own if threshold is None else float(threshold)
     found = numbers.decisions(happened, chances, ratio=ratio, also=[own, wanted])
-    by_cost = chosen.threshold is None and chosen.cost_fp is not None
+    by_cost = threshold is None and cost_fp is not None
     start = found.recommended if by_cost else found.nearest(wanted)
     theta = float(found.counts.thresholds[start])
-    highest = np.lexsort([np.arange(len(chances)), -chances])[: chosen.top]
+    highest = np.lexsort([np.arange(len(chances)), -chances])[:top]
     names, target = [plain(label) for label in classes.tolist()], about.get("target")
     question = f"{plain(target)} = {names[code]}" if target else f"“{names[code]}”"
     reasons, note = explain_samples(model, _safe_indexing(X, highest), classes.tolist()[code])
     return Report(
-        title=plain(chosen.title or f"How likely is {question}?"),
+        title=plain(title or f"How likely is {question}?"),
         source=" on ".join(plain(about[key]) for key in ("file", "data") if about.get(key)),
         event=names[code],
         other=names[1 - code] if len(names) == 2 else "all others",
         classes=names,
-        quality=numbers.quality(happened, chances, threshold=theta, seed=chosen.seed),
+        quality=numbers.quality(happened, chances, threshold=theta, seed=seed),
         decisions=found,
         gains=numbers.gains(happened, chances),
         start=start,
@@ -275,6 +248,16 @@ def compute(
         facts=wording.model_facts(model, about),
         note=note,
     )
+
+
+def check_options(theta: Any, cost_fp: Any, cost_fn: Any, top: Any) -> None:
+    """Raise ValueError for a threshold, costs or a number of rows that a report cannot have."""
+    if theta is not None and not (isinstance(theta, Real) and 0.0 < float(theta) < 1.0):
+        raise ValueError(f"`threshold={theta!r}` must lie between 0 and 1, both excluded.")
+    check_costs(cost_fp, cost_fn, strictly=True)
+    whole = isinstance(top, Integral) and not isinstance(top, bool)
+    if not whole or not 1 <= top <= MAX_ROWS:
+        raise ValueError(f"`top={top!r}` must be an integer from 1 to {MAX_ROWS}.")
 
 
 def _checked_labels(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:

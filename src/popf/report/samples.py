@@ -27,28 +27,11 @@ NOTE = (
 class PathView(NamedTuple):
     """A path as it is shown."""
 
-    label: str  # the class whose prototype it starts from
-    cost: float
-    n_steps: int
-    rivals: list[tuple[str, str]]  # other classes, and the costs of their cheapest paths
+    summary: str
     nodes: list[tuple[str, str, str]]  # name, class, and "prototype", "between" or "sample"
     steps: list[tuple[str, float, bool, int]]  # length, share of the longest, longest, left out
     features: list[list[str]]  # a row a feature: its name, and its value at each node
-    n_hidden: int  # features that are not shown
-
-    def summary(self) -> str:
-        """Say what the path means."""
-        if self.n_steps == 1:
-            way = f"One step leads to it from a prototype of “{self.label}”; its length"
-        else:
-            way = (
-                f"{self.n_steps} steps lead to it, from a prototype of “{self.label}” through training samples "
-                "of the same class; the longest"
-            )
-        rivals = "".join(
-            f" The cheapest path of “{label}” costs {cost}." for label, cost in self.rivals
-        )
-        return f"{way}, {self.cost:.4g}, is the cost of the path.{rivals}"
+    hidden: int  # how many features are not shown
 
 
 class Explanation(NamedTuple):
@@ -105,24 +88,16 @@ def trace_paths(model: Any, chosen: Any) -> tuple[list[PathView], str]:
         features = _most_different(cells, path.bottleneck, spread)
         shown = _shown_nodes(len(path.nodes), path.bottleneck)
         label = plain(path.label)
-        stations = [
-            (
-                f"training row {numbers[path.nodes[place]]}",
-                label,
-                "between" if place else "prototype",
-            )
-            for place in shown[:-1]
-        ]
+        kinds = ("between" if place else "prototype" for place in shown[:-1])
+        rows = (f"training row {numbers[path.nodes[place]]}" for place in shown[:-1])
+        stations = [(row, label, kind) for row, kind in zip(rows, kinds, strict=True)]
         views.append(
             PathView(
-                label=label,
-                cost=path.cost,
-                n_steps=len(path.weights),
-                rivals=_rivals(label, opf.classes_, costs),
+                summary=_summary(path, dict(zip(opf.classes_.tolist(), costs, strict=True))),
                 nodes=[*stations, ("this sample", "", "sample")],
                 steps=list(_steps(path, shown)),
                 features=[[plain(names[k]), *map(figure, cells[shown, k])] for k in features],
-                n_hidden=len(names) - len(features),
+                hidden=len(names) - len(features),
             )
         )
     return views, note
@@ -162,10 +137,18 @@ def _steps(path: Path, shown: list[int]) -> Iterator[tuple[str, float, bool, int
         yield f"{weight:.4g}", round(weight / (path.cost or 1.0), 3), longest, left_out
 
 
-def _rivals(label: str, classes: NDArray[Any], costs: FloatArray) -> list[tuple[str, str]]:
-    """Other classes and the costs of their cheapest paths; of more than three the cheapest alone."""
-    offers = zip(map(plain, classes.tolist()), costs.tolist(), strict=True)
-    rivals = [offer for offer in offers if offer[0] != label]
+def _summary(path: Path, offers: dict[Any, float]) -> str:
+    """Say what a path means, and what other classes offer; of more than three the cheapest alone."""
+    label, n_steps = plain(path.label), len(path.weights)
+    if n_steps == 1:
+        way = f"One step leads to it from a prototype of “{label}”; its length"
+    else:
+        way = (
+            f"{n_steps} steps lead to it, from a prototype of “{label}” through training samples of the same "
+            "class; the longest"
+        )
+    rivals = [(cost, plain(other)) for other, cost in offers.items() if plain(other) != label]
     if len(rivals) > 3:
-        rivals = [min(rivals, key=lambda rival: rival[1])]
-    return [(other, f"{cost:.4g}") for other, cost in rivals]
+        rivals = [min(rivals, key=lambda rival: rival[0])]
+    costs = (f" The cheapest path of “{other}” costs {cost:.4g}." for cost, other in rivals)
+    return f"{way}, {path.cost:.4g}, is the cost of the path.{''.join(costs)}"
