@@ -1,21 +1,19 @@
 """Compiled metrics: blocks of arc weights, several points at a time.
 
-Points are held feature by feature (*feature-major*), so that the innermost loop runs over points
-and the processor works on several at once, while every single pair is still summed over its
-features one after the other. The weight of a pair therefore does not depend on the size of the
-block, on the place of the points in it or on the number of threads, and it is symmetric to the bit.
+Points are held feature by feature, so that the innermost loop runs over points and the processor works on
+several at once, while every single pair is still summed over its features one after the other. So the weight
+of a pair depends neither on the size of the block, nor on its place there, nor on the number of threads, and it
+is symmetric to the bit.
 
-The metrics are LibOPF's [1]_ and three more that are asked for often, with the definitions of the
-literature [2]_ where LibOPF's own leave the domain or are not distances; each difference is noted
-in `KERNELS`.
+The metrics are LibOPF's [1]_ and three more that are asked for often, with the definitions of the literature
+[2]_ where LibOPF's own leave the domain or are not distances; each difference is noted in `KERNELS`.
 
 References
 ----------
 .. [1] J. P. Papa, C. T. N. Suzuki, A. X. Falcão, "LibOPF: a library for the design of optimum-path
    forest classifiers", https://github.com/jppbsi/LibOPF.
 .. [2] S.-H. Cha, "Comprehensive survey on distance/similarity measures between probability density
-   functions", International Journal of Mathematical Models and Methods in Applied Sciences 1(4),
-   300-307, 2007.
+   functions", International Journal of Mathematical Models and Methods in Applied Sciences 1(4), 300-307, 2007.
 """
 
 from collections.abc import Callable
@@ -88,25 +86,17 @@ EUCLIDEAN_TRANSFORMS = ("euclidean", "gaussian", "log_euclidean", "sqeuclidean")
 
 
 def transform_squared(name: str, squared: FloatArray, gamma: float = 1.0) -> FloatArray:
-    r"""Turn squared Euclidean distances into one of the metrics that grow with them.
+    """Turn squared Euclidean distances into one of the metrics that grow with them.
 
-    ================== =======================================================
-    ``sqeuclidean``    :math:`\lVert x-y\rVert^2`
-    ``euclidean``      :math:`\lVert x-y\rVert`
-    ``log_euclidean``  :math:`10^5 \ln(1 + \lVert x-y\rVert^2)`, LibOPF's default
-    ``gaussian``       :math:`1 - \exp(-\gamma \lVert x-y\rVert)`
-    ================== =======================================================
-
-    The forest is the same for all four, only its costs differ; so it is computed from the squared
-    distances, and this is applied to the result. LibOPF's Gaussian "distance",
-    :math:`\exp(-\gamma\lVert x-y\rVert)`, is largest for equal samples; this is its complement.
+    The forest is the same for all, only its costs differ; so it is computed from the squared distances.
+    LibOPF's Gaussian "distance", exp(-gamma d), is largest for equal samples; this is its complement.
     """
     squared = np.asarray(squared, dtype=np.float64)
     if name == "sqeuclidean":
         return squared
     if name == "euclidean":
         return np.sqrt(squared)
-    if name == "log_euclidean":
+    if name == "log_euclidean":  # LibOPF's default
         return 1e5 * np.log1p(squared)
     return -np.expm1(-gamma * np.sqrt(squared))
 

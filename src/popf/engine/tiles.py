@@ -247,8 +247,9 @@ def _move(points, row, center, out, at):
 
 
 @helper
-def multiply(tile, row, n_rows, column, n_columns):
-    """Multiply the panel of a tile that begins at a row and a column."""
+def multiply(tile, row, last_row, column, last_column):
+    """Multiply the panel of a tile that begins at a row and a column, and ends with the tile at the latest."""
+    n_rows, n_columns = min(PANEL, last_row - row), min(PANEL, last_column - column)
     products = tile.memory[: n_rows * n_columns].reshape(n_rows, n_columns)
     if tile.shrink == 0.0:
         for i in range(n_rows):

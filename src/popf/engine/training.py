@@ -231,11 +231,9 @@ def hang_duplicates(
 def choose_algorithm(X: FloatArray) -> str:
     """Choose "kd_tree" or "brute", matrix products, for Euclidean distances.
 
-    How far a space tree prunes is a matter of the data's own dimension, not of the number of features: a
-    line in a hundred dimensions is still a line. So a few searches are made in the space tree of a sample, and
-    the work they take, counted in vector operations on sixteen points, is extrapolated to all samples. Against
-    it stands the work of matrix products, which is known beforehand. No clock is read: the choice is the
-    same every time.
+    How far a space tree prunes is a matter of the data's own dimension: a line in a hundred dimensions is still
+    a line. So a few searches are made in the space tree of a sample, and the vector operations they take are
+    extrapolated to all samples. No clock is read: the choice is the same every time.
     """
     n_samples, n_features = X.shape
     if n_features <= LOW_DIMENSION:

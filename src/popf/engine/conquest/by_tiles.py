@@ -114,10 +114,8 @@ def _scan(tile, bits, index, group, start):
         for i in range(count):
             row_bounds[i] = bounds[i] * widen + slack
         for top in range(0, count, PANEL):
-            n_rows = min(PANEL, count - top)
             for left in range(0, width, PANEL):
-                n_columns = min(PANEL, width - left)
-                products = multiply(tile, top, n_rows, left, n_columns)
+                products = multiply(tile, top, count, left, width)
                 _offer_panel(tile, products, index, group, wanted, top, first, left)
     return start + CALL_BLOCKS * block, bits
 

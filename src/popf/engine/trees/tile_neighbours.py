@@ -194,13 +194,11 @@ def _enter(tile, ordered, first, second, lists):
         for j in range(d - c):
             column_bounds[j] = squared[c + j, last] * widen + slack
     for top in range(0, b - a, PANEL):
-        n_rows = min(PANEL, b - a - top)
         for left in range(0, width, PANEL):
-            n_columns = min(PANEL, width - left)
-            products = multiply(tile, top, n_rows, left, n_columns)
-            for i in range(n_rows):
+            products = multiply(tile, top, b - a, left, width)
+            for i in range(products.shape[0]):
                 at, row = top + i, a + top + i
-                for column in range(0, n_columns, LANES):
+                for column in range(0, products.shape[1], LANES):
                     hits = tile_hits(
                         products,
                         i,
@@ -372,10 +370,8 @@ def _search_block(tile, bits, ordered, here, others, gaps, search, marking):
         start, stop = starts[others[rank]], starts[others[rank] + 1]
         width = set_columns(tile, points, start, stop, center)
         for top in range(0, count, PANEL):
-            n_rows = min(PANEL, count - top)
             for left in range(0, width, PANEL):
-                n_columns = min(PANEL, width - left)
-                products = multiply(tile, top, n_rows, left, n_columns)
+                products = multiply(tile, top, count, left, width)
                 place = points, start, top, left
                 _offer_panel(tile, products, place, here, active, search, marking)
     return bits
