@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from popf.cli import options
 from popf.cli.options import column, option
 from popf.cli.output import STDIO, aligned, check_table_output, decimals, show, table_writer
-from popf.cli.predict import check_clash
-from popf.cli.scoring import Scoring, model_for
+from popf.cli.scoring import Scoring, id_columns, model_for
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -49,6 +48,8 @@ def rank(
     bring, probability times value minus --visit-cost, and rows that would cost more than they bring are left
     out. Hits are expected as the probabilities say, with a 95 % interval; evaluate the model first.
     """
+    import numpy as np
+
     from popf.table_models.ranking import rank_rows
     from popf.tables.cells import whole
 
@@ -62,22 +63,26 @@ def rank(
     if positive is None and not table_model.binary:
         raise ValueError(f"{model} has {len(classes)} classes: name the one to find by --positive.")
     code = scoring.choose_class(positive)
-    ids = scoring.choose_ids(id)
+    name = f"probability_{classes[code]}"
+    gain = [] if value is None else [value, "expected_gain"]
+    ids = scoring.choose_ids(id, ["rank", name, *gain])
     values = None if value is None else _values(table, value)
     frame, probabilities = scoring.score_all(ids, progress)
-    probability, name = probabilities[:, code], f"probability_{classes[code]}"
+    probability = probabilities[:, code]
     found = rank_rows(probability, budget, values, visit_cost)
-    columns = {name: probability}
-    if values is not None and found.gains is not None and value is not None:
-        columns |= {value: whole(values), "expected_gain": found.gains.round(6)}
-    ranked = _frame(frame[ids], found.rows, columns)
+    rows = found.rows
+    ranked = id_columns(frame[ids].iloc[rows], rows)
+    ranked.insert(0, "rank", np.arange(1, len(rows) + 1))
+    ranked[name] = probability[rows]
+    if values is not None and found.gains is not None:
+        ranked[gain[0]], ranked[gain[1]] = whole(values)[rows], found.gains[rows].round(6)
     if output is not None:
         with table_writer(output, [name]) as write:
             write(ranked)
     facts = {
         "output": None if output is None else str(output),
         "n_rows": len(probability),
-        "n_ranked": len(found.rows),
+        "n_ranked": len(rows),
         "positive": classes.tolist()[code],
         "budget": budget,
         "value": value,
@@ -87,7 +92,7 @@ def rank(
         "expected_hits_upper": found.upper,
         "random_hits": found.random_hits,
         "lift": found.lift,
-        "expected_gain": None if found.gains is None else float(found.gains[found.rows].sum()),
+        "expected_gain": None if found.gains is None else float(found.gains[rows].sum()),
         "top": ranked.head(SHOWN).to_dict("records"),
     }
     ranked_rows = f"Ranked {counted(len(probability), 'row')} of {options.named(data)}"
@@ -111,18 +116,6 @@ def _values(table: "Table", column: str) -> Any:
             "for instance with 0."
         )
     return values
-
-
-def _frame(ids: Any, rows: Any, columns: dict[str, Any]) -> Any:
-    """Make the table of ranked rows: rank, ids (or the number of the row), and other columns."""
-    import numpy as np
-
-    check_clash(ids.columns, ["rank", *columns])
-    ranked = ids.iloc[rows].reset_index(drop=True)
-    if not len(ids.columns):
-        ranked["row"] = rows + 1
-    ranked.insert(0, "rank", np.arange(1, len(rows) + 1))
-    return ranked.assign(**{name: cells[rows] for name, cells in columns.items()})
 
 
 def _lines(facts: dict[str, Any], ranked: Any) -> list[str]:

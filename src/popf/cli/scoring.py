@@ -40,17 +40,24 @@ class Scoring:
         self.table = table
         self.unknown: Counter[str] = Counter()
 
-    def choose_ids(self, asked: Sequence[str] | None) -> list[str]:
-        """Choose the columns to carry through: those asked for, else those of the model that are there."""
+    def choose_ids(self, asked: Sequence[str] | None, results: Sequence[str] = ()) -> list[str]:
+        """Choose the columns to carry through: those asked for, else those of the model that are there.
+
+        None may have the name of one of the `results` that are written beside them.
+        """
         if asked:
             self.table.need(asked, "id")
-            return list(dict.fromkeys(asked))
-        known = self.model.layout.ids
-        absent = [name for name in known if name not in self.table.names]
+        wanted = list(dict.fromkeys(asked or self.model.layout.ids))
+        absent = [name for name in wanted if name not in self.table.names]
         if absent:
             names = ", ".join(map(repr, absent))
             say(f"note: {self.table.path} has no column {names} to carry through.")
-        return [name for name in known if name not in absent]
+        for name in results:
+            if name in wanted:
+                raise ValueError(
+                    f"column {name!r} has the name of a result: rename it in the data."
+                )
+        return [name for name in wanted if name not in absent]
 
     def choose_target(self, asked: str | None) -> str:
         """Choose the column with the labels: the one asked for, else the model's."""
@@ -130,3 +137,9 @@ class Scoring:
 
         where = f"column {column!r} of {self.table.path}"
         return match_labels(frame[column].tolist(), self.model.classes, where)
+
+
+def id_columns(ids: Any, rows: Any) -> Any:
+    """Return a frame of the ids of rows, or of the numbers of the rows where there are no ids."""
+    ids = ids.reset_index(drop=True)
+    return ids if len(ids.columns) else ids.assign(row=rows + 1)
