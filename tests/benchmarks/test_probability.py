@@ -29,18 +29,8 @@ def test_a_run_is_kept_and_a_further_contestant_joins_it(tmp_path, capsys):
     out = tmp_path / "runs.jsonl"
 
     def bench(*contestants):
-        arguments = [
-            "--datasets",
-            "moons",
-            "iris",
-            "--seeds",
-            "1",
-            "--sizes",
-            "60",
-            "--out",
-            str(out),
-        ]
-        return command.main([*arguments, "--contestants", *contestants])
+        options = ["--datasets", "moons", "iris", "--seeds", "1", "--sizes", "60"]
+        return command.main([*options, "--out", str(out), "--contestants", *contestants])
 
     assert bench(PRIOR, "popf paper") == 0
     assert bench(PRIOR, LOGISTIC) == 0

@@ -1,6 +1,5 @@
 """Displays draw what Python computes, by scikit-learn's conventions for displays."""
 
-import subprocess
 import sys
 
 import matplotlib.pyplot as plt
@@ -78,15 +77,3 @@ def test_without_matplotlib_one_plain_line_says_what_to_install(name, monkeypatc
     with pytest.raises(ImportError, match=r'pip install "popf\[plot\]"') as refusal:
         DRAWN[name]()
     assert "\n" not in str(refusal.value)
-
-
-def test_importing_and_preparing_need_no_matplotlib():
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "from popf.display.reliability import prepare_reliability\n"
-        "print(prepare_reliability([0, 1], [0.2, 0.9]).frequency)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.stdout == "[0. 1.]\n", done.stderr

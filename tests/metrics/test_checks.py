@@ -1,12 +1,16 @@
-"""The measures together: what is refused, what is offered, what is imported."""
-
-import subprocess
-import sys
+"""The measures together: what is refused."""
 
 import numpy as np
 import pytest
 
-from popf.metrics import expected_calibration_error, opf_accuracy_score, threshold_curve
+from popf.metrics import (
+    average_precision_at,
+    expected_calibration_error,
+    lift_curve,
+    opf_accuracy_score,
+    precision_at,
+    threshold_curve,
+)
 from refusals import refused
 
 Y, P = [0, 1, 1], [0.2, 0.7, 0.9]
@@ -79,6 +83,15 @@ BAD = {
     "one threshold": (lambda: threshold_curve(Y, P, thresholds=0.5), ["()", "list of numbers"]),
     "word": (lambda: threshold_curve(Y, P, thresholds="some"), ["'some'", "use 'all'"]),
     "three classes": (lambda: threshold_curve([0, 1, 2], P), ["holds 3: 0, 1, 2", "y_true == k"]),
+    # rankings
+    "k of 0": (lambda: precision_at(Y, P, 0), ["k is 0", "at most 3"]),
+    "k beyond": (lambda: average_precision_at(Y, P, 4), ["k is 4", "at most 3"]),
+    "many": (lambda: precision_at([0, 1, 2], P, 1), ["3 classes (0, 1, 2)", "pos_label"]),
+    "unknown": (lambda: precision_at(Y, P, 1, pos_label="yes"), ["'yes'", "one type"]),
+    "columns": (lambda: precision_at(Y, [[0.1, 0.9]] * 3, 1), ["(3, 2)", "[:, 1]"]),
+    "scores": (lambda: lift_curve(Y, P[:2]), ["3 samples", "y_score has 2"]),
+    "NaN score": (lambda: lift_curve(Y, [0.1, np.nan, 0.2]), ["NaN"]),
+    "nothing to find": (lambda: lift_curve([False, False], [0.1, 0.2]), ["no sample is positive"]),
 }
 
 
@@ -90,12 +103,3 @@ def test_bad_input_is_named_with_its_remedy(call, said):
 def test_a_score_is_a_function():
     with pytest.raises(TypeError, match="score='f1' is no function"):
         threshold_curve(Y, P, score="f1")
-
-
-def test_importing_the_metrics_imports_no_engine():
-    code = (
-        "import sys, popf.metrics; print('numba' in sys.modules, "
-        "sorted(name for name in sys.modules if name.startswith('popf.engine')))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "False []\n", done.stderr

@@ -8,7 +8,6 @@ from sklearn.metrics import average_precision_score
 
 import naive_metrics
 from popf.metrics import average_precision_at, lift_curve, precision_at
-from refusals import refused
 from strategies import bounded
 
 
@@ -48,12 +47,6 @@ def test_average_precision_is_that_of_a_walk_down_the_scores(ranking, data):
         assert everything == pytest.approx(theirs, abs=1e-12)
 
 
-def test_without_ties_it_is_the_mean_of_the_precisions_at_the_hits():
-    y, scores = [1, 0, 1, 1, 0, 1], [9, 8, 7, 6, 5, 4]
-    assert average_precision_at(y, scores, 5) == pytest.approx((1 + 2 / 3 + 3 / 4) / 3)
-    assert average_precision_at([0, 0, 1], [3, 2, 1], 2) == 0.0
-
-
 @bounded(100)
 @given(rankings(), st.data())
 def test_a_weight_repeats_a_sample_and_rows_have_no_order(ranking, data):
@@ -91,21 +84,3 @@ def test_the_positive_class_can_be_named_among_many():
     assert precision_at(y, scores, 2, pos_label="b") == 0.5
     assert precision_at(y == "b", scores, 2) == 0.5
     assert precision_at(["no", "yes"], [0.1, 0.2], 1) == 1.0
-
-
-Y, S = [0, 1, 1], [0.2, 0.7, 0.9]
-BAD = {
-    "k of 0": (lambda: precision_at(Y, S, 0), ["k is 0", "at most 3"]),
-    "k beyond": (lambda: average_precision_at(Y, S, 4), ["k is 4", "at most 3"]),
-    "three classes": (lambda: precision_at([0, 1, 2], S, 1), ["3 classes (0, 1, 2)", "pos_label"]),
-    "unknown": (lambda: precision_at(Y, S, 1, pos_label="yes"), ["'yes'", "one type"]),
-    "columns": (lambda: precision_at(Y, [[0.1, 0.9]] * 3, 1), ["(3, 2)", "[:, 1]"]),
-    "lengths": (lambda: lift_curve(Y, S[:2]), ["3 samples", "y_score has 2"]),
-    "NaN": (lambda: lift_curve(Y, [0.1, np.nan, 0.2]), ["NaN"]),
-    "nothing to find": (lambda: lift_curve([False, False], [0.1, 0.2]), ["no sample is positive"]),
-}
-
-
-@pytest.mark.parametrize(("call", "said"), BAD.values(), ids=BAD)
-def test_bad_input_is_named_with_its_remedy(call, said):
-    refused(call, *said)
