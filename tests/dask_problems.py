@@ -1,10 +1,9 @@
-"""Samples in blocks, tasks done at once, and how a forest of blocks is compared with a plain one."""
+"""Samples in blocks, and tasks done at once."""
 
 import dask
 import dask.array as da
 import numpy as np
 
-import strategies
 from popf.dask.cluster import Settings, call_with_loaded
 from popf.forest.metrics import choose_metric
 
@@ -63,9 +62,3 @@ def samples(kind, n, rng):
 
 def as_dask(X, y, rows=50):
     return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
-
-
-def assert_same_forest(model, plain):
-    """Assert that the forest of a cluster is the plain one, to the bit, and of the same classes."""
-    strategies.assert_same_forest(model, plain)
-    assert model.classes_.tolist() == plain.classes_.tolist()

@@ -1,14 +1,11 @@
-"""Samples, a distance of a user's own, and what makes two forests the same."""
+"""Samples, and a distance of a user's own."""
 
 import numpy as np
-from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris, make_blobs, make_moons
-
-import strategies
 
 ALGORITHMS = ["kd_tree", "brute", "prim"]
 X, Y = load_iris(return_X_y=True)
-X_TRAIN, Y_TRAIN, X_NEW, Y_NEW = X[::2], Y[::2], X[1::2], Y[1::2]
+X_TRAIN, Y_TRAIN, X_NEW = X[::2], Y[::2], X[1::2]
 MOONS, MOON = make_moons(160, noise=0.2, random_state=0)
 BLOBS, BLOB = make_blobs(900, centers=9, n_features=6, random_state=0)
 
@@ -16,10 +13,3 @@ BLOBS, BLOB = make_blobs(900, centers=9, n_features=6, random_state=0)
 def furthest_feature(x, y):
     """Chebyshev's distance, as a user would write it."""
     return np.abs(x - y).max()
-
-
-def assert_same_forest(first, second):
-    """Assert that two fitted forests are the same to the bit, their classes and lengths too."""
-    strategies.assert_same_forest(first, second)
-    assert_array_equal(first.classes_, second.classes_)
-    assert_array_equal(first.forest_.lengths, second.forest_.lengths)

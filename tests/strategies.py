@@ -72,8 +72,9 @@ def assert_same_forest(one, other):
         np.testing.assert_array_equal(
             getattr(one.spanning_tree_, name), getattr(other.spanning_tree_, name), err_msg=name
         )
-    for name in ("prototypes_", "costs_", "predecessors_", "roots_"):
+    for name in ("prototypes_", "costs_", "predecessors_", "roots_", "classes_"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    np.testing.assert_array_equal(one.forest_.lengths, other.forest_.lengths)
 
 
 def assert_same_conquest(one, other, queries):

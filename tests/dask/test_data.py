@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dask_problems import SEED, as_dask, assert_same_forest, two_classes
+from dask_problems import SEED, as_dask, two_classes
 from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier, sources
+from strategies import assert_same_forest
 
 
 def test_dataframes_keep_their_partitions_index_and_names(client):

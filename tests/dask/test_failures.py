@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from dask_problems import SEED, as_dask, assert_same_forest, two_classes
+from dask_problems import SEED, as_dask, two_classes
 from gpus import has_gpu
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, cluster
+from strategies import assert_same_forest
 
 
 def test_workers_with_other_versions_are_refused(client, few_samples, monkeypatch):

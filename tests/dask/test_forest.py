@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from dask_problems import SEED, as_dask, assert_same_forest, samples
+from dask_problems import SEED, as_dask, samples
 from gpus import DEVICES
 from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
+from strategies import assert_same_forest
 
 
 @pytest.mark.parametrize("device", ["cpu", *DEVICES])

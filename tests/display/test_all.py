@@ -3,6 +3,7 @@
 import sys
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from sklearn.exceptions import NotFittedError
@@ -10,12 +11,24 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from contrast import contrast
-from display_examples import DRAWN, X, Y, assert_fits, new_axes
-from popf.display import ReliabilityDisplay, ThresholdDisplay, canvas
+from display_examples import DRAWN, FOREST, MODEL, MOONS, PAPER, POOLED, X, Y, assert_fits, new_axes
+from popf import OPFClassifier, POPFClassifier
+from popf.display import (
+    LandscapeDisplay,
+    LogOddsDisplay,
+    ReliabilityDisplay,
+    ThresholdDisplay,
+    canvas,
+)
+from popf.display.forest import prepare_forest
+from popf.display.reliability import prepare_reliability
+from popf.display.threshold import prepare_thresholds
+from refusals import refused
 
 pytestmark = pytest.mark.usefixtures("closed_figures")
 
 STYLES = ("default", "dark_background")
+landscape_of, log_odds_of = LandscapeDisplay.from_estimator, LogOddsDisplay.from_estimator
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -69,6 +82,45 @@ def test_what_gives_no_probabilities_is_refused_plainly(display, estimator, erro
     with pytest.raises(error, match=words):
         display.from_estimator(estimator, X, Y)
     assert plt.get_fignums() == []
+
+
+def nowhere(thetas):
+    return thetas[:, 0] * np.nan
+
+
+NO_SAMPLES = OPFClassifier("precomputed").fit(1 - np.eye(2), [0, 1])
+REFUSED = [
+    (lambda: prepare_forest(OPFClassifier()), NotFittedError, "not fitted"),
+    (lambda: prepare_forest(MODEL), TypeError, "LogisticRegression has no forest"),
+    (lambda: prepare_forest(FOREST, sample=MOONS[:2]), ValueError, "sample has the shape (2, 2)"),
+    (lambda: prepare_forest(FOREST, sample=[1.0]), ValueError, "1 features"),
+    (lambda: prepare_forest(FOREST, resolution=0), ValueError, "resolution is 0"),
+    (lambda: prepare_forest(NO_SAMPLES), ValueError, "have no places"),
+    (lambda: landscape_of(FOREST), TypeError, "no landscape over A and B"),
+    (lambda: landscape_of(POPFClassifier("paper")), NotFittedError, "not fitted"),
+    (lambda: landscape_of(POOLED), ValueError, "only the paper's method"),
+    (lambda: landscape_of(PAPER, solvers=["sgd"]), ValueError, "`solver` must be one of"),
+    (lambda: landscape_of(PAPER, resolution=1), ValueError, "resolution is 1"),
+    (lambda: LandscapeDisplay.from_objective(np.sum, None), ValueError, "needs bounds"),
+    (lambda: LandscapeDisplay.from_objective(nowhere, resolution=2), ValueError, "no finite value"),
+    (lambda: log_odds_of(MODEL, MOONS[0]), TypeError, "LogisticRegression has no log odds"),
+    (lambda: log_odds_of(PAPER, MOONS[0]), ValueError, "not 'paper'"),
+    (lambda: log_odds_of(POOLED, MOONS[0], pos_label=7), ValueError, "is not a class; use one of"),
+    (
+        lambda: log_odds_of(POOLED, MOONS[0], pos_label=1, against=1),
+        ValueError,
+        "against=1 is the class itself",
+    ),
+    (lambda: prepare_reliability(Y, np.ones((400, 2)) / 2), ValueError, "pass its column"),
+    (lambda: prepare_reliability(Y, Y, n_bins=0), ValueError, "n_bins is 0"),
+    (lambda: prepare_thresholds(Y, Y, cost_fp=1), ValueError, "`cost_fn` belong together"),
+    (lambda: prepare_thresholds(Y, Y, cost_fp=1, cost_fn="1"), ValueError, "`cost_fn` is '1'"),
+]
+
+
+@pytest.mark.parametrize(("draw", "kind", "said"), REFUSED, ids=[said for _, _, said in REFUSED])
+def test_what_cannot_be_drawn_is_refused_plainly(draw, kind, said):
+    refused(draw, said, kind=kind)
 
 
 @pytest.mark.parametrize("name", DRAWN)

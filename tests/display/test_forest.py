@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from display_examples import BOX, DRAWN, FOREST, MODEL, MOON, MOONS, assert_fits, new_axes
+from display_examples import BOX, DRAWN, FOREST, MOON, MOONS, assert_fits, new_axes
 from popf import OPFClassifier, POPFClassifier
 from popf.display import ForestDisplay
 from popf.display.forest import prepare_forest
@@ -143,19 +142,3 @@ def test_forests_of_all_shapes_fit_their_figure_and_very_unequal_units_fill_the_
     display = ForestDisplay.from_estimator(forest, sample=samples[0] + 0.1, resolution=10)
     assert_fits(display.figure_)
     assert display.ax_.get_aspect() == aspect
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "error", "words"),
-    [
-        (OPFClassifier(), {}, NotFittedError, "not fitted"),
-        (MODEL, {}, TypeError, "LogisticRegression has no forest"),
-        (FOREST, {"sample": MOONS[:2]}, ValueError, r"sample has the shape \(2, 2\)"),
-        (FOREST, {"sample": [1.0]}, ValueError, "1 features"),
-        (FOREST, {"resolution": 0}, ValueError, "resolution is 0"),
-        (OPFClassifier("precomputed").fit(1 - np.eye(2), [0, 1]), {}, ValueError, "have no places"),
-    ],
-)
-def test_what_has_no_forest_to_draw_is_refused_plainly(model, options, error, words):
-    with pytest.raises(error, match=words):
-        prepare_forest(model, **options)

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
-from display_examples import FOREST, MOON, MOONS, PAPER, POOLED, labels_of, new_axes
-from popf import POPFClassifier
+from display_examples import FOREST, MOON, MOONS, PAPER, labels_of, new_axes
 from popf.display import LandscapeDisplay
 from popf.display.landscape import prepare_landscape
 from popf.solvers import PSO, NelderMead, PlattObjective, platt_targets
@@ -72,25 +70,3 @@ def test_flat_and_partly_undefined_functions_are_drawn():
         holes = drawn(lambda thetas: np.log(thetas[:, 0]))
     holes.figure_.canvas.draw()
     assert np.isinf(holes.landscape.values[:, 0]).all()
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "error", "words"),
-    [
-        (FOREST, {}, TypeError, "no landscape over A and B"),
-        (POPFClassifier("paper"), {}, NotFittedError, "not fitted"),
-        (POOLED, {}, ValueError, "only the paper's method"),
-        (PAPER, {"solvers": ["sgd"]}, ValueError, "`solver` must be one of"),
-        (PAPER, {"resolution": 1}, ValueError, "resolution is 1"),
-    ],
-)
-def test_a_model_without_a_landscape_is_refused_plainly(model, options, error, words):
-    with pytest.raises(error, match=words):
-        LandscapeDisplay.from_estimator(model, **options)
-
-
-def test_a_landscape_needs_bounds_and_a_finite_value():
-    with pytest.raises(ValueError, match="needs bounds"):
-        LandscapeDisplay.from_objective(np.sum, None)
-    with pytest.raises(ValueError, match="no finite value"):
-        LandscapeDisplay.from_objective(lambda theta: theta[:, 0] * np.nan, resolution=2)

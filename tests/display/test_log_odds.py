@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from display_examples import MODEL, MOON, MOONS, PAPER, POOLED, new_axes
+from display_examples import MOON, MOONS, POOLED, new_axes
 from popf import POPFClassifier
 from popf.display import LogOddsDisplay
 from popf.display.log_odds import log_odds_of, split_log_odds
@@ -97,17 +97,3 @@ def test_bars_are_the_terms_and_their_sum(flowers):
     values = [f"{name} = {X[name].iloc[40]:.5g}" for name in (first, second)]
     assert labels == ["baseline", "forest", *values, "2 other features", "sum"]
     assert display.ax_.get_xlabel() == f"log odds of {found.pos_label} against {found.against}"
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "error", "words"),
-    [
-        (MODEL, {}, TypeError, "LogisticRegression has no log odds to split"),
-        (PAPER, {}, ValueError, "not 'paper'"),
-        (POOLED, {"pos_label": 7}, ValueError, "pos_label=7` is not a class; use one of 0, 1"),
-        (POOLED, {"pos_label": 1, "against": 1}, ValueError, "against=1 is the class itself"),
-    ],
-)
-def test_what_cannot_be_split_is_refused_plainly(model, options, error, words):
-    with pytest.raises(error, match=words):
-        LogOddsDisplay.from_estimator(model, MOONS[0], **options)

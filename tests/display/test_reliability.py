@@ -107,19 +107,3 @@ def test_one_of_many_classes_is_drawn_against_the_others():
         ReliabilityDisplay.from_estimator(model, data.data, data.target)
     with pytest.raises(ValueError, match="which one is positive is not clear"):
         prepare_reliability(data.target, model.predict_proba(data.data)[:, 2])
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"pos_label": "lost"}, "'lost'` is not a class; use one of 'honest', 'stolen'"),
-        ({"n_bins": 0}, "n_bins is 0"),
-        ({"strategy": "equal"}, "strategy='equal' is unknown"),
-        ({"y_prob": P[:-1]}, "y_true has 200 samples and y_prob has 199"),
-        ({"y_prob": P * 2}, "probabilities lie between 0 and 1"),
-        ({"y_prob": MODEL.predict_proba(TEST)}, "pass its column"),
-    ],
-)
-def test_wrong_values_for_a_reliability_curve_are_named(wrong, words):
-    with pytest.raises(ValueError, match=words):
-        prepare_reliability(**{"y_true": Y_TEST, "y_prob": P, **wrong})

@@ -83,16 +83,3 @@ def test_one_kind_of_value_names_the_axis_and_values_that_do_not_fit_are_named()
     assert display.ax_.get_ylabel() == "Accuracy"
     with pytest.raises(ValueError, match=r"'NM' has the shape \(1,\); for thresholds"):
         ThresholdDisplay(thresholds=[0.1, 0.2], values={"NM": [0.5]})
-
-
-@pytest.mark.parametrize(
-    ("costs", "words"),
-    [
-        ({"cost_fp": 1}, "`cost_fp` and `cost_fn` belong together"),
-        ({"cost_fp": -1, "cost_fn": 2}, "`cost_fp` is -1; it must be a finite number"),
-        ({"cost_fp": 1, "cost_fn": "1"}, "`cost_fn` is '1'"),
-    ],
-)
-def test_wrong_costs_are_named(costs, words):
-    with pytest.raises(ValueError, match=words):
-        prepare_thresholds(Y_TEST, P, **costs)

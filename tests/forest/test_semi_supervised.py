@@ -1,7 +1,5 @@
 """Few labels: the classifier against the definition, ties, marks of unlabelled samples, files."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +11,6 @@ from scipy.spatial.distance import cdist
 import naive
 from estimator_problems import ALGORITHMS, MOON, MOONS, furthest_feature
 from popf import SemiSupervisedOPFClassifier
-from saved_models import again, assert_same_model
 from strategies import assert_paths_are_valid, bounded, gaussian, problems, small_integers
 
 
@@ -136,10 +133,3 @@ def test_samples_of_weight_zero_are_left_out():
     assert_array_equal(model.transduction_, [0, 0, 1])
     with pytest.raises(ValueError, match="one class only"):
         SemiSupervisedOPFClassifier().fit(X, y, sample_weight=[0, 1, 1, 1])
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "canberra"])
-def test_files_keep_the_model(metric, model_path):
-    model = SemiSupervisedOPFClassifier(metric).fit(MOONS, with_few_labels(MOON))
-    assert_same_model(model, again(model, model_path), MOONS[:20])
-    assert_same_model(model, pickle.loads(pickle.dumps(model)), MOONS[:20])

@@ -94,9 +94,6 @@ def test_bad_input_is_refused_by_name():
     refused(lambda: minimum_spanning_tree([[1.0], [np.nan]]), "NaN")
     refused(lambda: minimum_spanning_tree(X, "euclid"), "unknown metric 'euclid'", "euclidean")
     refused(lambda: minimum_spanning_tree(X, algorithm="kruskal"), "`algorithm` must be one of")
-    refused(
-        lambda: minimum_spanning_tree(X, "manhattan", algorithm="kd_tree"), "`algorithm='auto'`"
-    )
     refused(lambda: single_linkage(X, n_jobs=0), "`n_jobs`")
     refused(lambda: single_linkage(X, working_memory=-1), "`working_memory`")
     refused(lambda: single_linkage(X, "precomputed"), "square matrix")

@@ -9,29 +9,25 @@ from numpy.testing import assert_array_equal
 from sklearn.model_selection import cross_val_score
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from estimator_problems import ALGORITHMS, BLOB, BLOBS, assert_same_forest
+from estimator_problems import ALGORITHMS, BLOB, BLOBS
 from popf import OPFClassifier
 from popf.engine.runtime.threads import one_blas_thread
+from strategies import assert_same_forest
 
 
-def test_forests_may_be_grown_in_several_threads_at_a_time():
+def test_forests_may_be_grown_and_one_forest_asked_in_several_threads_at_a_time():
+    one = OPFClassifier().fit(BLOBS, BLOB)
+    expected = OPFClassifier().fit(BLOBS, BLOB).decision_function(BLOBS + 0.1)
+
     def grow(algorithm):
         forest = OPFClassifier(algorithm=algorithm, n_jobs=2, working_memory=0.01)
-        return forest.fit(BLOBS, BLOB), forest.predict(BLOBS + 0.1)
+        forest.fit(BLOBS, BLOB)
+        return forest, forest.decision_function(BLOBS + 0.1), one.decision_function(BLOBS + 0.1)
 
-    one = OPFClassifier().fit(BLOBS, BLOB)
     with ThreadPool(6) as pool:
-        for forest, labels in pool.map(grow, ALGORITHMS * 4):
+        for forest, *decisions in pool.map(grow, ALGORITHMS * 4):
             assert_same_forest(forest, one)
-            assert_array_equal(labels, one.predict(BLOBS + 0.1))
-
-
-def test_one_forest_may_be_asked_by_several_threads_at_a_time():
-    forest = OPFClassifier().fit(BLOBS, BLOB)
-    expected = OPFClassifier().fit(BLOBS, BLOB).decision_function(BLOBS + 0.1)
-    with ThreadPool(6) as pool:
-        for decision in pool.map(forest.decision_function, [BLOBS + 0.1] * 12):
-            assert_array_equal(decision, expected)
+            assert_array_equal(decisions, [expected, expected])
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])

@@ -226,6 +226,17 @@ def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> Table
     Returns
     -------
     TableModel
+
+    Examples
+    --------
+    >>> import os, tempfile, pandas, popf
+    >>> from popf.table_models import open_model
+    >>> forest = popf.OPFClassifier().fit(pandas.DataFrame({"size": [1.0, 9.0]}), ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     popf.save(forest, os.path.join(folder, "mine.popf"))
+    ...     model = open_model(os.path.join(folder, "mine.popf"))
+    >>> model.final
+    OPFClassifier()
     """
     check_file(path)
     known = describe(path)
