@@ -26,111 +26,97 @@ def test_every_method_refuses_what_is_no_sample(method, metric):
     refused(lambda: ask([["a", "b", "c"]]), "could not convert", "'a'")
 
 
-# Labels ------------------------------------------------------------------------------------------
+# What a fit refuses ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("y", "shown"),
-    [(np.zeros(30, dtype=int), "only, 0:"), (["ham"] * 30, "only, 'ham':"), ([True] * 30, "True:")],
-)
-def test_one_class_only(y, shown):
-    said = "one class", shown, "at least two classes"
-    refused(lambda: OPFClassifier().fit(X, y), *said)
-    y = np.where(Y, "another", y)  # left out by its weight
-    refused(lambda: OPFClassifier().fit(X, y, sample_weight=1 - Y), "one class", "at least two")
+def fit(metric="euclidean", samples=None, y=Y, weight=None, **settings):
+    samples = (
+        D if samples is None and metric == "precomputed" else X if samples is None else samples
+    )
+    return OPFClassifier(metric, **settings).fit(samples, y, weight)
 
 
-@pytest.mark.parametrize(
-    ("pair", "said"),
-    [
-        ((b"a", b"b"), ["bytes", "Convert the labels"]),
-        (("a", 1), ["y", "(int, str)", "one type"]),
-        (("a", None), ["y", "(NoneType, str)", "one type"]),
-    ],
-    ids=["bytes", "mixed", "a gap"],
-)
-def test_labels_that_are_none(pair, said):
-    y = np.array(pair * 15, dtype=None if isinstance(pair[1], bytes) else object)
-    refused(lambda: OPFClassifier().fit(X, y), *said, kind=TypeError)
+def with_params(metric, params):
+    return fit(metric, metric_params=params)
 
 
-# Weights -----------------------------------------------------------------------------------------
+def weighing(weight, metric="euclidean"):
+    return fit(metric, weight=changed(np.ones(30), 4, weight))
 
-WEIGHTS = {
-    "negative": (changed(np.ones(30), 4, -1.5), ["sample_weight[4] is -1.5", "weight of 0"]),
-    "nan": (changed(np.ones(30), 4, np.nan), ["sample_weight contains NaN"]),
-    "infinity": (changed(np.ones(30), 4, np.inf), ["sample_weight contains infinity"]),
-    "too large": (changed(np.ones(30), 4, 1e308), ["sample_weight[4] is 1e+308", "1e+100"]),
-    "too small": (changed(np.ones(30), 4, 1e-308), ["sample_weight[4] is 1e-308", "1e-100"]),
-    "too few": (np.ones(5), ["sample_weight.shape == (5,)", "expected (30,)"]),
+
+CONSTANT, FAR = changed(X, (slice(None), 1), 2.0), changed(np.abs(X) + 0.1, (4, 2), -1.5)
+VALUES = {
+    "one class": (lambda: fit(y=np.zeros(30, dtype=int)), "one class", "only, 0:", "two classes"),
+    "one word": (lambda: fit(y=["ham"] * 30), "one class", "only, 'ham':", "two classes"),
+    "one truth": (lambda: fit(y=[True] * 30), "one class", "True:", "two classes"),
+    "one class of weight": (lambda: fit(weight=1 - Y), "one class only, 0:", "at least two"),
+    "negative weight": (lambda: weighing(-1.5), "sample_weight[4] is -1.5", "weight of 0"),
+    "NaN weight": (lambda: weighing(np.nan), "sample_weight contains NaN"),
+    "infinite weight": (lambda: weighing(np.inf), "sample_weight contains infinity"),
+    "large weight": (lambda: weighing(1e308), "sample_weight[4] is 1e+308", "1e+100"),
+    "small weight": (lambda: weighing(1e-308), "sample_weight[4] is 1e-308", "1e-100"),
+    "weight of distances": (lambda: weighing(-1.5, "precomputed"), "sample_weight[4] is -1.5"),
+    "few weights": (lambda: fit(weight=np.ones(5)), "sample_weight.shape == (5,)", "(30,)"),
+    "misspelt": (
+        lambda: fit("Euclidian"),
+        *("unknown metric 'Euclidian'", "did you mean euclidean", "Choose one of", "d(x, y)"),
+    ),
+    "hyphenated": (lambda: fit("chi-square"), "'chi-square'", "did you mean chi_square"),
+    "like no other": (lambda: fit("zzz"), "'zzz'", "Choose one of"),
+    "of another metric": (
+        lambda: with_params("euclidean", {"p": 3}),
+        "'euclidean'",
+        "leave it out",
+    ),
+    "unknown": (lambda: with_params("minkowski", {"q": 3}), "'minkowski'", "'q'", "leave it out"),
+    "of distances": (lambda: with_params("precomputed", {"p": 3}), "'precomputed'", "'p'"),
+    "negative p": (lambda: with_params("minkowski", {"p": -1}), "{'p': -1}", "greater than 0"),
+    "few factors": (lambda: with_params("minkowski", {"p": 3, "w": [1, 1]}), "w", "3", "features"),
+    "gamma": (
+        lambda: with_params("gaussian", {"gamma": 0}),
+        "gamma must be a positive number",
+        "0",
+    ),
+    "a word": (lambda: with_params("gaussian", {"gamma": "x"}), "gamma must be a positive", "'x'"),
+    "small V": (lambda: with_params("seuclidean", {"V": [1, 1]}), "V", "2", "3 features"),
+    "small VI": (lambda: with_params("mahalanobis", {"VI": np.eye(2)}), "VI", "2", "3 features"),
+    "three features": (lambda: fit("haversine"), "two features", "X has 3"),
+    "outside": (
+        lambda: fit("chi_square", FAR),
+        "'chi_square'",
+        "X[4, 2] is -1.5",
+        "Shift or scale",
+    ),
+    "new outside": (lambda: fit("chi_square", np.abs(X)).predict(FAR), "X[4, 2] is -1.5"),
+    "constant": (lambda: fit("seuclidean", CONSTANT), "feature 1 is constant", "Drop"),
+    "singular": (lambda: fit("mahalanobis", CONSTANT), "singular", "Drop"),
+}
+TYPES = {
+    "bytes": (lambda: fit(y=np.array([b"a", b"b"] * 15)), "bytes", "Convert the labels"),
+    "mixed": (lambda: fit(y=np.array(["a", 1] * 15, dtype=object)), "y", "(int, str)", "one type"),
+    "gap": (lambda: fit(y=np.array(["a", None] * 15)), "y", "(NoneType, str)", "one type"),
+    "number": (lambda: fit(3), "a name or a function d(x, y)", "3"),
+    "None": (lambda: fit(None), "a name or a function d(x, y)", "None"),
+    "list": (lambda: fit(["euclidean"]), "a name or a function d(x, y)", "['euclidean']"),
+    "no dict": (lambda: with_params("minkowski", [3]), "must be a dict or None", "[3]", "list"),
+    "of a function": (lambda: with_params(lambda x, y: 0.0, {"p": 3}), "unexpected keyword", "'p'"),
+    "one argument": (lambda: fit(lambda x: 1.0), "positional argument"),
 }
 
 
-@pytest.mark.parametrize(("weight", "said"), WEIGHTS.values(), ids=WEIGHTS)
-@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
-def test_weights_that_are_none(weight, said, metric):
-    samples = X if metric == "euclidean" else D
-    refused(lambda: OPFClassifier(metric).fit(samples, Y, weight), *said)
+@pytest.mark.parametrize("name", VALUES)
+def test_a_wrong_value_is_named_with_its_remedy(name):
+    refused(*VALUES[name])
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_wrong_type_is_named_with_its_remedy(name):
+    refused(*TYPES[name], kind=TypeError)
 
 
 def test_all_weights_zero():
     with pytest.raises(ValueError, match=r"(?i)sample.weight.*(zero everywhere|non-zero)"):
-        OPFClassifier().fit(X, Y, sample_weight=np.zeros(30))
-
-
-# Metrics -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("written", "meant"), [("Euclidian", "euclidean"), ("chi-square", "chi_square")]
-)
-def test_an_unknown_metric_is_met_with_the_nearest_name(written, meant):
-    said = f"unknown metric {written!r}", f"did you mean {meant}", "Choose one of"
-    refused(lambda: OPFClassifier(written).fit(X, Y), *said, "function d(x, y)")
-
-
-def test_a_metric_that_is_like_no_other():
-    refused(lambda: OPFClassifier("zzz").fit(X, Y), "'zzz'", "Choose one of")
-    for metric in [3, None, ["euclidean"]]:
-        said = "a name or a function d(x, y)", repr(metric)
-        refused(lambda m=metric: OPFClassifier(m).fit(X, Y), *said, kind=TypeError)
-
-
-METRIC_PARAMS = {
-    "not a dict": ("minkowski", [3], TypeError, ["must be a dict or None", "[3]", "list"]),
-    "of another metric": ("euclidean", {"p": 3}, ValueError, ["'euclidean'", "leave it out"]),
-    "misspelt": ("minkowski", {"q": 3}, ValueError, ["'minkowski'", "'q'", "leave it out"]),
-    "of precomputed": ("precomputed", {"p": 3}, ValueError, ["'precomputed'", "'p'"]),
-    "negative p": ("minkowski", {"p": -1}, ValueError, ["{'p': -1}", "greater than 0"]),
-    "few weights": ("minkowski", {"p": 3, "w": [1, 1]}, ValueError, ["w", "3", "features"]),
-    "gamma": ("gaussian", {"gamma": 0}, ValueError, ["gamma must be a positive number", "0"]),
-    "a word": ("gaussian", {"gamma": "x"}, ValueError, ["gamma must be a positive number", "'x'"]),
-    "small V": ("seuclidean", {"V": [1, 1]}, ValueError, ["V", "2", "3 features"]),
-    "small VI": ("mahalanobis", {"VI": np.eye(2)}, ValueError, ["VI", "2", "3 features"]),
-    "of a function": (lambda x, y: 0.0, {"p": 3}, TypeError, ["unexpected keyword argument 'p'"]),
-}
-
-
-@pytest.mark.parametrize(
-    ("metric", "params", "kind", "said"), METRIC_PARAMS.values(), ids=METRIC_PARAMS
-)
-def test_parameters_that_the_metric_does_not_take(metric, params, kind, said):
-    forest = OPFClassifier(metric, metric_params=params)
-    refused(lambda: forest.fit(D if metric == "precomputed" else X, Y), *said, kind=kind)
-
-
-def test_samples_outside_the_domain_of_the_metric():
-    refused(lambda: OPFClassifier("haversine").fit(X, Y), "two features", "X has 3")
-    positive = np.abs(X) + 0.1
-    forest = OPFClassifier("chi_square").fit(positive, Y)
-    for call in [
-        lambda: OPFClassifier("chi_square").fit(changed(positive, (4, 2), -1.5), Y),
-        lambda: forest.predict(changed(positive, (4, 2), -1.5)),
-    ]:
-        refused(call, "'chi_square'", "X[4, 2] is -1.5", "Shift or scale")
-    constant = changed(X, (slice(None), 1), 2.0)
-    refused(lambda: OPFClassifier("seuclidean").fit(constant, Y), "feature 1 is constant", "Drop")
-    refused(lambda: OPFClassifier("mahalanobis").fit(constant, Y), "singular", "Drop")
+        fit(weight=np.zeros(30))
 
 
 # Algorithms and settings -------------------------------------------------------------------------
@@ -224,7 +210,6 @@ def test_what_a_function_raises_comes_through():
         raise ZeroDivisionError("of the user's own")
 
     refused(lambda: OPFClassifier(broken).fit(X, Y), "of the user's own", kind=ZeroDivisionError)
-    refused(lambda: OPFClassifier(lambda x: 1.0).fit(X, Y), "positional argument", kind=TypeError)
 
 
 # Order -------------------------------------------------------------------------------------------

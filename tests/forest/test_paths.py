@@ -72,13 +72,6 @@ def test_paths_lead_from_a_prototype_to_the_sample(settings):
         assert path.label == label
 
 
-def test_a_path_reads_well():
-    forest = OPFClassifier().fit([[0.0], [1.0], [2.5], [6.0]], [0, 0, 0, 1])
-    path, at_once = forest.explain([[-0.4], [7.0]])
-    assert repr(path) == "Path([2] -1.5*- 1 -1- 0 -0.4- sample; label 0, cost 1.5)"
-    assert repr(at_once) == "Path([3] -1*- sample; label 1, cost 1)"
-
-
 # The forest, to look at --------------------------------------------------------------------------
 
 
