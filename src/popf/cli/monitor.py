@@ -71,7 +71,7 @@ def monitor(
         raise ValueError(f"{model} has more than two classes: there is no one probability.")
     table = options.table(data, delimiter, encoding, decimal, na)
     scoring = Scoring(table_model, table)
-    ids = scoring.choose_ids(id)
+    ids = scoring.choose_ids(id, COLUMNS)
     if not ids:
         raise ValueError("--id: name the column that identifies the consumers.")
     truths = [] if truth is None else [truth]
