@@ -4,6 +4,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from sklearn import config_context
 
 from popf.engine.structures import FloatArray, IntArray
 
@@ -22,6 +23,8 @@ SMALLEST_GAP = 1e-9
 LEAST_DEVIATION = 1e-12
 #: Up to so many parameters Newton's method is quicker than L-BFGS.
 MOST_FOR_NEWTON = 300
+#: What scikit-learn need not check again in every fit.
+QUICKLY = {"assume_finite": True, "skip_parameter_validation": True}
 #: So many features, those that tell most about the classes, are multiplied in pairs.
 MOST_MULTIPLIED = 8
 N_PRODUCTS = MOST_MULTIPLIED * (MOST_MULTIPLIED - 1) // 2
@@ -208,7 +211,7 @@ class RidgeRegressions:
             offsets = logs[1:] - logs[:1] if len(logs) == 2 else logs - logs.mean()
             return np.empty((len(offsets), 0)), offsets
         self._model.set_params(C=strength)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), config_context(**QUICKLY):
             # What did not quite converge is judged by its held-out loss like everything else.
             warnings.simplefilter("ignore")
             self._model.fit(self._columns, self._codes, sample_weight=self._weights)
