@@ -106,14 +106,17 @@ def printed(measure: str, dataset: str, method: str) -> Summary | None:
     return table.get(dataset, {}).get(method)
 
 
-def is_papers(results: Results, dataset: str) -> bool:
-    """Whether a data set is one of the paper's, or its stand-in; a user's own may share the name."""
+def printed_values(results: Results, measure: str, dataset: str) -> dict[str, Summary]:
+    """Return the printed values of a data set by method; a user's own set of the same name has none."""
     record, shape = RECORDS.get(dataset), results.datasets[dataset].X.shape
     if record is None:
-        return False
+        return {}
     # breast_cancer is in use with the number of the patient, too.
     with_id = record.n_features + (dataset == "breast_cancer")
-    return shape[0] == record.n_samples and shape[1] in (record.n_features, with_id)
+    if shape[0] != record.n_samples or shape[1] not in (record.n_features, with_id):
+        return {}
+    values = {method: printed(measure, dataset, method) for method in results.methods}
+    return {method: value for method, value in values.items() if value is not None}
 
 
 def differs(value: Summary, ours: Summary) -> bool:
@@ -135,15 +138,10 @@ def implausible_values(results: Results) -> list[ImplausibleValue]:
     """Find the implausible ones among the paper's accuracies of a study's data sets and methods."""
     found = []
     for name, dataset in results.datasets.items():
-        if not is_papers(results, name):
-            continue
         coin = 100.0 * coin_deviation(np.unique(dataset.y, return_counts=True)[1])
         forms = () if dataset.stand_in else results.protocol.forms(dataset)
         by_form = {form: results.summaries("accuracy", name, form) for form in forms}
-        for method in results.methods:
-            value = printed("accuracy", name, method)
-            if value is None:
-                continue
+        for method, value in printed_values(results, "accuracy", name).items():
             ours = {form: row[method] for form, row in by_form.items() if method in row}
             signs = signs_of(value, list(ours.values()), coin)
             if dataset.stand_in:

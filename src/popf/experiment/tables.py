@@ -196,12 +196,10 @@ def table(results: Results, measure: str) -> Table:
         stand_in = results.datasets[dataset].stand_in
         ours = results.summaries(measure, dataset, form)
         printed = {}
-        for method in results.methods if paper.is_papers(results, dataset) else []:
-            value = paper.printed(measure, dataset, method)
-            if value is not None:
-                compared = method in ours and not stand_in
-                differs = compared and paper.differs(value, ours[method])
-                printed[method] = value._replace(differs=differs)
+        for method, value in paper.printed_values(results, measure, dataset).items():
+            compared = method in ours and not stand_in
+            differs = compared and paper.differs(value, ours[method])
+            printed[method] = value._replace(differs=differs)
         rows.append(Row(dataset, form, stand_in, ours, printed))
     shown = [
         method
@@ -234,7 +232,7 @@ def _notes(results: Results, measure: str, rows: list[Row]) -> list[str]:
         notes.append("!: differs from ours by more than both deviations together.")
     stand_ins = dict.fromkeys(row.dataset for row in rows if row.stand_in)
     if stand_ins:
-        shown = " Its values are shown beside them, but not compared." if printed else ""
+        shown = " The paper's values are shown, but not compared." if printed else ""
         notes.append(
             f"Stand-ins, generated because the paper's own are not public: {', '.join(stand_ins)}.{shown}"
         )
