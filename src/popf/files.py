@@ -20,10 +20,7 @@ PACKED = (".gz", ".bz2")
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `path` when all went well, and leaves no trace otherwise.
-
-    What is written goes to a temporary file in the same folder, is flushed to the disk, and is then
-    renamed, which systems do in one step. So a crash, a full disk or Ctrl-C leaves what was there before.
+    """Open a temporary file beside `path` that takes its place, in one step, when all went well.
 
     A symbolic link is followed, and the permissions of a file already there are kept.
     """
@@ -44,7 +41,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    _settle(target.parent)
+    # The folder's own entry, where the system lets one flush it: the file is in place anyway.
+    with suppress(OSError):
+        descriptor = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -118,13 +121,3 @@ def write_packed(path: str | os.PathLike[str], content: bytes) -> None:
         content = bz2.compress(content)
     with replacing(path) as file:
         file.write(content)
-
-
-def _settle(folder: Path) -> None:
-    """Flush the folder's own entry, where the system lets one: the file is in place anyway."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

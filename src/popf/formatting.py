@@ -60,11 +60,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def with_options(message: str, options: Mapping[str, str]) -> str:
-    """Show the parameters in an error message as the options of a command.
+    """Show parameters in an error message as options of a command.
 
-    Errors name a parameter by its Python name in backticks, alone or with a value: `` `threshold` ``,
-    `` `drop=['colour']` ``. The command line shows these as ``--threshold`` and ``--drop colour``.
-    Backticks around anything but the names in `options` are left as they are.
+    `` `threshold` `` becomes ``--threshold``, and `` `drop=['colour']` `` becomes ``--drop colour``.
     """
 
     def option(found: re.Match[str]) -> str:

@@ -115,10 +115,7 @@ def curve_style(ax: Any, wanted: dict[str, Any]) -> dict[str, Any]:
 def refresh_legend(
     ax: Any, last: Sequence[str] = (), *, loc: str = "best", beside: bool = False
 ) -> None:
-    """Make the legend again: every label once, those in `last` at the end.
-
-    `beside` puts it to the right of the axes, in a figure of our own that makes room for it.
-    """
+    """Make the legend again: every label once, those in `last` at the end; `beside` in the figure's margin."""
     handles: dict[str, Any] = {}
     for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
         handles.setdefault(label, handle)

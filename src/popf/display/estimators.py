@@ -4,15 +4,14 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
+from popf.engine.structures import FloatArray
 from popf.metrics.checks import as_probabilities, class_index, shown
-
-FloatArray = NDArray[np.float64]
 
 
 class CurveDisplay:

@@ -10,13 +10,11 @@ from sklearn.decomposition import PCA
 
 from popf.display import canvas
 from popf.display.estimators import as_forest_sees, fitted_step, last_step, one_sample
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import Path
 from popf.formatting import check_integer
 from popf.probability.classifier import POPFClassifier
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # In inches: the longer side of the picture, the legend beside it, the axis below it, and the least height.
 PICTURE, LEGEND, AXIS, LOWEST = 5.2, 2.1, 0.5, 3.0
@@ -255,7 +253,7 @@ class ForestDisplay:
         }
         return ax.pcolormesh(*(self.layout.regions or ()), zorder=0, **style)
 
-    def _draw_arcs(self, ax: Any, arcs: NDArray[np.int64], **style: Any) -> Any:
+    def _draw_arcs(self, ax: Any, arcs: IntArray, **style: Any) -> Any:
         collections = canvas.need_matplotlib("matplotlib.collections")
         lines = collections.LineCollection(self.layout.coordinates[arcs], lw=1.1, zorder=2, **style)
         return ax.add_collection(lines)

@@ -4,16 +4,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
+from popf.engine.structures import FloatArray
 from popf.formatting import check_integer
 from popf.probability.classifier import POPFClassifier
 from popf.solvers import PlattObjective, Solution, Solver, platt_targets, solver_of
 from popf.solvers.base import PAPER_BOX, Objective, Search, check_box
-
-FloatArray = NDArray[np.float64]
 
 FIGURE_SIZE = (6.4, 5.0)
 # Levels span this many powers of ten below the highest value: the valley is flat, its walls are not.

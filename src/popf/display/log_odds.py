@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.pipeline import Pipeline
 
@@ -17,8 +17,6 @@ from popf.formatting import counted
 from popf.metrics.checks import class_index
 from popf.probability import ProbabilityExplanation
 from popf.probability.classifier import POPFClassifier
-
-FloatArray = NDArray[np.float64]
 
 WIDTH, HEIGHT_OF_BAR, AXIS = 6.4, 0.34, 1.0
 

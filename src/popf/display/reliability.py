@@ -3,15 +3,14 @@
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from popf.display import canvas
 from popf.display.estimators import CurveDisplay, probability_of
+from popf.engine.structures import FloatArray
 from popf.metrics.calibration import N_BINS, bins_of, mean_gap
 from popf.metrics.checks import as_weights, check_same_length, event
 from popf.metrics.evaluation import CONFIDENCE, wilson
-
-FloatArray = NDArray[np.float64]
 
 FIGURE_SIZE = (5.4, 5.8)
 HISTOGRAM_BINS, HISTOGRAM_SHARE = 20, 0.24

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from popf.display import canvas
 from popf.display.estimators import CurveDisplay, probability_of
+from popf.engine.structures import FloatArray
 from popf.metrics import threshold_curve
 from popf.metrics.checks import event
 from popf.metrics.thresholds import best_threshold, check_costs, count_at_thresholds
-
-FloatArray = NDArray[np.float64]
 
 FIGURE_SIZE, FIGURE_SIZE_WITH_COST = (6.4, 4.4), (6.4, 5.6)
 COST_SHARE = 0.3

@@ -92,10 +92,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The algorithm that was used, and where.
     sample_indices_ : ndarray of shape (n_samples,)
         The rows of X that were used, those of positive weight. All indices above count these.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had names that are all strings.
+    n_features_in_, feature_names_in_ : int and ndarray of shape (`n_features_in_`,)
+        The number of features, and their names if X had names that are all strings.
 
     See Also
     --------
@@ -123,8 +121,6 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array(['low', 'high'], dtype='<U4')
     >>> forest.prototypes_
     array([2, 3])
-    >>> forest.explain([[0.4]])
-    [Path([2] -1.5*- 1 -1- 0 -0.4- sample; label 'low', cost 1.5)]
     """
 
     forest_: OptimumPathForest
@@ -268,6 +264,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> from popf import OPFClassifier
         >>> forest = OPFClassifier().fit([[0.0], [1.0], [4.0]], ["a", "a", "b"])
         >>> (path,) = forest.explain([[-0.5]])
+        >>> path
+        Path([1] -1*- 0 -0.5- sample; label 'a', cost 1)
         >>> path.nodes, path.weights, path.bottleneck, path.cost
         (array([1, 0]), array([1. , 0.5]), 0, 1.0)
         """
@@ -295,10 +293,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_indices: IntArray | None = None,
         device: str = "cpu",
     ) -> "Self":
-        """Make a fitted classifier from a forest, for new samples of `n_features` columns.
-
-        `sample_indices` are the rows of X that were used, None for all.
-        """
+        """Make a fitted classifier from a forest; `sample_indices` are the rows of X used, None for all."""
         model = cls(**parameters)
         model.classes_, model.device_, model.n_features_in_ = forest.classes, device, n_features
         model.sample_indices_ = np.arange(len(forest)) if sample_indices is None else sample_indices

@@ -68,10 +68,7 @@ class Metric:
         """Raise ValueError if `X` lies outside the domain of the metric."""
 
     def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
-        """Turn the engine's weights, or costs made of them, into the user's distances.
-
-        Euclidean weights are squared, and were computed from samples times ``2**-exponent``.
-        """
+        """Turn the engine's weights (Euclidean: squared, of samples times ``2**-exponent``) into distances."""
         return weights
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
@@ -127,8 +124,7 @@ class _Euclidean(_Compiled):
 
     def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
         if self.name == "euclidean":  # the root first: the square itself may be out of range
-            distances: FloatArray = np.ldexp(np.sqrt(weights), exponent)
-            return distances
+            return np.asarray(np.ldexp(np.sqrt(weights), exponent))
         with np.errstate(over="ignore", under="ignore"):  # then the square is inf, or 0
             return transform_squared(self.name, np.ldexp(weights, 2 * exponent), self.gamma)
 
@@ -200,11 +196,7 @@ class _Sklearn(Metric):
 
 
 class _Callable(Metric):
-    """A function ``d(x, y)`` of two samples.
-
-    Between training samples it is called with the one of lower index first, so that a function that
-    is not quite symmetric still gives each pair one distance; a new sample comes second.
-    """
+    """A function ``d(x, y)``, perhaps not quite symmetric: the lower index comes first, a new sample second."""
 
     def __init__(self, function: Callable[..., Any], params: Mapping[str, Any]) -> None:
         super().__init__(getattr(function, "__name__", type(function).__name__), params)
@@ -301,9 +293,3 @@ def choose_metric(
     if name in EUCLIDEAN_TRANSFORMS:
         return _Euclidean(name, float(gamma))
     return _Precomputed(name) if name == "precomputed" else _Compiled(name)
-
-
-def needs_non_negative(metric: Any) -> bool:
-    """Whether X must not be negative: for some metrics, and because it holds distances."""
-    kernel = KERNELS.get(ALIASES.get(metric, metric)) if isinstance(metric, str) else None
-    return metric == "precomputed" or (kernel is not None and kernel.non_negative)

@@ -174,9 +174,8 @@ class OptimumPathForest:
     def costs_left_out(self) -> FloatArray:
         """Find what the cheapest path would cost that other samples offer to each sample.
 
-        That is C_v, which the predecessor offers, unless v is a prototype. To a prototype a path costs what
-        it is long: no cost exceeds the largest tree edge on the way to a prototype, nor this the distance.
-        So its nearest neighbour offers the cheapest, and a shortest arc at v is an edge of the tree.
+        That is C_v, which the predecessor offers; to a prototype it is the distance of its nearest neighbour,
+        since no cost exceeds the largest tree edge on the way to it, and a shortest arc is an edge of the tree.
         """
         (lower, higher, weights), costs = self._trained.tree, self.costs.copy()
         weights, nearest = self.metric.transform(weights, self.exponent), np.full(len(self), np.inf)
@@ -264,11 +263,7 @@ def grow_forest(
     algorithm: str = "auto",
     classes: NDArray[Any] | None = None,
 ) -> OptimumPathForest:
-    """Grow a forest on samples, or on the distances among them if the metric is precomputed.
-
-    They are finite and C-contiguous; `codes` numbers their classes from 0, and `classes` are the labels. The
-    algorithm must serve the metric.
-    """
+    """Grow a forest on valid samples, or on distances; `codes` are the numbers of their `classes`."""
     from popf.engine.training import train, train_euclidean
 
     metric = metric.fitted(samples)
@@ -306,8 +301,7 @@ def order_of_samples(samples: FloatArray, codes: IntArray) -> IntArray:
     from popf.engine.points import sort_by_values
 
     order, values = sort_by_values(samples.T, len(codes))
-    by_class: IntArray = order[np.lexsort((codes[order], values))]
-    return by_class
+    return np.asarray(order[np.lexsort((codes[order], values))])
 
 
 def class_margins(costs: FloatArray) -> FloatArray:

@@ -44,11 +44,8 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
         The label of every training sample: its own, or the one that its path brought.
     prototypes_ : ndarray of shape (n_prototypes,)
         The labelled samples.
-    costs_, predecessors_, roots_ : ndarray of shape (n_samples,)
-        The path cost of every training sample, the sample before it on its path (-1 for prototypes), and the
-        prototype at which its path begins.
-    spanning_tree_, forest_, algorithm_, device_, sample_indices_, n_features_in_, feature_names_in_
-        As of `OPFClassifier`.
+    costs_, predecessors_, roots_, spanning_tree_, forest_, algorithm_, device_, sample_indices_, n_features_in_
+        As of `OPFClassifier`, and so is ``feature_names_in_``.
 
     See Also
     --------
@@ -120,16 +117,14 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
 def _spread_labels(
     data: TrainingData, codes: IntArray, classes: NDArray[Any], algorithm: str
 ) -> OptimumPathForest:
-    """Grow a forest whose prototypes are the labelled samples; the code of unlabelled ones is -1.
-
-    The tree is grown on the samples in an order of their own, so that the order of the rows settles no ties.
-    """
+    """Grow a forest whose prototypes are the labelled samples; the code of unlabelled ones is -1."""
     from popf.engine.training import Trained
     from popf.engine.trees.competition import compete
 
     samples, metric, resources = data.samples, data.metric, data.resources
     labelled = codes >= 0
     last = np.where(labelled, codes, codes.max() + 1)  # unlabelled samples after labelled ones
+    # An order of the samples' own, so that the order of the rows settles no ties.
     if metric.precomputed:
         order = _order_by_distances(samples, last)
         sorted_samples = samples[np.ix_(order, order)]

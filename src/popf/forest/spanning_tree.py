@@ -42,26 +42,13 @@ def minimum_spanning_tree(
     ----------
     X : array-like of shape (n_samples, n_features)
         The samples, or the distances between them if ``metric="precomputed"``.
-    metric : str or callable, default="euclidean"
-        The distance, any of `OPFClassifier`.
-    metric_params : dict, default=None
-        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
-    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        In a space tree, by matrix products, or by Prim's algorithm; it is the same tree, to the bit.
-    n_jobs : int, default=None
-        How many threads to use, as in joblib: None is 1, -1 is all cores.
-    device : {None, "cpu", "cuda"}, default=None
-        Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is.
-    working_memory : float, default=None
-        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+    metric, metric_params, algorithm, n_jobs, device, working_memory
+        As for `OPFClassifier`.
 
     Returns
     -------
-    edges : ndarray of shape (n_samples - 1, 2)
-        The two samples that each edge joins, the lower index first. Edges are sorted by (length, lower
-        index, higher index).
-    lengths : ndarray of shape (n_samples - 1,)
-        The length of each edge.
+    edges, lengths : ndarray of shape (n_samples - 1, 2) and (n_samples - 1,)
+        The two samples that each edge joins, and its length, sorted by (length, lower index, higher index).
 
     See Also
     --------
@@ -152,11 +139,7 @@ def single_linkage(
 def grow_tree(
     samples: FloatArray, metric: "Metric", resources: Resources, algorithm: str = "auto"
 ) -> "tuple[SpanningTree, Metric, int, str]":
-    """Grow the spanning tree alone; parameters as for `grow_forest`.
-
-    Returns the tree, its edges in no particular order, the metric fitted to the samples, the exponent for
-    `Metric.transform`, and the algorithm.
-    """
+    """Grow the spanning tree alone: edges in any order, the fitted metric, the exponent, the algorithm."""
     from popf.engine.training import euclidean_tree
     from popf.engine.trees import prim
 

@@ -59,10 +59,7 @@ class TrainingData(LabelledSamples):
 def validate_training(
     estimator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> TrainingData:
-    """Check everything that a fit is given: parameters first, then samples, labels and weights.
-
-    `estimator` has the parameters of `OPFClassifier`; its ``n_features_in_`` and ``feature_names_in_`` are set.
-    """
+    """Check all that a fit is given, for an estimator that has the parameters of `OPFClassifier`."""
     from popf.forest.metrics import choose_metric
 
     metric = choose_metric(estimator.metric, estimator.metric_params)
@@ -85,10 +82,7 @@ def validate_samples(
     sample_weight: ArrayLike | None,
     precomputed: bool = False,
 ) -> LabelledSamples:
-    """Check samples, labels and weights, and leave out samples of weight 0.
-
-    With `precomputed`, X is a square matrix, and loses rows and columns.
-    """
+    """Check samples, labels and weights; samples of weight 0 are left out, of a matrix their columns too."""
     samples, labels = validate_data(
         estimator, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
     )
@@ -134,11 +128,7 @@ def check_square(D: FloatArray) -> None:
 
 
 def check_precomputed(D: FloatArray) -> FloatArray:
-    """Check a finite matrix of distances, and make it exactly symmetric.
-
-    Entries ``[i, j]`` and ``[j, i]`` may differ by 1e-10 of the larger; then the one above the diagonal
-    counts, in a copy. The diagonal is ignored.
-    """
+    """Check a finite matrix of distances; where it is not quite symmetric, copy what is above the diagonal."""
     check_square(D)
     symmetric = True
     step = max(1, CHECKED_AT_A_TIME // len(D))
@@ -208,10 +198,12 @@ def n_bytes_of(working_memory: Any) -> int:
 
 def set_metric_tags(tags: "Tags", metric: Any) -> "Tags":
     """Tell scikit-learn whether X is a matrix of distances, and whether it may hold negative numbers."""
-    from popf.forest.metrics import needs_non_negative
+    from popf.engine.distances import KERNELS
+    from popf.forest.metrics import ALIASES
 
-    tags.input_tags.pairwise = metric == "precomputed"
-    tags.input_tags.positive_only = needs_non_negative(metric)
+    kernel = KERNELS.get(ALIASES.get(metric, metric)) if isinstance(metric, str) else None
+    pairwise = tags.input_tags.pairwise = metric == "precomputed"
+    tags.input_tags.positive_only = pairwise or (kernel is not None and kernel.non_negative)
     return tags
 
 
@@ -267,17 +259,15 @@ def is_on_gpu(array: Any) -> bool:
 
 def to_host(array: Any) -> Any:
     """Bring an array from a GPU to the host; what is not on a GPU stays what it is."""
-    if not is_on_gpu(array):
-        where = getattr(array, "device", None)
-        if type(array).__module__.partition(".")[0] == "torch" and str(where) != "cpu":
-            raise ValueError(
-                f"a tensor lies on the device {str(where)!r}, but popf works on the processor and on CUDA: "
-                "give tensor.cpu()."
-            )
-        return array
-    if hasattr(array, "get"):  # CuPy
-        return array.get()
-    return array.detach().cpu().numpy()
+    if is_on_gpu(array):
+        return array.get() if hasattr(array, "get") else array.detach().cpu().numpy()
+    where = str(getattr(array, "device", None))
+    if type(array).__module__.partition(".")[0] == "torch" and where != "cpu":
+        raise ValueError(
+            f"a tensor lies on the device {where!r}, but popf works on the processor and on CUDA: give "
+            "tensor.cpu()."
+        )
+    return array
 
 
 def to_device_of(array: Any, values: ArrayT) -> ArrayT:
@@ -298,10 +288,7 @@ def to_device_of(array: Any, values: ArrayT) -> ArrayT:
 
 
 def choose_device(device: str | None, X: Any, metric: "Metric", algorithm: str) -> str:
-    """Choose where to work: where the user says, else where the samples are.
-
-    Raises ValueError if that device does not serve the metric or the algorithm.
-    """
+    """Choose where to work: where the user says, if that serves the rest, else where the samples are."""
     if device is None:
         serves = metric.euclidean and algorithm in ("auto", "brute")
         return "cuda" if is_on_gpu(X) and serves else "cpu"

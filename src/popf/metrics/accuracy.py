@@ -1,13 +1,11 @@
 """Accuracy that is fair to small classes."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.labels import encode
 from popf.metrics.checks import as_labels, as_weights, check_same_kind, check_same_length
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def opf_accuracy_score(

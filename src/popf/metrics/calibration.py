@@ -3,13 +3,11 @@
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.formatting import check_integer
 from popf.metrics.checks import as_forecast, as_weights, check_choice
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Bins in every calibration error and reliability curve of popf. With the 15 of Guo et al. (2017), who had
 #: 10,000 samples and more, curves of a thousand samples are jagged and errors biased upwards by a quarter more.
@@ -101,7 +99,7 @@ def expected_calibration_error(
     codes, table, classes, positive = as_forecast(y_true, y_prob, labels, pos_label)
     weights = as_weights(sample_weight, len(codes))
 
-    def error(probabilities: FloatArray, happened: NDArray[np.bool_]) -> float:
+    def error(probabilities: FloatArray, happened: BoolArray) -> float:
         bins = bins_of(probabilities, weights, n_bins, strategy)
         return mean_gap(bins, happened, probabilities, weights)
 
@@ -133,7 +131,7 @@ def bins_of(probabilities: FloatArray, weights: FloatArray, n_bins: int, strateg
 
 
 def mean_gap(
-    bins: IntArray, happened: NDArray[np.bool_], probabilities: FloatArray, weights: FloatArray
+    bins: IntArray, happened: BoolArray, probabilities: FloatArray, weights: FloatArray
 ) -> float:
     """Mean over samples of the gap between frequency and mean probability in their bin."""
     gaps = np.bincount(bins, weights * (happened - probabilities))

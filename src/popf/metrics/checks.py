@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.labels import encode
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Labels = NDArray[Any]
 
 #: How far from 1 a row of probabilities may sum: they may come in single precision, or rounded to
@@ -70,7 +69,7 @@ def as_labels(y: ArrayLike, name: str) -> Labels:
     return np.array(values)
 
 
-def event(y_true: ArrayLike, pos_label: Any) -> tuple[NDArray[np.bool_], Any]:
+def event(y_true: ArrayLike, pos_label: Any) -> tuple[BoolArray, Any]:
     """Find which samples are of the positive class, the second of two if None, and which class that is."""
     labels = as_labels(y_true, "y_true")
     classes, _ = encode(labels)
@@ -164,10 +163,9 @@ def as_probabilities(y_prob: ArrayLike) -> FloatArray:
 def as_forecast(
     y_true: ArrayLike, y_prob: ArrayLike, labels: ArrayLike | None, pos_label: Any
 ) -> tuple[IntArray, FloatArray, Labels, int]:
-    """Check labels and probabilities together; two classes may have one column, of the positive class.
+    """Check labels and probabilities, of which two classes may have one column, the positive class's.
 
-    Return the column of each sample's true class, a table with all columns, their classes, and the positive
-    column.
+    Return each sample's true column, a table with all columns, their classes, and the positive column.
     """
     true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
     check_same_length(true, table, "y_prob")

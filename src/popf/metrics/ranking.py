@@ -3,12 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from popf.engine.structures import FloatArray
 from popf.formatting import check_real
 from popf.metrics.checks import as_weights, check_same_length, event
-
-FloatArray = NDArray[np.float64]
 
 
 def precision_at(

@@ -4,15 +4,13 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from popf.engine.structures import BoolArray, FloatArray
 from popf.formatting import check_real
 from popf.labels import encode
 from popf.metrics.accuracy import opf_accuracy_score
 from popf.metrics.checks import as_forecast, as_labels, check_choice, shown
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 #: Scores whose relative difference is below this are equal, up to rounding.
 TIE_TOLERANCE = 1e-12

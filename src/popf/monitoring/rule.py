@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import check_integer
 from popf.metrics.evaluation import wilson
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 RECENT, HISTORY, LIMIT = 2, 1, 0.3
 #: Rates of false alarms in the table, and the periods within which theft is found soon.

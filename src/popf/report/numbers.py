@@ -4,16 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from popf.display.reliability import ReliabilityCurve, prepare_reliability
+from popf.engine.structures import BoolArray, FloatArray
 from popf.metrics import Score, average_precision_at, evaluate, lift_curve, precision_at
 from popf.metrics.evaluation import chance_calibration_error, wilson
 from popf.metrics.thresholds import ThresholdCounts, best_threshold, count_at_thresholds
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 CLASS_BINS = 40
 #: How many of the highest probabilities are looked at, in the table of gains; and points of its curve.

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from popf.display.estimators import fitted_step
 from popf.display.html import render
+from popf.engine.structures import FloatArray
 from popf.files import replacing
 from popf.io import align
 from popf.metrics import Evaluation, evaluate
@@ -22,8 +23,6 @@ from popf.probability.classifier import POPFClassifier
 from popf.report import numbers, wording
 from popf.report.samples import MAX_FEATURES, Explanation, explain_samples
 from popf.report.wording import plain
-
-FloatArray = NDArray[np.float64]
 
 MAX_ROWS, PRINTED_ROWS = 2000, 40
 

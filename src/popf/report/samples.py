@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from popf.display.estimators import as_forest_sees, last_step
 from popf.display.log_odds import LogOdds, log_odds_of, split_log_odds
+from popf.engine.structures import FloatArray
 from popf.forest.optimum_path_forest import Path
 from popf.report.wording import figure, plain
 from popf.table_models.explaining import training_rows, training_values
 
-FloatArray = NDArray[np.float64]
 Cells = NDArray[Any]
 
 MAX_FEATURES, MAX_NODES = 12, 6
