@@ -72,7 +72,9 @@ def train_euclidean(
         # Points with samples of several classes are prototypes: those samples are at distance zero.
         prototypes[classes[order] < 0] = True
     forest = compete(tree, prototypes, order, n_threads)
-    found = Trained(*_by_point(tree, prototypes, order, n_threads), forest)
+    of_points = np.empty_like(prototypes)
+    of_points[order] = prototypes
+    found = Trained(_by_point(tree, order, n_threads), of_points, forest)
     conquest = EuclideanConquest(distinct, codes, forest.costs, algorithm, resources, space)
     return copy_to_samples(found, distinct), conquest
 
@@ -81,8 +83,8 @@ def euclidean_tree(X: FloatArray, algorithm: str, resources: Resources) -> tuple
     """Find the spanning tree alone, and its exponent; parameters as for `train_euclidean`."""
     distinct = distinct_points(X, resources.n_threads)
     one_class = np.zeros(len(distinct.points), dtype=np.int64)
-    tree, prototypes, order, _ = _tree_of_points(distinct.points, one_class, algorithm, resources)
-    tree, _ = _by_point(tree, prototypes, order, resources.n_threads)
+    tree, _, order, _ = _tree_of_points(distinct.points, one_class, algorithm, resources)
+    tree = _by_point(tree, order, resources.n_threads)
     return hang_duplicates(tree, distinct)[0], distinct.exponent
 
 
@@ -165,9 +167,7 @@ def _neighbours_by_backend(
     return Neighbourhood(lists, search, order)
 
 
-def _by_point(
-    tree: SpanningTree, prototypes: BoolArray, order: IntArray, n_threads: int
-) -> tuple[SpanningTree, BoolArray]:
+def _by_point(tree: SpanningTree, order: IntArray, n_threads: int) -> SpanningTree:
     """Replace positions in an order by the points there."""
     lower, higher = np.empty_like(tree.lower), np.empty_like(tree.higher)
 
@@ -177,9 +177,7 @@ def _by_point(
     with Team(n_threads) as team:
         for ends, names in ((tree.lower, lower), (tree.higher, higher)):
             team.map_rows(partial(rename, ends, names), len(ends))
-    of_points = np.empty_like(prototypes)
-    of_points[order] = prototypes
-    return SpanningTree(lower, higher, tree.weights), of_points
+    return SpanningTree(lower, higher, tree.weights)
 
 
 def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:

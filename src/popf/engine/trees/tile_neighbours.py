@@ -6,7 +6,7 @@ Lists are ordered by (distance, position): what is in them at the end does not d
 Where they have ended, `nearest_outsiders` compares blocks once more, the nearest first.
 """
 
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
-from popf.engine.runtime.threads import BufferPool, Team, one_blas_thread
+from popf.engine.runtime.threads import BufferPool, Team, map_chunks, one_blas_thread
 from popf.engine.structures import (
     ARC,
     ArcArray,
@@ -76,27 +76,22 @@ def nearest_neighbours(
         np.full(n_points, np.inf),
     )
     n_blocks, pool = len(ordered.radii), _tile_pool(ordered)
-    # Each block with itself first: then bounds are low when it meets the others.
-    others = [pair for pairs in tournament(n_blocks) for pair in pairs]
-    if sides is not None:
-        others = [(first, second) for first, second in others if sides[first] != sides[second]]
-    locks = [Lock() for _ in range(n_blocks)]
+    pairs = [pair for turn in tournament(n_blocks) for pair in turn]
+    if sides is None:
+        # Each block with itself first: then bounds are low when it meets the others.
+        pairs = [(block, block) for block in range(n_blocks)] + pairs
+    else:
+        pairs = [(first, second) for first, second in pairs if sides[first] != sides[second]]
+    locks = [RLock() for _ in range(n_blocks)]
 
-    def compare_with_itself(block: int, _: int) -> None:
-        with pool.borrow() as tiles:
-            _compare(ordered, lists, block, block, tiles)
+    def compare(at: int, _: int) -> None:
+        first, second = pairs[at]
+        # The lower one first, so that no two threads wait for each other.
+        with pool.borrow() as tiles, locks[first], locks[second]:
+            _compare(ordered, lists, first, second, tiles)
 
-    def compare(start: int, stop: int) -> None:
-        with pool.borrow() as tiles:
-            for first, second in others[start:stop]:
-                # The lower one first, so that no two threads wait for each other.
-                with locks[first], locks[second]:
-                    _compare(ordered, lists, first, second, tiles)
-
-    with one_blas_thread(), Team(n_threads) as team:
-        if sides is None:
-            team.map_chunks(compare_with_itself, n_blocks, 1)
-        team.map_chunks(compare, len(others), 1)
+    with one_blas_thread():
+        map_chunks(compare, len(pairs), 1, n_threads)
     last = lists.squared[:, -1]
     if k < n_points - 1:
         # What did not pass is farther than the last one listed; what was dropped may tie with it.
