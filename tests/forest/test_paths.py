@@ -75,43 +75,34 @@ def test_paths_lead_from_a_prototype_to_the_sample(settings):
 # The forest, to look at --------------------------------------------------------------------------
 
 
-def test_the_table_shows_the_fitted_arrays():
+def test_the_table_and_the_graph_show_the_fitted_arrays():
     forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN)
-    table = forest.forest_.to_pandas()
-    assert list(table) == ["label", "prototype", "cost", "predecessor", "length", "root"]
-    assert_array_equal(table["label"], Y_TRAIN)
-    assert_array_equal(np.flatnonzero(table["prototype"]), forest.prototypes_)
-    assert_array_equal(table["cost"], forest.costs_)
-    assert_array_equal(table["predecessor"], forest.predecessors_)
-    assert_array_equal(table["root"], forest.roots_)
-    # A path costs its largest edge, so a sample costs no less than its predecessor and its edge.
-    inner = table[~table["prototype"]]
-    before = forest.costs_[inner["predecessor"]]
-    assert_array_equal(inner["cost"], np.maximum(before, inner["length"]))
-    assert (table.loc[table["prototype"], ["cost", "length"]] == 0).all(axis=None)
-
-
-def test_the_graph_is_a_forest_with_a_tree_at_every_prototype():
-    forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN)
-    graph = forest.forest_.to_networkx()
+    expected = {
+        "label": Y_TRAIN,
+        "prototype": np.isin(np.arange(75), forest.prototypes_),
+        "cost": forest.costs_,
+        "predecessor": forest.predecessors_,
+        "length": forest.forest_.lengths,
+        "root": forest.roots_,
+    }
+    table, graph = forest.forest_.to_pandas(), forest.forest_.to_networkx()
+    assert list(table) == list(expected)
+    for name, values in expected.items():
+        assert_array_equal(table[name], values, err_msg=name)
     assert networkx.is_branching(graph)
-    roots = [node for node, degree in graph.in_degree() if degree == 0]
-    assert_array_equal(sorted(roots), forest.prototypes_)
     for node, about in graph.nodes(data=True):
         assert about == {
-            "label": Y_TRAIN[node],
-            "cost": forest.costs_[node],
-            "root": forest.roots_[node],
-            "prototype": node in forest.prototypes_,
+            name: expected[name][node] for name in ("label", "cost", "root", "prototype")
         }
-    for before, node, weight in graph.edges(data="weight"):
-        assert before == forest.predecessors_[node]
-        assert forest.costs_[node] == max(forest.costs_[before], weight)
+    edges = {
+        (table["predecessor"][n], n, table["length"][n]) for n in table.index[~table["prototype"]]
+    }
+    assert set(graph.edges(data="weight")) == edges
 
 
-@pytest.mark.parametrize(("method", "package"), [("pandas",) * 2, ("networkx",) * 2])
-def test_looking_without_the_package_says_what_to_install(method, package, monkeypatch):
+@pytest.mark.parametrize("package", ["pandas", "networkx"])
+def test_looking_without_the_package_says_what_to_install(package, monkeypatch):
     forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN).forest_
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf"needs {package}.*pip install .popf\[{package}\]"):
-        getattr(forest, f"to_{method}")()
+        getattr(forest, f"to_{package}")()

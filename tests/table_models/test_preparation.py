@@ -76,19 +76,11 @@ def test_the_unit_of_the_weights_does_not_matter(total):
     assert_allclose(prepared(frame, weights).scale_[1:], [spread, 1.0], rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("missing", "weights", "value"),
-    [
-        ("mean", [1.0, 1.0, 3.0, 1.0, 9.0], 16 / 3),
-        ("median", [1.0, 1.0, 3.0, 1.0, 9.0], 6.0),  # between 4 and 8, half of the weight each
-        ("median", [0.1, 0.1, 0.1, 0.5, 9.0], 2.0),
-    ],
-)
-def test_weighted_values_for_missing_cells(missing, weights, value):
-    frame = pd.DataFrame({"size": [2.0, 4.0, 8.0, 2.0, np.nan]})
-    preparation = TablePreparation(["size"], missing=missing).fit(
-        frame, sample_weight=np.array(weights)
-    )
+@pytest.mark.parametrize(("last", "value"), [(0.3, 3.0), (0.5, 2.0)])
+def test_the_weighted_median_lies_between_two_values_that_share_the_weight(last, value):
+    frame = pd.DataFrame({"size": [4.0, 8.0, 4.0, 2.0, np.nan]})
+    weights = np.array([0.1, 0.1, 0.1, last, 9.0])
+    preparation = TablePreparation(["size"], missing="median").fit(frame, sample_weight=weights)
     assert preparation.fill_numbers_ == pytest.approx([value])
 
 
