@@ -30,23 +30,6 @@ def kruskal(D):
     return edges
 
 
-def prim(D):
-    """The same edges as `kruskal`, grown from sample 0 by the smallest arc that leaves the tree."""
-    n = len(D)
-    inside = {0}
-    edges = []
-    while len(inside) < n:
-        arc = min(
-            (float(D[u, v]), min(u, v), max(u, v))
-            for u in inside
-            for v in range(n)
-            if v not in inside
-        )
-        edges.append(arc)
-        inside |= {arc[1], arc[2]}
-    return sorted(edges)
-
-
 def tree_path(edges, start, end):
     """The samples from `start` to `end` along the edges of a tree."""
     paths = [[start]]

@@ -13,30 +13,21 @@ from popf import (
     SemiSupervisedOPFClassifier,
 )
 
-#: Checks expected to fail, each with its reason.
-EXPECTED_FAILURES = {
-    SemiSupervisedOPFClassifier: {
-        "check_classifiers_classes": "takes -1 for a class, except of three estimators that it knows by name",
-    }
-}
-GIVEN_SAMPLES = dict.fromkeys(
-    ("check_clustering", "check_clustering(readonly_memmap=True)"),
-    "gives samples to an estimator that takes distances",
-)
-
 
 def expected_failures(estimator: Any) -> dict[str, str]:
+    """Checks expected to fail, each with its reason."""
+    if isinstance(estimator, SemiSupervisedOPFClassifier):
+        reason = "takes -1 for a class, except of three estimators that it knows by name"
+        return {"check_classifiers_classes": reason}
     if isinstance(estimator, OPFClustering) and estimator.metric == "precomputed":
-        return GIVEN_SAMPLES
-    return EXPECTED_FAILURES.get(type(estimator), {})
+        checks = ("check_clustering", "check_clustering(readonly_memmap=True)")
+        return dict.fromkeys(checks, "gives samples to an estimator that takes distances")
+    return {}
 
 
 @parametrize_with_checks(
     [
-        OPFClassifier(),
-        OPFClassifier(algorithm="kd_tree"),
-        OPFClassifier(algorithm="brute"),
-        OPFClassifier(algorithm="prim"),
+        *(OPFClassifier(algorithm=name) for name in ("auto", "kd_tree", "brute", "prim")),
         OPFClassifier(metric="manhattan", n_jobs=2),
         OPFClassifier(metric="squared_chord"),
         OPFClassifier(metric="precomputed"),
