@@ -27,15 +27,6 @@ def model_path(tmp_path):
 
 
 @pytest.fixture
-def closed_figures():
-    """Close what pyplot holds when the test is over."""
-    import matplotlib.pyplot as plt
-
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
 def no_network(monkeypatch, tmp_path):
     """Only the package itself, an empty cache, and a network that is an error to touch."""
     import urllib.request

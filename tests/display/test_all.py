@@ -25,8 +25,6 @@ from popf.display.reliability import prepare_reliability
 from popf.display.threshold import prepare_thresholds
 from refusals import refused
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 STYLES = ("default", "dark_background")
 landscape_of, log_odds_of = LandscapeDisplay.from_estimator, LogOddsDisplay.from_estimator
 

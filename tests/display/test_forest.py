@@ -11,8 +11,6 @@ from popf import OPFClassifier, POPFClassifier
 from popf.display import ForestDisplay
 from popf.display.forest import prepare_forest
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 def segments(collection):
     return {tuple(map(tuple, line)) for line in collection.get_segments()}

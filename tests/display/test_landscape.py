@@ -9,8 +9,6 @@ from popf.display import LandscapeDisplay
 from popf.display.landscape import prepare_landscape
 from popf.solvers import PSO, NelderMead, PlattObjective, platt_targets
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 def test_the_landscape_holds_the_objective_at_every_point_of_the_grid():
     objective = PlattObjective([-1.0, 0.5, 2.0], platt_targets([-1, 1, 1]))

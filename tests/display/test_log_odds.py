@@ -15,7 +15,6 @@ from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.table_models.preparation import TablePreparation
 
 pd = pytest.importorskip("pandas")
-pytestmark = pytest.mark.usefixtures("closed_figures")
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,6 @@ from popf.display import ReliabilityDisplay
 from popf.display.reliability import prepare_reliability
 from popf.metrics import expected_calibration_error
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 def test_the_reliability_curve_is_the_mean_and_the_frequency_of_each_bin(strategy):

@@ -9,8 +9,6 @@ from popf.display import ThresholdDisplay
 from popf.display.threshold import prepare_thresholds
 from popf.metrics import opf_accuracy_score, threshold_curve
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 def test_values_over_the_threshold_are_those_of_the_metrics():
     found = prepare_thresholds(Y_TEST, P, thresholds=[0.2, 0.5, 0.65], cost_fp=2, cost_fn=7)
