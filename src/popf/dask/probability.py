@@ -183,9 +183,13 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
 
     def _fit_paper(self, model: ForestInBlocks, solver: Solver) -> None:
         self.opf_ = self._plain_forest(model)
-        smoothing = 1.0 if self.smoothing is None else self.smoothing
         self.solution_ = fit_paper(
-            self.opf_.forest_, model.samples.weights, solver, self.box, smoothing, self.random_state
+            self.opf_.forest_,
+            model.samples.weights,
+            solver,
+            self.box,
+            self.smoothing,
+            self.random_state,
         )
         self.A_, self.B_ = self.solution_.theta.tolist()
         self._evidence: Evidence | None = None

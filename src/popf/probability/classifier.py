@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Probabilistic Optimum-Path Forest classifier.
 
-    Turns the path costs of an optimum-path forest into probabilities, by one of three methods.
+    Turns the path costs of an optimum-path forest into probabilities, by one of three methods:
 
     **forest**: every training node v offers a path to the sample t, at cost
     :math:`c_v = \max(C_v, d(v, t))`. A class scores
@@ -52,7 +52,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     sample's own cost C, and A and B fitted in a box over the costs that the forest has seen. It is for
     comparison: overconfident, and dependent on the scale of the features.
 
-    Nothing is random but the swarms of the paper's method, and nothing depends on the order of the rows.
+    Nothing depends on the order of the rows, and nothing is random but the swarms of the paper's method.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     box : pair of pairs, default=((-10, 10), (-10, 10))
         Where A and B are looked for in the paper's method.
     random_state : int, RandomState or None, default=None
-        Seed of the swarms of the paper's method; nothing else is random.
+        Seed of the swarms of the paper's method.
     metric, metric_params, algorithm, n_jobs, working_memory, device
         As for `OPFClassifier`.
 
@@ -200,8 +200,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         forest = grow_forest(
             data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
         )
-        smoothing = 1.0 if self.smoothing is None else self.smoothing
-        found = fit_paper(forest, data.weights, solver, self.box, smoothing, self.random_state)
+        found = fit_paper(forest, data.weights, solver, self.box, self.smoothing, self.random_state)
         self.solution_: Solution = found
         self.A_, self.B_ = found.theta.tolist()
         self._evidence: Evidence | None = None

@@ -16,12 +16,12 @@ def fit_paper(
     weights: FloatArray,
     solver: Solver,
     box: Any,
-    smoothing: float,
+    smoothing: float | None,
     random_state: Any,
 ) -> Solution:
     """Find A and B of :math:`P = 1 / (1 + e^{A y C + B})`, and warn if they are in doubt."""
     signed = _signed(forest.codes, forest.costs)
-    targets = platt_targets(forest.codes, weights, smoothing)
+    targets = platt_targets(forest.codes, weights, 1.0 if smoothing is None else smoothing)
     solution = solver.minimize(PlattObjective(signed, targets, weights), box, random_state)
     if not solution.converged:
         warnings.warn(
