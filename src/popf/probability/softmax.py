@@ -71,7 +71,7 @@ class Labels(NamedTuple):
         """Exponents of the class frequencies."""
         return prior_exponents(self.masses)
 
-    def take(self, rows: BoolArray | slice) -> "Labels":
+    def take(self, rows: BoolArray) -> "Labels":
         """Keep some of the samples."""
         return Labels(self.codes[rows], self.weights[rows], self.folds[rows], self.masses)
 
