@@ -112,6 +112,12 @@ def test_code_blocks_run_and_print_what_the_page_shows(page, tmp_path, monkeypat
             assert same_output(shown, printed.getvalue()), message
 
 
+def test_the_pages_hold_code_and_output():
+    outputs = [shown for page in PAGES for _, _, shown in blocks(page)]
+    assert len(outputs) > 50
+    assert sum(shown is not None for shown in outputs) > 30
+
+
 @pytest.mark.parametrize("page", list(FILES))
 def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     """start.md and monitoring.md are run by cli/test_sessions.py."""
