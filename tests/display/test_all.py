@@ -73,7 +73,7 @@ def test_every_curve_colour_stands_out_from_light_and_dark(style):
         (LinearRegression().fit(X, Y), ValueError, "LinearRegression is not a classifier"),
         (LinearSVC().fit(X, Y), ValueError, "LinearSVC has no predict_proba"),
         (LogisticRegression, TypeError, "is a class"),
-        ("model", ValueError, "str is not a classifier"),
+        ("model", TypeError, "not an estimator"),
     ],
 )
 def test_what_gives_no_probabilities_is_refused_plainly(display, estimator, error, words):

@@ -107,9 +107,13 @@ def curve_style(ax: Any, wanted: dict[str, Any]) -> dict[str, Any]:
         "color": look_of(ax).colour(number),
         "linestyle": LINE_STYLES[number % len(LINE_STYLES)],
     }
-    # matplotlib refuses a name together with its short form.
-    long_names = need_matplotlib("matplotlib.cbook").normalize_kwargs
-    return {**style, **long_names(wanted, need_matplotlib("matplotlib.lines").Line2D)}
+    return {**style, **long_names(wanted)}
+
+
+def long_names(wanted: dict[str, Any]) -> dict[str, Any]:
+    """Write out the short names of a line's options: matplotlib refuses a name in both forms."""
+    line = need_matplotlib("matplotlib.lines").Line2D
+    return dict(need_matplotlib("matplotlib.cbook").normalize_kwargs(wanted, line))
 
 
 def refresh_legend(

@@ -59,14 +59,12 @@ def probability_of(y_prob: ArrayLike) -> FloatArray:
 def predicted(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[FloatArray, Any]:
     """Predict the probability of the positive class, the second of two if None; return it and the class."""
     name = type(estimator).__name__
-    if isinstance(estimator, type):
-        raise TypeError(f"{estimator.__name__} is a class; pass a fitted object of it.")
-    if not hasattr(estimator, "fit") or not is_classifier(estimator):
+    check_is_fitted(estimator)
+    if not is_classifier(estimator):
         raise ValueError(
             f"{name} is not a classifier; pass a fitted classifier that has predict_proba, such as "
             "POPFClassifier."
         )
-    check_is_fitted(estimator)
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
             f"{name} has no predict_proba; use POPFClassifier, or wrap it in "

@@ -10,9 +10,10 @@ from sklearn.decomposition import PCA
 
 from popf.display import canvas
 from popf.display.estimators import as_forest_sees, fitted_step, last_step, one_sample
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.forest.classifier import OPFClassifier
-from popf.forest.optimum_path_forest import Path
+from popf.forest.optimum_path_forest import OptimumPathForest, Path
+from popf.forest.validation import resources_of
 from popf.formatting import check_integer
 from popf.probability.classifier import POPFClassifier
 
@@ -64,14 +65,12 @@ def prepare_forest(
             "with metric='precomputed' the samples have no places to draw; fit a forest to places, as by "
             "sklearn.manifold.MDS, to draw it."
         )
-    # A classifier without names of features, which arrays do not have.
-    parameters = {"metric": last.metric, "n_jobs": last.n_jobs}
-    opf = OPFClassifier.from_forest(forest, parameters, samples.shape[1])
+    resources = resources_of(last)
     axis_names, places = _places(samples, _feature_names(estimator, samples))
     path = place = None
     if sample is not None:
         point = as_forest_sees(estimator, one_sample(sample))
-        (path,) = opf.explain(point)
+        (path,) = forest.explain(point, resources)
         (place,) = places(point, np.array([path.cost]))
     arcs = np.column_stack([forest.spanning_tree.lower, forest.spanning_tree.higher])
     layout = ForestLayout(
@@ -86,7 +85,7 @@ def prepare_forest(
     )
     if samples.shape[1] > 2 or not (regions or (regions is None and not callable(last.metric))):
         return layout
-    return layout._replace(regions=_regions(opf, layout, resolution))
+    return layout._replace(regions=_regions(forest, layout, resolution, resources))
 
 
 def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
@@ -122,17 +121,17 @@ def _places(
 
 
 def _regions(
-    opf: OPFClassifier, layout: ForestLayout, resolution: int
+    forest: OptimumPathForest, layout: ForestLayout, resolution: int, resources: Resources
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    low, high = layout.limits()
-    if not opf.forest_.metric.euclidean and layout.coordinates.min() >= 0.0:
+    (low, high), n_features = layout.limits(), 1 if layout.axis_names[1] == COST_AXIS else 2
+    if not forest.metric.euclidean and layout.coordinates.min() >= 0.0:
         # Some metrics are for positive features only, and some of these not for zeros alone.
         low = np.maximum(low, 1e-9 * (high - low))
     x, y = np.linspace(low, high, resolution).T
-    if opf.n_features_in_ == 1:
+    if n_features == 1:
         y = y[[0, -1]]  # who conquers does not depend on the cost of a path
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    nodes = opf.conquer(np.ascontiguousarray(places[:, : opf.n_features_in_])).nodes
+    nodes = forest.conquer(np.ascontiguousarray(places[:, :n_features]), resources).nodes
     return x, y, layout.codes[nodes].reshape(len(y), len(x))
 
 
@@ -266,12 +265,12 @@ class ForestDisplay:
         for k, name in enumerate(_names(self.layout)):
             style = {
                 "marker": canvas.MARKERS[k % len(canvas.MARKERS)],
-                "ms": size,
-                "mfc": look.fill(k),
-                "mec": look.background,
-                "mew": 0.6,
+                "markersize": size,
+                "markerfacecolor": look.fill(k),
+                "markeredgecolor": look.background,
+                "markeredgewidth": 0.6,
                 "label": name,
-                **marks,
+                **canvas.long_names(marks),
             }
             drawn += ax.plot(*places[self.layout.codes == k].T, ls="", zorder=3, **style)
         ring = {"marker": "o", "ms": size + 4.0, "mfc": "none", "mec": look.ink, "mew": 1.1}

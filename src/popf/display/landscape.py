@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from popf.display import canvas
+from popf.display.estimators import fitted_step
 from popf.engine.structures import FloatArray
 from popf.formatting import check_integer
 from popf.probability.classifier import POPFClassifier
@@ -49,12 +49,6 @@ def paper_objective(
     estimator: POPFClassifier, sample_weight: ArrayLike | None = None
 ) -> tuple[PlattObjective, Solution]:
     """Return the function of A and B that a fitted model has minimised, and the solution it found."""
-    if not isinstance(estimator, POPFClassifier):
-        raise TypeError(
-            f"{type(estimator).__name__} has no landscape over A and B; pass a fitted "
-            "POPFClassifier(method='paper'), or use LandscapeDisplay.from_objective."
-        )
-    check_is_fitted(estimator)
     opf, fitted = estimator.opf_, getattr(estimator, "solution_", None)
     if fitted is None:
         raise ValueError(
@@ -148,7 +142,7 @@ class LandscapeDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: POPFClassifier,
+        estimator: Any,
         *,
         solvers: Iterable[str | Solver] = (),
         sample_weight: ArrayLike | None = None,
@@ -159,7 +153,7 @@ class LandscapeDisplay:
 
         Parameters
         ----------
-        estimator : POPFClassifier
+        estimator : POPFClassifier or Pipeline
             Fitted with ``method="paper"``.
         solvers : list of str or solvers, default=()
             Further solvers to run, by name (``"pso"``) or as objects of `popf.solvers`.
@@ -171,6 +165,7 @@ class LandscapeDisplay:
             Those of `from_objective`: ``resolution``, ``ax``.
         """
         canvas.need_matplotlib()
+        estimator = fitted_step(estimator, (POPFClassifier,), "landscape over A and B")
         objective, fitted = paper_objective(estimator, sample_weight)
         solutions = {f"{_name_of(estimator.solver)} (fitted)": fitted}
         for solver in solvers:

@@ -202,10 +202,8 @@ class LogOddsDisplay:
 
         Parameters
         ----------
-        n_features : int, default=10
-            How many features have a bar of their own; the others share one.
-        ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure.
+        n_features, ax
+            As for `from_estimator`.
         """
         found = self.log_odds
         names, heights = zip(*found.terms(n_features, self.values), strict=True)

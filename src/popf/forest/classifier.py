@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from popf.engine.structures import Conquered, FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.forest.optimum_path_forest import (
     Conquest,
     OptimumPathForest,
@@ -178,7 +178,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,)
         """
-        nodes = self._conquered(X).nodes
+        new, resources = self._checked(X)
+        nodes = self.forest_.conquer(new, resources).nodes
         return to_device_of(X, self.classes_[self.forest_.codes[nodes]])
 
     def conquer(self, X: ArrayLike) -> Conquest:
@@ -200,7 +201,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> forest.conquer([[0.25], [2.0]]).costs
         array([0.75, 1.  ])
         """
-        found = self._conquered(X)
+        new, resources = self._checked(X)
+        found = self.forest_.conquer(new, resources)
         return Conquest(to_device_of(X, found.nodes), to_device_of(X, found.costs))
 
     def path_costs_by_class(self, X: ArrayLike) -> FloatArray:
@@ -223,7 +225,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array([[0.75, 3.75],
                [1.  , 2.  ]])
         """
-        return to_device_of(X, self._costs_by_class(X))
+        new, resources = self._checked(X)
+        return to_device_of(X, self.forest_.costs_by_class(new, resources))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Tell how much cheaper the best path of a class is than that of the others.
@@ -245,7 +248,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> forest.decision_function([[2.0]])
         array([[ 1., -1., -6.]])
         """
-        return to_device_of(X, class_margins(self._costs_by_class(X)))
+        new, resources = self._checked(X)
+        return to_device_of(X, class_margins(self.forest_.costs_by_class(new, resources)))
 
     def explain(self, X: ArrayLike) -> list[Path]:
         """Trace the path by which each sample was conquered, from a prototype to the sample.
@@ -269,13 +273,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> path.nodes, path.weights, path.bottleneck, path.cost
         (array([1, 0]), array([1. , 0.5]), 0, 1.0)
         """
-        found = self._conquered(X)
-        paths = []
-        for node, distance in zip(found.nodes, found.distances, strict=True):
-            along, weights = self.forest_.path(node)
-            label = self.classes_[self.forest_.codes[node]]
-            paths.append(Path(along, np.append(weights, distance), label))
-        return paths
+        new, resources = self._checked(X)
+        return self.forest_.explain(new, resources)
 
     prototypes_ = _of_forest("prototypes", "The training samples that are prototypes.")
     costs_ = _of_forest("costs", "The path cost of every training sample.")
@@ -327,14 +326,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> "Tags":
         return set_metric_tags(super().__sklearn_tags__(), self.metric)
 
-    def _validate_new(self, X: ArrayLike) -> FloatArray:
+    def _checked(self, X: ArrayLike) -> tuple[FloatArray, Resources]:
+        """Check new samples; return them, and what their conquest may use."""
         check_is_fitted(self)
-        return validate_new(self, X, self.forest_.metric, self.sample_indices_)
-
-    def _costs_by_class(self, X: ArrayLike) -> FloatArray:
-        new = self._validate_new(X)
-        return self.forest_.costs_by_class(new, resources_of(self))
-
-    def _conquered(self, X: ArrayLike) -> Conquered:
-        new = self._validate_new(X)
-        return self.forest_.conquer(new, resources_of(self))
+        return validate_new(self, X, self.forest_.metric, self.sample_indices_), resources_of(self)

@@ -184,13 +184,17 @@ class OptimumPathForest:
         costs[self.prototypes] = nearest[self.prototypes]
         return costs
 
-    def path(self, node: int) -> tuple[IntArray, FloatArray]:
-        """Trace the path from its prototype to a training sample: the nodes, and the edges between them."""
-        nodes, weights = [int(node)], []
-        while self.predecessors[nodes[-1]] >= 0:
-            weights.append(self.lengths[nodes[-1]])
-            nodes.append(int(self.predecessors[nodes[-1]]))
-        return np.array(nodes[::-1]), np.array(weights[::-1], dtype=np.float64)
+    def explain(self, new: FloatArray, resources: Resources) -> list[Path]:
+        """Trace the paths by which new samples are conquered, backwards from their conquerors."""
+        found, paths = self.conquer(new, resources), []
+        for node, distance in zip(found.nodes.tolist(), found.distances.tolist(), strict=True):
+            nodes, weights = [node], [distance]
+            while self.predecessors[nodes[-1]] >= 0:
+                weights.append(self.lengths[nodes[-1]])
+                nodes.append(int(self.predecessors[nodes[-1]]))
+            label = self.classes[self.codes[node]]
+            paths.append(Path(np.array(nodes[::-1]), np.array(weights[::-1]), label))
+        return paths
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Make a table with one row a training sample (needs pandas).

@@ -43,13 +43,7 @@ def as_labels(y: ArrayLike, name: str) -> Labels:
     """Make class labels a one-dimensional array of integers, booleans, whole numbers or strings."""
     if isinstance(y, list | tuple):
         y = np.array(y, dtype=object)  # else NumPy would make ["a", 1] two strings
-    try:
-        labels: Labels = column_or_1d(y)
-    except ValueError as error:
-        raise ValueError(
-            f"{name} has the shape {np.shape(y)}; it holds one class label a sample: pass an array "
-            "of shape (n_samples,)."
-        ) from error
+    labels: Labels = column_or_1d(y)
     if len(labels) == 0:
         raise ValueError(f"{name} is empty; pass at least one label.")
     if labels.dtype.kind in "biuUS":

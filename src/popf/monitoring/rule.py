@@ -171,10 +171,9 @@ def detection_table(
     Returns
     -------
     list of named tuple
-        For each rate ``aimed`` at: the ``limit``, the ``false_alarm_rate`` measured, the share ``found`` with
-        its 95 % interval (``found_lower``, ``found_upper``), the share alarmed ``too_early``, which counts as
-        not found, the ``median_delay`` in periods, the share ``found_soon``, within two periods, and the
-        numbers of consumers ``n_regular`` and ``n_turned``.
+        For each rate ``aimed`` at the ``limit``, and what was measured: ``false_alarm_rate``; the shares
+        ``found`` (95 % interval ``found_lower``, ``found_upper``), ``found_soon`` (within two periods) and
+        ``too_early`` (not found); ``median_delay`` in periods; ``n_regular`` and ``n_turned`` consumers.
 
     Examples
     --------
