@@ -35,6 +35,12 @@ def test_the_forest_is_drawn_where_its_samples_lie():
     assert display.ax_.get_aspect() == 1.0
 
 
+@pytest.mark.parametrize("name", ["markersize", "ms"])
+def test_marks_take_options_by_their_long_and_short_names(name):
+    display = DRAWN["forest"](new_axes()).plot(ax=new_axes(), **{name: 9.0})
+    assert {marks.get_markersize() for marks in display.samples_} == {9.0}
+
+
 def test_the_path_of_a_sample_is_drawn_with_its_longest_arc():
     sample = [0.9, 0.9]
     display = ForestDisplay.from_estimator(FOREST, sample=sample, ax=new_axes())

@@ -10,7 +10,7 @@ from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted
 
 if TYPE_CHECKING:
-    from popf.monitoring.rule import Series
+    from popf.monitoring import Series
 
 EXAMPLES = """\b
 Examples:
@@ -212,7 +212,7 @@ def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
 
 
 def _detection_lines(table: list[dict[str, Any]]) -> list[str]:
-    from popf.monitoring.rule import SOON
+    from popf.monitoring import SOON
 
     rows = [["false alarms aimed at", "measured", "limit", "found", "95 %", "median delay", "soon"]]
     for row in table:

@@ -10,10 +10,9 @@ from sklearn.decomposition import PCA
 
 from popf.display import canvas
 from popf.display.estimators import as_forest_sees, fitted_step, last_step, one_sample
-from popf.engine.structures import FloatArray, IntArray, Resources
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
-from popf.forest.optimum_path_forest import OptimumPathForest, Path
-from popf.forest.validation import resources_of
+from popf.forest.optimum_path_forest import Path
 from popf.formatting import check_integer
 from popf.probability.classifier import POPFClassifier
 
@@ -65,12 +64,14 @@ def prepare_forest(
             "with metric='precomputed' the samples have no places to draw; fit a forest to places, as by "
             "sklearn.manifold.MDS, to draw it."
         )
-    resources = resources_of(last)
+    # A classifier without names of features, which arrays do not have.
+    parameters = {"metric": last.metric, "n_jobs": last.n_jobs}
+    opf = OPFClassifier.from_forest(forest, parameters, samples.shape[1])
     axis_names, places = _places(samples, _feature_names(estimator, samples))
     path = place = None
     if sample is not None:
         point = as_forest_sees(estimator, one_sample(sample))
-        (path,) = forest.explain(point, resources)
+        (path,) = opf.explain(point)
         (place,) = places(point, np.array([path.cost]))
     arcs = np.column_stack([forest.spanning_tree.lower, forest.spanning_tree.higher])
     layout = ForestLayout(
@@ -85,7 +86,7 @@ def prepare_forest(
     )
     if samples.shape[1] > 2 or not (regions or (regions is None and not callable(last.metric))):
         return layout
-    return layout._replace(regions=_regions(forest, layout, resolution, resources))
+    return layout._replace(regions=_regions(opf, layout, resolution))
 
 
 def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
@@ -121,17 +122,17 @@ def _places(
 
 
 def _regions(
-    forest: OptimumPathForest, layout: ForestLayout, resolution: int, resources: Resources
+    opf: OPFClassifier, layout: ForestLayout, resolution: int
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    (low, high), n_features = layout.limits(), 1 if layout.axis_names[1] == COST_AXIS else 2
-    if not forest.metric.euclidean and layout.coordinates.min() >= 0.0:
+    low, high = layout.limits()
+    if not opf.forest_.metric.euclidean and layout.coordinates.min() >= 0.0:
         # Some metrics are for positive features only, and some of these not for zeros alone.
         low = np.maximum(low, 1e-9 * (high - low))
     x, y = np.linspace(low, high, resolution).T
-    if n_features == 1:
+    if opf.n_features_in_ == 1:
         y = y[[0, -1]]  # who conquers does not depend on the cost of a path
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    nodes = forest.conquer(np.ascontiguousarray(places[:, :n_features]), resources).nodes
+    nodes = opf.conquer(np.ascontiguousarray(places[:, : opf.n_features_in_])).nodes
     return x, y, layout.codes[nodes].reshape(len(y), len(x))
 
 
