@@ -79,8 +79,7 @@ def predicted(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[FloatArray,
             )
         pos_label = classes.tolist()[1]
     column = class_index(pos_label, classes)
-    probability: FloatArray = np.asarray(estimator.predict_proba(X))[:, column]
-    return probability, pos_label
+    return np.asarray(estimator.predict_proba(X))[:, column], pos_label
 
 
 def last_step(estimator: Any) -> Any:

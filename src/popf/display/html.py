@@ -9,10 +9,9 @@ from popf.formatting import import_extra
 
 
 def render(package: str, template: str, **context: Any) -> str:
-    """Fill in a template of a package, named without suffix, which extends ``base.html`` of this one.
+    """Fill in a template of a package, which extends ``base.html`` of this one; text is escaped.
 
-    The style (.css) and script (.js) of the same name beside it are put into the page, whose policy allows
-    these and nothing else. Text of the context is escaped.
+    The style and the script of the same name beside it are put into the page, whose policy allows nothing else.
     """
     jinja2 = import_extra("jinja2", "report", "a report")
     folder = files(package).joinpath("templates")
@@ -31,8 +30,7 @@ def render(package: str, template: str, **context: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["digest"] = _digest
-    page: str = environment.get_template(f"{template}.html").render(**assets, **context)
-    return page
+    return str(environment.get_template(f"{template}.html").render(**assets, **context))
 
 
 def _digest(text: str) -> str:

@@ -1,11 +1,12 @@
 """The Optimum-Path Forest classifier."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from popf.engine.structures import FloatArray, IntArray, Resources
@@ -24,11 +25,6 @@ from popf.forest.validation import (
     validate_new,
     validate_training,
 )
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from sklearn.utils import Tags
 
 
 def _of_forest(name: str, doc: str) -> Any:
@@ -142,7 +138,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.working_memory = working_memory
         self.device = device
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Self":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the forest.
 
         Parameters
@@ -291,7 +287,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_features: int,
         sample_indices: IntArray | None = None,
         device: str = "cpu",
-    ) -> "Self":
+    ) -> Self:
         """Make a fitted classifier from a forest; `sample_indices` are the rows of X used, None for all."""
         model = cls(**parameters)
         model.classes_, model.device_, model.n_features_in_ = forest.classes, device, n_features
@@ -323,7 +319,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
 
-    def __sklearn_tags__(self) -> "Tags":
+    def __sklearn_tags__(self) -> Tags:
         return set_metric_tags(super().__sklearn_tags__(), self.metric)
 
     def _checked(self, X: ArrayLike) -> tuple[FloatArray, Resources]:

@@ -1,7 +1,7 @@
 """The Optimum-Path Forest classifier for data of which few samples have a label."""
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,6 @@ from popf.forest.optimum_path_forest import OptimumPathForest, order_of_samples
 from popf.forest.spanning_tree import grow_tree
 from popf.forest.validation import TrainingData, check_enough_classes, to_host, validate_training
 from popf.labels import encode
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class SemiSupervisedOPFClassifier(OPFClassifier):
@@ -78,17 +75,15 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
     array([0, 1])
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Self":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Spread the labels over the spanning tree.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training samples, or the distances between them if ``metric="precomputed"``.
+        X, sample_weight
+            As for `OPFClassifier.fit`.
         y : array-like of shape (n_samples,)
             Labels, of two classes or more; -1 for unlabelled samples, or None where labels are text.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A weight of zero leaves a sample out. Positive weights have no influence.
 
         Returns
         -------

@@ -244,8 +244,7 @@ def _costs_and_roots(predecessors: IntArray, lengths: FloatArray) -> tuple[Float
 
 def _is_connected(lower: IntArray, higher: IntArray, n: int) -> bool:
     graph = coo_array((np.ones(n - 1, dtype=np.int8), (lower, higher)), shape=(n, n))
-    n_components: int = connected_components(graph, directed=False)[0]
-    return n_components == 1
+    return bool(connected_components(graph, directed=False)[0] == 1)
 
 
 def _shown(value: Any) -> str:

@@ -181,8 +181,7 @@ def n_threads_of(n_jobs: Any) -> int:
         raise ValueError(
             f"`n_jobs` must be a number of threads, None for 1 or -1 for all cores, not {n_jobs!r}."
         )
-    n_threads: int = effective_n_jobs(n_jobs)
-    return n_threads
+    return int(effective_n_jobs(n_jobs))
 
 
 def n_bytes_of(working_memory: Any) -> int:

@@ -3,9 +3,15 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from popf.engine.structures import FloatArray, IntArray
 from popf.labels import encode
-from popf.metrics.checks import as_labels, as_weights, check_same_kind, check_same_length
+from popf.metrics.checks import (
+    FloatArray,
+    IntArray,
+    as_labels,
+    as_weights,
+    check_same_kind,
+    check_same_length,
+)
 
 
 def opf_accuracy_score(

@@ -5,9 +5,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.formatting import check_integer
-from popf.metrics.checks import as_forecast, as_weights, check_choice
+from popf.metrics.checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_forecast,
+    as_weights,
+    check_choice,
+)
 
 #: Bins in every calibration error and reliability curve of popf. With the 15 of Guo et al. (2017), who had
 #: 10,000 samples and more, curves of a thousand samples are jagged and errors biased upwards by a quarter more.

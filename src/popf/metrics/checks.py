@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 
-from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.labels import encode
 
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 Labels = NDArray[Any]
 
 #: How far from 1 a row of probabilities may sum: they may come in single precision, or rounded to

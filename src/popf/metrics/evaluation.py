@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.metrics.accuracy import accuracy_of_counts, class_counts
 from popf.metrics.calibration import N_BINS, bins_of, mean_gap
-from popf.metrics.checks import as_forecast, both_columns
+from popf.metrics.checks import BoolArray, FloatArray, IntArray, as_forecast, both_columns
 
 CONFIDENCE = 0.95
 #: Bootstrap samples; fewer where there are more than 20,000 rows, whose intervals are narrow anyway.

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from popf.engine.structures import FloatArray
 from popf.formatting import check_real
-from popf.metrics.checks import as_weights, check_same_length, event
+from popf.metrics.checks import FloatArray, as_weights, check_same_length, event
 
 
 def precision_at(

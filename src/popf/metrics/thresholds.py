@@ -6,11 +6,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from popf.engine.structures import BoolArray, FloatArray
 from popf.formatting import check_real
 from popf.labels import encode
 from popf.metrics.accuracy import opf_accuracy_score
-from popf.metrics.checks import as_forecast, as_labels, check_choice, shown
+from popf.metrics.checks import BoolArray, FloatArray, as_forecast, as_labels, check_choice, shown
 
 #: Scores whose relative difference is below this are equal, up to rounding.
 TIE_TOLERANCE = 1e-12
