@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 
 from ..results import FOLDER
 from .contestants import CONTESTANTS, OURS, PRIOR, SVM
-from .datasets import DESIGN, FRESH, MULTICLASS, QUICK, UNTOUCHED, datasets
+from .datasets import GROUPS, QUICK, datasets
 from .journal import Journal
 from .measure import measure
 from .tables import draw, tables
@@ -64,12 +64,11 @@ def command_line():
         description="Quality of probabilities: popf beside calibrated rivals, paired.",
     )
     add = parser.add_argument
-    groups = (DESIGN, MULTICLASS, UNTOUCHED, FRESH)
     add(
         "--group",
         nargs="+",
-        choices=groups,
-        default=groups[:2],
+        choices=GROUPS,
+        default=GROUPS[:2],
         help="(default: design, multiclass)",
     )
     add("--datasets", nargs="+", default=[], metavar="NAME", help="only these; see --list")

