@@ -87,10 +87,6 @@ class ReliabilityDisplay(CurveDisplay):
     line_, band_ : matplotlib Line2D and PolyCollection
         The curve, and Wilson's interval of each bin by itself, joined from bin to bin.
 
-    See Also
-    --------
-    popf.metrics.expected_calibration_error : The number in the legend.
-
     Examples
     --------
     >>> from matplotlib.figure import Figure

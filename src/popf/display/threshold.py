@@ -71,10 +71,6 @@ class ThresholdDisplay(CurveDisplay):
     lines_, bands_ : dict
         For each name its line, and its band if it has several runs.
 
-    See Also
-    --------
-    popf.metrics.threshold_curve : The choice of a threshold.
-
     Examples
     --------
     >>> from matplotlib.figure import Figure

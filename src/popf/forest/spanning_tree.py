@@ -78,14 +78,7 @@ def minimum_spanning_tree(
 
 
 def single_linkage(
-    X: ArrayLike,
-    metric: str | Callable[..., float] = "euclidean",
-    *,
-    metric_params: Mapping[str, Any] | None = None,
-    algorithm: str = "auto",
-    n_jobs: int | None = None,
-    device: str | None = None,
-    working_memory: float | None = None,
+    X: ArrayLike, metric: str | Callable[..., float] = "euclidean", **options: Any
 ) -> FloatArray:
     """Cluster samples by single linkage, from their minimum spanning tree.
 
@@ -93,8 +86,8 @@ def single_linkage(
     ----------
     X : array-like of shape (n_samples, n_features)
         Two samples at least, or the distances between them if ``metric="precomputed"``.
-    metric, metric_params, algorithm, n_jobs, device, working_memory
-        As for `minimum_spanning_tree`.
+    metric, **options
+        The metric and all other parameters of `minimum_spanning_tree`.
 
     Returns
     -------
@@ -117,15 +110,7 @@ def single_linkage(
     """
     from popf.engine.trees.competition import merge_clusters
 
-    edges, lengths = minimum_spanning_tree(
-        X,
-        metric,
-        metric_params=metric_params,
-        algorithm=algorithm,
-        n_jobs=n_jobs,
-        device=device,
-        working_memory=working_memory,
-    )
+    edges, lengths = minimum_spanning_tree(X, metric, **options)
     if len(lengths) == 0:
         raise ValueError(
             "X has 1 sample, but a minimum of 2 is required: there is nothing to join."

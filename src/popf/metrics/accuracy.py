@@ -40,10 +40,6 @@ def opf_accuracy_score(
     score : float
         From 0 to 1; higher is better.
 
-    See Also
-    --------
-    sklearn.metrics.balanced_accuracy_score : The mean recall.
-
     Notes
     -----
     The sum runs over classes that occur in `y_true`, as in LibOPF: a label that occurs in `y_pred` only counts

@@ -84,10 +84,6 @@ def evaluate(
     -------
     Evaluation
 
-    See Also
-    --------
-    sklearn.metrics.log_loss, sklearn.metrics.brier_score_loss, sklearn.metrics.roc_auc_score
-
     Notes
     -----
     - Log loss, Brier score (not halved with three classes and more) and area under the ROC curve (with three

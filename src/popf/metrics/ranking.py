@@ -74,10 +74,6 @@ def average_precision_at(
         From 0 to 1. Samples of equal scores share the last of their ranks, as in scikit-learn; where k cuts
         through them, they count in proportion.
 
-    See Also
-    --------
-    precision_at, sklearn.metrics.average_precision_score
-
     References
     ----------
     .. [1] Z. Zheng, Y. Yang, X. Niu, H.-N. Dai, Y. Zhou, "Wide and deep convolutional neural networks for
