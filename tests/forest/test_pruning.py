@@ -16,6 +16,7 @@ import naive
 from estimator_problems import ALGORITHMS
 from popf import OPFClassifier, POPFClassifier, SemiSupervisedOPFClassifier, prune
 from popf.metrics import opf_accuracy_score
+from refusals import refused
 from saved_models import again, assert_same_model
 from strategies import assert_same_forest, bounded, gaussian, problems, small_integers
 
@@ -91,23 +92,17 @@ def test_any_metric_but_precomputed(metric):
 
 def test_what_cannot_be_pruned_is_refused():
     X, y = make_moons(40, random_state=0)
-    D = np.abs(X[:, :1] - X[:, 0])
-    for model, message in {
+    model, D = OPFClassifier().fit(X, y), np.abs(X[:, :1] - X[:, 0])
+    given = OPFClassifier("precomputed").fit(D, y)
+    for other, said in {
         POPFClassifier(): "rest on all samples",
-        make_pipeline(StandardScaler(), OPFClassifier()): r"prune\(model\[-1\]",
+        make_pipeline(StandardScaler(), OPFClassifier()): "prune(model[-1]",
         SemiSupervisedOPFClassifier(): "not a SemiSupervisedOPFClassifier: fit one",
     }.items():
-        with pytest.raises(TypeError, match=message):
-            prune(model, X, y)
-    with pytest.raises(ValueError, match="'precomputed' does not hold"):
-        prune(OPFClassifier("precomputed").fit(D, y), D, y)
-    model = OPFClassifier().fit(X, y)
+        refused(lambda one=other: prune(one, X, y), said, kind=TypeError)
     for max_loss in (-0.1, 2, "a", None):
-        with pytest.raises(ValueError, match="number from 0 to 1"):
-            prune(model, X, y, max_loss)
-    with pytest.raises(ValueError, match="inconsistent"):
-        prune(model, X, y[:-1])
-    with pytest.raises(ValueError, match="expecting 2 features"):
-        prune(model, X[:, :1], y)
-    with pytest.raises(ValueError, match="not fitted"):
-        prune(OPFClassifier(), X, y)
+        refused(lambda loss=max_loss: prune(model, X, y, loss), "number from 0 to 1")
+    refused(lambda: prune(given, D, y), "'precomputed' does not hold")
+    refused(lambda: prune(model, X, y[:-1]), "inconsistent")
+    refused(lambda: prune(model, X[:, :1], y), "expecting 2 features")
+    refused(lambda: prune(OPFClassifier(), X, y), "not fitted")
