@@ -43,21 +43,15 @@ def test_equal_costs_give_equal_decisions():
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("metric", "algorithm"),
     [
-        *({"algorithm": name} for name in ALGORITHMS),
-        {"metric": "manhattan"},
-        {"metric": "mahalanobis"},
-        {"metric": furthest_feature},
-        {"metric": "gaussian", "metric_params": {"gamma": 0.5}},
+        *(("euclidean", algorithm) for algorithm in ALGORITHMS),
+        *((name, "auto") for name in ("manhattan", "mahalanobis", "gaussian", furthest_feature)),
     ],
-    ids=lambda settings: (
-        getattr(next(iter(settings.values())), "__name__", None) or next(iter(settings.values()))
-    ),
 )
-def test_paths_lead_from_a_prototype_to_the_sample(settings):
+def test_paths_lead_from_a_prototype_to_the_sample(metric, algorithm):
     names = np.array(["setosa", "versicolor", "virginica"])
-    forest = OPFClassifier(**settings).fit(X_TRAIN, names[Y_TRAIN])
+    forest = OPFClassifier(metric, algorithm=algorithm).fit(X_TRAIN, names[Y_TRAIN])
     conquest, labels = forest.conquer(X_NEW), forest.predict(X_NEW)
     paths = forest.explain(X_NEW)
     assert len(paths) == len(X_NEW)

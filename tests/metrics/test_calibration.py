@@ -38,21 +38,16 @@ def forecasts(draw, max_classes=4):
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_calibration_error_is_that_of_the_definition(kind, strategy):
-    @bounded(120)
-    @given(forecasts(2 if kind == "binary" else 4))
-    def check(forecast):
-        codes, table, weights, n_bins = forecast
-        settings = {"n_bins": n_bins, "strategy": strategy, "kind": kind}
-        labels = range(table.shape[1])
-        for w in (np.ones(len(codes)), weights):
-            expected = naive_metrics.calibration_error(codes, table, w, **settings)
-            got = expected_calibration_error(
-                codes, table, labels=labels, sample_weight=w, **settings
-            )
-            assert got == pytest.approx(expected, abs=1e-13)
-
-    check()
+@given(data=st.data())
+@bounded(120)
+def test_calibration_error_is_that_of_the_definition(kind, strategy, data):
+    codes, table, weights, n_bins = data.draw(forecasts(2 if kind == "binary" else 4))
+    settings = {"n_bins": n_bins, "strategy": strategy, "kind": kind}
+    labels = range(table.shape[1])
+    for w in (np.ones(len(codes)), weights):
+        expected = naive_metrics.calibration_error(codes, table, w, **settings)
+        got = expected_calibration_error(codes, table, labels=labels, sample_weight=w, **settings)
+        assert got == pytest.approx(expected, abs=1e-13)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,27 +13,16 @@ import naive_metrics
 from popf.metrics import opf_accuracy_score, threshold_curve
 from strategies import bounded
 
-probabilities = st.lists(
-    st.one_of(st.integers(0, 20).map(lambda k: k / 20), st.floats(0, 1)), min_size=2, max_size=30
-)
+shares = st.integers(0, 20).map(lambda k: k / 20) | st.floats(0, 1)
+given_thresholds = st.lists(shares.filter(lambda t: 0 < t < 1), min_size=1, max_size=15)
 
 
 @st.composite
 def binary_forecasts(draw):
-    p = np.array(draw(probabilities))
+    p = np.array(draw(st.lists(shares, min_size=2, max_size=30)))
     y = np.array(draw(st.lists(st.integers(0, 1), min_size=len(p), max_size=len(p))))
     assume(0 < y.sum() < len(y))
     return y, p
-
-
-given_thresholds = st.lists(
-    st.one_of(
-        st.integers(1, 19).map(lambda k: k / 20),
-        st.floats(0, 1, exclude_min=True, exclude_max=True),
-    ),
-    min_size=1,
-    max_size=15,
-)
 
 
 @bounded(60)
