@@ -79,7 +79,7 @@ def months(tmp_path_factory):
 def small_study():
     """The results of two data sets, three methods, seven runs."""
     from popf.experiment import run
-    from small_studies import blobs
+    from strategies import blobs
 
     return run(
         {"one": blobs(), "other": (blobs(60, 1)[0] * [1, 1, 100, 1], blobs(60, 1)[1])},

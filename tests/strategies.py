@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from numba.core import config
+from sklearn.datasets import load_iris, make_blobs, make_classification, make_moons
 
 import naive
 from popf import OPFClassifier
@@ -13,6 +14,11 @@ from popf.engine.points import distinct_points
 
 #: The algorithms of `OPFClassifier`; each must give the same forest.
 ALGORITHMS = ("kd_tree", "brute", "prim", "auto")
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+X_TRAIN, Y_TRAIN, X_NEW = IRIS[::2], SPECIES[::2], IRIS[1::2]
+MOONS, MOON = make_moons(160, noise=0.2, random_state=0)
+BLOBS, BLOB = make_blobs(900, centers=9, n_features=6, random_state=0)
 
 #: So little memory, in MiB, that matrix products come in the smallest blocks, of 64 points.
 TINY_MEMORY = 0.05
@@ -26,6 +32,17 @@ def bounded(max_examples):
 def size(n):
     """`n` where kernels are compiled; few where ``NUMBA_DISABLE_JIT=1`` makes them slow."""
     return min(n, 40 + n % 10) if config.DISABLE_JIT else n
+
+
+def furthest_feature(x, y):
+    """Chebyshev's distance, as a user would write it."""
+    return np.abs(x - y).max()
+
+
+def blobs(n=80, seed=0, **more):
+    """Samples and labels for a study that takes no time."""
+    settings = {"n_features": 4, "flip_y": 0.1, "random_state": seed, **more}
+    return make_classification(n, **settings)
 
 
 class Problem(NamedTuple):

@@ -6,13 +6,12 @@ from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
 
 import popf
-import strategies
-from estimator_problems import furthest_feature
 from naive_density import distances
 from popf import KNNOPFClassifier, OPFClustering, OPFOutlierDetector
 from popf.table_models import explain_row, open_model
 from refusals import refused
 from saved_models import again, assert_same_model
+from strategies import furthest_feature, grid
 
 X = load_iris().data[::3]
 ESTIMATORS = [OPFClustering, OPFOutlierDetector, KNNOPFClassifier]
@@ -24,7 +23,7 @@ ESTIMATORS = [OPFClustering, OPFOutlierDetector, KNNOPFClassifier]
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("data", ["iris", "grid"])
 def test_the_order_of_rows_and_the_number_of_threads_change_nothing(estimator, metric, data):
-    rows, y, new = strategies.grid(5, 75, 3, 6, n_classes=3)
+    rows, y, new = grid(5, 75, 3, 6, n_classes=3)
     if data == "iris":
         rows, y = load_iris(return_X_y=True)
         rows, y, new = rows[::2], y[::2], rows[:20] + 0.25

@@ -21,7 +21,7 @@ from popf.experiment import JournalError, methods, paper, reproduce, run, table
 from popf.experiment.methods import choose_methods, definition, seeded
 from popf.experiment.protocol import Protocol, own_dataset
 from popf.metrics import opf_accuracy_score
-from small_studies import blobs
+from strategies import blobs
 
 # The paper's own numbers
 

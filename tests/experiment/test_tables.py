@@ -10,7 +10,7 @@ from popf.experiment import reproduce, run, table
 from popf.experiment.paper import coin_deviation, differs, implausible_values, signs_of
 from popf.experiment.report import write_report
 from popf.experiment.results import Summary
-from small_studies import blobs
+from strategies import blobs
 
 
 def test_the_report_is_one_page_that_loads_nothing_and_escapes_all(tmp_path):

@@ -7,9 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.metrics import pairwise_distances
 
-from estimator_problems import ALGORITHMS, MOON, MOONS, X_NEW, X_TRAIN, Y_TRAIN
 from popf import OPFClassifier
-from strategies import assert_same_forest
+from strategies import ALGORITHMS, MOON, MOONS, X_NEW, X_TRAIN, Y_TRAIN, assert_same_forest
 
 # Labels ------------------------------------------------------------------------------------------
 

@@ -9,11 +9,10 @@ from sklearn.metrics import DistanceMetric, pairwise_distances
 from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
-from estimator_problems import ALGORITHMS, MOON, MOONS
 from popf import OPFClassifier, POPFClassifier
 from popf.forest.metrics import METRIC_NAMES, SKLEARN_METRICS, choose_metric
 from popf.forest.validation import check_precomputed
-from strategies import assert_same_forest
+from strategies import ALGORITHMS, MOON, MOONS, assert_same_forest
 
 
 def matrix(metric, X):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from estimator_problems import ALGORITHMS, MOON, MOONS, X_NEW, X_TRAIN, Y_TRAIN, furthest_feature
 from popf import OPFClassifier
+from strategies import ALGORITHMS, MOON, MOONS, X_NEW, X_TRAIN, Y_TRAIN, furthest_feature
 
 # Decisions and costs -----------------------------------------------------------------------------
 

@@ -13,12 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import naive
-from estimator_problems import ALGORITHMS
 from popf import OPFClassifier, POPFClassifier, SemiSupervisedOPFClassifier, prune
 from popf.metrics import opf_accuracy_score
 from refusals import refused
 from saved_models import again, assert_same_model
-from strategies import assert_same_forest, bounded, gaussian, problems, small_integers
+from strategies import ALGORITHMS, assert_same_forest, bounded, gaussian, problems, small_integers
 
 
 def naive_pruning(X, y, X_val, y_val, max_loss):

@@ -9,9 +9,18 @@ from numpy.testing import assert_array_equal
 from scipy.spatial.distance import cdist
 
 import naive
-from estimator_problems import ALGORITHMS, MOON, MOONS, furthest_feature
 from popf import SemiSupervisedOPFClassifier
-from strategies import assert_paths_are_valid, bounded, gaussian, problems, small_integers
+from strategies import (
+    ALGORITHMS,
+    MOON,
+    MOONS,
+    assert_paths_are_valid,
+    bounded,
+    furthest_feature,
+    gaussian,
+    problems,
+    small_integers,
+)
 
 
 def with_few_labels(y, share=0.1, seed=0):

@@ -9,11 +9,10 @@ from scipy.sparse.csgraph import minimum_spanning_tree as scipy_tree
 from scipy.spatial.distance import pdist
 
 import naive
-import strategies
-from estimator_problems import BLOBS, furthest_feature
 from gpus import DEVICES
 from popf import OPFClassifier, minimum_spanning_tree, single_linkage
 from refusals import refused
+from strategies import ALGORITHMS, BLOBS, bounded, furthest_feature, problems, small_integers
 
 
 def edges_of(X, *metric, **settings):
@@ -21,9 +20,9 @@ def edges_of(X, *metric, **settings):
     return list(zip(lengths.tolist(), *edges.T.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("algorithm", strategies.ALGORITHMS)
-@given(problem=strategies.problems(strategies.small_integers))
-@strategies.bounded(25)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@given(problem=problems(small_integers))
+@bounded(25)
 def test_with_ties_and_duplicates_it_is_the_tree_of_the_definition(algorithm, problem):
     expected = naive.kruskal(naive.squared_distances(problem.X, problem.X))
     found = edges_of(problem.X, "sqeuclidean", algorithm=algorithm)
@@ -71,8 +70,8 @@ def test_single_linkage_is_that_of_scipy(metric):
     assert_array_equal(found[:, :2], expected[:, :2])
 
 
-@given(problem=strategies.problems(strategies.small_integers))
-@strategies.bounded(25)
+@given(problem=problems(small_integers))
+@bounded(25)
 def test_single_linkage_with_ties_cuts_into_the_components_of_short_arcs(problem):
     found = single_linkage(problem.X)
     assert is_valid_linkage(found)

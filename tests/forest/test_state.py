@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.metrics import pairwise_distances
 
-from estimator_problems import X_NEW, X_TRAIN, Y_TRAIN
 from popf import OPFClassifier
 from refusals import changed, refused
-from strategies import assert_same_forest
+from strategies import X_NEW, X_TRAIN, Y_TRAIN, assert_same_forest
 
 PLAIN = (np.ndarray, int, float, str, type(None))
 

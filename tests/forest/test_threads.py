@@ -15,11 +15,10 @@ from sklearn.datasets import make_blobs
 from sklearn.model_selection import cross_val_score
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from estimator_problems import ALGORITHMS, BLOB, BLOBS
 from popf import OPFClassifier
 from popf.engine.runtime.threads import one_blas_thread
 from popf.engine.trees import neighbours, tile_neighbours
-from strategies import assert_same_forest
+from strategies import ALGORITHMS, BLOB, BLOBS, assert_same_forest
 
 
 def test_forests_may_be_grown_and_one_forest_asked_in_several_threads_at_a_time():
