@@ -1,5 +1,6 @@
 """Fixtures that several modules share; what a fixture needs is imported when it is asked for."""
 
+import logging
 import os
 import socket
 from pathlib import Path
@@ -18,6 +19,15 @@ def public_data():
             "needs the paper's data: set POPF_DATA to a folder with the files of the LIBSVM page"
         )
     return folder
+
+
+@pytest.fixture(scope="session")
+def opfython():
+    """The other implementation, if it is here; with a handler already there it writes no log."""
+    logger = logging.getLogger("opfython")
+    logger.addHandler(logging.NullHandler())
+    logger.setLevel(logging.WARNING)
+    return pytest.importorskip("opfython", reason="opfython is not installed")
 
 
 @pytest.fixture

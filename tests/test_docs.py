@@ -28,7 +28,6 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 # A block of Python, and the block of its output where one follows it at once.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
-CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 PUBLIC = (
@@ -48,11 +47,9 @@ def blocks(page):
 
 def commands(page):
     """Yield every command of the console blocks of a page, as words, without comments."""
-    for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                for command in re.split(r"\s&&\s", line[2:]):
-                    yield shlex.split(command, comments=True)
+    for line in re.findall(r"^\$ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE):
+        for command in re.split(r"\s&&\s", line):
+            yield shlex.split(command, comments=True)
 
 
 def same_output(shown, got):

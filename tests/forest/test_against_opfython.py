@@ -1,6 +1,5 @@
 """The same labels and costs as opfython, and one forest on the paper's public data."""
 
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -19,27 +18,17 @@ DATASETS = (
 )
 
 
-@pytest.fixture(scope="module")
-def supervised_opf():
-    # With a handler already there, opfython neither prints nor writes a log file.
-    logger = logging.getLogger("opfython")
-    logger.addHandler(logging.NullHandler())
-    logger.setLevel(logging.WARNING)
-    pytest.importorskip("opfython", reason="opfython is not installed: nothing to compare with")
-    from opfython.models import SupervisedOPF
-
-    return SupervisedOPF
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
     ("theirs", "ours"), [("log_squared_euclidean", "log_euclidean"), ("euclidean", "euclidean")]
 )
 @pytest.mark.parametrize("d", [2, 9])
-def test_labels_and_costs_are_those_of_opfython(supervised_opf, theirs, ours, n_classes, d):
+def test_labels_and_costs_are_those_of_opfython(opfython, theirs, ours, n_classes, d):
+    from opfython.models import SupervisedOPF
+
     X, y, _ = gaussian(n_classes + d, 150, d, n_classes)
     new = np.random.default_rng(d).normal(size=(60, d))
-    opf = supervised_opf(distance=theirs)
+    opf = SupervisedOPF(distance=theirs)
     opf.fit(X, y)
     their_costs = np.array([node.cost for node in opf.subgraph.nodes])
     their_prototypes = [i for i, node in enumerate(opf.subgraph.nodes) if node.status == 1]
@@ -63,7 +52,7 @@ THEIRS = {
 }
 
 
-def test_metrics_of_the_same_name_are_the_same_but_for_those_in_the_table(supervised_opf):
+def test_metrics_of_the_same_name_are_the_same_but_for_those_in_the_table(opfython):
     from opfython.math.distance import DISTANCES
 
     x, y = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 1.0, 6.0]])

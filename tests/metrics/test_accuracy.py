@@ -1,7 +1,5 @@
 """Papa's accuracy against its definition."""
 
-import logging
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -49,12 +47,9 @@ def test_for_two_classes_it_is_the_balanced_accuracy(problem):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
-def test_accuracy_is_that_of_opfython(n_classes):
-    # With a handler already there, opfython neither prints nor writes a log file.
-    logging.getLogger("opfython").addHandler(logging.NullHandler())
-    general = pytest.importorskip(
-        "opfython.math.general", reason="opfython is not installed: nothing to compare with"
-    )
+def test_accuracy_is_that_of_opfython(opfython, n_classes):
+    from opfython.math import general
+
     rng = np.random.default_rng(n_classes)
     # From 0: where labels begin at 1, opfython counts a class 0 without samples or errors.
     true = rng.integers(0, n_classes, 200)
