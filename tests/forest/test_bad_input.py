@@ -30,9 +30,8 @@ def test_every_method_refuses_what_is_no_sample(method, metric):
 
 
 def fit(metric="euclidean", samples=None, y=Y, weight=None, **settings):
-    samples = (
-        D if samples is None and metric == "precomputed" else X if samples is None else samples
-    )
+    if samples is None:
+        samples = D if metric == "precomputed" else X
     return OPFClassifier(metric, **settings).fit(samples, y, weight)
 
 
