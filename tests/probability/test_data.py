@@ -157,6 +157,13 @@ def test_heavy_duplicates():
     assert_allclose(P[:, 1], [0.25, 0.875], atol=0.1)
 
 
+def test_noise_of_categories_is_answered_by_the_class_frequencies():
+    rng = np.random.default_rng(0)
+    samples, new = rng.integers(0, 2, (2, 1000, 6))
+    y = np.arange(1000) % 2
+    assert log_loss(y, POPFClassifier().fit(samples, y).predict_proba(new)) < np.log(2.0) + 0.002
+
+
 @pytest.mark.parametrize(("n", "d", "n_classes"), [(100, 5, 2), (120, 4, 3)])
 def test_noise_is_answered_by_the_class_frequencies(n, d, n_classes):
     excess = []

@@ -91,9 +91,21 @@ def test_folds():
     # ... but for a class with nothing else, equal samples of two classes, and few values in all.
     assert_array_equal(np.sort(deal_folds(ordered)[59:]), [0, 1, 4])
     values = np.repeat(np.arange(30.0), 10)
-    for x, y in ((values, np.arange(300) % 2), (values[:100], (values[:100] > 4).astype(int))):
-        mass = mass_by_fold(order_samples(x[None], y, np.ones(len(y))), x[:, None])
-        assert all((each[:5] > 0.0).all() for each in mass.values())
+    mass = mass_by_fold(
+        order_samples(values[None, :100], (values[:100] > 4).astype(int), np.ones(100)),
+        values[:, None],
+    )
+    assert all((each[:5] > 0.0).all() for each in mass.values())
+
+
+def test_copies_in_several_classes_are_scattered_as_if_at_random():
+    values, y = np.arange(6000.0) % 60, np.arange(6000) // 60 % 2
+    ordered = order_samples(values[None], y, np.ones(6000))
+    counts = np.array([each[:5] for each in mass_by_fold(ordered, values[:, None]).values()])
+    assert_array_equal(counts.sum(axis=1), 50.0)
+    # Of 50 copies a fold gets 10 with a variance of 8, whatever it gets of the other class.
+    assert 6.5 < counts.var() < 9.5
+    assert abs(np.corrcoef(counts[:60].ravel(), counts[60:].ravel())[0, 1]) < 0.15
 
 
 @pytest.mark.parametrize("n", [5001, 25_000, 50_000, 100_003])

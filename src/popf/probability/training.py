@@ -31,6 +31,10 @@ N_FOLDS = 5
 FEWEST_OF_A_CLASS = 20
 #: Where samples take fewer distinct values than this, copies are dealt to folds one by one.
 FEW_VALUES = 20
+#: From so many copies on, those of a value that several classes share are scattered over the folds.
+MANY_COPIES = 50
+#: Of one value no more copies are scattered; the others are dealt evenly.
+MOST_SCATTERED = 10_000
 #: From how many samples scalings, maps and the additive parts are fitted at most.
 N_FOR_FEATURES = 50_000
 #: From how many of the left-out samples the median winning cost is taken at most.
@@ -114,7 +118,8 @@ def _deal(rows: IntArray, codes: IntArray, weights: FloatArray, values: IntArray
     Equal samples share a fold, so that nothing has seen a copy of what it scores. Where that would hide what
     the data say, copies are dealt one by one: where equal samples have different classes, where a class has a
     single value, and where there are few values in all. A row then comes once for every fold that it is in,
-    with its part of the weight.
+    with its part of the weight. Dealt in turn, copies of a value would have the same class frequencies in all
+    folds, and a fold could not tell chance from evidence; so if there are many, they are scattered.
     """
     order = np.lexsort((values, codes))
     rows, codes, weights, values = rows[order], codes[order], weights[order], values[order]
@@ -125,15 +130,35 @@ def _deal(rows: IntArray, codes: IntArray, weights: FloatArray, values: IntArray
     if len(n_classes_at) < FEW_VALUES:
         apart[:] = True
     copies = np.where(apart, np.maximum(np.floor(weights), 1.0), 1.0)
-    n_parts = np.minimum(copies, N_FOLDS).astype(np.int64)
+    scattered = n_classes_at[values] > 1
+    scattered &= np.bincount(codes, weights=scattered * copies)[codes] >= MANY_COPIES
+    n_parts = np.where(scattered, N_FOLDS, np.minimum(copies, N_FOLDS)).astype(np.int64)
     # As many numbers as copies, but for whole rounds, which change nothing.
-    numbers = n_parts + np.where(copies > N_FOLDS, copies % N_FOLDS, 0.0).astype(np.int64)
+    numbers = n_parts + np.where(scattered | (copies <= N_FOLDS), 0.0, copies % N_FOLDS).astype(int)
     start = np.cumsum(np.where(apart | new, numbers, 0)) - numbers
     which = np.repeat(np.arange(len(rows)), n_parts)
     part = np.arange(len(which)) - np.repeat(np.cumsum(n_parts) - n_parts, n_parts)
     n_copies = copies[which] // n_parts[which] + (part < copies[which] % n_parts[which])
+    n_copies[scattered[which]] = _scatter(copies[scattered]).ravel()
     shares = weights[which] * (n_copies / copies[which])
-    return OrderedSamples(rows[which], codes[which], shares, start[which] + part)
+    there = n_copies > 0.0
+    which, part = which[there], part[there]
+    return OrderedSamples(rows[which], codes[which], shares[there], start[which] + part)
+
+
+def _scatter(copies: FloatArray) -> FloatArray:
+    """Scatter copies over the folds as if at random, by a hash of their numbers: (n_values, n_folds)."""
+    one_by_one = np.minimum(copies, MOST_SCATTERED)
+    owners = np.repeat(np.arange(len(copies)), one_by_one.astype(np.int64))
+    # The mixing function of SplitMix64 (Steele, Lea and Flood, 2014).
+    mixed = np.arange(len(owners), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    folds = (mixed ^ (mixed >> np.uint64(31))) % np.uint64(N_FOLDS)
+    places = owners * N_FOLDS + folds.astype(np.int64)
+    found = np.bincount(places, minlength=len(copies) * N_FOLDS).reshape(-1, N_FOLDS)
+    scattered: FloatArray = found + ((copies - one_by_one) / N_FOLDS)[:, None]
+    return scattered
 
 
 class ScaledSamples(NamedTuple):
