@@ -64,13 +64,7 @@ def command_line():
         description="Quality of probabilities: popf beside calibrated rivals, paired.",
     )
     add = parser.add_argument
-    add(
-        "--group",
-        nargs="+",
-        choices=GROUPS,
-        default=GROUPS[:2],
-        help="(default: design, multiclass)",
-    )
+    add("--group", nargs="+", choices=GROUPS, default=GROUPS[:2], help="(default: the first two)")
     add("--datasets", nargs="+", default=[], metavar="NAME", help="only these; see --list")
     add("--contestants", nargs="+", default=list(CONTESTANTS), choices=CONTESTANTS, metavar="NAME",
         help="only these; see --list")  # fmt: skip
