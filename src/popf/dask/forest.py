@@ -138,22 +138,18 @@ class DaskOPFClassifier(DaskClassifier):
     """Optimum-Path Forest classifier of Dask collections, memory maps and Parquet folders.
 
     Grows the forest that `popf.OPFClassifier` grows, to the bit, whatever the partitions. No task
-    holds more than two blocks of samples.
+    holds more than two blocks of samples. Predictions are Dask arrays, series or dataframes in the partitions
+    of X; for X in memory they are computed at once.
 
     Parameters
     ----------
     client : distributed.Client, default=None
         The cluster; None for the default client or, if there is none, threads of this process.
-    metric : str or callable, default="euclidean"
-        The distance between samples, as in `popf.OPFClassifier`, all but ``"precomputed"``.
-    metric_params : dict, default=None
-        Parameters of the metric. None can be taken from the samples, which are never in one place.
-    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        How trees are computed; it is the same forest with all of them.
-    n_jobs : int, default=None
-        How many threads one task uses, as in joblib: None is 1, -1 is all cores.
-    working_memory : float, default=None
-        How many mebibytes a task's blocks of distances may take, None for that of `sklearn.get_config`.
+    metric, metric_params, algorithm
+        As for `popf.OPFClassifier`, but a metric can neither be ``"precomputed"`` nor take parameters from
+        the samples, which are never in one place.
+    n_jobs, working_memory
+        Threads and mebibytes of one task, as for `popf.OPFClassifier`.
     device : {None, "cpu", "cuda"}, default=None
         With "cuda" every worker uses its GPU; also with None if X is a Dask array of CuPy's. Predictions are
         NumPy's.
@@ -165,25 +161,14 @@ class DaskOPFClassifier(DaskClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    prototypes_ : ndarray of shape (n_prototypes,)
-        The training samples that are prototypes.
-    costs_, predecessors_, roots_ : ndarray of shape (n_samples,)
-        The path cost of every training sample, the sample before it on its path, and its prototype.
-    spanning_tree_ : SpanningTree
-        The minimum spanning tree: arrays ``lower``, ``higher`` and ``weights``.
+    classes_, sample_indices_, n_features_in_, feature_names_in_
+        As of `popf.OPFClassifier`.
+    prototypes_, costs_, predecessors_, roots_, spanning_tree_, algorithm_
+        The forest as arrays, as of `popf.OPFClassifier`.
     forest_ : OptimumPathForest
         The forest, to look at. It has no samples; that of `to_local` has.
-    algorithm_ : str
-        The algorithm that was used.
-    sample_indices_ : ndarray of shape (n_samples,)
-        The rows of X that were used, those of positive weight.
     n_blocks_, n_block_pairs_ : int
         How many blocks there were, and how many pairs of them had to be compared.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        The names of the features, if X had names that are all strings.
 
     Examples
     --------
@@ -254,43 +239,20 @@ class DaskOPFClassifier(DaskClassifier):
     algorithm_ = OPFClassifier.algorithm_
 
     def predict(self, X: Any) -> Any:
-        """Predict the label of the node that conquers each sample, lazily if X is lazy.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Dask array or series in the partitions of X; an array or series if X is in memory
-        """
+        """Predict the label of the node that conquers each sample, lazily if X is lazy."""
         check_is_fitted(self)
         finish = partial(_labels, self.classes_)
         return self._run(Query(Part.conquer, first_of, finish, None, self.classes_.dtype), X)
 
     def decision_function(self, X: Any) -> Any:
-        """Compute how much cheaper a class's best path is, as `OPFClassifier.decision_function`.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Dask array, series or dataframe in the partitions of X; not lazy if X is in memory
-        """
+        """Compute how much cheaper a class's best path is, as `popf.OPFClassifier` does."""
         check_is_fitted(self)
         finish = partial(_margins, self.forest_.metric)
         columns = self.classes_ if len(self.classes_) > 2 else None
         return self._run(Query(Part.costs_by_class, cheapest, finish, columns, np.float64), X)
 
     def to_local(self) -> OPFClassifier:
-        """Make the plain estimator, with all samples in this process.
-
-        Returns
-        -------
-        OPFClassifier
-        """
+        """Make the plain estimator, with all samples in this process."""
         plain = self._plain_forest(self._model, self._gather_samples())
         if hasattr(self, "feature_names_in_"):
             plain.feature_names_in_ = self.feature_names_in_

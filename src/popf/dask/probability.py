@@ -32,72 +32,28 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     """Probabilistic Optimum-Path Forest classifier of Dask collections, memory maps and Parquet folders.
 
     Fits what `popf.POPFClassifier` fits: everything is chosen and fitted by the same samples, and scores are
-    sums over blocks, so that probabilities agree but for rounding.
+    sums over blocks, so that probabilities agree but for rounding. Predictions are Dask
+    arrays, series or dataframes in the partitions of X; for X in memory they are computed at once.
 
     Parameters
     ----------
-    client : distributed.Client, default=None
-        The cluster; None for the default client or, if there is none, threads of this process.
-    method : {"pooled", "forest", "paper"}, default="pooled"
-        How probabilities are made: forest and regressions pooled, the forest alone, or the paper's P-OPF.
-    squash : "auto" or bool, default="auto"
-        Whether features are squashed by asinh and standardised before the forest sees them.
-    linear_map : None, "auto", "weights", "whitening", "discriminant" or a transformer, default="auto"
-        A linear map of the features; "auto" takes the best of none and all three on held-out samples.
-    background : bool, default=True
-        Whether a sample far from everything gets the class frequencies.
-    class_bandwidths : bool, default=True
-        Whether each class may have its own bandwidth and slope.
-    threshold : float, default=0.5
-        The probability from which a sample is called ``classes_[1]``, for two classes.
-    smoothing : float or None, default=None
-        a in the targets (N + a) / (N + 2a); None takes 1 for the paper's method and 1/2 otherwise.
-    solver : {"newton", "nelder-mead", "pso", "bat", "firefly"} or a solver, default="newton"
-        What finds A and B in the paper's method.
-    box : pair of pairs, default=((-10, 10), (-10, 10))
-        Where A and B are looked for in the paper's method.
-    random_state : int, RandomState or None, default=None
-        Seed of the swarms of the paper's method; nothing else is random.
-    metric : str or callable, default="euclidean"
-        The distance between samples, any of `popf.OPFClassifier` but ``"precomputed"``.
-    metric_params : dict, default=None
-        Parameters of the metric. None can be taken from the samples, which are never in one place.
-    algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        How trees are computed; it is the same forest with all of them.
-    n_jobs : int, default=None
-        How many threads one task uses, as in joblib: None is 1, -1 is all cores.
-    working_memory : float, default=None
-        How many mebibytes a task's blocks of distances may take, None for that of `sklearn.get_config`.
-    device : {None, "cpu", "cuda"}, default=None
-        With "cuda" every worker uses its GPU; also with None if X is a Dask array of CuPy's.
-    block_size : int, default=None
-        How many rows make a block; None for as many as the largest partition has, or for files 1 GiB in two.
-    scratch : path, default=None
-        Folder that all workers see, for blocks if X is in files or there is no client; None for a temporary
-        one, which goes when the estimator does.
+    client, metric, metric_params, algorithm, n_jobs, working_memory, device, block_size, scratch
+        As for `DaskOPFClassifier`.
+    method, squash, linear_map, background, class_bandwidths, threshold, smoothing, solver, box, random_state
+        As for `popf.POPFClassifier`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
     opf_ : OPFClassifier
         The forest to look at: costs, prototypes, spanning tree. It has no samples; that of `to_local` has.
-    pool_weights_, held_out_losses_, held_out_accuracies_, held_out_aucs_ : dict of float
-        The weight of each part in the pool, and its log loss, accuracy and area under the ROC curve on held-out
-        samples.
-    prior_weight_ : float
-        How far probabilities are drawn to the class frequencies.
-    linear_map_, linear_map_losses_ : object or None, dict of float
-        The fitted map, and the held-out log loss with each that was tried.
-    bandwidths_, slopes_, biases_ : ndarray of shape (n_classes,)
-        Those of the forest.
-    A_, B_, solution_ : float, float, Solution
-        Slope and offset of the paper's method, and how the solver got there.
+    classes_, n_features_in_, feature_names_in_
+        As of `popf.OPFClassifier`.
+    pool_weights_, held_out_losses_, held_out_accuracies_, held_out_aucs_, prior_weight_
+        As of `popf.POPFClassifier`: the weights of the pool, and how good each part is on held-out samples.
+    linear_map_, linear_map_losses_, bandwidths_, slopes_, biases_, A_, B_, solution_
+        As of `popf.POPFClassifier`: what was fitted.
     n_blocks_, n_block_pairs_ : int
         How many blocks there were, and how many pairs of them had to be compared.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        The names of the features, if X had names that are all strings.
 
     Examples
     --------
@@ -162,8 +118,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         Parameters
         ----------
         X, y, sample_weight
-            Collections, memory maps or folders, any that `DaskOPFClassifier.fit` takes; a sample of weight 2
-            counts as two.
+            As for `DaskOPFClassifier.fit`; a sample of weight 2 counts as two.
 
         Returns
         -------
@@ -208,69 +163,28 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         return model
 
     def predict_proba(self, X: Any) -> Any:
-        """Predict the probability of every class, lazily if X is lazy.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Dask array or dataframe in the partitions of X; not lazy if X is in memory
-        """
+        """Predict the probability of every class, lazily if X is lazy."""
         check_is_fitted(self)
         return self._predict(X, _probabilities, self.classes_)
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Predict the logarithm of the probability of every class, lazily if X is lazy.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Dask array or dataframe in the partitions of X; not lazy if X is in memory
-        """
+        """Predict the logarithm of the probability of every class, lazily if X is lazy."""
         check_is_fitted(self)
         return self._predict(X, log_softmax, self.classes_)
 
     def predict(self, X: Any) -> Any:
-        """Predict labels, lazily if X is lazy; of two classes, ``classes_[1]`` from the threshold on.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Dask array or series in the partitions of X; not lazy if X is in memory
-        """
+        """Predict labels, lazily if X is lazy; of two classes, ``classes_[1]`` from the threshold on."""
         check_is_fitted(self)
         labels = partial(_labels, self.classes_, self.threshold)
         return self._predict(X, labels, None, self.classes_.dtype)
 
     def decision_function(self, X: Any) -> Any:
-        """Compute the log odds of ``classes_[1]``, or exponents whose softmax are the probabilities.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Dask array, series or dataframe in the partitions of X; not lazy if X is in memory
-        """
+        """Compute the log odds of ``classes_[1]``, or exponents whose softmax are the probabilities."""
         check_is_fitted(self)
         return self._predict(X, decisions, self.classes_ if len(self.classes_) > 2 else None)
 
     def to_local(self) -> POPFClassifier:
-        """Make the plain estimator, with all samples in this process.
-
-        Returns
-        -------
-        POPFClassifier
-        """
+        """Make the plain estimator, with all samples in this process."""
         prepared = self._gather_samples()
         samples = prepared
         if self._evidence is not None and self._evidence.preparation.changes:

@@ -32,7 +32,7 @@ __all__ = [
     "platt_targets",
 ]
 
-SOLVERS: dict[str, type[Any]] = {
+SOLVERS: dict[str, type[Solver]] = {
     "newton": Newton,
     "nelder-mead": NelderMead,
     "pso": PSO,
@@ -46,8 +46,7 @@ def solver_of(solver: Any) -> Solver:
     if isinstance(solver, Solver):
         return solver
     if isinstance(solver, str) and solver in SOLVERS:
-        made: Solver = SOLVERS[solver]()
-        return made
+        return SOLVERS[solver]()
     error = ValueError if isinstance(solver, str) else TypeError
     raise error(
         f"`solver` must be one of {tuple(SOLVERS)} or an object of popf.solvers, not {solver!r}."

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from popf.engine.structures import FloatArray
 from popf.formatting import check_integer, check_real
 
-FloatArray = NDArray[np.float64]
 Objective = Callable[[FloatArray], Any]
 RandomNumbers = int | np.random.RandomState | np.random.Generator | None
-Bound = str | None
 
 PAPER_BOX = ((-10.0, 10.0), (-10.0, 10.0))
 # A parameter this close to a bound, relative to the width of the box, counts as being on it.
@@ -43,21 +42,15 @@ class Solution:
 
     Attributes
     ----------
-    theta : ndarray of shape (2,)
-        The best point found.
-    value : float
-        The objective there.
-    history : ndarray of shape (n_iterations + 1,)
-        The best value so far, at the start and after each iteration.
-    path : ndarray of shape (n_iterations + 1, 2)
-        The best point so far, at the start and after each iteration.
+    theta, value : ndarray of shape (2,), float
+        The best point found, and the objective there.
+    history, path : ndarray of shape (n_iterations + 1,), ndarray of shape (n_iterations + 1, 2)
+        The best value and point so far, at the start and after each iteration.
     n_evaluations : int
         At how many points the objective was computed.
     n_iterations : int
-    converged : bool
-        Whether the solver's own criterion was met.
-    message : str
-        Why it stopped.
+    converged, message : bool, str
+        Whether the solver's own criterion was met, and why it stopped.
     at_bound : tuple of two of {"lower", "upper", None}
         Which bounds of the box the two parameters lie on, if any.
 
@@ -77,7 +70,7 @@ class Solution:
     n_iterations: int
     converged: bool
     message: str
-    at_bound: tuple[Bound, Bound]
+    at_bound: tuple[str | None, str | None]
 
 
 class Search:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from popf.solvers.base import Box, FloatArray, Search, Solver
+from popf.engine.structures import FloatArray
+from popf.solvers.base import Box, Search, Solver
 
 # Eigenvalues of the scaled Hessian (with ones on its diagonal) are raised to this.
 RIDGE = 1e-12
@@ -38,12 +39,8 @@ class Newton(Solver):
 
     Notes
     -----
-    The objective must have a method ``derivatives(theta)`` that returns value, gradient and Hessian.
-
-    References
-    ----------
-    H.-T. Lin, C.-J. Lin and R. C. Weng, "A note on Platt's probabilistic outputs for support vector
-    machines", Machine Learning 68 (2007), 267-276.
+    The objective must have a method ``derivatives(theta)`` that returns value, gradient and Hessian, as
+    `PlattObjective` does, where the reference for this method is.
 
     Examples
     --------

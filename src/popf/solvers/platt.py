@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from popf.solvers.base import FloatArray
+from popf.engine.structures import FloatArray
 
 # How many values of q are computed at once: a few arrays of this size fit into the second-level cache.
 BLOCK = 16_384

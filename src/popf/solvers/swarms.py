@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from popf.engine.structures import FloatArray
 from popf.formatting import check_integer, check_real
-from popf.solvers.base import FloatArray, RandomNumbers, Search, Solver
+from popf.solvers.base import RandomNumbers, Search, Solver
 
 # Of points: their values, or the nearest points in the box.
 OfPoints = Callable[[FloatArray], FloatArray]
@@ -79,8 +80,7 @@ class PSO(Swarm):
 
     Parameters
     ----------
-    n_agents : int, default=20
-    n_iterations : int, default=400
+    n_agents, n_iterations : int, default=20 and 400
     inertia : float, default=0.5
         w, the part of its velocity that an agent keeps.
     cognitive : float, default=2.0
@@ -152,8 +152,8 @@ class Bat(Swarm):
 
     Parameters
     ----------
-    n_agents : int, default=20
-    n_iterations : int, default=400
+    n_agents, n_iterations, tolerance
+        As for `PSO`.
     lowest_frequency, highest_frequency : float, default=0.0 and 1.0
         q_min and q_max.
     loudness : float, default=0.5
@@ -165,8 +165,6 @@ class Bat(Swarm):
         r₀ of every bat, in [0, 1]: the share that flies in the long run; the paper does not state it.
     pulse_growth : float, default=1.0
         γ.
-    tolerance : float, default=0.001
-        Largest relative improvement over the last quarter of the iterations that counts as converged.
 
     References
     ----------
@@ -246,16 +244,14 @@ class Firefly(Swarm):
 
     Parameters
     ----------
-    n_agents : int, default=20
-    n_iterations : int, default=400
+    n_agents, n_iterations, tolerance
+        As for `PSO`.
     attraction : float, default=0.9
         β₀, the part of the way that is flown to a very near firefly.
     absorption : float, default=1.0
         γ, how fast attraction fades with the distance.
     step : float, default=0.7
         α, the width of the noise.
-    tolerance : float, default=0.001
-        Largest relative improvement over the last quarter of the iterations that counts as converged.
 
     References
     ----------
