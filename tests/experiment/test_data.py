@@ -32,7 +32,7 @@ def mean(measure, dataset, method, form):
 def test_fourclass_is_easy_whatever_the_paper_prints(form):
     for method in ("OPF", "P-OPF-NM"):
         assert mean("accuracy", "fourclass", method, form) > 0.97
-        assert paper.printed("accuracy", "fourclass", method).mean < 51
+        assert paper.ACCURACY["fourclass"][method].mean < 51
     (row,) = table(results("fourclass", form), "accuracy").rows
     assert row.printed["OPF"].differs
 

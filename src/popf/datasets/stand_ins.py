@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from popf.datasets.registry import ENERGY_FEATURES
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.formatting import check_integer, check_real
 
 DESCRIPTION = """Generated energy consumers, some of whom steal: stand-ins for the paper's private datasets.
@@ -38,8 +38,6 @@ _SIZES = {0: 500, 2: 1000, 3: 200}
 _SHIFT = 0.2  # between the two centres of synthetic2, in deviations
 _PAIRED = 0.6  # share of synthetic3 that stands in pairs
 _APART = 0.02  # between the two of a pair
-
-Floats = NDArray[np.float64]
 
 
 class Profile(NamedTuple):
@@ -74,12 +72,12 @@ PROFILES = {
 class _Consumers(NamedTuple):
     """What does not change from month to month."""
 
-    installed: Floats
-    transformer: Floats
-    contracted: Floats
-    demand: Floats
-    load_factor: Floats
-    power_factor: Floats
+    installed: FloatArray
+    transformer: FloatArray
+    contracted: FloatArray
+    demand: FloatArray
+    load_factor: FloatArray
+    power_factor: FloatArray
 
 
 def make_energy_theft(
@@ -187,7 +185,7 @@ def make_energy_theft_months(
     return _bunch(data, steals, shares, consumer=consumer, month=month, onset=onset)
 
 
-def make_synthetic(number: int, random_state: int = 0) -> tuple[Floats, NDArray[np.int64]]:
+def make_synthetic(number: int, random_state: int = 0) -> tuple[FloatArray, IntArray]:
     """Draw a stand-in for one of the paper's synthetic datasets.
 
     Parameters
@@ -243,7 +241,7 @@ def _checked(
     return kind, n, rate, strength
 
 
-def _beta(law: tuple[float, float], n: int, rng: np.random.Generator) -> Floats:
+def _beta(law: tuple[float, float], n: int, rng: np.random.Generator) -> FloatArray:
     mean, concentration = law
     return rng.beta(mean * concentration, (1.0 - mean) * concentration, n)
 
@@ -262,7 +260,7 @@ def _draw_consumers(kind: Profile, n: int, rng: np.random.Generator) -> _Consume
     return _Consumers(installed, transformer, contracted, demand, load_factor, power_factor)
 
 
-def _hidden_shares(kind: Profile, n: int, strength: float, rng: np.random.Generator) -> Floats:
+def _hidden_shares(kind: Profile, n: int, strength: float, rng: np.random.Generator) -> FloatArray:
     """Draw how much of active energy, demand and reactive energy each consumer would hide."""
     # No more of the demand than of the energy: the mean cannot exceed the peak.
     way = rng.choice(3, size=n, p=kind.ways)
@@ -275,10 +273,10 @@ def _hidden_shares(kind: Profile, n: int, strength: float, rng: np.random.Genera
 def _metered(
     consumers: _Consumers,
     kind: Profile,
-    month: NDArray[np.int64],
-    hidden: Floats,
+    month: IntArray,
+    hidden: FloatArray,
     rng: np.random.Generator,
-) -> Floats:
+) -> FloatArray:
     """Return the eight features that the meter and the contract tell, one row a month."""
     n = len(month)
     season = 1.0 + kind.season * np.cos(2.0 * np.pi * month / 12.0)
@@ -305,7 +303,7 @@ def _metered(
     )
 
 
-def _bunch(data: Floats, steals: NDArray[np.bool_], hidden: Floats, **more: Any) -> Bunch:
+def _bunch(data: FloatArray, steals: BoolArray, hidden: FloatArray, **more: Any) -> Bunch:
     return Bunch(
         data=data,
         target=np.where(steals, 1, -1),

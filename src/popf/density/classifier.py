@@ -37,32 +37,19 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         accuracy on samples that were left out, in five folds, the smallest of several.
     max_neighbors : int, default=20
         The largest k that ``"auto"`` tries.
-    metric : str or callable, default="euclidean"
-        The distance: the name of a metric, a function ``d(x, y)``, or ``"precomputed"``.
-    metric_params : dict, default=None
-        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
-    n_jobs : int, default=None
-        How many threads to use, as in joblib: None is 1, -1 is all cores.
-    working_memory : float, default=None
-        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+    metric, metric_params, n_jobs, working_memory
+        As for `OPFClustering`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
-    n_neighbors_ : int
-        The number of neighbours that was used.
     accuracies_ : ndarray of shape (n_tried,) or None
         The accuracy on samples left out for 1, 2, ... neighbours, None if their number was given.
     prototypes_ : ndarray of shape (n_prototypes,)
         The training samples that are prototypes.
-    density_ : ndarray of shape (n_samples,)
-        The density of every training sample, from 1 to 1000.
-    roots_ : ndarray of shape (n_samples,)
-        The prototype at which its path begins.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        The names of the features, if X had names that are all strings.
+    n_neighbors_, density_, roots_, n_features_in_, feature_names_in_
+        As for `OPFClustering`; the roots are the prototypes.
 
     See Also
     --------
@@ -143,8 +130,7 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
         """
         nodes = self._claim(X).nodes
-        labels: NDArray[Any] = to_device_of(X, self.classes_[self.forest_.node_codes[nodes]])
-        return labels
+        return to_device_of(X, self.classes_[self.forest_.node_codes[nodes]])
 
     @property
     def prototypes_(self) -> IntArray:

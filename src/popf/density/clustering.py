@@ -160,8 +160,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
         """
         nodes = self._claim(X).nodes
-        labels: IntArray = to_device_of(X, self.forest_.labels[nodes])
-        return labels
+        return to_device_of(X, self.forest_.labels[nodes])
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Find the density at each sample, by its k nearest training samples.
@@ -175,8 +174,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             On the scale of ``density_``; where it is lower than at every training sample, less than 1.
         """
-        density: FloatArray = to_device_of(X, self._claim(X).density)
-        return density
+        return to_device_of(X, self._claim(X).density)
 
     @property
     def labels_(self) -> IntArray:

@@ -204,11 +204,6 @@ def claim_rows(graph: NeighbourGraph, k: int, paths: Paths) -> Claims:
     return Claims(nodes, raw, density, twins)
 
 
-def claim_nodes(graph: NeighbourGraph, k: int, paths: Paths) -> IntArray:
-    """Find who would claim each node, if it were new."""
-    return claim(graph, k, paths.density, paths.values, True)
-
-
 def _grow_paths(graph: NeighbourGraph, k: int, codes: IntArray, removal: Removal) -> Paths:
     """Find densities by the k nearest samples, and the optimum paths from their maxima in each class."""
     longest = longest_arc(graph, k)
@@ -238,9 +233,8 @@ def _cuts(
         return n_clusters == 1, normalized_cut(graph, k, paths.longest, labels, n_clusters)
 
     found = map_chunks(cut, most, 1, resources.n_threads)
-    best = min(
-        range(most), key=found.__getitem__
-    )  # one cluster, which has nothing to cut, comes last
+    # One cluster, which has nothing to cut, comes last.
+    best = min(range(most), key=found.__getitem__)
     return np.array([cut for _, cut in found]), best + 1
 
 

@@ -25,9 +25,8 @@ class NeighbourGraph(NamedTuple):
 
     neighbours: NDArray[np.int32]  # (n_nodes, n_listed): nodes in the order of (distance, node)
     distances: FloatArray  # (n_nodes, n_listed)
-    before: NDArray[
-        np.int32
-    ]  # how many samples come before: copies of the node, and all listed earlier
+    # How many samples come before: copies of the node, and all listed earlier.
+    before: NDArray[np.int32]
     counts: IntArray  # how many samples each node stands for
 
 

@@ -34,14 +34,8 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         The share of outliers among the training samples, at most 0.5.
     max_neighbors : int, default=50
         The largest number of neighbours that ``"auto"`` tries.
-    metric : str or callable, default="euclidean"
-        The distance: the name of a metric, a function ``d(x, y)``, or ``"precomputed"``.
-    metric_params : dict, default=None
-        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
-    n_jobs : int, default=None
-        How many threads to use, as in joblib: None is 1, -1 is all cores.
-    working_memory : float, default=None
-        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+    metric, metric_params, n_jobs, working_memory
+        As for `OPFClustering`.
 
     Attributes
     ----------
@@ -49,15 +43,8 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         The score from which on a sample is an inlier.
     scores_ : ndarray of shape (n_samples,)
         The scores of the training samples, each by the others.
-    density_ : ndarray of shape (n_samples,)
-        The density of every training sample, from 1 to 1000.
-    roots_ : ndarray of shape (n_samples,)
-        The sample at which its path begins.
-    n_neighbors_ : int
-        The number of neighbours that was used.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        The names of the features, if X had names that are all strings.
+    n_neighbors_, density_, roots_, n_features_in_, feature_names_in_
+        As for `OPFClustering`.
 
     See Also
     --------
@@ -115,11 +102,13 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         -------
         self : OPFOutlierDetector
         """
-        from popf.density.forest import claim_nodes
+        from popf.density.propagation import claim
 
         forest, graph, _ = self._cluster(X)
-        nodes = claim_nodes(graph, forest.n_neighbors, forest.paths)
-        self.scores_ = _relative(forest, forest.paths.raw, nodes)[forest.node_of]
+        paths = forest.paths
+        # Who would claim each training sample if it were new.
+        nodes = claim(graph, forest.n_neighbors, paths.density, paths.values, True)
+        self.scores_ = _relative(forest, paths.raw, nodes)[forest.node_of]
         self.offset_ = float(np.percentile(self.scores_, 100.0 * float(self.contamination)))
         self.forest_ = forest
         return self
@@ -136,8 +125,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             About 1 for the usual sample of a cluster, 0 far from all of them.
         """
-        scores: FloatArray = to_device_of(X, self._scores(X))
-        return scores
+        return to_device_of(X, self._scores(X))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Tell how far each sample is from being an outlier.
@@ -151,8 +139,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             The score minus ``offset_``, negative for outliers.
         """
-        margins: FloatArray = to_device_of(X, self._scores(X) - self.offset_)
-        return margins
+        return to_device_of(X, self._scores(X) - self.offset_)
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Tell outliers from inliers.
@@ -166,8 +153,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             -1 for outliers, 1 for inliers.
         """
-        labels: IntArray = to_device_of(X, np.where(self._scores(X) < self.offset_, -1, 1))
-        return labels
+        return to_device_of(X, np.where(self._scores(X) < self.offset_, -1, 1))
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         found = self._claim(X)

@@ -75,20 +75,13 @@ synthetic3        0.00 0.00  0.12 0.01  0.13 0.01  0.11 0.01  0.01 0.00
 
 
 def _read(text: str, per_cent: bool = False) -> dict[str, dict[str, Summary]]:
-    table = {}
+    table: dict[str, dict[str, Summary]] = {}
     for line in text.split("\n")[1:-1]:
         name, *numbers = line.split()
-        values = [
-            Summary(
-                float(mean),
-                float(deviation.rstrip("*")),
-                RUNS,
-                bold=deviation.endswith("*"),
-                per_cent=per_cent,
-            )
-            for mean, deviation in zip(numbers[::2], numbers[1::2], strict=True)
-        ]
-        table[name] = dict(zip(METHODS, values, strict=True))
+        table[name] = {}
+        for method, mean, deviation in zip(METHODS, numbers[::2], numbers[1::2], strict=True):
+            bold, number = deviation.endswith("*"), float(deviation.rstrip("*"))
+            table[name][method] = Summary(float(mean), number, RUNS, bold, per_cent=per_cent)
     return table
 
 
@@ -100,12 +93,6 @@ STANDARD_ERRORS = 2.0
 TIMES_A_COIN = 3.0
 
 
-def printed(measure: str, dataset: str, method: str) -> Summary | None:
-    """Return the printed value of a measure, None where the paper has none."""
-    table = {"accuracy": ACCURACY, "seconds": SECONDS}.get(measure, {})
-    return table.get(dataset, {}).get(method)
-
-
 def printed_values(results: Results, measure: str, dataset: str) -> dict[str, Summary]:
     """Return the printed values of a data set by method; a user's own set of the same name has none."""
     record, shape = RECORDS.get(dataset), results.datasets[dataset].X.shape
@@ -115,8 +102,8 @@ def printed_values(results: Results, measure: str, dataset: str) -> dict[str, Su
     with_id = record.n_features + (dataset == "breast_cancer")
     if shape[0] != record.n_samples or shape[1] not in (record.n_features, with_id):
         return {}
-    values = {method: printed(measure, dataset, method) for method in results.methods}
-    return {method: value for method, value in values.items() if value is not None}
+    values = {"accuracy": ACCURACY, "seconds": SECONDS}.get(measure, {}).get(dataset, {})
+    return {method: values[method] for method in results.methods if method in values}
 
 
 def differs(value: Summary, ours: Summary) -> bool:

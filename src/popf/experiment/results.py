@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata, wilcoxon
 
+from popf.engine.structures import FloatArray
 from popf.experiment.protocol import Dataset, Protocol, Record
 from popf.formatting import import_extra
 
-FloatArray = NDArray[np.float64]
 #: What identifies a record: data set, form, run and method.
 Key = tuple[str, str, int, str]
 #: Level of the signed-rank test, and the most differing pairs for which its distribution is exact.
@@ -45,9 +44,8 @@ class Summary(NamedTuple):
     mean: float
     deviation: float | None
     runs: int
-    bold: bool = (
-        False  # the best, or not significantly worse; for a value of the paper, as printed there
-    )
+    # The best, or not significantly worse; for a value of the paper, as printed there.
+    bold: bool = False
     digits: int = 2  # after the point
     per_cent: bool = False
     differs: bool = False  # a value of the paper, from ours, by more than both deviations

@@ -107,7 +107,23 @@ def run(
     for dataset in data.values():
         protocol.check(dataset)
     kept = Journal(journal, settings(protocol, data, chosen), say)
-    _work(protocol, data, chosen, kept, n_jobs, progress, say)
+    todo = _missing_runs(protocol, data, chosen, kept, say)
+    calls = (
+        delayed(measure)(protocol, data[name], form, number, missing)
+        for (name, form, number), missing in todo.items()
+    )
+    try:
+        parallel = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+        for n_done, records in enumerate(parallel(calls), 1):
+            kept.add(records)
+            if progress is not None:
+                last = records[0]
+                text = f"{last['dataset']} ({last['form']}), run {last['run']}"
+                progress(n_done, len(todo), text)
+    except KeyboardInterrupt:
+        if journal is not None:
+            say(f"Finished runs are kept in {kept.path}; the same command continues from there.")
+        raise
     return Results(protocol, data, chosen, kept.records, kept.settings)
 
 
@@ -128,16 +144,10 @@ def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) 
     }
 
 
-def _work(
-    protocol: Protocol,
-    data: dict[str, Dataset],
-    methods: Methods,
-    journal: "Journal",
-    n_jobs: int | None,
-    progress: Progress | None,
-    say: Say,
-) -> None:
-    """Run what the journal lacks."""
+def _missing_runs(
+    protocol: Protocol, data: dict[str, Dataset], methods: Methods, journal: "Journal", say: Say
+) -> dict[tuple[str, str, int], Methods]:
+    """Find the methods that the journal lacks, by data set, form and run."""
     binary = [name for name, method in methods.items() if is_paper_method(method)]
     for name, dataset in data.items():
         if binary and dataset.n_classes > 2:
@@ -163,22 +173,7 @@ def _work(
             todo[task] = missing
     if journal.path is not None and len(todo) < len(tasks):
         say(f"{len(tasks) - len(todo)} of {len(tasks)} runs are in {journal.path} already.")
-    calls = (
-        delayed(measure)(protocol, data[name], form, run, missing)
-        for (name, form, run), missing in todo.items()
-    )
-    try:
-        parallel = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-        for n_done, records in enumerate(parallel(calls), 1):
-            journal.add(records)
-            if progress is not None:
-                last = records[0]
-                text = f"{last['dataset']} ({last['form']}), run {last['run']}"
-                progress(n_done, len(todo), text)
-    except KeyboardInterrupt:
-        if journal.path is not None:
-            say(f"Finished runs are kept in {journal.path}; the same command continues from there.")
-        raise
+    return todo
 
 
 class JournalError(ValueError):
