@@ -10,15 +10,10 @@ from popf.datasets import make_energy_theft, make_energy_theft_months
 from popf.datasets.stand_ins import HOURS, MINIMUM_CONTRACT, TRANSFORMERS
 
 PROFILES = ("commercial", "industrial")
-NAMES = [
-    "demand_billed", "demand_contracted", "maximum_demand", "reactive_energy", "transformer_power",
-    "power_factor", "installed_power", "load_factor",
-]  # fmt: skip
 
 
 def columns(bunch):
-    assert bunch.feature_names == NAMES
-    return dict(zip(NAMES, bunch.data.T, strict=True))
+    return dict(zip(bunch.feature_names, bunch.data.T, strict=True))
 
 
 def assert_consistent(bunch):
@@ -135,7 +130,6 @@ def test_consumers_turn_to_theft_and_stay_with_it():
     [
         ({"profile": "rural"}, "'commercial' or 'industrial', not 'rural'"),
         ({"n_samples": 0}, "n_samples is 0; it must be an integer of at least 1"),
-        ({"n_samples": 2.5}, "n_samples"),
         ({"theft_rate": 1.5}, "theft_rate is 1.5; it must be a finite number from 0 to 1"),
         ({"strength": 1.0}, "strength must be a share from 0 to below 1"),
         ({"strength": float("nan")}, "strength"),

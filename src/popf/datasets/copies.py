@@ -14,18 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.structures import FloatArray
+
 # Columns whose moments are recorded one by one; of wider data the rest is in the totals.
 _RECORDED = 40
 # A copy printed with six significant digits is off by at most 5e-6 of a value, to either side.
 _RELATIVE, _ABSOLUTE = 2e-6, 5e-7
 
 
-def measure(X: NDArray[np.float64], y: NDArray[Any]) -> dict[str, Any]:
-    """Measure the facts of a dataset.
-
-    ``shape``; ``counts`` of each label; ``moments`` of each recorded column: sum, sum of squares, sum over the
-    first class; ``totals``: sum, sum weighted by the column's number, sum over the first class.
-    """
+def measure(X: FloatArray, y: NDArray[Any]) -> dict[str, Any]:
+    """Measure the facts of a dataset; totals are of all values, the second weighted by the column's number."""
     labels, counts = np.unique(y, return_counts=True)
     first = X[y == labels[0]]
     head = X[:, :_RECORDED]
@@ -45,7 +43,7 @@ def recorded() -> dict[str, Any]:
     return facts
 
 
-def check_copy(X: NDArray[np.float64], y: NDArray[Any], file: str, where: str) -> None:
+def check_copy(X: FloatArray, y: NDArray[Any], file: str, where: str) -> None:
     """Raise ValueError unless the data of `where` agree with the recorded facts of `file`."""
     wrong = difference(X, y, file)
     if wrong is None:
@@ -68,7 +66,7 @@ def check_copy(X: NDArray[np.float64], y: NDArray[Any], file: str, where: str) -
     raise ValueError(f"{where} is not {file}: {wrong}{hint}.")
 
 
-def difference(X: NDArray[np.float64], y: NDArray[Any], file: str) -> str | None:
+def difference(X: FloatArray, y: NDArray[Any], file: str) -> str | None:
     """Tell how data differ from the recorded facts of a file; None if they agree."""
     known, new = recorded()[file], measure(X, y)
     if new["shape"] != known["shape"]:

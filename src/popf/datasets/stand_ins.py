@@ -139,15 +139,13 @@ def make_energy_theft_months(
 
     Parameters
     ----------
-    profile : {"commercial", "industrial"}, default="commercial"
+    profile, strength, random_state
+        As for `make_energy_theft`.
     n_consumers : int, default=500
     n_months : int, default=24
         At least 2. The first month is always regular.
     theft_rate : float, default=None
         Share of consumers who turn to theft at some time; None for the profile's own.
-    strength : float, default=None
-        Mean share of energy that a thief hides, from 0 to below 1; None for the profile's own.
-    random_state : int, Generator or None, default=None
 
     Returns
     -------

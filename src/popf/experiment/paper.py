@@ -1,19 +1,7 @@
 """What the paper prints: facts to put beside our own numbers, never targets.
 
-All values are those of S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza and J. P. Papa, "A
-Probabilistic Optimum-Path Forest Classifier for Binary Classification Problems" (arXiv:1609.00878):
-table 3 (accuracy, with its bold type), table 4 (time).
-
-Some accuracies cannot come from a working classifier. Three signs are computed from the printed values, the
-sizes of the test sets and our own runs:
-
-``worse``    The mean lies below 50 %, which any constant answer gives, by more than two standard errors, on
-             public data where the forest is above it.
-``spread``   The deviation over the runs is several times that of tossing a coin for each test sample. A
-             mixture of runs with correct and with exchanged labels varies that much.
-``far``      On the very same data the classifier that the paper describes gets something else, in every form of
-             the features, by more than both deviations. Alone it proves less than the others: the paper may
-             have used another form of the data, or another measure.
+Table 3 (accuracy, with its bold type) and table 4 (time) of `REFERENCE`. Some accuracies cannot come from a
+working classifier; `signs_of` finds three signs of that, which the report explains.
 """
 
 import math

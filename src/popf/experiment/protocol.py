@@ -15,6 +15,7 @@ from sklearn.utils import check_X_y
 
 from popf.datasets import load
 from popf.datasets.registry import RECORDS, record_of
+from popf.engine.structures import FloatArray
 from popf.formatting import check_integer, check_real
 
 #: The paper's number of runs, and its share for training.
@@ -32,7 +33,7 @@ class Dataset:
     """Samples and labels with a name."""
 
     name: str
-    X: NDArray[np.float64]
+    X: FloatArray
     y: NDArray[Any]
     stand_in: bool = False  # generated in place of one of the paper's sets that is not public
     source: str = "the user's"

@@ -188,9 +188,8 @@ class Results:
 def signed_rank_test(one: FloatArray, other: FloatArray) -> float:
     """Two-sided p-value of Wilcoxon's signed-rank test of paired values (1945); 1 if no pair differs.
 
-    Pairs without a difference are left out, as by Wilcoxon. The distribution of the rank sum is exact, over all
-    2^n signs, ties included: tables and normal approximations are wrong for the many ties of accuracies on a
-    small test set. Above 200 differing pairs it is SciPy's approximation.
+    Exact over all 2^n signs, ties included: tables and normal approximations are wrong for the many ties of
+    accuracies on a small test set. Above 200 differing pairs it is SciPy's approximation.
     """
     difference = np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)
     scale = max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))

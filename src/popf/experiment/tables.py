@@ -147,11 +147,9 @@ class Table:
         return as_csv(CSV_COLUMNS, self.facts())
 
     def facts(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict of plain values for each data set, form and method that has values.
+        """Yield a dict of the columns of `csv` for each data set, form and method that has values.
 
-        ``dataset``, ``form``, ``stand_in``, ``method``, ``mean``, ``deviation`` (None for one run), ``runs``,
-        ``bold``; ``paper_mean``, ``paper_deviation``, ``paper_bold`` and ``paper_differs``, None where
-        the paper has no value.
+        ``deviation`` is None for one run, ``paper_mean`` and so on where the paper has no value.
         """
         for row in self.rows:
             for method, cell in row.ours.items():
