@@ -16,6 +16,7 @@ from popf.datasets import copies, load, make_synthetic, write
 from popf.datasets.copies import difference, recorded
 from popf.datasets.loading import scale
 from popf.datasets.registry import RECORDS
+from popf.experiment.paper import ACCURACY
 from popf.metrics import opf_accuracy_score
 
 pytestmark = pytest.mark.usefixtures("no_network")
@@ -25,15 +26,10 @@ pytestmark = pytest.mark.usefixtures("no_network")
 
 PUBLIC = [name for name, record in RECORDS.items() if not record.stand_in]
 EMBEDDED = ["breast_cancer", "breast_cancer_scale", "heart_scale", "liver", "liver_scale"]
-PAPER = [
-    "australian", "comercial", "industrial", "breast_cancer", "colon_cancer", "diabetes", "fourclass",
-    "heart", "ionosphere", "ionosphere_scale", "liver", "synthetic0", "synthetic2", "synthetic3",
-]  # fmt: skip
+STAND_INS = [name for name, record in RECORDS.items() if record.stand_in]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in RECORDS if name in EMBEDDED or RECORDS[name].stand_in]
-)
+@pytest.mark.parametrize("name", [*EMBEDDED, *STAND_INS])
 def test_what_needs_no_network_loads_as_listed(name):
     record = next(record for record in datasets.list() if record.name == name)
     bunch = load(name, download=False)
@@ -58,24 +54,15 @@ def test_embedded_data_need_no_pandas(monkeypatch):
         assert load(name, download=False).source.startswith("embedded")
 
 
-@pytest.mark.parametrize(
-    ("name", "printed"),
-    [
-        ("synthetic0", 48.72),
-        ("synthetic2", 51.99),
-        ("synthetic3", 42.78),
-        ("comercial", 87.66),
-        ("industrial", 97.03),
-    ],
-)
-def test_stand_ins_are_about_as_hard_as_the_paper_prints(name, printed):
+@pytest.mark.parametrize("name", STAND_INS)
+def test_stand_ins_are_about_as_hard_as_the_paper_prints(name):
     X, y = load(name, return_X_y=True)
     X = StandardScaler().fit_transform(X)
     scores = []
     for seed in range(20 if len(y) <= 1000 else 3):
         a, b, c, d = train_test_split(X, y, train_size=0.25, stratify=y, random_state=seed)
         scores.append(100 * opf_accuracy_score(d, OPFClassifier().fit(a, c).predict(b)))
-    assert np.mean(scores) == pytest.approx(printed, abs=4)
+    assert np.mean(scores) == pytest.approx(ACCURACY[name]["OPF"].mean, abs=4)
 
 
 def test_synthetic_data_are_drawn_by_number_and_seed():
@@ -92,8 +79,8 @@ def test_synthetic_data_are_drawn_by_number_and_seed():
 
 def test_the_papers_names_come_first_in_its_order():
     records = datasets.list()
-    assert [record.name for record in records[:14]] == PAPER
-    assert [record.name for record in records if record.in_paper] == PAPER
+    assert [record.name for record in records[:14]] == list(ACCURACY)
+    assert [record.name for record in records if record.in_paper] == list(ACCURACY)
     assert len({record.name for record in records}) == len(records)
     lines = str(records).splitlines()
     assert len(lines) == len(records) + 1
@@ -233,24 +220,31 @@ def test_the_id_of_breast_cancer_is_dropped(tmp_path, monkeypatch):
 # The true files of the paper
 
 
+@pytest.fixture
+def true_file(public_data, name):
+    """The file of the test's dataset."""
+    path = public_data / RECORDS[name].file
+    if not path.exists():
+        pytest.skip(f"{path.name} is missing: put it into the folder of POPF_DATA")
+    return path
+
+
 @pytest.mark.parametrize("name", PUBLIC)
-def test_the_true_data_agree_with_the_facts(public_data, name):
+def test_the_true_data_agree_with_the_facts(true_file, name):
     record = RECORDS[name]
-    if not (public_data / record.file).exists():
-        pytest.skip(f"{record.file} is missing: put it into the folder of POPF_DATA")
-    bunch = load(name, data_home=public_data, download=False)
+    bunch = load(name, data_home=true_file.parent, download=False)
     assert bunch.data.shape == (record.n_samples, record.n_features)
-    assert bunch.source == str(public_data / record.file)
+    assert bunch.source == str(true_file)
     assert set(np.unique(bunch.target)) == set(record.class_names)
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if name.endswith("_scale")])
-def test_scaling_the_raw_data_gives_the_scaled_file(public_data, name, tmp_path):
+def test_scaling_the_raw_data_gives_the_scaled_file(true_file, name, tmp_path):
     raw = RECORDS[name].raw_file
-    if not (public_data / raw).exists() or not (public_data / RECORDS[name].file).exists():
+    if not true_file.with_name(raw).exists():
         pytest.skip(f"{raw} is missing: put it into the folder of POPF_DATA")
-    theirs = load(name, data_home=public_data)
-    (tmp_path / raw).write_bytes((public_data / raw).read_bytes())
+    theirs = load(name, data_home=true_file.parent)
+    (tmp_path / raw).write_bytes(true_file.with_name(raw).read_bytes())
     ours = load(name, data_home=tmp_path)
     assert ours.source == str(tmp_path / raw)
     np.testing.assert_allclose(ours.data, theirs.data, atol=1e-6)
@@ -259,14 +253,11 @@ def test_scaling_the_raw_data_gives_the_scaled_file(public_data, name, tmp_path)
 
 
 @pytest.mark.parametrize("name", EMBEDDED)
-def test_embedded_copies_hold_the_same_rows_as_the_true_data(public_data, name):
-    if not (public_data / RECORDS[name].file).exists():
-        pytest.skip(f"{name} is missing: put it into the folder of POPF_DATA")
-
+def test_embedded_copies_hold_the_same_rows_as_the_true_data(true_file, name):
     def rows(bunch):
         # One sample a row, in an order that does not depend on the last digits.
         whole = np.column_stack([bunch.target, bunch.data])
         return whole[np.lexsort(np.round(whole, 4).T)]
 
-    ours, theirs = load(name), load(name, data_home=public_data)
+    ours, theirs = load(name), load(name, data_home=true_file.parent)
     np.testing.assert_allclose(rows(ours), rows(theirs), atol=1e-6)

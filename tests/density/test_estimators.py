@@ -49,17 +49,9 @@ def test_the_order_of_rows_and_the_number_of_threads_change_nothing(estimator, m
     ("estimator", "settings", "said"),
     [
         (OPFClustering, {"n_neighbors": 0}, "`n_neighbors` is 0; it must be an integer"),
-        (
-            KNNOPFClassifier,
-            {"n_neighbors": "few"},
-            "'few'; it must be an integer of at least 1, or 'auto'",
-        ),
+        (KNNOPFClassifier, {"n_neighbors": "few"}, "an integer of at least 1, or 'auto'"),
         (OPFClustering, {"max_neighbors": 2.5}, "`max_neighbors` is 2.5"),
-        (
-            OPFClustering,
-            {"min_height": 0.0},
-            "`min_height` is 0.0; it must be a finite number greater than 0",
-        ),
+        (OPFClustering, {"min_height": 0.0}, "`min_height` is 0.0; it must be"),
         (OPFClustering, {"min_area": -1}, "`min_area`"),
         (OPFClustering, {"min_volume": np.inf}, "`min_volume`"),
         (OPFClustering, {"metric": "euclid"}, "unknown metric 'euclid'"),

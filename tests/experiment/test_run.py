@@ -203,12 +203,7 @@ def test_methods_are_chosen_by_several_names_and_unknown_ones_are_answered_with_
         ({"a": blobs()}, {"x": OPFClassifier}, TypeError, "make one with"),
         ({"a": blobs()}, {"x": 3}, TypeError, "not a scikit-learn classifier"),
         ({"a": [1, 2, 3]}, ["opf"], TypeError, "must be a pair"),
-        (
-            {"a": ([[1.0], [np.nan]], [0, 1])},
-            ["opf"],
-            ValueError,
-            "dataset 'a' has missing values .* the first is row 2",
-        ),
+        ({"a": ([[1.0], [np.nan]], [0, 1])}, ["opf"], ValueError, "'a' has missing .* is row 2"),
         ({"a": ([[1.0], [2.0]], [1, 1])}, ["opf"], ValueError, "dataset 'a' has 1 class"),
     ],
 )
