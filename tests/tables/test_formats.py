@@ -99,17 +99,6 @@ def test_the_bytes_of_a_libopf_file_are_as_described(tmp_path):
     assert again.read_bytes() == packed
 
 
-def test_opfython_reads_our_libopf_files(tmp_path):
-    converter = pytest.importorskip("opfython.utils.converter")
-    path = tmp_path / "mine.dat"
-    X = np.array([[0.5, 2.0], [1.5, -1.0], [0.25, 4.0]])
-    write(path, X, ["b", "a", "b"])
-    converter.opf2csv(str(path), output_file=str(tmp_path / "mine.csv"))
-    theirs = np.loadtxt(tmp_path / "mine.csv", delimiter=",", ndmin=2)
-    np.testing.assert_allclose(theirs[:, -2:], X)
-    np.testing.assert_array_equal(theirs[:, 1], [1, 0, 1])  # it counts labels from 0
-
-
 def test_data_frames_bring_their_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"length": [1.0, 2.0], "width": [3, 4]})

@@ -37,9 +37,9 @@ def test_text_with_names_is_a_table(table):
     assert table("# a comment\n1 1:2\n2 1:3\n", "t.txt").format == "svmlight"
 
 
-def test_what_opfython_writes_is_read(tmp_path):
+def test_opfython_reads_our_files_and_we_read_what_it_writes(tmp_path):
     converter = pytest.importorskip("opfython.utils.converter")
-    write(tmp_path / "a.dat", X := np.array([[1.5, 2.25], [0.1, 4], [5, 6]]), [2, 1, 2])
+    write(tmp_path / "a.dat", X := np.array([[1.5, 2.25], [0.1, 4], [5, 6]]), ["b", "a", "b"])
     for suffix, convert in {
         "txt": converter.opf2txt,
         "csv": converter.opf2csv,

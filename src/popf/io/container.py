@@ -57,7 +57,10 @@ def can_hold(dtype: np.dtype[Any]) -> bool:
 
 def write(file: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a container; `file` must be seekable, `header` fit for JSON."""
-    little = {name: _little_endian(array) for name, array in arrays.items()}
+    little = {
+        name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+        for name, array in arrays.items()
+    }
     declared = {
         name: {"dtype": array.dtype.str, "shape": list(array.shape)}
         for name, array in little.items()
@@ -246,11 +249,6 @@ def _npy_prefix(dtype: str, shape: tuple[int, ...]) -> bytes:
     text = f"{{'descr': {dtype!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
     text += " " * (-(len(text) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("latin1")
-
-
-def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
-    little = np.ascontiguousarray(array).reshape(array.shape)
-    return little.astype(little.dtype.newbyteorder("<"), copy=False)
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

@@ -8,9 +8,8 @@ from sklearn.base import OneToOneFeatureMixin
 
 from popf.display.estimators import as_forest_sees
 from popf.display.log_odds import log_odds_of, split_log_odds
+from popf.engine.structures import FloatArray, IntArray
 from popf.table_models.model import TableModel
-
-FloatArray = NDArray[np.float64]
 
 
 def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
@@ -102,23 +101,22 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
     }
 
 
-def training_values(model: Any, nodes: NDArray[np.int64]) -> NDArray[Any] | None:
+def training_values(model: Any, nodes: IntArray) -> NDArray[Any] | None:
     """Return nodes of the forest in the user's units, an array of objects; None if a step cannot be undone."""
     *steps, final = _steps(model)
     samples = final.samples_ if hasattr(final, "opf_") else final.forest_.samples
     columns = _undo(steps, None if samples is None else samples[nodes])
     if columns is None or np.shape(columns) != (len(nodes), model.n_features_in_):
         return None
-    found = np.empty(np.shape(columns), dtype=object)
-    found[:] = [[_rounded(cell) for cell in row] for row in np.asarray(columns, object).tolist()]
+    found: NDArray[Any] = np.vectorize(_rounded, otypes=[object])(np.asarray(columns, object))
     return found
 
 
-def training_rows(model: Any) -> NDArray[np.int64]:
+def training_rows(model: Any) -> IntArray:
     """Return the row of the training data that each node of the forest comes from, counted from 0."""
     steps = _steps(model)
     first, used = steps[0], getattr(steps[-1], "opf_", steps[-1]).sample_indices_
-    rows: NDArray[np.int64] = first.rows_[used] if hasattr(first, "rows_") else used
+    rows: IntArray = first.rows_[used] if hasattr(first, "rows_") else used
     return rows
 
 
@@ -154,8 +152,7 @@ def _undo(steps: list[Any], columns: Any) -> Any:
         elif kind == "SimpleImputer":  # what was filled in is shown as the forest saw it
             columns = None if step.add_indicator else columns
         else:
-            undo = getattr(step, "inverse_transform", lambda columns: None)
-            columns = undo(columns)
+            columns = getattr(step, "inverse_transform", lambda columns: None)(columns)
     return columns
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.pipeline import Pipeline
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.labels import encode
 from popf.metrics.thresholds import best_threshold, count_at_thresholds
 from popf.table_models.model import Layout, TableModel
@@ -22,7 +23,6 @@ from popf.table_models.training_rows import (
 from popf.tables import Table
 from popf.tables.cells import find_class
 
-FloatArray = NDArray[np.float64]
 #: Folds, and thresholds, among which the costs choose.
 FOLDS = 5
 _THRESHOLDS = np.arange(1, 100) / 100
@@ -39,7 +39,7 @@ class Fitted(NamedTuple):
     n_imputed: int  # missing numbers that were filled in
     rows: TrainingRows  # what was read
     # Classes and probabilities of rows kept aside.
-    test: tuple[NDArray[np.int64], FloatArray] | None
+    test: tuple[IntArray, FloatArray] | None
 
 
 def fit_table(
@@ -134,10 +134,7 @@ def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) ->
 
 
 def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
-    """Split the rows into those to fit and those to keep aside, which are none without `test_size`.
-
-    Groups of rows are drawn, each by the rarest class in it.
-    """
+    """Split the rows into those to fit and those to keep aside, by groups, each with its rarest class."""
     numbers = np.arange(len(rows.y))
     if options.test_size is None:
         return numbers, numbers[:0]
@@ -200,10 +197,9 @@ def _threshold(
     options: FitOptions,
     stage: Callable[[str], None],
 ) -> tuple[float, str, dict[str, float] | None]:
-    """Choose the threshold: also returns where it comes from, in words, and costs per row.
+    """Choose the threshold, by cross-validation where costs are given.
 
-    Where prices are given, it is that of the least cost over cross-validated probabilities; the costs are
-    those at the threshold, at 0.5, and of calling none and all positive. `data` are features, labels, weights.
+    Returns it, where it comes from, in words, and costs per row. `data` are features, labels, weights.
     """
     if options.threshold is not None:
         return options.threshold, "given", None

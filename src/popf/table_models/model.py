@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.files import check_file
 from popf.formatting import listed
 from popf.io import align, describe, load
 from popf.table_models.preparation import TablePreparation
 from popf.tables import ColumnTypes, Table
 
-FloatArray = NDArray[np.float64]
 #: The key of a model file's facts under which the layout of the table is kept.
 FACTS = "table"
 
@@ -47,7 +47,7 @@ class Scored(NamedTuple):
     start: int  # how many rows came before
     frame: Any  # the columns that were read
     probability: FloatArray | None  # a column for each class; None if the model gives labels only
-    codes: NDArray[np.int64]  # the labels, as positions in the classes
+    codes: IntArray  # the labels, as positions in the classes
     unknown: dict[str, int]  # by column, how many rows have a category never seen in training
 
 
@@ -184,7 +184,7 @@ class TableModel:
         by_chance = sum(n for n in seen.values() if n > 1) / len(known)
         return n_seen if n_seen > 0.5 * (1.0 + by_chance) * len(frame) else 0
 
-    def codes(self, probability: FloatArray) -> NDArray[np.int64]:
+    def codes(self, probability: FloatArray) -> IntArray:
         """Label rows by the threshold, or with three classes and more by the largest probability."""
         if not self.binary:
             return np.asarray(probability.argmax(axis=1))
@@ -246,9 +246,9 @@ def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> Table
         )
     table_model = TableModel(load(path), _layout(known, path))
     if n_jobs is not None:
-        for forest in (table_model.final, getattr(table_model.final, "opf_", None)):
-            if forest is not None:
-                forest.set_params(n_jobs=n_jobs)
+        final = table_model.final
+        for forest in (final, getattr(final, "opf_", final)):
+            forest.set_params(n_jobs=n_jobs)
     return table_model
 
 

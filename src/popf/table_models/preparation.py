@@ -1,6 +1,6 @@
 """From the columns of a table to the numbers that a forest sees, and back."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,13 +8,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.state import LARGEST, Fields, read_features
 from popf.probability.features import weighted_quantile
 
-if TYPE_CHECKING:
-    from typing import Self
-
-FloatArray = NDArray[np.float64]
 #: What may be done about missing numbers.
 MISSING = ("refuse", "median", "mean")
 #: What stands for a missing text, which is a category of its own; no cell of a table holds it.
@@ -58,7 +55,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.missing = missing
         self.scale = scale
 
-    def fit(self, X: Any, y: Any = None, sample_weight: FloatArray | None = None) -> "Self":
+    def fit(self, X: Any, y: Any = None, sample_weight: FloatArray | None = None) -> Self:
         """Learn from the rows of a DataFrame, of which no column is empty; weights are positive."""
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
         self.feature_names_in_ = np.array([str(name) for name in X.columns], dtype=object)
@@ -71,8 +68,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.missing != "refuse":
             for column, values in enumerate(cells.T):
                 present = ~np.isnan(values)
-                self.fill_numbers_[column] = _typical(
-                    values[present], weights[present], self.missing
+                self.fill_numbers_[column] = (
+                    np.average(values[present], weights=weights[present])
+                    if self.missing == "mean"
+                    else weighted_quantile(values[present, None], weights[present], 0.5)[0]
                 )
         self.mean_, self.scale_ = np.zeros(n_numbers), np.ones(n_numbers)
         if self.scale and n_numbers:
@@ -109,10 +108,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             words = known.astype(object)[block.argmax(axis=1)]
             columns[name] = np.where(block.any(axis=1) & (words != NO_TEXT), words, None)
             start += len(known)
-        found = np.empty((len(Z), self.n_features_in_), dtype=object)
-        for at, name in enumerate(self.feature_names_in_):
-            found[:, at] = columns[name]
-        return found
+        return np.column_stack([columns[name].astype(object) for name in self.feature_names_in_])
 
     def owners(self) -> list[str]:
         """Name the column of the table that each prepared column comes from."""
@@ -141,7 +137,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return cells
         return np.where(np.isnan(cells), self.fill_numbers_, cells)
 
-    def _codes(self, X: Any) -> list[NDArray[np.int64]]:
+    def _codes(self, X: Any) -> list[IntArray]:
         """Return the position of each category among those of its column, -1 for one never seen."""
         import pandas
 
@@ -176,10 +172,3 @@ def _fitted_values(fields: Fields) -> dict[str, Any]:
 def _texts(column: Any) -> Any:
     """Put the sign for a missing text where there is none."""
     return column.astype(object).where(column.notna(), NO_TEXT).to_numpy(dtype=object)
-
-
-def _typical(values: FloatArray, weights: FloatArray, strategy: str) -> Any:
-    """Choose what stands for a missing number."""
-    if strategy == "mean":
-        return np.average(values, weights=weights)
-    return weighted_quantile(values[:, None], weights, 0.5)[0]

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from popf.engine.structures import FloatArray, IntArray
+
 #: Up to how many rows the distribution of the hits is computed exactly; beyond, it is normal.
 N_EXACT = 2000
 TAIL = 0.025
@@ -14,7 +14,7 @@ TAIL = 0.025
 class Ranking(NamedTuple):
     """Rows to inspect, best first, and what to expect of them if the probabilities are right."""
 
-    rows: NDArray[np.int64]  # positions
+    rows: IntArray  # positions
     gains: FloatArray | None  # of all rows, probability times value minus the cost of a visit
     expected_hits: float  # the sum of the probabilities
     lower: int  # hits are from here ...

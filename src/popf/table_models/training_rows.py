@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import counted, unknown
 from popf.probability.parameters import MAPS, METHODS
@@ -16,7 +17,6 @@ from popf.table_models.preparation import MISSING
 from popf.tables import ColumnTypes, Table
 from popf.tables.cells import Kind, labels_of
 
-FloatArray = NDArray[np.float64]
 #: A column of text with more different values than this is no category if there are many for its rows.
 MANY_VALUES = 50
 #: How many rows a table must have, and how many values a column, before a column is called an id.
@@ -143,7 +143,7 @@ class TrainingRows(NamedTuple):
     frame: Any  # the features; the index holds the rows of the file, from 0
     y: NDArray[Any]
     weights: FloatArray | None  # of mean 1
-    groups: NDArray[np.int64]  # rows of one id have one number; a number each where no id repeats
+    groups: IntArray  # rows of one id have one number; a number each where no id repeats
     columns: list[Column]  # how each is read
     n_read: int  # rows of the file
     n_weightless: int  # those of weight 0, which are left out
@@ -194,10 +194,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
 def read_columns(
     table: Table, roles: Mapping[str, str], categorical: Collection[str] = ()
 ) -> list[Column]:
-    """Tell how every column of a table is read.
-
-    `roles` are those of columns that are no features; `categorical` are categories whatever they look like.
-    """
+    """Tell how every column of a table is read; `roles` are those of columns that are no features."""
     text = table.text()
     return [
         _read(table, name, text[name], roles.get(name), name in categorical) for name in table.names
@@ -387,10 +384,10 @@ def _one_of_each(frame: Any, column: str, seed: int) -> Any:
     return frame.loc[kept.sort_values()]
 
 
-def _groups(frame: Any, repeating: Sequence[str]) -> NDArray[np.int64]:
+def _groups(frame: Any, repeating: Sequence[str]) -> IntArray:
     """Give rows with the same value in the first column that repeats one number; each its own if none does."""
     for name in repeating:
-        groups: NDArray[np.int64] = frame[name].factorize(use_na_sentinel=False)[0]
+        groups: IntArray = frame[name].factorize(use_na_sentinel=False)[0]
         if groups.max() + 1 < len(frame):
             return groups
     return np.arange(len(frame))

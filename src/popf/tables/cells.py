@@ -16,7 +16,6 @@ _DIGITS = re.compile(r"[+-]?[0-9]+")
 _WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
 _SHOWN = 5
 
-
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[ap]m)?(?: ?z|[+-]\d\d:?\d\d)?"
 _DAYS = (
@@ -205,9 +204,8 @@ def find_class(word: str, classes: NDArray[Any]) -> int:
 
 def _finder(classes: NDArray[Any]) -> Callable[[Any], int]:
     """Make a function that finds the code of a label, by its text or else by its value; -1 for none."""
-    texts = {
-        str(label): code for code, label in enumerate(classes.tolist())
-    }  # "1" and "01" are two
+    # By text first: "1" and "01" are two.
+    texts = {str(label): code for code, label in enumerate(classes.tolist())}
     values = {_plain(label): code for code, label in enumerate(classes.tolist())}
     return lambda label: texts.get(str(label).strip(), values.get(_plain(label), -1))
 

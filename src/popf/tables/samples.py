@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import listed
 from popf.labels import encode
 from popf.tables.cells import labels_of, whole
 from popf.tables.table import ColumnTypes, Table, check_names
 
 _HEADER = 12  # bytes
-FloatArray = NDArray[np.float64]
 
 
 class Samples(NamedTuple):
@@ -36,7 +36,7 @@ class Samples(NamedTuple):
     y: NDArray[Any]  # integers, real numbers or text
     feature_names: list[str]
     target_name: str = "target"
-    ids: NDArray[np.int64] | None = None  # of the samples, which LibOPF's and opfython's files have
+    ids: IntArray | None = None  # of the samples, which LibOPF's and opfython's files have
 
 
 def default_names(n_features: int) -> list[str]:
@@ -242,7 +242,7 @@ def parse_distances(content: bytes, where: str) -> FloatArray:
     return distances.astype(np.float64)
 
 
-def libopf_bytes(X: FloatArray, y: NDArray[Any], ids: NDArray[np.int64] | None = None) -> bytes:
+def libopf_bytes(X: FloatArray, y: NDArray[Any], ids: IntArray | None = None) -> bytes:
     """Write a data file of LibOPF; labels it cannot hold are numbered from 1 in sorted order."""
     with np.errstate(over="ignore"):
         features = X.astype("<f4")

@@ -178,7 +178,6 @@ class CsvFile(Table):
     def __init__(self, path: Path, dialect: Dialect, need_names: bool = True) -> None:
         self.path = path
         self.dialect = dialect
-        self._raw: Any = None
         with self._open() as text:
             self._delimiter = self._find_delimiter(text)
             names = self._first_line(text)
@@ -199,8 +198,8 @@ class CsvFile(Table):
     @property
     def share(self) -> float:
         """How much of the file was read by now, from 0 to 1."""
-        if self._raw is None or self._raw.closed:
-            return 1.0 if self._raw is not None else 0.0
+        if self._raw.closed:
+            return 1.0
         return float(self._raw.tell() / max(1, self.path.stat().st_size))
 
     def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
@@ -264,7 +263,7 @@ class CsvFile(Table):
         packed: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix)
         try:
             with open(path, "rb") as raw:
-                self._raw = raw  # its position tells how far reading is
+                self._raw: Any = raw  # its position tells how far reading is
                 stream: Any = raw if packed is None else packed(raw)
                 with _Text(stream, encoding=encoding, newline="") as text:
                     yield text
