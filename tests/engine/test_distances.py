@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.metrics import pairwise_distances
 
 import naive
 from popf.engine import distances
@@ -80,16 +79,6 @@ def test_weights_depend_neither_on_the_cut_nor_on_threads(name, monkeypatch):
             row = among(others)
             np.testing.assert_array_equal([row(i) for i in range(4)], whole[:, others])
     np.testing.assert_array_equal(kernel_blocks(name, X, X[:4])(100, 300), whole.T[100:300])
-
-
-@pytest.mark.parametrize(
-    "name", ["braycurtis", "canberra", "chebyshev", "cosine", "hamming", "manhattan"]
-)
-def test_names_shared_with_scikit_learn_mean_the_same(name):
-    X = samples("chi_square")
-    row = choose_metric(name).rows(X)(np.arange(len(X)))
-    found = np.array([row(i) for i in range(len(X))])
-    np.testing.assert_allclose(found, pairwise_distances(X, metric=name), rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200])

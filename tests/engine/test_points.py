@@ -37,10 +37,3 @@ def test_the_largest_value_comes_between_a_half_and_one(scale):
 def test_all_zeros_have_no_scale():
     found = distinct_points(np.zeros((3, 2)))
     assert (found.exponent, len(found.points)) == (0, 1)
-
-
-def test_the_input_is_copied():
-    X = np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])
-    points = distinct_points(X).points
-    assert points.flags.c_contiguous
-    assert not np.shares_memory(points, X)

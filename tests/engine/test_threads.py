@@ -12,13 +12,7 @@ from threadpoolctl import threadpool_info
 from popf import OPFClassifier
 from popf.engine.runtime.threads import Team, map_chunks
 from popf.engine.trees import tile_neighbours as products
-from strategies import (
-    assert_same_conquest,
-    assert_same_forest,
-    fit,
-    gaussian,
-    grid,
-)
+from strategies import assert_same_conquest, assert_same_forest, fit, gaussian, grid
 
 ALGORITHMS = ("kd_tree", "brute")
 

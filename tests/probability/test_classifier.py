@@ -30,7 +30,6 @@ METHODS = ["pooled", "forest", "paper"]
 def test_answers_fit_together(method):
     model = POPFClassifier(method).fit(WIDE, Y)
     P = model.predict_proba(WIDE_NEW)
-    assert P.shape == (len(WIDE_NEW), 2)
     assert_allclose(P.sum(axis=1), 1.0, rtol=0, atol=1e-15)
     assert_allclose(model.predict_log_proba(WIDE_NEW), np.log(P), rtol=1e-9, atol=1e-12)
     assert_allclose(model.decision_function(WIDE_NEW), logit(P[:, 1]), rtol=1e-6, atol=1e-9)
@@ -129,11 +128,8 @@ def test_pickle_and_clone(method):
 
 def test_a_state_that_was_tampered_with_is_refused_by_name():
     state = POPFClassifier().fit(X, Y).__getstate__()
-    for name, value in [
-        ("slopes", np.array([-1.0, 1.0])),
-        ("trust", 2.0),
-        ("nodes", np.array([10**6])),
-    ]:
+    wrong = {"slopes": np.array([-1.0, 1.0]), "trust": 2.0, "nodes": np.array([10**6])}
+    for name, value in wrong.items():
         bad = {**state, "evidence_": {**state["evidence_"], name: value}}
         with pytest.raises(ValueError, match=name):
             POPFClassifier().__setstate__(bad)
@@ -206,9 +202,8 @@ def test_what_all_samples_share_is_neither_the_forests_nor_a_features(method):
     assert_allclose(split.features.mean(axis=0), 0.0, atol=1e-9)
     assert abs(split.forest.mean()) < 0.1
     noise = POPFClassifier(method).fit(samples, rng.permutation(y)).explain_proba(samples)
-    assert_allclose(
-        noise.prior, np.log(61 / 241), rtol=1e-3
-    )  # the frequencies, one sample added to each
+    # The frequencies, one sample added to each class.
+    assert_allclose(noise.prior, np.log(61 / 241), rtol=1e-3)
     assert_allclose(noise.forest, 0.0, atol=1e-3)
 
 

@@ -106,20 +106,16 @@ def test_integer_weights_are_repetition(samples, y, queries, linear_map):
 
 
 @pytest.mark.parametrize("method", ["pooled", "paper"])
-def test_zero_weights_are_absence(method):
-    w = (np.arange(len(Y)) % 3 > 0).astype(float)
-    weighted = POPFClassifier(method).fit(WIDE, Y, sample_weight=w)
-    absent = POPFClassifier(method).fit(WIDE[w > 0], Y[w > 0])
-    assert_array_equal(weighted.predict_proba(WIDE_NEW), absent.predict_proba(WIDE_NEW))
-
-
-def test_zero_weights_are_absence_from_a_matrix():
-    w = (np.arange(len(Y)) % 3 > 0).astype(float)
-    D, D_new = distances(X, X), distances(NEW, X)
-    kept = w > 0
-    weighted = POPFClassifier(metric="precomputed").fit(D, Y, sample_weight=w)
-    absent = POPFClassifier(metric="precomputed").fit(D[np.ix_(kept, kept)], Y[kept])
-    assert_array_equal(weighted.predict_proba(D_new), absent.predict_proba(D_new[:, kept]))
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
+def test_zero_weights_are_absence(method, metric):
+    kept = np.arange(len(Y)) % 3 > 0
+    samples, few, new, new_of_few = WIDE, WIDE[kept], WIDE_NEW, WIDE_NEW
+    if metric == "precomputed":
+        samples, new = distances(WIDE, WIDE), distances(WIDE_NEW, WIDE)
+        few, new_of_few = samples[np.ix_(kept, kept)], new[:, kept]
+    weighted = POPFClassifier(method, metric=metric).fit(samples, Y, sample_weight=kept * 1.0)
+    absent = POPFClassifier(method, metric=metric).fit(few, Y[kept])
+    assert_array_equal(weighted.predict_proba(new), absent.predict_proba(new_of_few))
 
 
 # Nasty data --------------------------------------------------------------------------------------
@@ -136,13 +132,12 @@ def test_constant_features_give_the_class_frequencies():
     assert_allclose(P, 0.3, atol=0.05)
 
 
-def test_classes_with_one_or_two_samples():
-    rows, y = np.vstack([X3, [[9.0, 9.0]]]), np.append(Y3, 3)
+@pytest.mark.parametrize("few", [[[9.0, 9.0]], [[9.0, 9.0], [9.0, 8.5]]], ids=["one", "two"])
+def test_classes_with_one_or_two_samples(few):
+    rows, y = np.vstack([X3, few]), np.append(Y3, [3] * len(few))
     P = POPFClassifier().fit(rows, y).predict_proba(rows)
     assert P.shape == (len(rows), 4)
     assert np.isfinite(P).all()
-    rows, y = np.vstack([rows, [[9.0, 8.5]]]), np.append(y, 3)
-    assert np.isfinite(POPFClassifier().fit(rows, y).predict_proba(rows)).all()
 
 
 def test_one_sample_of_each_class():

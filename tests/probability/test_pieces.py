@@ -1,7 +1,5 @@
 """What probabilities are made of, piece by piece, against the definitions."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,15 +41,12 @@ def test_the_order_of_samples_is_that_of_classes_and_values(problem, weights, se
         equal = (y == key[0]) & np.equal(X, key[1:]).all(axis=1)
         assert_allclose(ordered.weights[mine].sum(), w[equal].sum())
     shuffled = np.random.default_rng(seed).permutation(len(y))
-    again = order_samples(X[shuffled].T, y[shuffled], w[shuffled])
-    assert_array_equal(X[shuffled][again.rows], X[ordered.rows])
-    for one, other in zip(again[1:], ordered[1:], strict=True):
-        assert_array_equal(one, other)
     copies = np.repeat(np.arange(len(y)), w.astype(int))
-    repeated = order_samples(X[copies].T, y[copies], np.ones(len(copies)))
-    assert_array_equal(X[copies][repeated.rows], X[ordered.rows])
-    for one, other in zip(repeated[1:], ordered[1:], strict=True):
-        assert_array_equal(one, other)
+    for rows, weights in ((shuffled, w[shuffled]), (copies, np.ones(len(copies)))):
+        again = order_samples(X[rows].T, y[rows], weights)
+        assert_array_equal(X[rows][again.rows], X[ordered.rows])
+        for one, other in zip(again[1:], ordered[1:], strict=True):
+            assert_array_equal(one, other)
 
 
 def mass_by_fold(ordered, X):
@@ -90,11 +85,9 @@ def test_folds():
     assert_array_equal(ordered.weights[:59], 3.0)
     # ... but for a class with nothing else, equal samples of two classes, and few values in all.
     assert_array_equal(np.sort(deal_folds(ordered)[59:]), [0, 1, 4])
-    values = np.repeat(np.arange(30.0), 10)
-    mass = mass_by_fold(
-        order_samples(values[None, :100], (values[:100] > 4).astype(int), np.ones(100)),
-        values[:, None],
-    )
+    values = np.repeat(np.arange(10.0), 10)
+    ordered = order_samples(values[None], (values > 4).astype(int), np.ones(100))
+    mass = mass_by_fold(ordered, values[:, None])
     assert all((each[:5] > 0.0).all() for each in mass.values())
 
 
@@ -148,9 +141,8 @@ def test_squashing_is_its_formula(draw):
     }[draw]
     w, new = rng.integers(1, 4, 41), rng.normal(size=20) * 10.0
     scaling = fit_scaling(x[:, None], w.astype(float))
-    assert_allclose(
-        scaling.apply(new[:, None])[:, 0], naive_probability.squash(x, w, new), atol=1e-12
-    )
+    found = scaling.apply(new[:, None])[:, 0]
+    assert_allclose(found, naive_probability.squash(x, w, new), atol=1e-12)
     standard = fit_scaling(x[:, None], w.astype(float), squashed=False)
     repeated = np.repeat(x, w)
     expected = (new - repeated.mean()) / repeated.std()
@@ -186,9 +178,8 @@ def test_splines_are_those_of_scikit_learn():
     new = np.vstack([knots, RNG.normal(size=(30, 3)) * 5.0])
     splines = SplineTransformer(knots=knots, extrapolation="linear", include_bias=False).fit(X)
     assert_allclose(spline_columns(new, knots), splines.transform(new), atol=1e-12)
-    assert_allclose(
-        spline_columns(new[:, :1], knots[:, :1]), naive_probability.splines(new[:, 0], knots[:, 0])
-    )
+    expected = naive_probability.splines(new[:, 0], knots[:, 0])
+    assert_allclose(spline_columns(new[:, :1], knots[:, :1]), expected)
 
 
 def test_what_gets_a_spline():
@@ -241,9 +232,8 @@ def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d)
 def test_regressions_without_features_or_without_a_class():
     y = np.repeat([0, 2], [30, 10])
     part = RidgeRegressions(np.ones((40, 2)), y, np.ones(40), 3, "spline").fit(1.0)
-    assert_allclose(
-        naive_probability.softmax(part.exponents(np.ones((1, 2))))[0], [0.74, 0.01, 0.25], atol=0.01
-    )
+    P = naive_probability.softmax(part.exponents(np.ones((1, 2))))
+    assert_allclose(P, [[0.74, 0.01, 0.25]], atol=0.01)
     assert part.shares(np.ones((1, 2))).shape == (1, 2, 3)
 
 
@@ -335,7 +325,7 @@ def test_the_grid_of_bandwidths():
     ranked = grid.ranked(3.0)
     assert_array_equal(np.sort(taus.ravel())[::-1], ranked)
     assert_allclose(ranked[[0, -1]], [24.0, 24.0 / 2**8.5])
-    assert_allclose([b / a for a, b in pairwise(ranked)], 2**-0.5)
+    assert_allclose(ranked[1:] / ranked[:-1], 2**-0.5)
 
 
 def held_out(n_classes, n=120, seed=0, noise=1.0):
@@ -343,10 +333,9 @@ def held_out(n_classes, n=120, seed=0, noise=1.0):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     right = (np.arange(n_classes) == y[:, None]).astype(float)
-    scores = [
-        -3.0 + right * gain + noise * rng.normal(size=right.shape) for gain in (0.5, 2.0, 1.0)
-    ]
-    return np.stack(scores, axis=2) - 2.0, labelled(y, np.ones(n))
+    gains = np.array([0.5, 2.0, 1.0])[:, None, None]
+    scores = -5.0 + right * gains + noise * rng.normal(size=(3, *right.shape))
+    return np.moveaxis(scores, 0, 2), labelled(y, np.ones(n))
 
 
 def scaling_of(scores, labels, background=True, by_class=False):
@@ -403,9 +392,8 @@ def test_nearness_that_speaks_against_a_class_says_nothing():
     inverted = scaling_of(scores[:, ::-1], labels)
     assert_array_equal(inverted.slopes, 0.0)
     assert_allclose(inverted.biases, labels.prior)
-    scores[:, 0] = (
-        -5.0 + 0.5 * (labels.codes == 1)[:, None]
-    )  # nearer to class 0 are those of class 1
+    # Nearer to class 0 are those of class 1.
+    scores[:, 0] = -5.0 + 0.5 * (labels.codes == 1)[:, None]
     found = scaling_of(scores, labels, by_class=True)
     assert found.slopes[0] == 0.0
     assert found.slopes[1] > 0.0

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.structures import (
-    Backend,
-    Conquered,
-    FloatArray,
-    IntArray,
-    Resources,
-    SpanningTree,
-)
+from popf.engine.structures import Backend, Conquered, FloatArray, IntArray, Resources, SpanningTree
 from popf.formatting import import_extra
 
 if TYPE_CHECKING:

@@ -81,8 +81,7 @@ class AdditiveEvidence(NamedTuple):
 
     def exponents_of_columns(self, columns: FloatArray) -> FloatArray:
         """Exponents of the classes from centered columns."""
-        exponents: FloatArray = columns @ self.coefficients.T + self.intercepts
-        return exponents
+        return columns @ self.coefficients.T + self.intercepts
 
     def without_intercepts(self) -> tuple["AdditiveEvidence", FloatArray]:
         """Split into a function of mean 0 among the training samples, and the intercepts."""
@@ -258,5 +257,4 @@ def _slopes(x: FloatArray, knots: FloatArray) -> FloatArray:
     """Differentiate the splines at some places: (n_splines, n_places, n_features)."""
     at = knots[:, None]
     lower = _basis(x, knots, DEGREE - 1) * DEGREE / (at[DEGREE:] - at[:-DEGREE])
-    slopes: FloatArray = (lower[:-1] - lower[1:])[:N_SPLINES]
-    return slopes
+    return (lower[:-1] - lower[1:])[:N_SPLINES]

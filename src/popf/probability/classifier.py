@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from popf.engine.structures import FloatArray, IntArray
@@ -27,10 +28,6 @@ from popf.probability.softmax import chosen_classes, decisions, log_softmax
 from popf.solvers.base import PAPER_BOX
 
 if TYPE_CHECKING:
-    from typing import Self
-
-    from sklearn.utils import Tags
-
     from popf.solvers import Solution, Solver
 
 
@@ -167,7 +164,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         self.working_memory = working_memory
         self.device = device
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Self":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the forest and fit its probabilities.
 
         Parameters
@@ -237,7 +234,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         opf: OPFClassifier,
         evidence: Evidence | None,
         fitted: Mapping[str, Any],
-    ) -> "Self":
+    ) -> Self:
         """Make a fitted classifier from what was fitted elsewhere, without evidence for the paper's method."""
         model = cls(**parameters)
         model._evidence, model.opf_ = evidence, opf
@@ -393,7 +390,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "opf_")
 
-    def __sklearn_tags__(self) -> "Tags":
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.method != "paper"
         return set_metric_tags(tags, self.metric)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.probability.linear_maps import (
+    ROUNDING,
     DiscriminantStretch,
     EffectSizeWeights,
     WithinClassWhitening,
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 NORMAL_IQR = 1.349
 #: Ratios beyond this are cut, so that everything stays finite.
 FAR = 1e150
-#: A feature that varies by no more than this part of its largest value is rounding, and counts as constant.
-ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
 #: So many copies of samples a map without weights is fitted to, at most.
 MOST_COPIES = 10_000_000
 
@@ -49,8 +48,7 @@ class Scaling(NamedTuple):
             ratio = np.clip((samples - self.center) / self.scale, -FAR, FAR)
         if self.squashed:
             ratio = np.arcsinh(ratio)
-        scaled: FloatArray = (ratio - self.mean) * self.factor
-        return scaled
+        return (ratio - self.mean) * self.factor
 
 
 def fit_scaling(samples: FloatArray, weights: FloatArray, squashed: bool = True) -> Scaling:

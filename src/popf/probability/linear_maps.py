@@ -7,7 +7,7 @@ by cross-validation with the map inside the pipeline. ``POPFClassifier(linear_ma
 
 from abc import abstractmethod
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,16 +17,12 @@ from sklearn.base import (
     OneToOneFeatureMixin,
     TransformerMixin,
 )
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.state import Fields, read_features
 from popf.forest.validation import validate_samples
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from sklearn.utils import Tags
 
 __all__ = ["DiscriminantStretch", "EffectSizeWeights", "WithinClassWhitening"]
 
@@ -48,7 +44,7 @@ class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     mean_: FloatArray
     scale_: FloatArray
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "Self":
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the map from labelled samples.
 
         Parameters
@@ -112,7 +108,7 @@ class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._check_state(fields, n_features)
         super().__setstate__(state)
 
-    def __sklearn_tags__(self) -> "Tags":
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
@@ -155,8 +151,7 @@ class EffectSizeWeights(OneToOneFeatureMixin, _LinearMap):  # type: ignore[misc]
     def _map(self, samples: FloatArray) -> FloatArray:
         if self.effect_sizes_.max() <= LEAST_EFFECT:
             return samples
-        mapped: FloatArray = samples * self.effect_sizes_
-        return mapped
+        return samples * self.effect_sizes_
 
     def _check_state(self, fields: Fields, n_features: int) -> None:
         fields.floats("effect_sizes_", (n_features,), 0.0, 1.0)
@@ -182,10 +177,8 @@ class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type
         :math:`\delta`.
     variances_, directions_, rest_ : ndarray, ndarray, float
         Variances within the classes along orthonormal directions, and that of all other directions.
-    mean_, scale_ : ndarray of shape (n_features,)
-        Mean and standard deviation of the features, 0 for constant ones.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
-        The number of features, and their names if X had names that are all strings.
+    mean_, scale_, n_features_in_, feature_names_in_
+        As of `EffectSizeWeights`.
 
     Notes
     -----
@@ -259,8 +252,7 @@ class DiscriminantStretch(WithinClassWhitening):
     Parameters
     ----------
     shrinkage : "auto" or float, default="auto"
-        Between 0 (the covariance within the classes as it is) and 1 (only standardise); "auto" is Ledoit and
-        Wolf's estimate of the best.
+        As for `WithinClassWhitening`.
     strength : float, default=1.0
         s; 0 is whitening alone.
 
@@ -268,12 +260,8 @@ class DiscriminantStretch(WithinClassWhitening):
     ----------
     stretches_, stretched_ : ndarray
         The factors, and the directions that are stretched.
-    shrinkage_ : float
-        The shrinkage that was used.
-    mean_, scale_ : ndarray of shape (n_features,)
-        Mean and standard deviation of the features, 0 for constant ones.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
-        The number of features, and their names if X had names that are all strings.
+    shrinkage_, mean_, scale_, n_features_in_, feature_names_in_
+        As of `WithinClassWhitening`, which it is before it stretches.
 
     References
     ----------
@@ -313,8 +301,7 @@ class DiscriminantStretch(WithinClassWhitening):
     def _map(self, samples: FloatArray) -> FloatArray:
         whitened = super()._map(samples)
         along = (whitened @ self.stretched_.T) * (self.stretches_ - 1.0)
-        mapped: FloatArray = whitened + along @ self.stretched_
-        return mapped
+        return whitened + along @ self.stretched_
 
     def _check_state(self, fields: Fields, n_features: int) -> None:
         super()._check_state(fields, n_features)

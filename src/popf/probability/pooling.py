@@ -1,7 +1,7 @@
 """All evidence pooled: the fitted pool, how far it is trusted, and where a probability comes from."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,8 +47,7 @@ class Pool(NamedTuple):
 
     def exponents(self, parts: FloatArray) -> FloatArray:
         """Pool exponents: (n_rows, n_classes) from (n_parts, n_rows, n_classes)."""
-        pooled: FloatArray = np.tensordot(self.weights, parts, axes=1) + self.biases
-        return pooled
+        return np.tensordot(self.weights, parts, axes=1) + self.biases
 
 
 def fit_pool(parts: FloatArray, labels: Labels, smoothing: float) -> Pool:
@@ -162,6 +161,11 @@ class Evidence:
         return np.concatenate([np.empty((0, 2), np.int64), *found])
 
     @property
+    def prior_weight(self) -> float:
+        """How far probabilities are drawn to the class frequencies."""
+        return 1.0 - self.trust
+
+    @property
     def asks_forest(self) -> bool:
         """Whether the forest has a say at all."""
         return bool(self.forest_scaling.slopes.any() and self.pool.weights[0] > 0.0)
@@ -182,8 +186,7 @@ class Evidence:
             scaled = self.scaling.apply(new)
             parts += [part.exponents(scaled) for part in self.additive.values()]
         pooled = self.pool.exponents(centered(np.stack(parts)))
-        exponents: FloatArray = self.trust * pooled + (1.0 - self.trust) * self.prior
-        return exponents
+        return self.trust * pooled + (1.0 - self.trust) * self.prior
 
     def explain(
         self, new: FloatArray, total: FloatArray, classes: NDArray[Any], names: Any = None
@@ -261,16 +264,16 @@ class ProbabilityExplanation:
         return pandas.DataFrame(values.reshape(n_samples * n_classes, -1), index, columns)
 
 
-def _of_evidence(get: Callable[[Evidence], Any], doc: str) -> Any:
-    """Make a fitted attribute that follows from the evidence."""
+def _of_evidence(path: str, doc: str) -> Any:
+    """Make a fitted attribute that looks up one of the evidence, or of a part of it."""
 
-    def found(self: "EvidenceAttributes") -> Any:
+    def get(self: "EvidenceAttributes") -> Any:
         evidence = self.__dict__.get("_evidence")
         if evidence is None:
             raise AttributeError("this is there after a fit by method='pooled' or 'forest'.")
-        return get(evidence)
+        return attrgetter(path)(evidence)
 
-    return property(found, doc=doc)
+    return property(get, doc=doc)
 
 
 class EvidenceAttributes:
@@ -278,19 +281,10 @@ class EvidenceAttributes:
 
     _evidence: Evidence | None
 
-    pool_weights_ = _of_evidence(
-        lambda evidence: evidence.weights_by_name, "The weight of each part in the pool."
-    )
-    interactions_ = _of_evidence(
-        lambda evidence: evidence.pairs, "Features whose products are in the linear part."
-    )
-    bandwidths_ = _of_evidence(lambda evidence: evidence.bandwidths, "The bandwidth of each class.")
-    slopes_ = _of_evidence(lambda evidence: evidence.forest_scaling.slopes, "Slopes of the forest.")
-    biases_ = _of_evidence(lambda evidence: evidence.forest_scaling.biases, "Biases of the forest.")
-    prior_weight_ = _of_evidence(
-        lambda evidence: 1.0 - evidence.trust,
-        "How far probabilities are drawn to the class frequencies.",
-    )
-    linear_map_ = _of_evidence(
-        lambda evidence: evidence.preparation.linear_map, "The fitted map, None for none."
-    )
+    pool_weights_ = _of_evidence("weights_by_name", "The weight of each part in the pool.")
+    interactions_ = _of_evidence("pairs", "Features whose products are in the linear part.")
+    bandwidths_ = _of_evidence("bandwidths", "The bandwidth of each class.")
+    slopes_ = _of_evidence("forest_scaling.slopes", "Slopes of the forest.")
+    biases_ = _of_evidence("forest_scaling.biases", "Biases of the forest.")
+    prior_weight_ = _of_evidence("prior_weight", "The weight of the class frequencies.")
+    linear_map_ = _of_evidence("preparation.linear_map", "The fitted map, None for none.")

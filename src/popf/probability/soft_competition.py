@@ -139,8 +139,7 @@ class BandwidthGrid(NamedTuple):
     def chains(self, unit: float) -> FloatArray:
         """Make all bandwidths, as the engine wants them: in a row each is half of the one before."""
         tops = self.widest / 2.0 ** (np.arange(self.n_chains) / self.n_chains)
-        halvings: FloatArray = np.ldexp(tops[:, None] * unit, -np.arange(N_HALVINGS))
-        return halvings
+        return np.ldexp(tops[:, None] * unit, -np.arange(N_HALVINGS))
 
     def ranked(self, unit: float) -> FloatArray:
         """Make all bandwidths, the widest first."""
@@ -158,8 +157,7 @@ class ForestScaling(NamedTuple):
 
     def exponents(self, scores: FloatArray) -> FloatArray:
         """Exponents from scores at the bandwidths of the classes: (n_rows, n_classes) both."""
-        exponents: FloatArray = self.slopes * _raise(scores, self.floors) + self.biases
-        return exponents
+        return self.slopes * _raise(scores, self.floors) + self.biases
 
     def exponents_on_grid(self, scores: FloatArray) -> FloatArray:
         """Exponents from scores at all bandwidths of the grid."""
@@ -343,5 +341,4 @@ class _Search(NamedTuple):
     def _among_others(self, others: FloatArray, total: FloatArray, k: int) -> FloatArray:
         """Logarithm of each sample's own class among all classes but k; anything for samples of k."""
         place = np.where(self.codes > k, self.codes - 1, np.minimum(self.codes, len(others) - 1))
-        logs: FloatArray = others[place, np.arange(len(place))] - total
-        return logs
+        return others[place, np.arange(len(place))] - total

@@ -42,8 +42,7 @@ def chosen_classes(exponents: FloatArray, threshold: float) -> IntArray:
 def log_losses(exponents: FloatArray, codes: IntArray) -> FloatArray:
     """Compute the log loss of every row: (..., n_rows) from (..., n_rows, n_classes)."""
     logs = log_softmax(exponents)
-    losses: FloatArray = -logs[..., np.arange(len(codes)), codes]
-    return losses
+    return -logs[..., np.arange(len(codes)), codes]
 
 
 def centered(exponents: FloatArray) -> FloatArray:

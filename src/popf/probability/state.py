@@ -156,10 +156,8 @@ def _additive_from(fields: Fields, n_features: int, n_classes: int) -> AdditiveE
     high = inside.floats("high", (n_features,))
     if not (low <= high).all():
         raise inside.refuse("high", "not below low")
-    plain, pairs = (
-        inside.integers("plain", (None,), 0, last),
-        inside.integers("pairs", (None, 2), 0, last),
-    )
+    plain = inside.integers("plain", (None,), 0, last)
+    pairs = inside.integers("pairs", (None, 2), 0, last)
     basis = Basis(plain, smooth, pairs, knots, low, high)
     n_columns = len(basis.features())
     return AdditiveEvidence(

@@ -157,8 +157,7 @@ def _scatter(copies: FloatArray) -> FloatArray:
     folds = (mixed ^ (mixed >> np.uint64(31))) % np.uint64(N_FOLDS)
     places = owners * N_FOLDS + folds.astype(np.int64)
     found = np.bincount(places, minlength=len(copies) * N_FOLDS).reshape(-1, N_FOLDS)
-    scattered: FloatArray = found + ((copies - one_by_one) / N_FOLDS)[:, None]
-    return scattered
+    return found + ((copies - one_by_one) / N_FOLDS)[:, None]
 
 
 class ScaledSamples(NamedTuple):

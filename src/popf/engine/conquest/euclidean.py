@@ -143,10 +143,8 @@ class EuclideanConquest:
             space = build(points, n_threads) if space is None else space
             costs, rank = costs[space.order], rank[space.order]
             return CostedTree(space, costs, rank, lowest_in_nodes(space.nodes, costs))
-        block, order = (
-            block_size(points.shape[1], self._tile_bytes),
-            np.argsort(costs, kind="stable"),
-        )
+        block = block_size(points.shape[1], self._tile_bytes)
+        order = np.argsort(costs, kind="stable")
         ordered = np.empty_like(points)
 
         def copy(start: int, stop: int) -> None:

@@ -15,13 +15,7 @@ import numpy as np
 
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import map_chunks
-from popf.engine.soft.simd import (
-    CHAIN,
-    WIDTH,
-    add_chain,
-    add_exponentials,
-    smallest,
-)
+from popf.engine.soft.simd import CHAIN, WIDTH, add_chain, add_exponentials, smallest
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 
 # Nodes met at a time: enough to forget the call, few enough to stay in the first cache.

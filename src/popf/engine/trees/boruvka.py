@@ -311,10 +311,7 @@ def wanted_points(search: OutgoingArcSearch, marking: bool) -> BoolArray:
     best = search.best
     wanting = ~search.certain & (best["tied"] != 0) if marking else ~search.certain
     # Nobody is within a negative bound.
-    wanted: BoolArray = (
-        search.horizon <= np.where(wanting, best["squared"], -1.0)[search.components.of]
-    )
-    return wanted
+    return search.horizon <= np.where(wanting, best["squared"], -1.0)[search.components.of]
 
 
 @helper
