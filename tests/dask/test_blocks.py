@@ -36,10 +36,6 @@ def in_blocks(X, y, members):
     return SamplesInBlocks(blocks, lows, highs, rows, y, np.ones(len(X)), classes, exponent)
 
 
-def grow(blocks, settings, tasks=None):
-    return grow_forest(tasks or Here(), blocks, settings)
-
-
 def assert_same_forest(grown, plain):
     strategies.assert_same_forest(OPFClassifier.from_forest(grown.to_forest(), {}, 2), plain)
 
@@ -53,7 +49,9 @@ def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, algorithm):
         X, y = samples(kind, int(rng.integers(30, 120)), rng)
         rows = np.argsort(X[:, 0], kind="stable") if by_place else rng.permutation(len(X))
         blocks = in_blocks(X, y, np.array_split(rows, n_blocks))
-        assert_same_forest(grow(blocks, settings(algorithm)), OPFClassifier().fit(X, y))
+        assert_same_forest(
+            grow_forest(Here(), blocks, settings(algorithm)), OPFClassifier().fit(X, y)
+        )
 
 
 @pytest.mark.parametrize("metric", ["manhattan", "chi_square"])
@@ -66,14 +64,15 @@ def test_blocks_serve_metrics_that_know_no_boxes(metric):
     blocks = blocks._replace(
         exponent=0, blocks=[b._replace(points=X[b.samples]) for b in blocks.blocks]
     )
-    assert_same_forest(grow(blocks, settings(metric=metric)), plain)
+    assert_same_forest(grow_forest(Here(), blocks, settings(metric=metric)), plain)
 
 
 def test_ties_cost_nothing_where_there_are_none():
     rng = np.random.default_rng(SEED)
     X, y = samples("normal", 300, rng)
     tasks = Here()
-    grow(in_blocks(X, y, np.array_split(rng.permutation(300), 5)), settings(), tasks)
+    blocks = in_blocks(X, y, np.array_split(rng.permutation(300), 5))
+    grow_forest(tasks, blocks, settings())
     names = [name for name, _ in tasks.done]
     assert "settle-ties" not in names
     assert names.count("tree-of-two-blocks") == 10
@@ -84,14 +83,9 @@ def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():
     X = rng.uniform(size=(4000, 2)) * [100.0, 1.0]
     y = rng.integers(0, 2, size=4000)
     members = np.array_split(np.argsort(X[:, 0]), 10)
-    found = grow(in_blocks(X, y, members), settings())
+    found = grow_forest(Here(), in_blocks(X, y, members), settings())
     assert found.n_pairs == 9  # each with the next
     assert_same_forest(found, OPFClassifier().fit(X, y))
-
-
-def rows_held(argument):
-    """How many samples an argument of a task brings along."""
-    return len(argument.samples) if isinstance(argument, Block) else 0
 
 
 def test_no_task_gets_more_than_two_blocks(monkeypatch):
@@ -108,7 +102,8 @@ def test_no_task_gets_more_than_two_blocks(monkeypatch):
     names = {name for name, _ in tasks.done}
     assert {"tree-of-two-blocks", "settle-ties", "gather-block"} <= names
     for name, arguments in tasks.done:
-        assert sum(map(rows_held, arguments)) <= 2 * largest, name
+        held = sum(len(block.samples) for block in arguments if isinstance(block, Block))
+        assert held <= 2 * largest, name
 
 
 def halves(n, n_features, kind, rng):

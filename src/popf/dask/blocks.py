@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.dask.cluster import Settings, Tasks
-from popf.dask.sources import Rows, Source, check_chunk, map_file
+from popf.dask.sources import Rows, Source, check_chunk, group_neighbours, map_file
 from popf.engine.points import scaled_copy
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import Metric
@@ -288,17 +288,9 @@ def _describe(block: Block) -> tuple[FloatArray, FloatArray, Block]:
 def _group_cells(described: list[SortedChunk], most: int) -> list[list[tuple[int, int]]]:
     """Group (chunk, cell) into blocks: all of a cell or, if they are too many, some of them."""
     groups = []
-    for cell in range(len(described[0].starts) - 1):
-        group: list[tuple[int, int]] = []
-        total = 0
-        for c, chunk in enumerate(described):
-            size = int(chunk.starts[cell + 1] - chunk.starts[cell])
-            if size and group and total + size > 1.5 * most:
-                groups.append(group)
-                group, total = [], 0
-            if size:
-                group.append((c, cell))
-                total += size
-        if group:
-            groups.append(group)
+    sizes = np.array([np.diff(chunk.starts) for chunk in described])
+    for cell, of_chunks in enumerate(sizes.T):
+        chunks = np.flatnonzero(of_chunks)
+        for group in group_neighbours(of_chunks[chunks].tolist(), 1.5 * most):
+            groups.append([(c, cell) for c in chunks[group].tolist()])
     return groups

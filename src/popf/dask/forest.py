@@ -114,10 +114,6 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model.settings.device,
         )
 
-    def _gather_samples(self) -> FloatArray:
-        check_is_fitted(self)
-        return self._model.gather_samples()
-
 
 def _checked_metric(name: Any, params: Any) -> Metric:
     metric = choose_metric(name, params)
@@ -253,7 +249,8 @@ class DaskOPFClassifier(DaskClassifier):
 
     def to_local(self) -> OPFClassifier:
         """Make the plain estimator, with all samples in this process."""
-        plain = self._plain_forest(self._model, self._gather_samples())
+        check_is_fitted(self)
+        plain = self._plain_forest(self._model, self._model.gather_samples())
         if hasattr(self, "feature_names_in_"):
             plain.feature_names_in_ = self.feature_names_in_
         return plain

@@ -6,6 +6,7 @@ farther apart are skipped, and samples too far from the other block left out. Th
 are then merged, a few lists at a time.
 """
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,7 +91,7 @@ def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> F
     forest, n_pairs = _grow_on_all(tasks, samples, settings)
     trained = tasks.gather(forest)
     if samples.folder is None:
-        costs = tasks.submit("get-costs", _costs, forest)
+        costs = tasks.submit("get-costs", attrgetter("forest.costs"), forest)
     else:
         costs = StoredCosts(str(Path(samples.folder) / "costs.npy"))
         np.save(costs.path, trained.forest.costs)
@@ -103,10 +104,6 @@ def _choose_algorithm(block: Block, settings: Settings) -> str:
     if not settings.metric.euclidean:
         return "prim"
     return settle_algorithm(block.points, settings.resources, settings.algorithm)
-
-
-def _costs(trained: Trained) -> FloatArray:
-    return trained.forest.costs
 
 
 def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> tuple[Any, int]:

@@ -185,8 +185,8 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
 
     def to_local(self) -> POPFClassifier:
         """Make the plain estimator, with all samples in this process."""
-        prepared = self._gather_samples()
-        samples = prepared
+        check_is_fitted(self)
+        samples = prepared = self._model.gather_samples()
         if self._evidence is not None and self._evidence.preparation.changes:
             source, rows = self._samples
             with tasks_on(self.client) as tasks:

@@ -56,7 +56,7 @@ def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> S
             f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 2 is required."
         )
     sizes = X.chunks[0]
-    groups = _group_neighbours(list(sizes), max(sizes))
+    groups = group_neighbours(list(sizes), max(sizes))
     if len(groups) < len(sizes):
         X = X.rechunk({0: tuple(sum(sizes[i] for i in group) for group in groups)})
         sizes = X.chunks[0]
@@ -153,7 +153,7 @@ def _default_block_size(n_features: int) -> int:
     return max(1024, BLOCK_BYTES // (2 * 8 * (6 * n_features + 40)))
 
 
-def _group_neighbours(sizes: list[int], most: int) -> list[list[int]]:
+def group_neighbours(sizes: list[int], most: float) -> list[list[int]]:
     """Group neighbours whose sizes sum to no more than `most`, or stand alone."""
     groups: list[list[int]] = []
     total = 0
@@ -192,7 +192,7 @@ def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -
         if set(names) != set(columns):
             raise ValueError(f"{file.name} has features {names}, but others have {columns}.")
         rows = [meta.row_group(g).num_rows for g in range(meta.num_row_groups)]
-        for groups in _group_neighbours(rows, block_size or _default_block_size(len(columns))):
+        for groups in group_neighbours(rows, block_size or _default_block_size(len(columns))):
             if size := sum(rows[g] for g in groups):
                 chunks.append(delayed(_read_parquet)(str(file), groups, columns, *others))
                 sizes.append(size)
