@@ -273,16 +273,6 @@ def test_the_stages_of_a_fit_are_shown_and_compiling_too(place, tmp_path, capsys
     assert "compiling, first run only" in capsys.readouterr().err
 
 
-def test_the_same_seed_gives_the_same_model(place, tmp_path):
-    new = pd.read_csv(place / "new.csv")[["demand", "load", "region"]]
-    fit(place / "train.csv", tmp_path / "m.popf")
-    first, again = (
-        popf.load(folder / name).predict_proba(new)
-        for folder, name in ((place, "model.popf"), (tmp_path, "m.popf"))
-    )
-    np.testing.assert_array_equal(first, again)
-
-
 def test_a_model_saved_in_python_is_understood(place, tmp_path, capsys):
     frame = consumers(200)[["demand", "load", "stolen"]]
     model = make_pipeline(StandardScaler(), popf.POPFClassifier(threshold=0.2))

@@ -75,11 +75,9 @@ def test_a_picture_of_those_who_rise(place, tmp_path, capsys):
 def test_what_cannot_be_watched_is_refused(place, tmp_path, capsys):
     months = pd.read_csv(place / "months.csv")
     months.rename(columns={"consumer": "who"}).to_csv(tmp_path / "who.csv", index=False)
-    months.rename(columns={"consumer": "before"}).to_csv(tmp_path / "clash.csv", index=False)
     months[months["month"] < "2024-03"].to_csv(tmp_path / "two.csv", index=False)
     for words, expected in (
         (monitor(place, data=tmp_path / "who.csv"), "--id: name the column"),
-        (monitor(place, "--id", "before", data=tmp_path / "clash.csv"), "the name of a result"),
         (monitor(place, "--time", "consumer"), "neither a number nor a date"),
         (monitor(place, "--id", "stolen"), "same consumer"),
         (monitor(place, data=tmp_path / "two.csv"), "longer series"),

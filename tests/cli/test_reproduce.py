@@ -1,4 +1,4 @@
-"""``popf reproduce`` and ``popf demo``, as a person at a terminal meets them."""
+"""``popf reproduce``, ``demo`` and ``sample``, as a person at a terminal meets them."""
 
 from csv import DictReader
 from pathlib import Path
@@ -112,17 +112,7 @@ def test_bad_words_are_answered_in_one_line(tmp_path, capsys, words, message):
     assert not (tmp_path / "out" / "journal.jsonl").exists()
 
 
-def test_a_csv_without_the_target_or_with_words_is_refused(csv, tmp_path, capsys):
-    words = reproduce(tmp_path, "--data", csv, "--target")
-    assert "'labl'; did you mean label" in refused(capsys, *words, "labl")
-    said = refused(capsys, *words, "width")
-    assert "not numbers: label" in said
-    assert "--encode onehot" in said
-    said = refused(capsys, *words, "label", "--encode", "dance")
-    assert "--encode must be 'onehot', 'ordinal' or None, not 'dance'" in said
-
-
-def test_gaps_and_columns_to_leave_out(csv, tmp_path, capsys):
+def test_columns_to_leave_out_and_decimal_commas(csv, tmp_path, capsys):
     lines = csv.read_text().splitlines()
     named = [lines[0] + ";who", *(f"{line};C{n}" for n, line in enumerate(lines[1:]))]
     other = tmp_path / "other.csv"
@@ -134,16 +124,6 @@ def test_gaps_and_columns_to_leave_out(csv, tmp_path, capsys):
     run(*reproduce(tmp_path / "plain", "--data", csv, "--target", "label"))
     tables = [tmp_path / name / "tables" / "accuracy.csv" for name in ("out", "plain")]
     assert tables[0].read_text() == tables[1].read_text().replace("mine,", "other,")
-    csv.write_text("\n".join([lines[0], ",1.0,no", *lines[1:]]))
-    said = refused(capsys, *reproduce(tmp_path, "--data", csv, "--target", "label"))
-    assert "in 1 of 61 rows, the first is row 1: fill them in" in said
-
-
-def test_a_class_left_without_samples_is_an_error(tmp_path, capsys):
-    path = tmp_path / "rare.csv"
-    path.write_text("x,label\n" + "".join(f"{k},a\n" for k in range(30)) + "99,b\n")
-    said = refused(capsys, *reproduce(tmp_path / "out", "--data", path, "--target", "label"))
-    assert "only 1 of class b" in said
 
 
 def test_a_folder_that_cannot_be_written_to_is_found_first(csv, tmp_path, capsys):
@@ -192,3 +172,10 @@ def test_the_demo_data_come_with_popf():
     from popf.datasets import load
 
     assert all(len(load(name, download=False).target) for name in demo.DATASETS)
+
+
+def test_sample_replaces_nothing(tmp_path, capsys):
+    (tmp_path / "new.csv").write_text("mine")
+    assert "is there already" in refused(capsys, "sample", tmp_path)
+    assert (tmp_path / "new.csv").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
