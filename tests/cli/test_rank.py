@@ -62,8 +62,6 @@ def test_ranked_rows_are_the_most_probable_ones(place, tmp_path, capsys):
     assert first.startswith("Ranked 90 rows of")
     assert "class to find: yes" in first
     assert "... 5 more in" in last
-    said = printed(capsys, "rank", place / "model.popf", place / "train.csv").err
-    assert "have the features of a training row" in said
 
 
 def test_an_id_may_not_be_called_as_a_result_and_three_classes_need_a_name(place, tmp_path, capsys):

@@ -24,7 +24,6 @@ def folder(tmp_path_factory):
     frame["stolen"] = np.where(data.target == 1, "yes", "no")
     frame[:400].to_csv(folder / "train.csv", index=False)
     frame[400:].to_csv(folder / "test.csv", index=False)
-    frame[400:].to_parquet(folder / "test.parquet", index=False)
     fit(folder / "train.csv", folder / "model.popf")
     return folder
 
@@ -110,14 +109,6 @@ def test_evaluate_and_report_agree_on_all_classes_together(report, three, tmp_pa
     for name, key in shown.items():
         assert f"{name} {found[key]['value']:.3f}" in text
     assert f"accuracy {100 * found['accuracy']['value']:.1f}\N{NO-BREAK SPACE}%" in text
-
-
-def test_parquet_and_csv_give_the_same_page(report, tmp_path):
-    pages = []
-    for data in ("test.csv", "test.parquet"):
-        run(*report("model.popf", data))
-        pages.append((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert pages[0].replace("test.csv", "test.parquet") == pages[1]
 
 
 def test_models_of_popf_save_and_of_three_classes(report, three, tmp_path, capsys):

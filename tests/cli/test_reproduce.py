@@ -29,11 +29,14 @@ def reproduce(out, *words):
     return ["reproduce", "--out", out, *FAST, *words]
 
 
-def test_ones_own_data(csv, tmp_path, capsys):
+def test_ones_own_data_beside_named_ones(csv, tmp_path, capsys):
     out = tmp_path / "out"
-    shown = printed(capsys, *reproduce(out, "--data", csv, "--target", "label")).out
+    words = ["--data", csv, "--target", "label", "--datasets", "liver,synthetic3", "--raw"]
+    shown = printed(capsys, *reproduce(out, *words)).out
     assert "Accuracy" in shown
-    assert "\nmine " in shown
+    assert all(f"\n{name} " in shown for name in ("liver", "synthetic3", "mine"))
+    assert "61.0±2.4" in shown  # the paper's OPF on liver
+    assert "the paper's own are not public: synthetic3." in " ".join(shown.split())
     assert str(out / "report.html") in shown
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert {"journal.jsonl", "runs.csv", "report.html"} <= files
@@ -71,14 +74,6 @@ def test_json_has_the_numbers_and_the_files(csv, tmp_path, capsys):
     of_liver = next(row for row in found["summaries"] if row["dataset"] == "liver")
     assert (of_liver["measure"], of_liver["paper_mean"]) == ("accuracy", 61.0)
     assert of_liver["paper_differs"] in (True, False)
-
-
-def test_named_data_beside_ones_own(csv, tmp_path, capsys):
-    words = ["--data", csv, "--target", "label", "--datasets", "liver,synthetic3", "--raw"]
-    shown = printed(capsys, *reproduce(tmp_path / "out", *words)).out
-    assert all(f"\n{name} " in shown for name in ("liver", "synthetic3", "mine"))
-    assert "61.0±2.4" in shown  # the paper's OPF on liver
-    assert "the paper's own are not public: synthetic3." in " ".join(shown.split())
 
 
 def test_the_same_command_goes_on_and_another_is_refused(csv, tmp_path, capsys):

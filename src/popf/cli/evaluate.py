@@ -53,8 +53,7 @@ def evaluate(
     rows.
     """
     table_model = model_for(model, n_jobs, threshold)
-    table = options.table(data, delimiter, encoding, decimal, na)
-    scoring = Scoring(table_model, table)
+    scoring = Scoring(table_model, options.table(data, delimiter, encoding, decimal, na))
     column = scoring.choose_target(target)
     frame, probability = scoring.score_all([column], progress)
     codes = scoring.true_codes(frame, column)

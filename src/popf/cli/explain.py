@@ -1,15 +1,12 @@
 """``popf explain``: why a row gets its label."""
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import option
 from popf.cli.output import aligned, show
-
-if TYPE_CHECKING:
-    from popf.table_models.model import TableModel
-    from popf.tables import Table
+from popf.cli.scoring import Scoring
 
 EXAMPLES = """\b
 Examples:
@@ -49,26 +46,24 @@ def explain(
     if (row is None) == (where is None):
         raise ValueError("say which row is meant: either --row or --where.")
     table_model = open_model(model)
-    table = options.table(data, delimiter, encoding, decimal, na)
-    number, frame = _find(table_model, table, row, where)
+    scoring = Scoring(table_model, options.table(data, delimiter, encoding, decimal, na))
+    number, frame = _find(scoring, row, where)
     facts = {"row": number, **explain_row(table_model, frame)}
     show(facts, lines_of(facts, features), json)
     return 0
 
 
-def _find(
-    table_model: "TableModel", table: "Table", row: int | None, where: str | None
-) -> tuple[int, Any]:
+def _find(scoring: Scoring, row: int | None, where: str | None) -> tuple[int, Any]:
     """Search the table for the row; return its number and a frame of it."""
     import numpy as np
 
     column, _, value = (where or "").partition("=")
     if where is not None and not (column and value):
         raise ValueError(f"--where takes COLUMN=VALUE, as in consumer=C0017, not {where!r}.")
-    extra = [column] if column else []
+    table, extra = scoring.table, [column] if column else []
     table.need(extra, "where")
     start = 0
-    for frame in table.pieces(table_model.column_types(table, extra)):
+    for frame in table.pieces(scoring.model.column_types(table, extra)):
         if row is None:
             found = np.flatnonzero(frame[column].astype(str).str.strip() == value.strip())
         else:

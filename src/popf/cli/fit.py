@@ -1,16 +1,13 @@
 """``popf fit``: a model from a table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from popf.cli import options
 from popf.cli.evaluate import evaluation, evaluation_lines
 from popf.cli.options import column, option
 from popf.cli.output import aligned, check_output, say, show, stages, writing
 from popf.formatting import counted, listed
-
-if TYPE_CHECKING:
-    from popf.table_models.fitting import Fitted
 
 EXAMPLES = """\b
 Examples:
@@ -117,18 +114,8 @@ def fit(
         )
     for note in filter(None, (found.note for found in fitted.rows.columns)):
         say(f"note: {options.as_options(note)}")
-    facts = _facts(fitted, output)
-    if fitted.test is not None:
-        facts["test"] = evaluation(table_model, *fitted.test, seed)
-    title = f"Fitted {options.named(data)} and wrote {output}; {table_model.rule}"
-    show(facts, [title, *_lines(facts)], json)
-    return 0
-
-
-def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
-    table_model, final = fitted.table_model, fitted.table_model.final
-    chosen = getattr(final, "linear_map_", None)
-    return {
+    chosen = getattr(table_model.final, "linear_map_", None)
+    facts = {
         "model": str(output),
         "n_rows": sum(fitted.counts.values()),
         "n_rows_read": fitted.rows.n_read,
@@ -143,9 +130,12 @@ def _facts(fitted: "Fitted", output: Path) -> dict[str, Any]:
         "cost_per_row": fitted.costs,
         "held_out": fitted.held_out,
         "linear_map": None if chosen is None else type(chosen).__name__,
-        "n_prototypes": len(final.opf_.prototypes_),
-        "test": None,
+        "n_prototypes": len(table_model.final.opf_.prototypes_),
+        "test": None if fitted.test is None else evaluation(table_model, *fitted.test, seed),
     }
+    title = f"Fitted {options.named(data)} and wrote {output}; {table_model.rule}"
+    show(facts, [title, *_lines(facts)], json)
+    return 0
 
 
 def _held_out_lines(held_out: dict[str, dict[str, float]]) -> list[str]:

@@ -94,10 +94,7 @@ def plain_warnings() -> Iterator[None]:
 
 @contextmanager
 def progress_bar(shown: bool | None) -> Iterator[Advance]:
-    """Show a bar on the error stream, moved by calls of ``advance(n_done, n_total, text)``.
-
-    None for `shown` means: if the error stream is a terminal.
-    """
+    """Show a bar on the error stream, moved by calls of ``advance(n_done, n_total, text)``."""
     if not _is_shown(shown):
         yield lambda n_done, n_total, text: None
         return
@@ -115,10 +112,7 @@ def progress_bar(shown: bool | None) -> Iterator[Advance]:
 
 @contextmanager
 def stages(shown: bool | None) -> Iterator[Callable[[str], None]]:
-    """Show on the error stream what is being done, set by calls of ``stage(text)``, and for how long.
-
-    None for `shown` means: if the error stream is a terminal. While kernels are compiled, that is shown.
-    """
+    """Show what is being done, set by calls of ``stage(text)`` or that kernels compile, and for how long."""
     if not _is_shown(shown):
         yield lambda text: None
         return
@@ -149,6 +143,7 @@ def stages(shown: bool | None) -> Iterator[Callable[[str], None]]:
 
 
 def _is_shown(wanted: bool | None) -> bool:
+    """Decide if progress is shown: as wanted, or with None if the error stream is a terminal."""
     return sys.stderr.isatty() if wanted is None else wanted
 
 
@@ -166,11 +161,7 @@ def check_output(
     suffixes: Sequence[str] = (),
     option: str = "--output",
 ) -> None:
-    """Raise an error if a result would go where it cannot, or replace an input, before any work.
-
-    `path` is None for nowhere, - for standard output; `suffixes` are those it may have, `option` is what an
-    error calls it.
-    """
+    """Raise an error if a result would go where it cannot, or replace an input, before any work."""
     if path is None or path == STDIO:
         return
     folder = check_target(path).parent
@@ -233,10 +224,7 @@ def _cleanup_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Writer]:
-    """Yield a function that writes frames to a file or standard output, one after another.
-
-    In text, `probabilities` are written with a fixed number of decimals.
-    """
+    """Yield a function that writes frames one after another; in text, `probabilities` with fixed decimals."""
     if output == STDIO:
         yield _csv_writer(sys.stdout, ",", probabilities)
         return

@@ -48,8 +48,7 @@ def predict(
     if output == STDIO and sys.stdout.isatty():
         progress = False  # a bar between the rows
     table_model = model_for(model, n_jobs, threshold, labels_only=True)
-    table = options.table(data, delimiter, encoding, decimal, na)
-    scoring = Scoring(table_model, table)
+    scoring = Scoring(table_model, options.table(data, delimiter, encoding, decimal, na))
     classes, probabilities = table_model.classes, []
     if not table_model.labels_only:
         probabilities = [f"probability_{label}" for label in classes.tolist()]

@@ -1,16 +1,13 @@
 """``popf rank``: whom to inspect first."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import column, option
 from popf.cli.output import STDIO, aligned, check_table_output, decimals, show, table_writer
 from popf.cli.scoring import Scoring, id_columns, model_for
 from popf.formatting import counted
-
-if TYPE_CHECKING:
-    from popf.tables import Table
 
 EXAMPLES = """\b
 Examples:
@@ -57,8 +54,7 @@ def rank(
     if visit_cost and value is None:
         raise ValueError("--visit-cost needs --value: a cost has no meaning without a gain.")
     table_model = model_for(model, n_jobs)
-    table = options.table(data, delimiter, encoding, decimal, na)
-    scoring = Scoring(table_model, table)
+    scoring = Scoring(table_model, options.table(data, delimiter, encoding, decimal, na))
     classes = table_model.classes
     if positive is None and not table_model.binary:
         raise ValueError(f"{model} has {len(classes)} classes: name the one to find by --positive.")
@@ -66,7 +62,7 @@ def rank(
     name = f"probability_{classes[code]}"
     gain = [] if value is None else [value, "expected_gain"]
     ids = scoring.choose_ids(id, ["rank", name, *gain])
-    values = None if value is None else _values(table, value)
+    values = None if value is None else _values(scoring, value)
     frame, probabilities = scoring.score_all(ids, progress)
     probability = probabilities[:, code]
     found = rank_rows(probability, budget, values, visit_cost)
@@ -101,12 +97,13 @@ def rank(
     return 0
 
 
-def _values(table: "Table", column: str) -> Any:
+def _values(scoring: Scoring, column: str) -> Any:
     """Read what hits bring; every row needs a number."""
     import numpy as np
 
     from popf.tables import ColumnTypes
 
+    table = scoring.table
     table.need([column], "value")
     values = table.frame(ColumnTypes([column]))[column].to_numpy()
     odd = np.flatnonzero(~np.isfinite(values))

@@ -1,7 +1,7 @@
 """``popf report``: one page on a model and the rows it is judged by."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from popf.cli import options
 from popf.cli.evaluate import measure_lines
@@ -9,9 +9,6 @@ from popf.cli.options import option
 from popf.cli.output import check_output, file_for, show
 from popf.cli.scoring import Scoring, model_for
 from popf.formatting import counted
-
-if TYPE_CHECKING:
-    from popf.report.page import Report
 
 EXAMPLES = """\b
 Examples:
@@ -59,8 +56,7 @@ def report(
     wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
     check_options(threshold, cost_fp, cost_fn, top)  # before any work
     table_model = model_for(model, n_jobs)
-    table = options.table(data, delimiter, encoding, decimal, na)
-    scoring = Scoring(table_model, table)
+    scoring = Scoring(table_model, options.table(data, delimiter, encoding, decimal, na))
     ids, column = scoring.choose_ids(id), scoring.choose_target(target)
     if column in ids:
         raise ValueError(f"--id {column} holds the labels: it cannot be an id as well.")
@@ -88,16 +84,10 @@ def report(
     page = contents.html().encode()
     with file_for(output) as file:
         file.write(page)
-    facts = _facts(contents, output, len(page))
-    show(facts, _lines(facts), json)
-    return 0
-
-
-def _facts(contents: "Report", output: Path, n_bytes: int) -> dict[str, Any]:
     quality, found = contents.quality, contents.decisions
-    return {
+    facts = {
         "output": str(output),
-        "n_bytes": n_bytes,
+        "n_bytes": len(page),
         "n_rows": found.n_samples,
         "positive": contents.event,
         "n_positive": int(found.counts.n_positive),
@@ -108,6 +98,8 @@ def _facts(contents: "Report", output: Path, n_bytes: int) -> dict[str, Any]:
         "threshold": float(found.counts.thresholds[contents.start]),
         "n_classes": len(contents.classes),
     }
+    show(facts, _lines(facts), json)
+    return 0
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

@@ -30,21 +30,15 @@ def model_for(
 
 
 class Scoring:
-    """A model, and a table that it scores.
-
-    `unknown` counts, by column, the scored rows with a category never seen in training.
-    """
+    """A model, and a table that it scores."""
 
     def __init__(self, model: "TableModel", table: "Table") -> None:
         self.model = model
         self.table = table
-        self.unknown: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()  # scored rows with a category never seen, by column
 
     def choose_ids(self, asked: Sequence[str] | None, results: Sequence[str] = ()) -> list[str]:
-        """Choose the columns to carry through: those asked for, else those of the model that are there.
-
-        None may have the name of one of the `results` that are written beside them.
-        """
+        """Choose the columns to carry through: those asked for, else the model's; none is named as a result."""
         if asked:
             self.table.need(asked, "id")
         wanted = list(dict.fromkeys(asked or self.model.layout.ids))
@@ -89,10 +83,7 @@ class Scoring:
     def pieces(
         self, columns: Sequence[str], progress: bool | None, n_rows: int | None = None
     ) -> Iterator[Iterator["Scored"]]:
-        """Score the table piece by piece, with a bar; a note tells of categories never seen in training.
-
-        `columns` are read besides the features; `n_rows` is the size of a piece.
-        """
+        """Score the table in pieces of `n_rows`, with a bar; `columns` are read besides the features."""
         from sklearn import config_context
 
         with config_context(working_memory=WORKING_MEMORY), progress_bar(progress) as advance:
@@ -111,10 +102,7 @@ class Scoring:
             say(f"note: column {name!r} holds values never seen in training, in {rows}.")
 
     def score_all(self, columns: Sequence[str], progress: bool | None) -> tuple[Any, Any]:
-        """Score all rows: a frame of `columns` and the features, and the probabilities.
-
-        A note tells if the model is judged by the rows that it was fitted to.
-        """
+        """Return a frame of `columns` and the features, and the probabilities; note rows seen in training."""
         import numpy as np
         import pandas
 
