@@ -106,23 +106,20 @@ def test_consumers_turn_to_theft_and_stay_with_it():
     assert years.data.shape == (80 * 24, 8)
     assert (years.onset >= 0).sum() == 20
     assert years.onset[years.onset >= 0].min() >= 1
-    for consumer in range(80):
-        rows = years.consumer == consumer
-        np.testing.assert_array_equal(years.month[rows], np.arange(24))
-        onset = years.onset[consumer]
-        expected = np.where((onset >= 0) & (np.arange(24) >= onset), 1, -1)
-        np.testing.assert_array_equal(years.target[rows], expected)
-        # Machines, transformer and contract stay; what is metered moves.
-        fixed = years.data[rows][:, [1, 4, 6]]
-        assert (fixed == fixed[0]).all()
-        assert len(np.unique(years.data[rows][:, 2])) > 12  # the machines limit some months alike
-    energy = years.data[:, 2] * years.data[:, 7]
-    drops = []
-    for consumer in np.flatnonzero(years.onset >= 0):
-        rows = years.consumer == consumer
-        steals = years.target[rows] == 1
-        drops.append(energy[rows][steals].mean() / energy[rows][~steals].mean())
-    assert np.mean(drops) == pytest.approx(0.5, abs=0.1)
+    np.testing.assert_array_equal(years.consumer, np.repeat(np.arange(80), 24))
+    np.testing.assert_array_equal(years.month, np.tile(np.arange(24), 80))
+    onset = years.onset[:, np.newaxis]
+    steals = (onset >= 0) & (np.arange(24) >= onset)
+    np.testing.assert_array_equal(years.target.reshape(80, 24), np.where(steals, 1, -1))
+    by_consumer = years.data.reshape(80, 24, 8)
+    # Machines, transformer and contract stay; what is metered moves.
+    fixed, demand = by_consumer[:, :, [1, 4, 6]], by_consumer[:, :, 2]
+    assert (fixed == fixed[:, :1]).all()
+    assert all(len(np.unique(row)) > 12 for row in demand)  # the machines limit some months alike
+    thieves = years.onset >= 0
+    energy, steals = (demand * by_consumer[:, :, 7])[thieves], steals[thieves]
+    drops = energy.mean(axis=1, where=steals) / energy.mean(axis=1, where=~steals)
+    assert drops.mean() == pytest.approx(0.5, abs=0.1)
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,8 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         The number of neighbours that was used.
     cuts_ : ndarray of shape (n_tried,) or None
         The normalised cut for 1, 2, ... neighbours, None if their number was given.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        The names of the features, if X had names that are all strings.
+    n_features_in_, feature_names_in_ : int and ndarray of shape (`n_features_in_`,)
+        The number of features, and their names if X had names that are all strings.
 
     See Also
     --------
