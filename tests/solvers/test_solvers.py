@@ -292,19 +292,6 @@ def test_a_bad_box_is_refused(box, message):
         Newton().minimize(Sphere(), box)
 
 
-@pytest.mark.parametrize("solver", SWARMS, ids=name)
-def test_a_swarm_needs_a_box(solver):
-    with pytest.raises(ValueError, match=f"box is None, but {name(solver)} scatters"):
-        solver.minimize(Sphere(), box=None)
-
-
-def test_a_bad_start_is_refused():
-    with pytest.raises(ValueError, match=r"start \[0\.0, 11\.0\] lies outside the box; give one"):
-        Newton().minimize(Sphere(), start=(0.0, 11.0))
-    with pytest.raises(ValueError, match=r"start is .*; give two finite numbers"):
-        Newton().minimize(Sphere(), start=(0.0, np.nan))
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -318,6 +305,9 @@ def test_a_bad_start_is_refused():
         (lambda: Bat(highest_frequency=-1.0), r"highest_frequency is -1\.0"),
         (lambda: NelderMead(tolerance=-1e-3), r"tolerance is -0\.001"),
         (lambda: Newton(max_iterations=0), "max_iterations is 0; .* integer of at least 1"),
+        (lambda: PSO().minimize(Sphere(), box=None), "box is None, but PSO scatters"),
+        (lambda: PSO().minimize(Sphere(), start=(0, 11)), r"start \[0\.0, 11\.0\] lies outside"),
+        (lambda: PSO().minimize(Sphere(), start=(0, np.nan)), "start is .*; give two finite"),
         (lambda: PSO().minimize(lambda thetas: 1.0), r"returned shape \(\) for 20 points"),
         (lambda: Newton().minimize(lambda thetas: 1.0), "Newton needs objective.derivatives"),
         (lambda: PlattObjective([1.0], [1.5]), r"targets lie in \[1\.5, 1\.5\]; .* platt_targets"),
