@@ -51,6 +51,12 @@ def test_opfython_reads_our_files_and_we_read_what_it_writes(tmp_path):
         assert found.target.tolist() == [1, 0, 1]  # it counts labels from 0
 
 
+def libopf(n=2, k=2, d=1, labels=(1, 2)):
+    return struct.pack("<3i", n, k, d) + b"".join(
+        struct.pack("<2if", number, label, 0.5) for number, label in enumerate(labels)
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "name", "words"),
     [
@@ -70,9 +76,20 @@ def test_opfython_reads_our_files_and_we_read_what_it_writes(tmp_path):
             "t.dat",
             "read it with `popf.datasets.read_distances`",
         ),
+        (
+            libopf()[:-1],
+            "t.dat",
+            "is cut short: 2 samples of 1 features take 36 bytes, and it has 35",
+        ),
+        (libopf() + b"\0", "t.dat", "goes on after its end"),
+        (b"\1\0", "t.dat", "the head alone takes 12"),
+        (libopf(n=-5), "t.dat", "first numbers"),
+        (libopf(labels=(1, 7)), "t.dat", "names 2 classes, and a sample has label 7"),
+        (b"@relation iris\n@attribute a real\n", "t.dat", "is text of KEEL"),
+        (b"1 1:2 2:3\n1 2:2\n", "t.dat", "is text, but its first line is not"),
     ],
 )
-def test_what_is_not_quite_the_peers_format_is_refused(table, content, name, words):
+def test_broken_files_of_the_peers_are_refused_plainly(table, content, name, words):
     with pytest.raises(ValueError, match=words):
         table(content, name)
 
@@ -90,26 +107,3 @@ def test_distances_of_the_peers_are_read(tmp_path):
     np.savetxt(tmp_path / "flat.txt", D[:2])
     with pytest.raises(ValueError, match=r"no square matrix.*\(2, 3\)"):
         read_distances(tmp_path / "flat.txt")
-
-
-def libopf(n=2, k=2, d=1, labels=(1, 2)):
-    return struct.pack("<3i", n, k, d) + b"".join(
-        struct.pack("<2if", number, label, 0.5) for number, label in enumerate(labels)
-    )
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (libopf()[:-1], "is cut short: 2 samples of 1 features take 36 bytes, and it has 35"),
-        (libopf() + b"\0", "goes on after its end"),
-        (b"\1\0", "the head alone takes 12"),
-        (libopf(n=-5), "first numbers"),
-        (libopf(labels=(1, 7)), "names 2 classes, and a sample has label 7"),
-        (b"@relation iris\n@attribute a real\n", "is text of KEEL"),
-        (b"1 1:2 2:3\n1 2:2\n", "is text, but its first line is not"),
-    ],
-)
-def test_broken_libopf_files_are_refused_plainly(table, content, words):
-    with pytest.raises(ValueError, match=words):
-        table(content, "t.dat")

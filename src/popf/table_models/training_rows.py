@@ -195,26 +195,24 @@ def read_columns(
     table: Table, roles: Mapping[str, str], categorical: Collection[str] = ()
 ) -> list[Column]:
     """Tell how every column of a table is read; `roles` are those of columns that are no features."""
-    text = table.text()
-    return [
-        _read(table, name, text[name], roles.get(name), name in categorical) for name in table.names
-    ]
+    text, columns = table.text(), []
+    n_rows = len(text)
+    for name in table.names:
+        kind, insisted = table.kind(text[name]), name in categorical
+        role, problem, note = roles.get(name), Problem(), ""
+        if role is None:
+            role = "number" if kind.numbers and not insisted else "category"
+            if not insisted or not kind.n_present:
+                problem = _problem(name, kind, n_rows)
+            if not insisted and not problem.text:
+                note = _note(name, kind, n_rows)
+        columns.append(Column(name, role, kind.n_values, n_rows - kind.n_present, problem, note))
+    return columns
 
 
 def with_role(columns: Sequence[Column], *roles: str) -> list[str]:
     """Name the columns with one of the roles, role by role."""
     return [column.name for role in roles for column in columns if column.role == role]
-
-
-def _read(table: Table, name: str, cells: Any, role: str | None, insisted: bool) -> Column:
-    kind, n_rows = table.kind(cells), len(cells)
-    n_missing = n_rows - kind.n_present
-    if role is not None:
-        return Column(name, role, kind.n_values, n_missing)
-    role = "number" if kind.numbers and not insisted else "category"
-    problem = Problem() if insisted and kind.n_present else _problem(name, kind, n_rows)
-    note = "" if problem.text or insisted else _note(name, kind, n_rows)
-    return Column(name, role, kind.n_values, n_missing, problem, note)
 
 
 def _problem(name: str, kind: Kind, n_rows: int) -> Problem:

@@ -1,7 +1,6 @@
 """Read and write data files, in the format given by the suffix of the file."""
 
 import csv
-import io
 import os
 from pathlib import Path
 from typing import Any
@@ -253,9 +252,7 @@ def write(
             content = _csv_bytes(frame, labels, delimiter or usual)
         else:
             need_pyarrow()
-            buffer = io.BytesIO()
-            frame.to_parquet(buffer, index=False)
-            content = buffer.getvalue()
+            content = frame.to_parquet(index=False)
     write_packed(path, content)
 
 
