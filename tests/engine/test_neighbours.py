@@ -17,9 +17,10 @@ from strategies import KINDS, bounded, random_points, seeds, size
 kinds = st.sampled_from(KINDS)
 
 
-def lists_of(kind, n, d, n_neighbours, by_products):
+def lists_of(kind, n, d, n_neighbours):
+    """List neighbours by a space tree, or by products if `n_neighbours` is None."""
     X = random_points(n, n, d, kind)
-    if by_products:
+    if n_neighbours is None:
         ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
         return ordered.points, tile_neighbours.nearest_neighbours(ordered)
     tree = space_tree.build(X)
@@ -28,22 +29,13 @@ def lists_of(kind, n, d, n_neighbours, by_products):
 
 class TestNeighbourLists:
     @pytest.mark.parametrize(
-        ("n", "n_neighbours", "by_products"),
-        [
-            (2, 3, False),
-            (17, 1, False),
-            (150, 2, False),
-            (300, 5, False),
-            (2, 8, True),
-            (9, 8, True),
-            (150, 8, True),
-            (300, 8, True),
-        ],
+        ("n", "n_neighbours"),
+        [(2, 3), (17, 1), (150, 2), (300, 5), *((n, None) for n in (2, 9, 150, 300))],
     )
     @pytest.mark.parametrize("d", [1, 2, 5])
     @pytest.mark.parametrize("kind", KINDS)
-    def test_are_complete_below_the_horizon(self, kind, d, n, n_neighbours, by_products):
-        points, lists = lists_of(kind, size(n), d, n_neighbours, by_products)
+    def test_are_complete_below_the_horizon(self, kind, d, n, n_neighbours):
+        points, lists = lists_of(kind, size(n), d, n_neighbours)
         D = naive.squared_distances(points, points)
         np.fill_diagonal(D, np.inf)
         for u in range(len(points)):

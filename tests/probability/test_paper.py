@@ -20,18 +20,11 @@ def test_the_paper_to_the_letter():
     expected = Newton().minimize(objective)
     assert expected.at_bound == (None, None)
     assert_allclose([model.A_, model.B_], expected.theta, rtol=1e-8, atol=1e-8)
-    nodes, path_costs = naive.conquer(costs, distances(WIDE_NEW, WIDE), Y)
+    new = np.vstack([WIDE_NEW, WIDE])  # prototypes are conquered at cost 0
+    nodes, path_costs = naive.conquer(costs, distances(new, WIDE), Y)
     signed = np.where(Y[nodes] == 1, path_costs, -path_costs)
     expected = expit(-(model.A_ * signed + model.B_))
-    assert_allclose(model.predict_proba(WIDE_NEW)[:, 1], expected, rtol=0, atol=1e-12)
-
-
-def test_the_paper_at_cost_zero():
-    model = paper().fit(WIDE, Y)
-    P = model.predict_proba(WIDE[model.opf_.prototypes_])[:, 1]
-    assert_allclose(P, 1.0 / (1.0 + np.exp(model.B_)), rtol=1e-12)
-    assert model.A_ < 0.0
-    assert model.classes_.tolist() == [0, 1]
+    assert_allclose(model.predict_proba(new)[:, 1], expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
