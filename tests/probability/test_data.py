@@ -152,6 +152,18 @@ def test_heavy_duplicates():
     assert_allclose(P[:, 1], [0.25, 0.875], atol=0.1)
 
 
+def test_scattered_copies_follow_neither_the_order_of_rows_nor_weights_for_copies():
+    rng = np.random.default_rng(0)
+    samples, weights = rng.integers(0, 3, (300, 3)).astype(float), rng.integers(1, 4, 300)
+    y = (samples[:, 0] + rng.normal(size=300) > 1.0).astype(int)
+    copies = rng.permutation(np.repeat(np.arange(300), weights))
+    repeated = POPFClassifier().fit(samples[copies], y[copies])
+    weighted = POPFClassifier().fit(samples, y, sample_weight=weights.astype(float))
+    P = weighted.predict_proba(samples)
+    assert_allclose(repeated.predict_proba(samples), P, rtol=0, atol=1e-6)
+    assert np.ptp(P[:, 1]) > 0.2
+
+
 def test_noise_of_categories_is_answered_by_the_class_frequencies():
     rng = np.random.default_rng(0)
     samples, new = rng.integers(0, 2, (2, 1000, 6))
