@@ -38,7 +38,7 @@ def test_importing_popf_adds_nothing_but_popf_to_scikit_learn():
         ("import popf; popf.OPFClassifier()", HEAVY | {"popf.io", "popf.engine.training"}),
         ("from popf.__main__ import main; main([])", HEAVY | {"popf.io"}),
         ("import popf.metrics", {"numba", "popf.engine"}),
-        ("import popf.probability.linear_maps", HEAVY | {"scipy.optimize"}),
+        ("import popf.probability.features", HEAVY | {"scipy.optimize"}),
         (
             "import popf.display.reliability as drawn; drawn.prepare_reliability([0, 1], [0.2, 0.9])",
             {"matplotlib"},

@@ -27,7 +27,7 @@ from popf import (
 )
 from popf.forest.metrics import ALIASES, METRIC_NAMES
 from popf.io import trusted_types
-from popf.probability.linear_maps import (
+from popf.probability.features import (
     DiscriminantStretch,
     EffectSizeWeights,
     WithinClassWhitening,

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive_probability
 from popf import OPFClassifier, POPFClassifier
-from popf.probability.linear_maps import (
+from popf.probability.features import (
     DiscriminantStretch,
     EffectSizeWeights,
     WithinClassWhitening,

@@ -8,11 +8,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import SplineTransformer
 
 import naive_probability
-from popf.probability.additive import RidgeRegressions, make_basis, spline_columns
 from popf.probability.features import fit_scaling, weighted_quantile
 from popf.probability.pooling import fit_pool, trust_in
+from popf.probability.regressions import (
+    Designs,
+    Labels,
+    Penalty,
+    RidgeRegressions,
+    fit_softmax,
+    log_softmax,
+    make_basis,
+    spline_columns,
+)
 from popf.probability.soft_competition import BandwidthGrid, fit_forest_scaling
-from popf.probability.softmax import Designs, Labels, Penalty, fit_softmax, log_softmax
 from popf.probability.training import deal_folds, order_by_distances, order_samples, take_evenly
 from probability_problems import distances
 from strategies import bounded, problems, small_integers, whole_weights

@@ -15,12 +15,16 @@ from popf.dask.growing import ForestInBlocks
 from popf.dask.prediction import Part, Query, add_sums, first_of
 from popf.dask.training import fetch_rows, log_masses, open_samples
 from popf.engine.structures import FloatArray
-from popf.probability.classifier import POPFClassifier
-from popf.probability.fitting import fit_evidence
-from popf.probability.paper import fit_paper, paper_exponents
-from popf.probability.parameters import check_classes, check_parameters, options_of
+from popf.probability.classifier import (
+    POPFClassifier,
+    check_classes,
+    check_parameters,
+    fit_paper,
+    paper_exponents,
+)
+from popf.probability.fitting import fit_evidence, options_of
 from popf.probability.pooling import Evidence, EvidenceAttributes
-from popf.probability.softmax import chosen_classes, decisions, log_softmax
+from popf.probability.regressions import chosen_classes, decisions, log_softmax
 from popf.solvers import Solver
 from popf.solvers.base import PAPER_BOX
 

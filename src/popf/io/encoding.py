@@ -32,9 +32,9 @@ MODELS = {
 }
 OWN = {
     **MODELS,
-    "EffectSizeWeights": "popf.probability.linear_maps",
-    "WithinClassWhitening": "popf.probability.linear_maps",
-    "DiscriminantStretch": "popf.probability.linear_maps",
+    "EffectSizeWeights": "popf.probability.features",
+    "WithinClassWhitening": "popf.probability.features",
+    "DiscriminantStretch": "popf.probability.features",
     "TablePreparation": "popf.table_models.preparation",
 }
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")

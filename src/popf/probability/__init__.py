@@ -1,18 +1,17 @@
 """The probabilistic Optimum-Path Forest classifier, and the linear maps that may come before it.
 
-``classifier``        the estimator; ``parameters`` checks what it is given, ``state`` what a file says it was
+``classifier``        the estimator, its parameters, and the paper's own method
+``state``             a fitted classifier as plain values, checked where it comes from a file
 ``fitting``           the order of a fit: hold out, choose, pool, fit what was chosen to all samples
 ``training``          samples in an order of their own, folds, and forests on some of them
-``features``          1. squashed features; ``linear_maps`` are what may come after
+``features``          1. squashed features, and the linear maps that may come after
 ``soft_competition``  the forest's scores, 2. a background under them, 3. bandwidths and slopes of the classes
-``additive``          4. regressions on the features and on splines of them
+``regressions``       softmax regressions, and 4. ridge regressions on the features and on splines of them
 ``pooling``           5. all evidence pooled, how far it is trusted, and how a probability splits
-``softmax``           exponents of classes, their loss and their regressions
-``paper``             the paper's own method
 """
 
 from popf.probability.classifier import POPFClassifier
-from popf.probability.linear_maps import (
+from popf.probability.features import (
     DiscriminantStretch,
     EffectSizeWeights,
     WithinClassWhitening,

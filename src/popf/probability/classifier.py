@@ -1,12 +1,15 @@
 """The probabilistic Optimum-Path Forest classifier."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,14 +24,14 @@ from popf.forest.validation import (
     validate_new,
     validate_training,
 )
-from popf.probability.paper import fit_paper, paper_exponents
-from popf.probability.parameters import check_classes, check_parameters, options_of
+from popf.probability.features import LINEAR_MAPS
 from popf.probability.pooling import Evidence, EvidenceAttributes, ProbabilityExplanation
-from popf.probability.softmax import chosen_classes, decisions, log_softmax
-from popf.solvers.base import PAPER_BOX
+from popf.probability.regressions import chosen_classes, decisions, log_softmax
+from popf.solvers import PlattObjective, Solution, Solver, platt_targets, solver_of
+from popf.solvers.base import PAPER_BOX, check_box
 
-if TYPE_CHECKING:
-    from popf.solvers import Solution, Solver
+METHODS = ("pooled", "forest", "paper")
+MAPS = ("auto", *LINEAR_MAPS)
 
 
 class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -137,7 +140,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         class_bandwidths: bool = True,
         threshold: float = 0.5,
         smoothing: float | None = None,
-        solver: "str | Solver" = "newton",
+        solver: str | Solver = "newton",
         box: Any = PAPER_BOX,
         random_state: int | np.random.RandomState | None = None,
         metric: str | Callable[..., float] = "euclidean",
@@ -193,7 +196,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         self.opf_ = self._forest_classifier(forest, data.rows, data.device)
         return self
 
-    def _fit_paper(self, data: TrainingData, solver: "Solver") -> OptimumPathForest:
+    def _fit_paper(self, data: TrainingData, solver: Solver) -> OptimumPathForest:
         forest = grow_forest(
             data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
         )
@@ -204,7 +207,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return forest
 
     def _fit_evidence(self, data: TrainingData) -> OptimumPathForest:
-        from popf.probability.fitting import fit_evidence
+        from popf.probability.fitting import fit_evidence, options_of
         from popf.probability.training import order_in_memory
 
         options = options_of(self, data.metric)
@@ -394,3 +397,99 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.method != "paper"
         return set_metric_tags(tags, self.metric)
+
+
+def check_parameters(model: Any) -> Solver:
+    """Raise an error unless all parameters make sense; return the solver."""
+    check_box(model.box)
+    if model.method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}, not {model.method!r}.")
+    threshold: Any = model.threshold
+    if not (isinstance(threshold, Real) and 0.0 < float(threshold) < 1.0):
+        raise ValueError(f"threshold must be a number between 0 and 1, not {threshold!r}.")
+    smoothing: Any = model.smoothing
+    if smoothing is not None and not (
+        isinstance(smoothing, Real) and 0.0 < float(smoothing) < np.inf
+    ):
+        raise ValueError(f"smoothing must be None or a positive number, not {smoothing!r}.")
+    if not (model.squash == "auto" or isinstance(model.squash, bool | np.bool_)):
+        raise ValueError(f"squash must be 'auto', True or False, not {model.squash!r}.")
+    for name in ("background", "class_bandwidths"):
+        value = getattr(model, name)
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, not {value!r}.")
+    _check_map(model.linear_map, model.method, model.metric)
+    return solver_of(model.solver)
+
+
+def check_classes(n_classes: int, method: str) -> None:
+    """Raise an error unless the method serves so many classes."""
+    if n_classes > 2 and method == "paper":
+        raise ValueError(
+            f"Only binary classification is supported by method='paper', but y has {n_classes} "
+            "classes: use method='pooled' or 'forest'."
+        )
+
+
+def _check_map(choice: Any, method: str, metric: Any) -> None:
+    """Raise an error unless `choice` is None, the name of a map, or a transformer, and can be had."""
+    if choice is None or (isinstance(choice, str) and choice == "auto"):
+        return
+    named = isinstance(choice, str)
+    if named and choice not in MAPS:
+        raise ValueError(
+            f"linear_map must be None, one of {MAPS} or a transformer, not {choice!r}."
+        )
+    transformer = hasattr(choice, "fit") and hasattr(choice, "transform")
+    if not named and (isinstance(choice, type) or not transformer):
+        raise TypeError(f"linear_map must be None, one of {MAPS} or a transformer, not {choice!r}.")
+    if method == "paper":
+        raise ValueError(
+            f"linear_map={choice!r} is for method='pooled' and 'forest': for method='paper' put the map "
+            "before POPFClassifier in a pipeline."
+        )
+    if isinstance(metric, str) and metric == "precomputed":
+        raise ValueError(
+            f"linear_map={choice!r} maps features, but with metric='precomputed' X holds distances: "
+            "use linear_map=None, or give features and another metric."
+        )
+
+
+def fit_paper(
+    forest: OptimumPathForest,
+    weights: FloatArray,
+    solver: Solver,
+    box: Any,
+    smoothing: float | None,
+    random_state: Any,
+) -> Solution:
+    """Find A and B of :math:`P = 1 / (1 + e^{A y C + B})`, and warn if they are in doubt."""
+    signed = _signed(forest.codes, forest.costs)
+    targets = platt_targets(forest.codes, weights, 1.0 if smoothing is None else smoothing)
+    solution = solver.minimize(PlattObjective(signed, targets, weights), box, random_state)
+    if not solution.converged:
+        warnings.warn(
+            f"solver {solver!r} did not converge ({solution.message}); its best point is kept. "
+            "Give it more iterations.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    if any(solution.at_bound):
+        a, b = solution.theta
+        warnings.warn(
+            f"The box {box!r} holds A = {a:.4g}, B = {b:.4g}: the best values lie outside it. "
+            "Rescale the features or widen the box, or use method='pooled', which does not depend on scale.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return solution
+
+
+def paper_exponents(codes: IntArray, costs: FloatArray, a: float, b: float) -> FloatArray:
+    """Exponents of both classes, from the class and the cost that conquered each sample."""
+    half = -(a * _signed(codes, costs) + b) / 2.0
+    return np.column_stack([-half, half])
+
+
+def _signed(codes: IntArray, costs: FloatArray) -> FloatArray:
+    return np.where(codes == 1, costs, -costs)

@@ -1,20 +1,31 @@
-"""Features as the forest sees them: squashed or standardised, whatever their units, and mapped or not."""
+"""Features as the forest sees them: squashed or standardised, whatever their units, and mapped or not.
 
+The linear maps make Euclidean distances fit the classes; they are transformers for pipelines, too. All
+standardise the features first, so that nothing depends on their units, and drop those that are constant.
+They look at the labels, so that **samples a map was fitted on look better separated than new ones**: judge it
+by cross-validation with the map inside the pipeline. ``POPFClassifier(linear_map=...)`` does so.
+"""
+
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils import check_array
-from sklearn.utils.validation import has_fit_parameter
+from numpy.typing import ArrayLike
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.utils import Tags, check_array
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from popf.engine.structures import FloatArray, IntArray
-from popf.probability.linear_maps import (
-    ROUNDING,
-    DiscriminantStretch,
-    EffectSizeWeights,
-    WithinClassWhitening,
-)
+from popf.forest.state import Fields, read_features
+from popf.forest.validation import validate_samples
 
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
@@ -22,15 +33,19 @@ if TYPE_CHECKING:
 #: The interquartile range of a normal distribution, in standard deviations.
 NORMAL_IQR = 1.349
 #: Ratios beyond this are cut, so that everything stays finite.
-FAR = 1e150
+LARGEST_RATIO = 1e150
 #: So many copies of samples a map without weights is fitted to, at most.
 MOST_COPIES = 10_000_000
-
-LINEAR_MAPS: dict[str, Callable[[], Any]] = {
-    "weights": EffectSizeWeights,
-    "whitening": WithinClassWhitening,
-    "discriminant": DiscriminantStretch,
-}
+#: From farther away, in standard deviations, all training samples look alike, and products stay finite.
+FAR = 1e100
+#: Correlation ratios below this are rounding.
+LEAST_EFFECT = 1e-7
+#: A feature that varies by no more than this part of its largest value is rounding, and counts as constant.
+ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
+#: The least variance inside the classes that is believed, as a part of the mean over all directions.
+LEAST_VARIANCE = 1e-10
+#: Variances below this part of the largest are rounding where products of samples were decomposed.
+SMALLEST = 1e-12
 
 
 class Scaling(NamedTuple):
@@ -45,7 +60,7 @@ class Scaling(NamedTuple):
     def apply(self, samples: FloatArray) -> FloatArray:
         """Scale samples: (n_samples, n_features)."""
         with np.errstate(over="ignore"):
-            ratio = np.clip((samples - self.center) / self.scale, -FAR, FAR)
+            ratio = np.clip((samples - self.center) / self.scale, -LARGEST_RATIO, LARGEST_RATIO)
         if self.squashed:
             ratio = np.arcsinh(ratio)
         return (ratio - self.mean) * self.factor
@@ -100,6 +115,346 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, *shares: float) -
         upper = np.minimum((mass <= wanted + tolerance).sum(axis=0), last)
         found.append(ranked[lower, columns] / 2.0 + ranked[upper, columns] / 2.0)
     return found[0] if len(found) == 1 else np.array(found)
+
+
+class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the maps share: checks, and standardised features."""
+
+    mean_: FloatArray
+    scale_: FloatArray
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the map from labelled samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,)
+            Labels, of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A sample of weight 2 counts as two samples, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        data = validate_samples(self, X, y, sample_weight)
+        self.mean_, self.scale_, standard = standardise(data.samples, data.weights)
+        self._fit(standard, data.codes, data.weights)
+        return self
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Map samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        samples = validate_data(self, X, dtype=np.float64, reset=False)
+        varies = self.scale_ > 0.0
+        with np.errstate(over="ignore"):
+            standard = (samples - self.mean_) / np.where(varies, self.scale_, 1.0)
+        standard = np.clip(standard, -FAR, FAR)
+        standard[:, ~varies] = 0.0
+        return self._map(standard)
+
+    def _check_parameters(self) -> None:
+        """Raise an error unless all parameters make sense."""
+
+    @abstractmethod
+    def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None: ...
+
+    @abstractmethod
+    def _map(self, samples: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _check_state(self, fields: Fields, n_features: int) -> None: ...
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Check a state of unknown origin; see `popf.forest.state`."""
+        if "mean_" in state:
+            fields = Fields(state, type(self).__name__)
+            n_features = read_features(fields)["n_features_in_"]
+            fields.floats("mean_", (n_features,))
+            fields.floats("scale_", (n_features,), 0.0)
+            self._check_state(fields, n_features)
+        super().__setstate__(state)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class EffectSizeWeights(OneToOneFeatureMixin, _LinearMap):  # type: ignore[misc]
+    r"""Weigh every feature by what it alone tells about the classes.
+
+    The weight of a standardised feature is its correlation ratio,
+
+    .. math:: \eta = \sqrt{\text{variance of the class means} / \text{variance}},
+
+    0 where all classes have the same mean and 1 where nothing varies inside the classes. For two classes
+    it is the absolute correlation with the label. If no feature has an effect, all weigh the same.
+
+    Attributes
+    ----------
+    effect_sizes_ : ndarray of shape (n_features,)
+        :math:`\eta` of every feature, 0 for constant ones.
+    mean_, scale_ : ndarray of shape (n_features,)
+        Mean and standard deviation of the features, 0 for constant ones.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        The number of features, and their names if X had names that are all strings.
+
+    Examples
+    --------
+    >>> from popf.probability import EffectSizeWeights
+    >>> X = [[0.0, 5.0], [1.0, 9.0], [10.0, 5.0], [11.0, 9.0]]
+    >>> EffectSizeWeights().fit(X, [0, 0, 1, 1]).effect_sizes_.round(2)
+    array([1., 0.])
+    """
+
+    effect_sizes_: FloatArray
+
+    def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        share = np.bincount(codes, weights=weights) / weights.sum()
+        between = share @ class_means(samples, codes, weights) ** 2
+        self.effect_sizes_ = np.sqrt(np.clip(between, 0.0, 1.0))
+
+    def _map(self, samples: FloatArray) -> FloatArray:
+        if self.effect_sizes_.max() <= LEAST_EFFECT:
+            return samples
+        return samples * self.effect_sizes_
+
+    def _check_state(self, fields: Fields, n_features: int) -> None:
+        fields.floats("effect_sizes_", (n_features,), 0.0, 1.0)
+
+
+class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type: ignore[misc]
+    r"""Make the samples of a class vary alike in all directions.
+
+    The covariance of the standardised features around their class means is estimated as
+    :math:`\Sigma = (1 - \delta) S + \delta \mu I`, with Ledoit and Wolf's :math:`\delta` [1]_, and samples are
+    multiplied by :math:`\Sigma^{-1/2}`. Distances become Mahalanobis distances: features that say the same
+    count once, and directions in which a class spreads widely count less.
+
+    Parameters
+    ----------
+    shrinkage : "auto" or float, default="auto"
+        :math:`\delta`, between 0 (the covariance as it is) and 1 (only standardise); "auto" is Ledoit and
+        Wolf's estimate of the best.
+
+    Attributes
+    ----------
+    shrinkage_ : float
+        :math:`\delta`.
+    variances_, directions_, rest_ : ndarray, ndarray, float
+        Variances within the classes along orthonormal directions, and that of all other directions.
+    mean_, scale_, n_features_in_, feature_names_in_
+        As of `EffectSizeWeights`.
+
+    Notes
+    -----
+    With d features and n samples it takes O(n·d·min(n, d)) time, and no d × d matrix where d > n.
+
+    References
+    ----------
+    .. [1] O. Ledoit, M. Wolf, "A well-conditioned estimator for large-dimensional covariance matrices",
+       Journal of Multivariate Analysis 88, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from popf.probability import WithinClassWhitening
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(1000) % 2
+    >>> X = rng.normal(size=(1000, 2)) @ [[5.0, 4.0], [0.0, 1.0]] + 3.0 * y[:, None]
+    >>> Z = WithinClassWhitening().fit_transform(X, y)
+    >>> [f"{np.corrcoef(samples[y == 0].T)[0, 1]:.1f}" for samples in (X, Z + 0.0)]
+    ['1.0', '0.1']
+    """
+
+    shrinkage_: float
+    variances_: FloatArray
+    directions_: FloatArray
+    rest_: float
+
+    def __init__(self, shrinkage: str | float = "auto") -> None:
+        self.shrinkage = shrinkage
+
+    def _check_parameters(self) -> None:
+        value: Any = self.shrinkage
+        if value == "auto" or (isinstance(value, Real) and 0.0 <= float(value) <= 1.0):
+            return
+        raise ValueError(f"shrinkage must be 'auto' or a number from 0 to 1, not {value!r}.")
+
+    def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        means = class_means(samples, codes, weights)
+        shrinkage = None if self.shrinkage == "auto" else float(self.shrinkage)
+        n_features = int((self.scale_ > 0.0).sum())
+        found = shrunken_covariance(samples - means[codes], weights, shrinkage, n_features)
+        self.variances_, directions, self.rest_, self.shrinkage_ = found
+        # Products round by the order in memory, so it must be the one that a state comes back in.
+        self.directions_ = np.ascontiguousarray(directions)
+
+    def _map(self, samples: FloatArray) -> FloatArray:
+        rest = self.rest_**-0.5
+        along = (samples @ self.directions_.T) * (self.variances_**-0.5 - rest)
+        whitened: FloatArray = rest * samples + along @ self.directions_
+        return whitened
+
+    def _check_state(self, fields: Fields, n_features: int) -> None:
+        n_directions = len(fields.floats("variances_", (None,), 1e-300))
+        fields.floats("directions_", (n_directions, n_features), -1.5, 1.5)
+        fields.number("rest_", 1e-300)
+        fields.number("shrinkage_", 0.0, 1.0)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.scale_)
+
+
+class DiscriminantStretch(WithinClassWhitening):
+    r"""Whiten within the classes, then stretch the directions in which the class means differ.
+
+    After whitening, the scatter of the class means :math:`B = \sum_k \pi_k m_k m_k^T` has at most
+    n_classes - 1 directions, those of Fisher's discriminant. Along one in which the means have variance
+    :math:`\lambda`, samples are stretched by :math:`\sqrt{1 + s \lambda}`. With s = 1 this is the metric
+    of Hastie and Tibshirani [1]_, taken once for all samples.
+
+    Parameters
+    ----------
+    shrinkage : "auto" or float, default="auto"
+        As for `WithinClassWhitening`.
+    strength : float, default=1.0
+        s; 0 is whitening alone.
+
+    Attributes
+    ----------
+    stretches_, stretched_ : ndarray
+        The factors, and the directions that are stretched.
+    shrinkage_, mean_, scale_, n_features_in_, feature_names_in_
+        As of `WithinClassWhitening`, which it is before it stretches.
+
+    References
+    ----------
+    .. [1] T. Hastie, R. Tibshirani, "Discriminant adaptive nearest neighbor classification", IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 18, 1996.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from popf.probability import DiscriminantStretch
+    >>> DiscriminantStretch().fit(*load_iris(return_X_y=True)).stretches_.round(1)
+    array([5.4, 1.1])
+    """
+
+    stretches_: FloatArray
+    stretched_: FloatArray
+
+    def __init__(self, shrinkage: str | float = "auto", strength: float = 1.0) -> None:
+        super().__init__(shrinkage)
+        self.strength = strength
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        value: Any = self.strength
+        if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
+            raise ValueError(f"strength must be a number from 0 on, not {value!r}.")
+
+    def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        super()._fit(samples, codes, weights)
+        share = np.bincount(codes, weights=weights) / weights.sum()
+        means = super()._map(class_means(samples, codes, weights))
+        _, roots, directions = np.linalg.svd(np.sqrt(share)[:, None] * means, full_matrices=False)
+        rank = len(means) - 1  # the weighted mean of the means is 0
+        self.stretched_ = np.ascontiguousarray(directions[:rank])
+        self.stretches_ = np.sqrt(1.0 + self.strength * roots[:rank] ** 2)
+
+    def _map(self, samples: FloatArray) -> FloatArray:
+        whitened = super()._map(samples)
+        along = (whitened @ self.stretched_.T) * (self.stretches_ - 1.0)
+        return whitened + along @ self.stretched_
+
+    def _check_state(self, fields: Fields, n_features: int) -> None:
+        super()._check_state(fields, n_features)
+        n_directions = len(fields.floats("stretches_", (None,), 0.0, 1e150))
+        fields.floats("stretched_", (n_directions, n_features), -1.5, 1.5)
+
+
+def standardise(
+    samples: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bring features to mean 0 and variance 1, whatever their units; constant ones have scale 0 and are 0."""
+    # By a power of two, which is exact, every feature comes below 1: no square over- or underflows.
+    _, exponents = np.frexp(np.abs(samples).max(axis=0))
+    scaled = np.ldexp(samples, -exponents)
+    share = weights / weights.max()
+    share = share / share.sum()
+    mean = share @ scaled
+    scaled -= mean
+    spread = np.sqrt(share @ scaled**2)
+    spread[spread <= ROUNDING] = 0.0
+    scaled[:, spread == 0.0] = 0.0
+    scaled /= np.where(spread == 0.0, 1.0, spread)
+    return np.ldexp(mean, exponents), np.ldexp(spread, exponents), scaled
+
+
+def class_means(samples: FloatArray, codes: IntArray, weights: FloatArray) -> FloatArray:
+    """Give the mean of every class: (n_classes, n_features)."""
+    means = []
+    for code in range(int(codes.max()) + 1):
+        members = np.flatnonzero(codes == code)
+        means.append(np.average(samples[members], axis=0, weights=weights[members]))
+    return np.array(means)
+
+
+def shrunken_covariance(
+    residuals: FloatArray, weights: FloatArray, shrinkage: float | None, n_features: int
+) -> tuple[FloatArray, FloatArray, float, float]:
+    r"""Estimate the covariance of centred samples as :math:`(1 - \delta) S + \delta \mu I`.
+
+    A `shrinkage` of None is that of Ledoit and Wolf; `n_features` counts the columns that are not constant.
+    Returns variances along orthonormal directions, these as rows, the variance of the rest, and the shrinkage.
+    """
+    total = float(weights.sum())
+    rows = np.sqrt(weights / total)[:, None] * residuals
+    if rows.shape[1] <= rows.shape[0]:
+        variances, directions = np.linalg.eigh(rows.T @ rows)
+        variances, directions = np.maximum(variances, 0.0), directions.T
+    else:  # fewer samples than features: all else has variance 0 before shrinking
+        # By the small matrix of inner products: a hundred times as fast as a decomposition of the rows.
+        variances, mixtures = np.linalg.eigh(rows @ rows.T)
+        there = variances > SMALLEST * variances[-1]
+        variances = variances[there]
+        directions = (mixtures.T[there] @ rows) / np.sqrt(variances)[:, None]
+    mean = float(variances.sum()) / max(n_features, 1)
+    if mean <= ROUNDING**2:  # no class varies at all: there is nothing to divide by
+        return np.ones(0), np.zeros((0, rows.shape[1])), 1.0, 0.0
+    if shrinkage is None:
+        squared = float((variances**2).sum())
+        # Mean squared distance of S from the identity's multiple, and from the truth by chance.
+        distance = max(squared - n_features * mean**2, 0.0)
+        lengths = (residuals**2).sum(axis=1)
+        chance = (float(weights @ lengths**2) / total - squared) / total
+        shrinkage = 1.0 if chance >= distance > 0.0 else max(chance, 0.0) / (distance or 1.0)
+        shrinkage = min(shrinkage, 1.0)
+    target = shrinkage * mean
+    variances = np.maximum((1.0 - shrinkage) * variances + target, LEAST_VARIANCE * mean)
+    return variances, directions, max(target, LEAST_VARIANCE * mean), float(shrinkage)
+
+
+LINEAR_MAPS: dict[str, Callable[[], Any]] = {
+    "weights": EffectSizeWeights,
+    "whitening": WithinClassWhitening,
+    "discriminant": DiscriminantStretch,
+}
 
 
 class Candidate(NamedTuple):

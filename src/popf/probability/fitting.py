@@ -6,30 +6,41 @@ have not seen; `fit_evidence` then fits what was chosen to all samples.
 
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from popf.engine.structures import FloatArray, IntArray
+from popf.forest.metrics import Metric
 from popf.metrics.evaluation import roc_area
-from popf.probability.additive import (
+from popf.probability.features import Candidate, candidates_for
+from popf.probability.pooling import (
+    FOREST,
+    PARTS,
+    Evidence,
+    Pool,
+    fit_pool,
+    pool_without_fold,
+    trust_in,
+)
+from popf.probability.regressions import (
     MOST_FOR_NEWTON,
     N_PRODUCTS,
     STRENGTHS,
+    Labels,
     Regression,
     RidgeRegressions,
+    centered,
+    log_softmax,
+    prior_exponents,
 )
-from popf.probability.features import Candidate, candidates_for
-from popf.probability.parameters import Options
-from popf.probability.pooling import Evidence, Pool, fit_pool, pool_without_fold, trust_in
 from popf.probability.soft_competition import (
     LOWEST,
     BandwidthGrid,
     ForestScaling,
     fit_forest_scaling,
 )
-from popf.probability.softmax import Labels, centered, log_softmax, prior_exponents
 from popf.probability.training import (
     N_FOLDS,
     GrownForest,
@@ -52,6 +63,30 @@ CLEARLY_WORSE = 1.02
 PRICE_OF_PRODUCTS = 4.0
 #: By how many standard errors labels must beat the most frequent class to be called good.
 CLEARLY = 4.0
+
+
+class Options(NamedTuple):
+    """What is asked for; `smoothing` is that of the targets."""
+
+    parts: tuple[str, ...]  # "forest", and with features "linear" and "spline"
+    squash: str | bool
+    linear_map: Any
+    background: bool
+    class_bandwidths: bool
+    smoothing: float
+
+
+def options_of(model: Any, metric: Metric) -> Options:
+    """Collect the options that checked parameters ask for."""
+    features = isinstance(model.metric, str) and not metric.precomputed
+    return Options(
+        PARTS if model.method == "pooled" and features else (FOREST,),
+        model.squash,
+        None if metric.precomputed else model.linear_map,
+        model.background,
+        model.class_bandwidths,
+        0.5 if model.smoothing is None else model.smoothing,
+    )
 
 
 class Choice(NamedTuple):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from popf.engine.structures import FloatArray, IntArray
-from popf.probability.softmax import (
+from popf.probability.regressions import (
     Designs,
     Labels,
     Penalty,
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from popf.engine.structures import Resources
     from popf.forest.optimum_path_forest import OptimumPathForest
-    from popf.probability.additive import AdditiveEvidence
     from popf.probability.features import Preparation, Scaling
+    from popf.probability.regressions import AdditiveEvidence
     from popf.probability.soft_competition import ForestScaling, SoftCompetition
 
 FOREST = "forest"

@@ -8,9 +8,9 @@ import numpy as np
 from popf.engine.structures import IntArray
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
-from popf.probability.additive import N_KNOTS, AdditiveEvidence, Basis
 from popf.probability.features import Preparation, Scaling
 from popf.probability.pooling import PARTS, Evidence, Pool
+from popf.probability.regressions import N_KNOTS, AdditiveEvidence, Basis
 from popf.probability.soft_competition import ForestScaling
 from popf.solvers import Solution
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import counted, unknown
-from popf.probability.parameters import MAPS, METHODS
+from popf.probability.classifier import MAPS, METHODS
 from popf.table_models.model import infinite_cells, missing_numbers
 from popf.table_models.preparation import MISSING
 from popf.tables import ColumnTypes, Table
