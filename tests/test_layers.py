@@ -45,7 +45,9 @@ def private_accesses(tree):
 
 
 def test_the_check_finds_private_names():
-    source = "from popf.labels import _a\nforest._codes = model._metric\nself._x = other._x\nt._replace()"
+    source = (
+        "from popf.io import _a\nforest._codes = model._metric\nself._x = other._x\nt._replace()"
+    )
     assert len(list(private_accesses(ast.parse(source)))) == 3
 
 

@@ -25,7 +25,6 @@ from popf.forest.validation import (
     check_weights,
     to_host,
 )
-from popf.labels import encode
 
 # How many rows are looked at, in all, to find cells.
 LOOKED_AT = 100_000
@@ -189,7 +188,7 @@ def common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
             "y has labels of several types in different partitions, which have no order: give all "
             "labels one type, for instance by y.astype(str)."
         ) from error
-    classes, _ = encode(np.concatenate(labels))
+    classes = np.unique(np.concatenate(labels))
     check_labels(np.repeat(classes, 4))  # few kinds, as far as scikit-learn can see
     check_enough_classes(classes)
     return classes

@@ -12,7 +12,6 @@ from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest, order_of_samples
 from popf.forest.spanning_tree import grow_tree
 from popf.forest.validation import TrainingData, check_enough_classes, to_host, validate_training
-from popf.labels import encode
 
 
 class SemiSupervisedOPFClassifier(OPFClassifier):
@@ -93,7 +92,7 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
         filled, labelled = _split_labels(y)
         data = validate_training(self, X, filled, sample_weight)
         labelled = labelled[data.rows]
-        classes, known = encode(data.classes[data.codes[labelled]])
+        classes, known = np.unique(data.classes[data.codes[labelled]], return_inverse=True)
         check_enough_classes(classes)
         codes = np.full(len(labelled), -1)
         codes[labelled] = known

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from popf.labels import encode
 from popf.metrics.checks import (
     FloatArray,
     IntArray,
@@ -64,7 +63,7 @@ def opf_accuracy_score(
     check_same_length(true, predicted, "y_pred")
     weights = as_weights(sample_weight, len(true))
     check_same_kind(true, predicted, "y_true", "y_pred")
-    classes, codes = encode(np.concatenate([true, predicted]))
+    classes, codes = np.unique(np.concatenate([true, predicted]), return_inverse=True)
     n = len(true)
     return accuracy_of_counts(*class_counts(codes[:n], codes[n:], weights, len(classes)))
 

@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 
-from popf.labels import encode
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -68,7 +66,7 @@ def as_labels(y: ArrayLike, name: str) -> Labels:
 def event(y_true: ArrayLike, pos_label: Any) -> tuple[BoolArray, Any]:
     """Find which samples are of the positive class, the second of two if None, and which class that is."""
     labels = as_labels(y_true, "y_true")
-    classes, _ = encode(labels)
+    classes = np.unique(labels)
     names: list[Any] = classes.tolist()
     if pos_label is None:
         if labels.dtype.kind != "b" and len(names) == 2:
@@ -187,12 +185,12 @@ def both_columns(probability: FloatArray, positive: int) -> FloatArray:
 def _column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> Labels:
     """Return the class of each column of the probabilities, or two classes for a single column."""
     n_columns = 2 if table.ndim == 1 else table.shape[1]
-    present, _ = encode(y)
+    present = np.unique(y)
     if labels is None:
         classes = np.array([False, True]) if y.dtype.kind == "b" else present
     else:
         classes = as_labels(labels, "labels")
-        if len(encode(classes)[0]) < len(classes):
+        if len(np.unique(classes)) < len(classes):
             raise ValueError(f"labels={classes.tolist()} repeats a class; name every class once.")
         check_same_kind(y, classes, "y_true", "labels")
         strangers = present[~np.isin(present, classes)]

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from popf.formatting import check_real
-from popf.labels import encode
 from popf.metrics.accuracy import opf_accuracy_score
 from popf.metrics.checks import BoolArray, FloatArray, as_forecast, as_labels, check_choice, shown
 
@@ -167,7 +166,7 @@ def threshold_curve(
             "as sklearn.metrics.f1_score."
         )
     true = as_labels(y_true, "y_true")
-    classes, _ = encode(true)
+    classes = np.unique(true)
     if len(classes) != 2:
         raise ValueError(
             f"a threshold separates two classes, and y_true holds {len(classes)}: {shown(classes)}; pass "

@@ -9,7 +9,6 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_te
 from sklearn.pipeline import Pipeline
 
 from popf.engine.structures import FloatArray, IntArray
-from popf.labels import encode
 from popf.metrics.thresholds import best_threshold, count_at_thresholds
 from popf.table_models.model import Layout, TableModel
 from popf.table_models.preparation import TablePreparation
@@ -78,7 +77,7 @@ def fit_table(
     rows = read_training_rows(table, options)
     kept, aside = _keep_aside(rows, options)
     frame, y = rows.frame.iloc[kept], rows.y[kept]
-    classes, codes = encode(y)
+    classes, codes = np.unique(y, return_inverse=True)
     numbers, categories = with_role(rows.columns, "number"), with_role(rows.columns, "category")
     model, weights = _pipeline(numbers, categories, options), None
     if rows.weights is not None:
@@ -138,7 +137,7 @@ def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
     numbers = np.arange(len(rows.y))
     if options.test_size is None:
         return numbers, numbers[:0]
-    codes = encode(rows.y)[1]
+    codes = np.unique(rows.y, return_inverse=True)[1]
     by_frequency = np.argsort(np.bincount(codes), kind="stable")
     rarest = np.full(rows.groups.max() + 1, len(by_frequency))
     np.minimum.at(rarest, rows.groups, np.argsort(by_frequency)[codes])
@@ -206,7 +205,7 @@ def _threshold(
     if options.cost_fp is None or options.cost_fn is None:
         return 0.5, "the default", None
     frame, y, weights = data
-    classes, codes = encode(y)
+    classes, codes = np.unique(y, return_inverse=True)
     counts = np.bincount(codes)
     if counts.min() < 2:
         raise ValueError(

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import listed
-from popf.labels import encode
 from popf.tables.cells import labels_of, whole
 from popf.tables.table import ColumnTypes, Table, check_names
 
@@ -263,7 +262,7 @@ def _labels_from_1(y: NDArray[Any]) -> NDArray[Any]:
         if y.max() >= 2**31:
             raise ValueError(f"LibOPF's labels have 32 bits, and {y.max()} is beyond them.")
         return y
-    classes, codes = encode(y)
+    classes, codes = np.unique(y, return_inverse=True)
     if y.dtype.kind == "i" and len(classes) > 2:
         raise ValueError(
             f"LibOPF's labels count from 1, with 0 for samples without one, but y holds {classes[0]}: write "
