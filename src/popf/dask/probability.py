@@ -129,23 +129,23 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self : DaskPOPFClassifier
         """
         self._forget()
-        solver = check_parameters(self)
+        check_parameters(self)
         with tasks_on(self.client) as tasks:
             if self.method == "paper":
                 model = self._fit_forest(tasks, X, y, sample_weight)
-                self._fit_paper(model, solver)
+                self._fit_paper(model)
             else:
                 model = self._fit_evidence(tasks, X, y, sample_weight)
         self.classes_ = model.samples.classes
         self._model = model  # last: see __sklearn_is_fitted__
         return self
 
-    def _fit_paper(self, model: ForestInBlocks, solver: Solver) -> None:
+    def _fit_paper(self, model: ForestInBlocks) -> None:
         self.opf_ = self._plain_forest(model)
         self.solution_ = fit_paper(
             self.opf_.forest_,
             model.samples.weights,
-            solver,
+            self.solver,
             self.box,
             self.smoothing,
             self.random_state,

@@ -183,24 +183,26 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         self : POPFClassifier
         """
-        solver = check_parameters(self)
+        check_parameters(self)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a fit that fails leaves nothing half fitted
         data = validate_training(self, X, y, sample_weight)
         check_classes(len(data.classes), self.method)
         paper = self.method == "paper"
-        forest = self._fit_paper(data, solver) if paper else self._fit_evidence(data)
+        forest = self._fit_paper(data) if paper else self._fit_evidence(data)
         self.classes_, self.device_ = data.classes, data.device
         self.samples_ = None if data.metric.precomputed else data.samples
         # Last: see __sklearn_is_fitted__.
         self.opf_ = self._forest_classifier(forest, data.rows, data.device)
         return self
 
-    def _fit_paper(self, data: TrainingData, solver: Solver) -> OptimumPathForest:
+    def _fit_paper(self, data: TrainingData) -> OptimumPathForest:
         forest = grow_forest(
             data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
         )
-        found = fit_paper(forest, data.weights, solver, self.box, self.smoothing, self.random_state)
+        found = fit_paper(
+            forest, data.weights, self.solver, self.box, self.smoothing, self.random_state
+        )
         self.solution_: Solution = found
         self.A_, self.B_ = found.theta.tolist()
         self._evidence: Evidence | None = None
@@ -399,9 +401,8 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return set_metric_tags(tags, self.metric)
 
 
-def check_parameters(model: Any) -> Solver:
-    """Raise an error unless all parameters make sense; return the solver."""
-    check_box(model.box)
+def check_parameters(model: Any) -> None:
+    """Raise an error unless all parameters that the method uses make sense."""
     if model.method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, not {model.method!r}.")
     threshold: Any = model.threshold
@@ -419,7 +420,9 @@ def check_parameters(model: Any) -> Solver:
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name} must be True or False, not {value!r}.")
     _check_map(model.linear_map, model.method, model.metric)
-    return solver_of(model.solver)
+    if model.method == "paper":
+        check_box(model.box)
+        solver_of(model.solver)
 
 
 def check_classes(n_classes: int, method: str) -> None:
@@ -458,12 +461,13 @@ def _check_map(choice: Any, method: str, metric: Any) -> None:
 def fit_paper(
     forest: OptimumPathForest,
     weights: FloatArray,
-    solver: Solver,
+    solver: str | Solver,
     box: Any,
     smoothing: float | None,
     random_state: Any,
 ) -> Solution:
     """Find A and B of :math:`P = 1 / (1 + e^{A y C + B})`, and warn if they are in doubt."""
+    solver = solver_of(solver)
     signed = _signed(forest.codes, forest.costs)
     targets = platt_targets(forest.codes, weights, 1.0 if smoothing is None else smoothing)
     solution = solver.minimize(PlattObjective(signed, targets, weights), box, random_state)
