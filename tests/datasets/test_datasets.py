@@ -16,7 +16,7 @@ from popf.datasets import copies, load, make_synthetic, write
 from popf.datasets.copies import difference, recorded
 from popf.datasets.loading import scale
 from popf.datasets.registry import RECORDS
-from popf.experiment.paper import ACCURACY
+from popf.experiment.tables import ACCURACY
 from popf.metrics import opf_accuracy_score
 
 pytestmark = pytest.mark.usefixtures("no_network")

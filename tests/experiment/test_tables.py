@@ -7,9 +7,9 @@ import pytest
 
 from popf import OPFClassifier
 from popf.experiment import reproduce, run, table
-from popf.experiment.paper import coin_deviation, differs, implausible_values, signs_of
 from popf.experiment.report import write_report
 from popf.experiment.results import Summary
+from popf.experiment.tables import coin_deviation, differs, implausible_values, signs_of
 from strategies import blobs
 
 
@@ -71,7 +71,7 @@ def test_the_papers_values_stand_beside_ours_and_are_flagged(tmp_path):
     assert "*50.4±12!" in made.text(80)
     assert "**50.43 ± 11.89** !" in made.markdown()
     assert "P-OPF-Newton (paper)" not in made.markdown()
-    (found,) = implausible_values(results)
+    (found,) = implausible_values(results, made)
     assert (found.dataset, found.method, [*found.signs]) == ("fourclass", "OPF", ["spread", "far"])
     assert "6 times" in found.signs["spread"]
     # On the page they stand below ours, so that the table is not twice as wide.

@@ -77,7 +77,7 @@ def reproduce(
         check_format(data)
         found = read_samples(data, target, encode, drop or [], (delimiter, encoding, decimal))
         own = {data.name.partition(".")[0]: (found.X, found.y)}
-        wanted = own if wanted is None else {**choose_datasets(wanted), **own}
+        wanted = own if wanted is None else {**choose_datasets(wanted, say), **own}
     elif target is not None or encode is not None or drop:
         raise ValueError(
             "--target, --drop and --encode describe --data, which is missing; name a file."

@@ -3,12 +3,11 @@
 ``run``        every method on every split, each finished run kept in a journal
 ``reproduce``  the same, and all tables, figures and the report in a folder
 
-Data goes one way: ``protocol`` (data sets and splits) and ``methods`` (what is compared) → ``study`` (the runs,
-kept in a journal) → ``results`` (means, and what is bold) → ``paper`` (printed values, and which are
-implausible) → ``tables`` → ``report`` (files, figures and the page).
+Data goes one way: ``protocol`` (data sets, splits, methods, one run) → ``study`` (all runs, their journal) →
+``results`` (means, and what is bold) → ``tables`` (beside the paper's) → ``report`` (files, figures, the page).
 """
 
-from popf.experiment.methods import methods
+from popf.experiment.protocol import methods
 from popf.experiment.report import reproduce
 from popf.experiment.results import Results
 from popf.experiment.study import JournalError, run

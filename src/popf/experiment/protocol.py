@@ -1,31 +1,47 @@
-"""What a study runs on: data sets by name, the forms of their features, random splits."""
+"""The protocol: data sets, the forms of their features, random splits, the methods, and one run of them."""
 
 import hashlib
 import json
+import re
+import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_X_y
+from threadpoolctl import threadpool_limits
 
 from popf.datasets import load
 from popf.datasets.registry import RECORDS, record_of
 from popf.engine.structures import FloatArray
-from popf.formatting import check_integer, check_real
+from popf.forest.classifier import OPFClassifier
+from popf.formatting import check_integer, check_real, unknown
+from popf.metrics import evaluate, opf_accuracy_score, threshold_curve
+from popf.probability.classifier import POPFClassifier
+from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
 
 #: The paper's number of runs, and its share for training.
 RUNS, TRAIN_SIZE = 20, 0.25
 FORMS = ("raw", "scaled")
 #: Features whose standard deviations differ by more than this factor have unequal weight in a distance.
 UNEQUAL = 3.0
+#: Other names of solvers, besides the ends of the methods' names.
+ALIASES = {"bat": "P-OPF-BA", "firefly": "P-OPF-FFA", "nelder-mead": "P-OPF-NM"}
+#: A run that takes this many times the fastest one so far is timed a second time.
+SLOW = 1.5
+#: Seconds of the fastest run in this process, by data, form and method.
+_fastest: dict[tuple[Any, ...], float] = {}
 Say = Callable[[str], None]
 #: What was measured in a run.
 Record = dict[str, Any]
+Methods = Mapping[str, BaseEstimator]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,19 +78,18 @@ class Dataset:
 Wanted = Mapping[str, tuple[Any, Any] | Dataset] | Iterable[str] | str | None
 
 
-def choose_datasets(wanted: Wanted, say: Say = lambda sentence: None) -> dict[str, Dataset]:
+def choose_datasets(wanted: Wanted, say: Say) -> dict[str, Dataset]:
     """Turn what a user asks for into data sets by name.
 
     None stands for those of the paper's 14 that are available here; `say` gets a sentence about each one
     that is left out. A name that is asked for must be available.
     """
+    chosen: dict[str, Dataset] = {}
     if isinstance(wanted, Mapping):
-        chosen = {
-            str(name): pair if isinstance(pair, Dataset) else own_dataset(str(name), pair)
-            for name, pair in wanted.items()
-        }
+        for name, pair in wanted.items():
+            name = str(name)
+            chosen[name] = pair if isinstance(pair, Dataset) else own_dataset(name, pair)
     elif wanted is None:
-        chosen = {}
         for name in (name for name, record in RECORDS.items() if record.in_paper):
             try:
                 chosen[name] = _load(name)
@@ -82,8 +97,8 @@ def choose_datasets(wanted: Wanted, say: Say = lambda sentence: None) -> dict[st
                 say(f"{name} is left out. {error}")
     else:
         names = [wanted] if isinstance(wanted, str) else wanted
-        known = list(dict.fromkeys(record_of(name).name for name in names))  # before any is loaded
-        chosen = {name: _load(name) for name in known}
+        found = list(dict.fromkeys(record_of(name).name for name in names))  # before any is loaded
+        chosen = {name: _load(name) for name in found}
     if not chosen:
         raise ValueError("there is no data set to run; name at least one.")
     return chosen
@@ -111,11 +126,10 @@ def own_dataset(name: str, pair: Any) -> Dataset:
 
 def _load(name: str) -> Dataset:
     found = load(name)
-    dataset = own_dataset(found.name, (found.data, found.target))
     # A report may be sent to others, who need not see the user's folders.
     file = Path(found.source)
     source = f"file {file.name}" if file.is_file() else found.source
-    return replace(dataset, stand_in=found.stand_in, source=source)
+    return Dataset(found.name, found.data, found.target, found.stand_in, source)
 
 
 @dataclass(frozen=True)
@@ -173,23 +187,165 @@ class Protocol:
     def check(self, dataset: Dataset) -> None:
         """Raise ValueError if a split would leave a class without samples, before any work."""
         classes, counts = np.unique(dataset.y, return_counts=True)
-        remedy = "Use another `train_size`, or merge or drop rare classes."
         try:
-            splits = [self.split(dataset, run) for run in range(self.runs)]
-        except ValueError as error:
+            parts = [part for run in range(self.runs) for part in self.split(dataset, run)]
+        except ValueError:  # scikit-learn cannot split by class
+            parts = [np.empty(0, dtype=np.intp)]
+        if any(len(np.unique(dataset.y[part])) < len(classes) for part in parts):
             rarest = counts.argmin()
             raise ValueError(
                 f"{dataset.name}: {counts.sum()} samples of {len(classes)} classes, only "
                 f"{counts[rarest]} of class {classes[rarest]!s}, cannot be split with "
-                f"`train_size={self.train_size:g}`: every class needs samples to train on and to test on. "
-                f"{remedy}"
-            ) from error
-        for run, rows in enumerate(splits):
-            for part, chosen in zip(("training", "test"), rows, strict=True):
-                absent = np.flatnonzero(~np.isin(classes, dataset.y[chosen]))
-                if len(absent):
-                    raise ValueError(
-                        f"{dataset.name}: `train_size={self.train_size:g}` leaves no {part} sample of "
-                        f"class {classes[absent[0]]!s} in run {run} (it has {counts[absent[0]]} of "
-                        f"{counts.sum()} samples). {remedy}"
-                    )
+                f"`train_size={self.train_size:g}`: every class needs samples to train on and to test on "
+                "in every run. Use another `train_size`, or merge or drop rare classes."
+            )
+
+
+def methods() -> dict[str, BaseEstimator]:
+    """Make all methods of the reproduction, unfitted, by name.
+
+    OPF, the paper's P-OPF with its four solvers and their parameters, the same with Newton's method (the
+    paper's future work), and our default.
+
+    Returns
+    -------
+    dict of str to classifier
+
+    Examples
+    --------
+    >>> from popf.experiment import methods
+    >>> list(methods())
+    ['OPF', 'P-OPF-BA', 'P-OPF-FFA', 'P-OPF-PSO', 'P-OPF-NM', 'P-OPF-Newton', 'P-OPF-pooled']
+
+    Add others to compare with:
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> mine = methods() | {"1-NN": KNeighborsClassifier(1)}
+    """
+    solvers = {"BA": Bat(), "FFA": Firefly(), "PSO": PSO(), "NM": NelderMead(), "Newton": Newton()}
+    paper = {
+        f"P-OPF-{name}": POPFClassifier("paper", solver=solver) for name, solver in solvers.items()
+    }
+    return {"OPF": OPFClassifier(), **paper, "P-OPF-pooled": POPFClassifier()}
+
+
+def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEstimator]:
+    """Turn what a user asks for (None for all of `methods`) into classifiers by name."""
+    known = methods()
+    if wanted is None:
+        return known
+    chosen = {}
+    if isinstance(wanted, Mapping):
+        for name, estimator in wanted.items():
+            whole = all(hasattr(estimator, word) for word in ("fit", "predict", "get_params"))
+            if isinstance(estimator, type) or not whole:
+                raise TypeError(
+                    f"methods[{name!r}] is {estimator!r}, not a scikit-learn classifier: give an object that "
+                    "has fit, predict and get_params, such as OPFClassifier()."
+                )
+            chosen[str(name)] = estimator
+    else:
+        short = {name.removeprefix("P-OPF-").lower(): name for name in known} | ALIASES
+        names = {name.lower(): name for name in known} | short
+        for name in [wanted] if isinstance(wanted, str) else wanted:
+            if str(name).lower() not in names:
+                raise ValueError(unknown("method", str(name), [*known, *short]))
+            full = names[name.lower()]
+            chosen[full] = known[full]
+    if not chosen:
+        raise ValueError(f"there is no method to run; name some of {', '.join(known)}.")
+    return chosen
+
+
+def definition(value: Any) -> str:
+    """Write a classifier with all its parameters, so that two runs of a study can be compared."""
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        parameters = sorted(value.get_params(deep=False).items())
+        shown = ", ".join(f"{name}={definition(part)}" for name, part in parameters)
+        return f"{type(value).__name__}({shown})"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(definition(part) for part in value)}]"
+    # Addresses differ from process to process, and say nothing.
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def is_paper_method(estimator: BaseEstimator) -> bool:
+    """Whether a classifier is the paper's P-OPF, which is for two classes only."""
+    return isinstance(estimator, POPFClassifier) and estimator.method == "paper"
+
+
+def measure(
+    protocol: Protocol, dataset: Dataset, form: str, run: int, methods: Methods
+) -> list[Record]:
+    """Fit copies of all methods on the training part of a split, and score them on the test part.
+
+    Each gets a record of its scores and seconds, or ``failed`` and why.
+    """
+    split = protocol.samples(dataset, form, run)
+    random_state = protocol.random_state(run)
+    records = []
+    for name, method in methods.items():
+        record: Record = {"dataset": dataset.name, "form": form, "run": run, "method": name}
+        record["random_state"] = random_state
+        kind = (dataset.name, dataset.X.shape, form, name, definition(method))
+        try:
+            with threadpool_limits(1):  # times are for one thread
+                record |= _timed(seeded(clone(method), random_state), split, kind)
+        except Exception as error:  # one method that fails must not cost the others their run
+            record["failed"] = f"{type(error).__name__}: {error}"
+        records.append(record)
+    return records
+
+
+def seeded(model: BaseEstimator, random_state: int) -> BaseEstimator:
+    """Set every ``random_state`` that the user has left at None."""
+    unseeded = [
+        name
+        for name, value in model.get_params().items()
+        if name.rpartition("__")[2] == "random_state" and value is None
+    ]
+    return model.set_params(**dict.fromkeys(unseeded, random_state))
+
+
+def _timed(model: BaseEstimator, split: tuple[Any, ...], kind: tuple[Any, ...]) -> Record:
+    """Score a method, leaving out of the times what happens only once in a process.
+
+    Numba compiles or loads kernels at first use, and any split may be the first to use one. So the
+    first run of a kind, and each that is slow beside the fastest, is done twice, and the faster counts.
+    """
+    record = _scores(clone(model), split)
+    if _seconds(record) > SLOW * _fastest.get(kind, 0.0):
+        record = min(record, _scores(clone(model), split), key=_seconds)
+    _fastest[kind] = min(_seconds(record), _fastest.get(kind, np.inf))
+    return record
+
+
+def _seconds(record: Record) -> float:
+    return float(record["train_seconds"] + record["test_seconds"])
+
+
+def _scores(model: BaseEstimator, split: tuple[Any, ...]) -> Record:
+    """Fit, predict and score one method; scores of probabilities are None where it gives none."""
+    X_train, y_train, X_test, y_test = split
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        model.fit(X_train, y_train)
+        fitted = time.perf_counter()
+        predicted = model.predict(X_test)
+        done = time.perf_counter()
+        probability = model.predict_proba(X_test) if hasattr(model, "predict_proba") else None
+    record: Record = {"accuracy": float(opf_accuracy_score(y_test, predicted))}
+    record |= dict.fromkeys(("log_loss", "brier", "ece"))
+    if probability is not None:
+        classes = np.unique(y_train)
+        found = evaluate(y_test, probability, labels=classes, intervals=False).scores
+        record |= {name: found[name].value for name in ("log_loss", "brier", "ece")}
+        if len(classes) == 2:
+            curve = threshold_curve(y_test, probability, pos_label=classes[1])
+            record["over_thresholds"] = [round(score, 6) for score in curve.scores.tolist()]
+    record |= {"train_seconds": fitted - start, "test_seconds": done - fitted}
+    record["warnings"] = len(caught)
+    if is_paper_method(model):
+        record |= {"A": model.A_, "B": model.B_, "held": any(model.solution_.at_bound)}
+    return record

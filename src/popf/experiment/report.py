@@ -14,16 +14,22 @@ import numpy as np
 from popf.display import LandscapeDisplay, ThresholdDisplay
 from popf.display.canvas import need_matplotlib
 from popf.display.html import render
-from popf.experiment import paper
-from popf.experiment.methods import is_paper_method, methods
-from popf.experiment.protocol import Say
+from popf.experiment import tables
+from popf.experiment.protocol import Say, is_paper_method, methods
 from popf.experiment.results import MEASURES, Results
 from popf.experiment.study import run
-from popf.experiment.tables import RUN_COLUMNS, as_csv, table
 from popf.files import replacing, writable_folder
 from popf.formatting import install
 from popf.solvers import PlattObjective, platt_targets
 
+REFERENCE = (
+    "S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza, J. P. Papa, "
+    '"A Probabilistic Optimum-Path Forest Classifier for Binary Classification Problems", '
+    "arXiv:1609.00878"
+)
+#: Data sets of the paper's figure 1, and of figures 2 and 3, two in each.
+IN_LANDSCAPES = ("industrial", "diabetes")
+OVER_THRESHOLDS = ("breast_cancer", "comercial", "industrial", "ionosphere")
 JOURNAL = "journal.jsonl"
 REPORT = "report.html"
 #: Measures on the page; the files have all of them.
@@ -130,7 +136,7 @@ def study_facts(results: Results, folder: Path) -> dict[str, Any]:
         "summaries": [
             {"measure": name, **facts}
             for name in MEASURES
-            for facts in table(results, name).facts()
+            for facts in tables.table(results, name).facts()
         ],
         "failures": results.failures(),
     }
@@ -139,12 +145,12 @@ def study_facts(results: Results, folder: Path) -> dict[str, Any]:
 def write_report(results: Results, folder: str | os.PathLike[str], figures: bool = True) -> Path:
     """Write tables, figures and the page into a folder; the same results give the same bytes."""
     folder = writable_folder(folder)
-    _write(folder / "runs.csv", as_csv(RUN_COLUMNS, results.records))
-    tables = {name: table(results, name) for name in MEASURES}
-    for name, made in tables.items():
-        _write(folder / "tables" / f"{name}.md", made.markdown())
-        _write(folder / "tables" / f"{name}.tex", made.latex())
-        _write(folder / "tables" / f"{name}.csv", made.csv())
+    _write(folder / "runs.csv", tables.as_csv(tables.RUN_COLUMNS, results.records))
+    made = {name: tables.table(results, name) for name in MEASURES}
+    for name, table in made.items():
+        _write(folder / "tables" / f"{name}.md", table.markdown())
+        _write(folder / "tables" / f"{name}.tex", table.latex())
+        _write(folder / "tables" / f"{name}.csv", table.csv())
     images = []
     for name, (figure, caption) in _figures(results).items() if figures else ():
         png, svg = (_image(figure, kind) for kind in ("png", "svg"))
@@ -155,11 +161,11 @@ def write_report(results: Results, folder: str | os.PathLike[str], figures: bool
         "popf.experiment",
         "report",
         results=results,
-        reference=paper.REFERENCE,
-        tables=[tables[name] for name in SHOWN],
-        implausible=paper.implausible_values(results),
-        standard_errors=paper.STANDARD_ERRORS,
-        times_a_coin=paper.TIMES_A_COIN,
+        reference=REFERENCE,
+        tables=[made[name] for name in SHOWN],
+        implausible=tables.implausible_values(results, made["accuracy"]),
+        standard_errors=tables.STANDARD_ERRORS,
+        times_a_coin=tables.TIMES_A_COIN,
         images=images,
     )
     _write(folder / REPORT, page)
@@ -187,15 +193,15 @@ def _write(path: Path, content: str | bytes) -> None:
 def _figures(results: Results) -> dict[str, tuple[Any, str]]:
     """Draw landscapes (figure1) and thresholds (figure2, figure3): figures and captions by file name."""
     drawn = {}
-    landscapes = _chosen(results, paper.LANDSCAPES, 2)
+    landscapes = _chosen(results, IN_LANDSCAPES, 2)
     if landscapes and _solvers(results):
         drawn["figure1"] = _grid(results, landscapes, _landscape), LANDSCAPE_CAPTION
     with_curves = [
         name
-        for name in _chosen(results, paper.THRESHOLDS, 4)
+        for name in _chosen(results, OVER_THRESHOLDS, 4)
         if any("over_thresholds" in r for r in results.records if r["dataset"] == name)
     ]
-    order = [*paper.THRESHOLDS, *with_curves]
+    order = [*OVER_THRESHOLDS, *with_curves]
     with_curves.sort(key=order.index)
     for k in range(0, len(with_curves), 2):
         grid = _grid(results, with_curves[k : k + 2], _thresholds)

@@ -18,16 +18,20 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from popf.experiment.methods import Methods, choose_methods, definition, is_paper_method, measure
 from popf.experiment.protocol import (
     RUNS,
     TRAIN_SIZE,
     Dataset,
+    Methods,
     Protocol,
     Record,
     Say,
     Wanted,
     choose_datasets,
+    choose_methods,
+    definition,
+    is_paper_method,
+    measure,
 )
 from popf.experiment.results import Key, Results
 
