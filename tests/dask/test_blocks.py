@@ -13,8 +13,13 @@ from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, forest
 from popf.dask.blocks import Block, SamplesInBlocks
 from popf.dask.growing import grow_forest
-from popf.dask.kruskal import link, longest_edges_to, reduce_arcs
-from popf.dask.spanning import tree_of_block, tree_of_two
+from popf.dask.spanning import (
+    link,
+    longest_edges_to,
+    reduce_arcs,
+    tree_of_block,
+    tree_of_two,
+)
 from popf.engine.points import scale_exponent, scaled_copy
 
 KINDS = ["normal", "grid", "coarse", "one-hot", "clusters", "one place"]
@@ -133,7 +138,7 @@ def test_known_trees_spare_distances_within_blocks_and_change_nothing(kind, devi
         trees = tree_of_block(first, method), tree_of_block(second, method)
         across = tree_of_two(first, second, method, trees)
         merged = reduce_arcs([across.arcs, trees[0].arcs, trees[1].arcs], n)
-        found = merged.tree
+        found = merged.take(merged.in_tree)
         every = naive.squared_distances(X, X)
         edges = zip(
             found.weights.tolist(), found.lower.tolist(), found.higher.tolist(), strict=True

@@ -221,5 +221,5 @@ def test_engine_kernels_depend_on_what_their_modules_import():
     assert not any("soft" in path or "boruvka" in path for path in prim)
     # Wherever the kernel is, and wherever what it compiles in.
     assert "engine/trees/boruvka.py" in sources("popf.engine.gpu.backend")
-    assert "engine/runtime/jit.py" in sources("popf.dask.kruskal")
+    assert "engine/runtime/jit.py" in sources("popf.dask.spanning")
     assert not any(path.startswith("dask") for path in sources("popf.engine.training"))

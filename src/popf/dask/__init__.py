@@ -5,9 +5,8 @@
 ``cluster``      the client, the check of its workers, tasks with readable names
 ``sources``      Dask collections, memory maps and Parquet folders as lazy chunks of rows
 ``blocks``       blocks of samples, in memory or on disk: rows that lie together
-``growing``      the tree of all samples from pairs of blocks, and the forest on it
-``spanning``     the tree of one block or two, near samples, and prototypes that only ties make
-``kruskal``      the whole tree from candidate arcs
+``growing``      the tasks that grow the tree of all samples from pairs of blocks, and the forest on it
+``spanning``     the tree of one block or two and, from their arcs, that of all; what ties with it
 ``prediction``   parts of the model, and lazy predictions by them
 
 Needs ``pip install "popf[dask]"``; ``import popf`` does not import any of this.

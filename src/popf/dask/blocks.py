@@ -81,6 +81,11 @@ def concatenate(*parts: Block) -> Block:
     return whole.take(np.argsort(whole.samples, kind="stable"))
 
 
+def box_of(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Find the smallest and the largest value of every feature."""
+    return points.min(axis=0), points.max(axis=0)
+
+
 class SamplesInBlocks(NamedTuple):
     """All samples: their features stay in blocks, everything else is in memory here."""
 
@@ -280,8 +285,7 @@ def _rows_of_cell(chunk: SortedChunk, cell: int) -> Block:
 
 def _describe(block: Block) -> tuple[FloatArray, FloatArray, Block]:
     """Find the box of a block, and what it holds but features."""
-    points = block.points
-    return points.min(axis=0), points.max(axis=0), block._replace(points=points[:, :0])
+    return *box_of(block.points), block._replace(points=block.points[:, :0])
 
 
 def _group_cells(described: list[SortedChunk], most: int) -> list[list[tuple[int, int]]]:

@@ -15,26 +15,23 @@ from dask import delayed
 
 from popf.dask.blocks import Block, SamplesInBlocks, StoredCosts, concatenate
 from popf.dask.cluster import Settings, Tasks, backend_here, load
-from popf.dask.kruskal import (
-    NO_ARCS,
-    Arcs,
-    Merged,
-    forest_on_tree,
-    link,
-    mark_prototypes,
-    reduce_arcs,
-)
 from popf.dask.prediction import Part
 from popf.dask.spanning import (
+    NO_ARCS,
+    Arcs,
     BlockTree,
     boxes_reached,
     bridge,
     confirm_ties,
+    link,
+    reduce_arcs,
     tree_of_block,
     tree_of_two,
 )
-from popf.engine.structures import FloatArray, IntArray, Resources
-from popf.engine.training import Trained, euclidean_tree
+from popf.engine.points import DistinctPoints
+from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources, SpanningTree
+from popf.engine.training import Trained, copy_to_samples, euclidean_tree
+from popf.engine.trees.competition import compete
 from popf.forest.optimum_path_forest import OptimumPathForest, settle_algorithm
 
 # How many lists of candidates are merged at a time.
@@ -190,11 +187,41 @@ def _without_arcs(tree: BlockTree) -> BlockTree:
     return tree._replace(arcs=NO_ARCS)
 
 
-def _merge(n_samples: int, *parts: BlockTree | Arcs | Merged) -> Merged:
-    lists: list[Arcs] = []
-    for part in parts:
-        if isinstance(part, BlockTree):
-            lists.append(part.arcs)
-        else:
-            lists += [part] if isinstance(part, Arcs) else part
+def _merge(n_samples: int, *parts: BlockTree | Arcs) -> Arcs:
+    lists = [part.arcs if isinstance(part, BlockTree) else part for part in parts]
     return reduce_arcs(lists, n_samples)
+
+
+def mark_prototypes(merged: Arcs, n_samples: int, more: list[IntArray]) -> BoolArray:
+    """Mark the ends of arcs between classes, and the samples that are known otherwise."""
+    prototypes = np.zeros(n_samples, dtype=np.bool_)
+    for samples in (merged.lower[merged.cross], merged.higher[merged.cross], *more):
+        prototypes[samples] = True
+    return prototypes
+
+
+def forest_on_tree(merged: Arcs, n_samples: int, more: list[IntArray], euclidean: bool) -> Trained:
+    """Let the prototypes compete on the tree of all samples.
+
+    In Euclidean training samples at distance zero are one point, here as on one machine.
+    """
+    tree, prototypes = merged.take(merged.in_tree), mark_prototypes(merged, n_samples, more)
+    every = np.arange(n_samples)
+    zero = tree.weights == 0.0
+    if not euclidean or not zero.any():
+        edges = SpanningTree(*tree[:3])
+        return Trained(edges, prototypes, compete(edges, prototypes, every))
+    # Equal samples hang on the lowest of them, so one step leads there.
+    home = every.copy()
+    home[tree.higher[zero]] = tree.lower[zero]
+    while (home[home] != home).any():
+        home = home[home]
+    is_first = home == every
+    first, point_of = np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[home]
+    is_prototype = np.zeros(len(first), dtype=np.bool_)
+    is_prototype[point_of[prototypes]] = True
+    apart = tree.take(~zero)
+    edges = SpanningTree(point_of[apart.lower], point_of[apart.higher], apart.weights)
+    forest = compete(edges, is_prototype, np.arange(len(first)))
+    distinct = DistinctPoints(np.empty((0, 0)), 0, first, point_of)
+    return copy_to_samples(Trained(edges, is_prototype, forest), distinct)

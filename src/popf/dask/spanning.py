@@ -1,27 +1,26 @@
-"""The minimum spanning trees of one block or two: candidates for the tree of all samples.
+"""Arcs of the minimum spanning tree: of one block or two, of all samples, and those that tie with it.
 
-An arc of the minimum spanning tree of all samples lies in that of every subset that holds both of its ends,
-so the whole tree lies in the union of the trees of all pairs of blocks, where `kruskal.reduce_arcs` finds it.
+An arc of the tree of all samples lies in that of every subset that holds both of its ends, so the whole tree
+lies in the union of the trees of all pairs of blocks, where Kruskal's algorithm finds it.
 
-Prototypes are the ends of every arc between classes that lies in *some* minimum spanning tree. Such an arc
-lies in some minimum spanning tree of its two blocks, too. Either it is in the tree that the pair found; then
-`reduce_arcs` keeps it for as long as it ties. Or it tied with an edge there; then the pair reports its ends,
-and `confirm_ties` decides once the whole tree is known. Data without ties pay nothing.
+Prototypes are the ends of every arc between classes that lies in *some* minimum spanning tree, and so in one
+of its two blocks. Either it is in the tree that the pair found; then `reduce_arcs` keeps it for as long as it
+ties. Or it tied with an edge there; then the pair reports its ends, and `confirm_ties` decides once the whole
+tree is known. Data without ties pay nothing.
 
-Which samples of two blocks are near enough to be joined follows from some spanning tree of all samples, not
-necessarily the shortest. Let r(u) be the longest edge on its path from u to a fixed sample, the head. An arc
-(u, v) of the shortest tree is no longer than the longest edge on any path between its ends, so no longer than
-max(r(u), r(v)). Only samples matter that have a box, or a sample, of the other block within that distance;
-equality counts, so that no tie is lost.
+Which samples of two blocks are near enough to be joined follows from any spanning tree of all samples. Let
+r(u) be the longest edge on its path from u to a fixed sample, the head. An arc (u, v) of the shortest tree is
+no longer than the longest edge on any path between its ends, so no longer than max(r(u), r(v)). Only samples
+matter that have a box, or a sample, of the other block within that distance; equality counts, so that no tie is
+lost.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from popf.dask.blocks import Block, concatenate
+from popf.dask.blocks import Block, box_of, concatenate
 from popf.dask.cluster import Settings
-from popf.dask.kruskal import NO_ARCS, Arcs, Links, longest_edge_between, longest_edges_to
 from popf.engine import space_tree
 from popf.engine.distances import WeightsAmong, kernel_rows
 from popf.engine.points import DistinctPoints, collapse_duplicates
@@ -32,49 +31,75 @@ from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
 from popf.engine.training import find_neighbours, hang_duplicates, point_classes
 from popf.engine.trees import prim
 from popf.engine.trees.boruvka import GrowingTree
+from popf.engine.trees.competition import find_root
 from popf.engine.trees.neighbours import nearest_in_space
 
 # How many samples look for a short arc to another block.
 STARTS = 8
+# What `_kruskal` finds of an arc.
+IN_TREE, TIED = 1, 2
+
+
+class Arcs(NamedTuple):
+    """Arcs that may belong to the spanning tree of all samples."""
+
+    lower: IntArray
+    higher: IntArray
+    weights: FloatArray
+    cross: BoolArray  # whether they join two classes
+    in_tree: BoolArray  # whether they lie in the tree of the samples so far, or only tie with it
+
+    def take(self, which: Any) -> "Arcs":
+        """Choose some of them."""
+        return Arcs(*(array[which] for array in self))
+
+
+NOBODY = np.empty(0, dtype=np.int64)
+NO_ARCS = Arcs(NOBODY, NOBODY, np.empty(0), np.empty(0, np.bool_), np.empty(0, np.bool_))
 
 
 class BlockTree(NamedTuple):
     """The tree of one block, or the arcs between two in the tree of both."""
 
-    arcs: Arcs  # those that may belong to the tree of all samples
-    sure: IntArray  # samples that coincide with one of another class: prototypes in any case
-    tied: IntArray  # samples with an arc between classes that ties with an edge, but is not in the tree
-    reach: FloatArray  # an upper bound on the length of such an arc, for each of them
+    arcs: Arcs = NO_ARCS
+    sure: IntArray = (
+        NOBODY  # samples that coincide with one of another class: prototypes in any case
+    )
+    tied: IntArray = (
+        NOBODY  # samples with an arc between classes that ties with an edge of the tree
+    )
+    reach: FloatArray = np.empty(0)  # an upper bound on the length of such an arc, for each of them
 
 
 def tree_of_block(
     block: Block,
     settings: Settings,
     side: BoolArray | None = None,
-    trees: tuple[BlockTree, BlockTree] | None = None,
+    trees: tuple[BlockTree, ...] = (),
 ) -> BlockTree:
-    """Grow the minimum spanning tree of a block; if it has two sides, keep the arcs between these."""
-    sure = np.empty(0, dtype=np.int64)
+    """Grow the minimum spanning tree of a block; if it has two sides, keep the arcs between these.
+
+    `trees` are those of the sides.
+    """
+    sure = NOBODY
     if not settings.metric.euclidean:
         rows = settings.metric.rows(block.points, settings.n_threads)
         tree, reach = _span_by_prim(rows, block.codes)
     else:
         distinct = collapse_duplicates(block.points, 0)
         classes = point_classes(distinct, block.codes)
-        known = None
-        if side is not None and trees is not None and settings.algorithm == "brute":
-            known = _known_arcs(block, side, distinct, trees)
-        tree, reach = _span(distinct.points, classes, settings, known)
+        sides, known = None, None
+        if side is not None and settings.algorithm == "brute":
+            of_points = side[distinct.first]
+            if (of_points[distinct.point_of] == side).all():  # no point lies on both sides
+                sides, known = of_points, _arcs_of_points(block, distinct, trees)
+        tree, reach = _span(distinct.points, classes, settings, sides, known)
         if len(distinct.first) < len(block.samples):
             tree, reach = _add_duplicates(tree, reach, distinct, classes)
             sure = block.samples[classes[distinct.point_of] < 0]
     lower, higher = np.minimum(tree.lower, tree.higher), np.maximum(tree.lower, tree.higher)
-    arcs = Arcs(
-        block.samples[lower],
-        block.samples[higher],
-        tree.weights,
-        block.codes[lower] != block.codes[higher],
-    )
+    cross, in_tree = block.codes[lower] != block.codes[higher], np.ones(len(lower), np.bool_)
+    arcs = Arcs(block.samples[lower], block.samples[higher], tree.weights, cross, in_tree)
     if side is not None:
         arcs = arcs.take(side[lower] != side[higher])
     tied = np.flatnonzero(reach >= 0.0)
@@ -85,8 +110,8 @@ def tree_of_two(
     first: Block,
     second: Block,
     settings: Settings,
-    trees: tuple[BlockTree, BlockTree],
-    links: Links | None = None,
+    trees: tuple[BlockTree, ...],
+    links: "Links | None" = None,
 ) -> BlockTree:
     """Find the arcs between two blocks that lie in the minimum spanning tree of both.
 
@@ -95,22 +120,15 @@ def tree_of_two(
     `links`, some spanning tree of all samples, leaves out samples too far from the other block.
     """
     if links is not None:
-        # Measured from a sample in either block, because bounds are tight near that sample only.
-        for head in (_central_sample(links, first), _central_sample(links, second)):
+        # Measured from the sample of either block that most were joined to: bounds are tight near it only.
+        heads = [int(b.samples[np.argmax(links.size[b.samples])]) for b in (first, second)]
+        for head in heads:
             first, second = near_each_other(first, second, links, head)
     if len(first.samples) == 0 or len(second.samples) == 0:
-        nobody = np.empty(0, dtype=np.int64)
-        return BlockTree(NO_ARCS, nobody, nobody, np.empty(0))
+        return BlockTree()
     both = concatenate(first, second)
     side = np.isin(both.samples, second.samples, assume_unique=True)
     return tree_of_block(both, settings, side, trees)
-
-
-def _central_sample(links: Links, block: Block) -> int:
-    """Choose the sample of a block that most others were joined to."""
-    if len(block.samples) == 0:
-        return 0
-    return int(block.samples[np.argmax(links.size[block.samples])])
 
 
 def _add_duplicates(
@@ -126,51 +144,45 @@ def _add_duplicates(
     return hang_duplicates(tree, distinct)[0], reach[distinct.point_of]
 
 
-class KnownArcs(NamedTuple):
-    """The sides of points, and arcs within the sides; no other arc within them can matter."""
-
-    side: BoolArray
-    arcs: SpanningTree
-
-
-def _known_arcs(
-    block: Block,
-    side: BoolArray,
-    distinct: DistinctPoints,
-    trees: tuple[BlockTree, BlockTree],
-) -> KnownArcs | None:
-    """Return the arcs of two trees as arcs between points, None if a point lies on both sides."""
-    point_of = distinct.point_of
-    side_of = side[distinct.first]
-    if (side_of[point_of] != side).any():
-        return None
-    arcs = Arcs(*map(np.concatenate, zip(*(tree.arcs for tree in trees), strict=True)))
+def _arcs_of_points(
+    block: Block, distinct: DistinctPoints, trees: tuple[BlockTree, ...]
+) -> SpanningTree:
+    """Return the arcs of trees of samples as arcs between points."""
+    arcs = join_arcs([tree.arcs for tree in trees])
     lower, higher = (
-        point_of[np.searchsorted(block.samples, ends)] for ends in (arcs.lower, arcs.higher)
+        distinct.point_of[np.searchsorted(block.samples, ends)]
+        for ends in (arcs.lower, arcs.higher)
     )
     apart = lower != higher
-    return KnownArcs(side_of, SpanningTree(lower[apart], higher[apart], arcs.weights[apart]))
+    return SpanningTree(lower[apart], higher[apart], arcs.weights[apart])
 
 
 def _span(
-    points: FloatArray, classes: IntArray, settings: Settings, known: KnownArcs | None
+    points: FloatArray,
+    classes: IntArray,
+    settings: Settings,
+    sides: BoolArray | None,
+    known: SpanningTree | None,
 ) -> tuple[SpanningTree, FloatArray]:
-    """Span distinct points; also gives how long arcs that tie with an edge are at most, -1 for none."""
+    """Span distinct points; also gives how long arcs that tie with an edge are at most, -1 for none.
+
+    If points have sides, only the `known` arcs within these can matter.
+    """
     algorithm, n_threads = settings.algorithm, settings.n_threads
     if algorithm == "prim" or len(points) == 1:
         return _span_by_prim(kernel_rows("sqeuclidean", points, n_threads), classes)
-    side = None if known is None else known.side
-    lists, search, order, _ = find_neighbours(points, algorithm, settings.resources, side)
+    lists, search, order, _ = find_neighbours(points, algorithm, settings.resources, sides)
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(len(order))
+    if known is not None:
+        known = SpanningTree(position[known.lower], position[known.higher], known.weights)
     reach = np.full(len(points), -1.0)
     with Team(n_threads) as team:
         growing = GrowingTree(lists, order, classes[order], team)
         while growing.n_components > 1:
             best, looked = growing.shortest_listed_arcs()
             if known is not None:
-                lower, higher, weights = known.arcs
-                growing.offer(best, SpanningTree(position[lower], position[higher], weights))
+                growing.offer(best, known)
             tied = np.zeros(len(points), dtype=np.bool_)
             certain = growing.certify(best, looked, search, tied)
             if growing.mark_ties(best, certain, tied):
@@ -185,6 +197,116 @@ def _span_by_prim(rows: WeightsAmong, classes: IntArray) -> tuple[SpanningTree, 
     """Span by Prim's algorithm, which does not tell who tied: so all its prototypes may have."""
     tree, prototypes = prim.spanning_tree(rows, len(classes), classes)
     return tree, np.where(prototypes, tree.weights.max(initial=0.0), -1.0)
+
+
+def join_arcs(parts: list[Arcs]) -> Arcs:
+    """Put lists of arcs together."""
+    return Arcs(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def reduce_arcs(candidates: list[Arcs], n_samples: int) -> Arcs:
+    """Keep the candidates in the minimum spanning tree, and arcs between classes that tie with it.
+
+    They come in the order (weight, lower index, higher index).
+    """
+    arcs = join_arcs(candidates)
+    arcs = arcs.take(_order_of_arcs(arcs))
+    state = np.zeros(len(arcs.weights), dtype=np.int8)
+    _kruskal(arcs.lower, arcs.higher, arcs.weights, np.arange(n_samples), state)
+    in_tree = state == IN_TREE
+    return arcs._replace(in_tree=in_tree).take(in_tree | ((state == TIED) & arcs.cross))
+
+
+def _order_of_arcs(arcs: Arcs) -> IntArray:
+    """Order by (weight, lower, higher): sort by weight, and only ties again by all three."""
+    order = np.argsort(arcs.weights, kind="stable")
+    ranked = arcs.weights[order]
+    same = ranked[1:] == ranked[:-1]
+    if same.any():
+        in_run = np.append(same, False) | np.insert(same, 0, False)
+        some = order[in_run]
+        order[in_run] = some[np.lexsort((arcs.higher[some], arcs.lower[some], arcs.weights[some]))]
+    return order
+
+
+@jit
+def _kruskal(lower, higher, weights, parent, state):
+    """Label each arc: in the tree, in another minimum tree, or in none."""
+    n = len(weights)
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and weights[stop] == weights[start]:
+            stop += 1
+        if stop - start > 1:  # arcs of one weight: all that join two components lie in some tree
+            for e in range(start, stop):
+                if find_root(parent, lower[e]) != find_root(parent, higher[e]):
+                    state[e] = TIED
+        for e in range(start, stop):
+            if e > start and lower[e] == lower[e - 1] and higher[e] == higher[e - 1]:
+                state[e] = 0  # two pairs of blocks found the same arc
+                continue
+            a, b = find_root(parent, lower[e]), find_root(parent, higher[e])
+            if a != b:
+                parent[max(a, b)] = min(a, b)
+                state[e] = IN_TREE
+        start = stop
+
+
+class Links(NamedTuple):
+    """A spanning tree as the history of its union-find: shallow, the larger set stays on top."""
+
+    parent: IntArray  # the sample that each was joined to, itself at the top
+    weight: FloatArray  # the edge that joined the two, infinite at the top
+    rank: IntArray  # the position of that edge in the order of edges
+    size: IntArray  # how many samples were joined below it, itself included
+
+
+def link(arcs: Arcs, n_samples: int) -> Links:
+    """Arrange a tree so that longest edges on paths are found in log(n) steps."""
+    tree = arcs.take(arcs.in_tree)
+    links = Links(
+        np.arange(n_samples),
+        np.full(n_samples, np.inf),
+        np.full(n_samples, len(tree.weights)),
+        np.ones(n_samples, dtype=np.int64),
+    )
+    _link(tree.lower, tree.higher, tree.weights, links, np.arange(n_samples))
+    return links
+
+
+@jit
+def _link(lower, higher, weights, links, shortcut):
+    size = links.size
+    for e in range(len(weights)):
+        a, b = find_root(shortcut, lower[e]), find_root(shortcut, higher[e])
+        if size[a] < size[b]:
+            a, b = b, a
+        shortcut[b] = links.parent[b] = a
+        links.weight[b] = weights[e]
+        links.rank[b] = e
+        size[a] += size[b]
+
+
+@jit
+def longest_edges_to(head, samples, links):
+    """Longest edge on the path from each of some samples to another one, 0 for itself."""
+    longest = np.empty(len(samples))
+    for i in range(len(samples)):
+        longest[i] = longest_edge_between(links, samples[i], head)
+    return longest
+
+
+@jit
+def longest_edge_between(links, u, v):
+    """Climb to the set that holds both; whichever was joined first climbs first."""
+    longest = 0.0
+    while u != v:
+        if links.rank[u] > links.rank[v]:
+            u, v = v, u
+        longest = links.weight[u]
+        u = links.parent[u]
+    return longest
 
 
 def confirm_ties(
@@ -208,10 +330,10 @@ def confirm_ties(
     open_[distinct.point_of[asked]] = True
     classes = point_classes(distinct, block.codes)
     samples = block.samples[distinct.first]
-    marks = np.zeros(n_points, dtype=np.bool_)
-    _confirm(space, samples[order], classes[order], farthest[order], open_[order], links, marks)
     found = np.empty(n_points, dtype=np.bool_)
-    found[order] = marks
+    found[order] = _confirm(
+        space, samples[order], classes[order], farthest[order], open_[order], links
+    )
     return block.samples[found[distinct.point_of]]
 
 
@@ -228,10 +350,11 @@ def _confirm_by_rows(block: Block, asked: BoolArray, links: Links, settings: Set
 
 
 @jit
-def _confirm(space, samples, classes, reach, asked, links, marks):
+def _confirm(space, samples, classes, reach, asked, links):
     """For every point asked for, look in the space tree for an arc as long as the tree's path."""
     points, nodes, lows, highs = space.points, space.nodes, space.lows, space.highs
     n = points.shape[0]
+    marks = np.zeros(n, dtype=np.bool_)
     stack = np.empty(128, dtype=np.int64)
     for u in range(n):
         if not asked[u] or marks[u]:
@@ -260,6 +383,7 @@ def _confirm(space, samples, classes, reach, asked, links, marks):
                     marks[u] = True
                     marks[v] = True
                     break
+    return marks
 
 
 @helper
@@ -295,10 +419,9 @@ def near_each_other(first: Block, second: Block, links: Links, head: int) -> tup
         return first, second
     both = (first, second)
     bounds = [longest_edges_to(head, block.samples, links) for block in both]
-    boxes = [(block.points.min(axis=0), block.points.max(axis=0)) for block in both]
     reaching = [
-        box_distances(block.points, *box) <= bound
-        for block, box, bound in zip(both, boxes[::-1], bounds, strict=True)
+        box_distances(block.points, *box_of(other.points)) <= bound
+        for block, other, bound in zip(both, both[::-1], bounds, strict=True)
     ]
     kept = []
     for i, block in enumerate(both):
@@ -307,28 +430,21 @@ def near_each_other(first: Block, second: Block, links: Links, head: int) -> tup
         far = np.flatnonzero(~near)
         if len(far) and len(other):
             radii = bounds[1 - i][reaching[1 - i]]
-            around = box_distances(block.points[far], other.min(axis=0), other.max(axis=0))
+            around = box_distances(block.points[far], *box_of(other))
             far = far[around <= radii.max()]
-            near[far[_within(block.points[far], other, radii)]] = True
+            if len(far):
+                space = space_tree.build(block.points[far])
+                near[far[space.order]] = _mark_within(space, other, radii)
         kept.append(block if near.all() else block.take(near))
     return kept[0], kept[1]
 
 
-def _within(points: FloatArray, centers: FloatArray, radii: FloatArray) -> BoolArray:
-    """Find which points lie within the squared radius of some center."""
-    inside = np.zeros(len(points), dtype=np.bool_)
-    if len(points):
-        space = space_tree.build(points)
-        marks = np.zeros(len(points), dtype=np.bool_)
-        _mark_within(space, centers, radii, marks)
-        inside[space.order] = marks
-    return inside
-
-
 @jit
-def _mark_within(space, centers, radii, marks):
+def _mark_within(space, centers, radii):
+    """Mark the points of a space tree that lie within the squared radius of some center."""
     points, nodes, lows, highs = space.points, space.nodes, space.lows, space.highs
     n = points.shape[0]
+    marks = np.zeros(n, dtype=np.bool_)
     stack = np.empty(128, dtype=np.int64)
     done = np.zeros(len(nodes), dtype=np.bool_)  # all of the node's points are marked
     for i in range(len(centers)):
@@ -354,11 +470,12 @@ def _mark_within(space, centers, radii, marks):
                 if not marks[v]:
                     marks[v] = box_distance(centers, i, points, points, v) <= radii[i]
                     done[node] &= marks[v]
+    return marks
 
 
 def bridge(first: Block, second: Block) -> Arcs:
     """Find a short arc between two blocks, not necessarily the shortest."""
-    away = box_distances(first.points, second.points.min(axis=0), second.points.max(axis=0))
+    away = box_distances(first.points, *box_of(second.points))
     # Some samples near the other's box find their nearest there, and these their nearest here.
     starts = np.argsort(away, kind="stable")[:STARTS]
     nearest = nearest_in_space(space_tree.build(second.points), first.points[starts], 1, 1)
@@ -368,4 +485,4 @@ def bridge(first: Block, second: Block) -> Arcs:
     u, v = here.indices[best, 0], there[best]
     lower, higher = sorted((first.samples[u], second.samples[v]))
     cross = first.codes[u] != second.codes[v]
-    return Arcs(*map(np.atleast_1d, (lower, higher, here.weights[best, 0], cross)))
+    return Arcs(*map(np.atleast_1d, (lower, higher, here.weights[best, 0], cross, True)))
