@@ -157,9 +157,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         source, settings = self._open(tasks, X, y, sample_weight)
         training = open_samples(tasks, source, settings)
         options = options_of(self, settings.metric)
-        self._evidence, grown, choice = fit_evidence(training, options)
-        self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
-        self.held_out_accuracies_, self.held_out_aucs_ = choice.accuracies, choice.aucs
+        self._evidence, grown = fit_evidence(training, options)
         model: ForestInBlocks = grown.forest
         self.n_blocks_, self.n_block_pairs_ = len(model.samples.blocks), model.n_pairs
         self.opf_ = self._plain_forest(model)
@@ -195,10 +193,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
             source, rows = self._samples
             with tasks_on(self.client) as tasks:
                 samples = fetch_rows(tasks, source, rows)
-        names = (
-            "held_out_losses_", "held_out_accuracies_", "held_out_aucs_", "linear_map_losses_",
-            "A_", "B_", "solution_", "n_features_in_", "feature_names_in_",
-        )  # fmt: skip
+        names = ("A_", "B_", "solution_", "n_features_in_", "feature_names_in_")
         fitted = {name: getattr(self, name) for name in names if name in self.__dict__}
         opf = self._plain_forest(self._model, prepared)
         ours = ("client", "block_size", "scratch")

@@ -216,9 +216,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         if options.linear_map in (None, "auto"):  # once for all folds: it needs no labels
             data = replace(data, metric=data.metric.fitted(data.samples))
         training = order_in_memory(data, self.algorithm)
-        self._evidence, grown, choice = fit_evidence(training, options)
-        self.held_out_losses_, self.linear_map_losses_ = choice.losses, choice.map_losses
-        self.held_out_accuracies_, self.held_out_aucs_ = choice.accuracies, choice.aucs
+        self._evidence, grown = fit_evidence(training, options)
         forest: OptimumPathForest = grown.forest
         forest.classes = data.classes
         return forest

@@ -19,6 +19,7 @@ from popf.probability.pooling import (
     FOREST,
     PARTS,
     Evidence,
+    HeldOut,
     Pool,
     fit_pool,
     pool_without_fold,
@@ -99,17 +100,12 @@ class Choice(NamedTuple):
     regressions: dict[str, Regression]  # of the additive parts
     pool: Pool
     trust: float  # from 0, where the class frequencies are the answer, to 1
-    losses: dict[str, float]  # held out: of each part, of "pool" and "prior"
-    accuracies: dict[str, float]  # of the same
-    aucs: dict[str, float]
-    map_losses: dict[str, float]  # of the forest with each map, one bandwidth for all classes
+    held_out: HeldOut
     accuracy: float  # of the narrowest scores
     n_held_out: float  # how many samples of equal weight would tell as much
 
 
-def fit_evidence(
-    training: TrainingSamples, options: Options
-) -> tuple[Evidence, GrownForest, Choice]:
+def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence, GrownForest]:
     """Choose everything by held-out samples, then fit it to all."""
     codes = training.ordered.codes
     with threadpool_limits(training.resources.n_threads):
@@ -117,15 +113,16 @@ def fit_evidence(
         some = take_evenly(codes, N_TO_CHOOSE)
         small = training.take(some)
         choice = choose(small, fold_splits(small.ordered), candidates, options)
-        if len(some) < len(codes) and choice.losses:
+        if len(some) < len(codes) and choice.held_out.losses:
             # Maps and regressions stay; bandwidths, slopes and weights depend on how many samples there are.
             many = len(codes) >= N_FOR_ONE_SPLIT
             splits = [one_split(codes)] if many else fold_splits(training.ordered)
             later = choose(training, splits, [choice.candidate], options, choice)
-            choice = later._replace(map_losses=choice.map_losses)
+            held_out = later.held_out._replace(map_losses=choice.held_out.map_losses)
+            choice = later._replace(held_out=held_out)
         evidence, grown = fit_chosen(training, choice, bool(options.squash))
     warn_if_useless(choice.trust, choice.accuracy, choice.n_held_out, training.masses)
-    return evidence, grown, choice
+    return evidence, grown
 
 
 def choose(
@@ -191,10 +188,12 @@ def choose(
         regressions=regressions,
         pool=pool,
         trust=trust_in(pooled, labels, 2 * len(candidates)),  # with products or bandwidths by class
-        losses={**losses, "prior": float(np.average(-prior[codes], weights=weights))},
-        accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
-        aucs={name: _area_under_curve(each, labels) for name, each in by_name.items()},
-        map_losses=dict(zip(names, [found.shared.loss for found in forests], strict=True)),
+        held_out=HeldOut(
+            losses={**losses, "prior": float(np.average(-prior[codes], weights=weights))},
+            accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
+            aucs={name: _area_under_curve(each, labels) for name, each in by_name.items()},
+            map_losses=dict(zip(names, [found.shared.loss for found in forests], strict=True)),
+        ),
         accuracy=_accuracy(forest.scores[:, :, -1], labels),
         n_held_out=float(weights.sum() * (weights.sum() / (weights @ weights))),
     )
@@ -227,6 +226,7 @@ def fit_chosen(
         pool=pool,
         trust=choice.trust,
         prior=prior_exponents(training.masses),
+        held_out=choice.held_out,
         competition=grown.competition,
     )
     return evidence, grown
@@ -385,9 +385,8 @@ def _nothing_to_choose(candidate: Candidate, prior: FloatArray) -> Choice:
     nothing = np.zeros(len(prior))
     scaling = ForestScaling(nothing.astype(int), nothing + LOWEST, nothing, prior, np.inf)
     pool = Pool(np.ones(1), nothing)
-    return Choice(
-        candidate, BandwidthGrid(), np.inf, scaling, {}, pool, 0.0, {}, {}, {}, {}, 0.0, 0.0
-    )
+    held_out = HeldOut({}, {}, {}, {})
+    return Choice(candidate, BandwidthGrid(), np.inf, scaling, {}, pool, 0.0, held_out, 0.0, 0.0)
 
 
 def warn_if_useless(trust: float, accuracy: float, n_held_out: float, masses: FloatArray) -> None:

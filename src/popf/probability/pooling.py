@@ -119,6 +119,15 @@ def trust_in(exponents: FloatArray, labels: Labels, n_tried: int) -> float:
     return low + (1.0 - low) * float(expit(gain - BEYOND_DOUBT * price))
 
 
+class HeldOut(NamedTuple):
+    """How good the evidence is on samples that it has not seen: of each part by name, of "pool" and "prior"."""
+
+    losses: dict[str, float]
+    accuracies: dict[str, float]
+    aucs: dict[str, float]
+    map_losses: dict[str, float]  # of the forest with each map, one bandwidth for all classes
+
+
 @dataclass
 class Evidence:
     """All that turns a sample into exponents of the classes, besides the forest itself."""
@@ -133,6 +142,7 @@ class Evidence:
     pool: Pool
     trust: float  # from 0, where the class frequencies are the answer, to 1
     prior: FloatArray  # exponents of the class frequencies
+    held_out: HeldOut
     competition: "SoftCompetition | None" = None  # made from the forest on first use
 
     def exponents(
@@ -288,3 +298,7 @@ class EvidenceAttributes:
     biases_ = _of_evidence("forest_scaling.biases", "Biases of the forest.")
     prior_weight_ = _of_evidence("prior_weight", "The weight of the class frequencies.")
     linear_map_ = _of_evidence("preparation.linear_map", "The fitted map, None for none.")
+    linear_map_losses_ = _of_evidence("held_out.map_losses", "The loss of the forest by map.")
+    held_out_losses_ = _of_evidence("held_out.losses", "The held-out log loss of each part.")
+    held_out_accuracies_ = _of_evidence("held_out.accuracies", "The accuracy of each part.")
+    held_out_aucs_ = _of_evidence("held_out.aucs", "The area under the ROC curve of each part.")

@@ -9,16 +9,13 @@ from popf.engine.structures import IntArray
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
 from popf.probability.features import Preparation, Scaling
-from popf.probability.pooling import PARTS, Evidence, Pool
+from popf.probability.pooling import PARTS, Evidence, HeldOut, Pool
 from popf.probability.regressions import N_KNOTS, AdditiveEvidence, Basis
 from popf.probability.soft_competition import ForestScaling
 from popf.solvers import Solution
 
 #: Slopes, biases and weights beyond this are no result of a fit.
 LARGEST_SLOPE = 1e12
-DICTS_OF_NUMBERS = (
-    "held_out_losses_", "held_out_accuracies_", "held_out_aucs_", "linear_map_losses_"
-)  # fmt: skip
 
 
 def to_plain(state: dict[str, Any]) -> dict[str, Any]:
@@ -58,9 +55,6 @@ def restore(
         if raw is not None:
             arrays["samples"] = evidence.preparation.apply(raw)
             width = arrays["samples"].shape[1]
-        for name in DICTS_OF_NUMBERS:
-            numbers = fields.fields(name)
-            found[name] = {str(key): numbers.number(key) for key, _ in numbers.items()}
     else:
         found["A_"], found["B_"] = fields.number("A_"), fields.number("B_")
         found["solution_"] = Solution(**dict(fields.fields("solution_").items()))
@@ -92,6 +86,7 @@ def _evidence_to_arrays(evidence: Evidence) -> dict[str, Any]:
         "pool_biases": evidence.pool.biases,
         "trust": evidence.trust,
         "prior": evidence.prior,
+        "held_out": evidence.held_out._asdict(),
     }
 
 
@@ -127,7 +122,13 @@ def _evidence_from(fields: Fields, n_samples: int, n_features: int, n_classes: i
         ),
         fields.number("trust", 0.0, 1.0),
         fields.floats("prior", by_class, -LARGEST_SLOPE, 0.0),
+        _held_out_from(fields.fields("held_out")),
     )
+
+
+def _held_out_from(fields: Fields) -> HeldOut:
+    found = [fields.fields(name) for name in HeldOut._fields]
+    return HeldOut(*({name: part.number(name) for name, _ in part.items()} for part in found))
 
 
 def _scaling_from(fields: Fields, name: str, n_features: int) -> Scaling | None:
