@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class SamplesInChunks(TrainingSamples):
             ordered.codes,
         )
 
-    def grow(self, places: IntArray | None, candidate: Candidate) -> "ForestOnCluster":
+    def grow(self, places: IntArray | None, candidate: Candidate) -> GrownForest:
         """Grow a forest in blocks; on distinct samples, or with `places` None on all samples."""
         everyone = np.arange(len(self.ordered.rows)) if places is None else places
         preparation = self.fit_features(everyone, candidate)
@@ -70,29 +71,29 @@ class SamplesInChunks(TrainingSamples):
         samples = make_blocks(self.tasks, self.source._replace(chunks=chunks), self.settings)
         model = grow_forest(self.tasks, samples, self.settings)
         unit = _median_cost(self, everyone, preparation, model)
-        return ForestOnCluster(preparation, model, None, unit, self)
+        scores = partial(_scores, self, preparation, model)
+        return GrownForest(preparation, model, None, unit, scores)
 
 
-@dataclass(frozen=True)
-class ForestOnCluster(GrownForest):
-    """A forest whose nodes stay in blocks."""
-
-    forest: ForestInBlocks
-    training: SamplesInChunks
-
-    def scores(self, places: IntArray, taus: FloatArray) -> FloatArray:
-        """Score samples; minus infinity for classes that have no nodes."""
-        tasks, model = self.training.tasks, self.forest
-        new = self.preparation.apply(self.training.features(places))
-        queries = tasks.client.scatter(new, broadcast=False)
-        offers = [
-            tasks.submit("sum-paths", _sums, model.settings, model.costs, block, queries, taus)
-            for block in model.samples.blocks
-        ]
-        scores = np.full((len(new), self.training.n_classes, taus.size), -np.inf)
-        present = np.searchsorted(self.training.classes, model.samples.classes)
-        scores[:, present] = add_sums(*tasks.gather(offers)) - log_masses(model)[:, None]
-        return scores
+def _scores(
+    training: SamplesInChunks,
+    preparation: Preparation,
+    model: ForestInBlocks,
+    places: IntArray,
+    taus: FloatArray,
+) -> FloatArray:
+    """Score samples by nodes that stay in blocks; minus infinity for classes that have no nodes."""
+    tasks = training.tasks
+    new = preparation.apply(training.features(places))
+    queries = tasks.client.scatter(new, broadcast=False)
+    offers = [
+        tasks.submit("sum-paths", _sums, model.settings, model.costs, block, queries, taus)
+        for block in model.samples.blocks
+    ]
+    scores = np.full((len(new), training.n_classes, taus.size), -np.inf)
+    present = np.searchsorted(training.classes, model.samples.classes)
+    scores[:, present] = add_sums(*tasks.gather(offers)) - log_masses(model)[:, None]
+    return scores
 
 
 def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:

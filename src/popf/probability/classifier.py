@@ -436,14 +436,11 @@ def _check_map(choice: Any, method: str, metric: Any) -> None:
     """Raise an error unless `choice` is None, the name of a map, or a transformer, and can be had."""
     if choice is None or (isinstance(choice, str) and choice == "auto"):
         return
-    named = isinstance(choice, str)
-    if named and choice not in MAPS:
-        raise ValueError(
-            f"linear_map must be None, one of {MAPS} or a transformer, not {choice!r}."
-        )
-    transformer = hasattr(choice, "fit") and hasattr(choice, "transform")
-    if not named and (isinstance(choice, type) or not transformer):
-        raise TypeError(f"linear_map must be None, one of {MAPS} or a transformer, not {choice!r}.")
+    fits = hasattr(choice, "fit") and hasattr(choice, "transform")
+    transformer = fits and not isinstance(choice, type)
+    if not (choice in MAPS if isinstance(choice, str) else transformer):
+        error = ValueError if isinstance(choice, str) else TypeError
+        raise error(f"linear_map must be None, one of {MAPS} or a transformer, not {choice!r}.")
     if method == "paper":
         raise ValueError(
             f"linear_map={choice!r} is for method='pooled' and 'forest': for method='paper' put the map "

@@ -488,22 +488,16 @@ class Preparation(NamedTuple):
 
 def candidates_for(squash: str | bool, linear_map: Any, metric: "Metric") -> list[Candidate]:
     """List the features to try for the forest."""
-    squashed: bool | None = None
-    if metric.euclidean:
-        squashed = True if squash else None
-    choice = linear_map
-    if choice == "auto" and not metric.euclidean:
-        choice = None
-    if choice is None or choice == "auto":
-        found = [Candidate("none", squashed)]
-        if squash == "auto" and metric.euclidean:
-            found.append(Candidate("unsquashed", False))
-        if choice == "auto":
-            found += [Candidate(name, squashed, make()) for name, make in LINEAR_MAPS.items()]
-        return found
-    if isinstance(choice, str):
-        return [Candidate(choice, squashed, LINEAR_MAPS[choice]())]
-    return [Candidate(type(choice).__name__, squashed, choice)]
+    squashed = True if squash and metric.euclidean else None
+    if not (linear_map is None or isinstance(linear_map, str)):
+        return [Candidate(type(linear_map).__name__, squashed, linear_map)]
+    mapped = [Candidate(name, squashed, make()) for name, make in LINEAR_MAPS.items()]
+    if linear_map in LINEAR_MAPS:
+        return [candidate for candidate in mapped if candidate.name == linear_map]
+    found = [Candidate("none", squashed)]
+    if squash == "auto" and metric.euclidean:
+        found.append(Candidate("unsquashed", False))
+    return found + mapped if linear_map == "auto" and metric.euclidean else found
 
 
 def fit_preparation(

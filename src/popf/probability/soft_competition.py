@@ -7,6 +7,7 @@ The score of class k at bandwidth :math:`\tau` is
 The exponent of class k is :math:`a_k u_k(\tau_k) + b_k`.
 """
 
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,12 +207,9 @@ def fit_forest_scaling(
     shared = ForestScaling(steps, floors[steps], slopes, biases, loss)
     if not by_class:
         return shared
-    search = _Search(raised, targets, codes, weights, np.log(2.0) / grid.n_chains)
-    found = search.two_classes(shared) if n_classes == 2 else search.more_classes(shared)
-    if found.price >= shared.loss * weights.sum():
-        return shared
-    loss = found.loss / float(weights.sum())
-    return ForestScaling(found.steps, floors[found.steps], found.slopes, found.biases, loss)
+    search = _Search(raised, floors, targets, codes, weights, np.log(2.0) / grid.n_chains)
+    found = search.by_class(shared)
+    return shared if found.price >= shared.loss * weights.sum() else found.scaling
 
 
 def _raise(scores: FloatArray, floors: FloatArray) -> FloatArray:
@@ -228,13 +226,10 @@ def _widest_of_the_best(losses: FloatArray, means: FloatArray, weights: FloatArr
     return int(np.flatnonzero(means <= means[best] + INDIFFERENCE * error)[0])
 
 
-class _ByClass(NamedTuple):
-    """A bandwidth, a slope and a bias for each class, with the loss of all samples together."""
+class _Priced(NamedTuple):
+    """A bandwidth, a slope and a bias for each class, and what that costs, infinity where a slope is wrong."""
 
-    steps: IntArray
-    slopes: FloatArray
-    biases: FloatArray
-    loss: float
+    scaling: ForestScaling
     price: float
 
 
@@ -242,46 +237,48 @@ class _Search(NamedTuple):
     """The search for bandwidths of the classes: one class moves at a time, while the price falls."""
 
     raised: FloatArray  # scores above the floor: (n_bandwidths, n_rows, n_classes)
+    floors: FloatArray
     targets: FloatArray
     codes: IntArray
     weights: FloatArray
     log_step: float  # logarithm of the ratio between two bandwidths of the grid
 
-    def two_classes(self, shared: ForestScaling) -> _ByClass:
-        """Try all bandwidths of one class after the other, both slopes fitted anew."""
-        every, best = np.arange(len(self.raised)), self._fit_all(shared, shared.steps[None])[0]
-        for _ in range(MOST_ROUNDS):
-            before = best
-            for k in range(2):
-                steps = np.tile(best.steps, (len(every), 1))
-                steps[:, k] = every
-                best = min([best, *self._fit_all(best, steps)], key=lambda each: each.price)
-            if best is before:
-                break
-        return best
+    def by_class(self, shared: ForestScaling) -> _Priced:
+        """Move one class after the other, of two classes to all bandwidths and with all slopes fitted anew.
 
-    def more_classes(self, shared: ForestScaling) -> _ByClass:
-        """Move one class after the other, the rest as it is; after each round fit all slopes anew."""
+        Of more classes the others stay as they are, and all slopes are fitted anew after each round.
+        """
+        n_steps, _, n_classes = self.raised.shape
         (best,) = self._fit_all(shared, shared.steps[None])
         for _ in range(MOST_ROUNDS):
             before = best
-            for k in range(len(best.steps)):
-                best = min([best, *self._moves(best, k)], key=lambda each: each.price)
+            for k in range(n_classes):
+                if n_classes == 2:
+                    steps = np.tile(best.scaling.steps, (n_steps, 1))
+                    steps[:, k] = np.arange(n_steps)
+                    moved = self._fit_all(best.scaling, steps)
+                else:
+                    moved = self._moves(best.scaling, k)
+                best = min([best, *moved], key=attrgetter("price"))
             if best is before:
                 break
-            best = min([best, *self._fit_all(best, best.steps[None])], key=lambda each: each.price)
+            if n_classes > 2:
+                anew = self._fit_all(best.scaling, best.scaling.steps[None])
+                best = min([best, *anew], key=attrgetter("price"))
         return best
 
     def _found(
         self, steps: IntArray, slopes: FloatArray, biases: FloatArray, losses: FloatArray
-    ) -> _ByClass:
+    ) -> _Priced:
         """Set the price: the loss, one unit, and the logarithm of the widest over the narrowest bandwidth."""
         loss = float(losses @ self.weights)
         price = loss + PRICE_OF_CLASSES + float(np.ptp(steps)) * self.log_step
         usable = slopes.min() >= 0.0 and slopes.max() > 0.0
-        return _ByClass(steps, slopes, biases, loss, price if usable else np.inf)
+        mean = loss / float(self.weights.sum())
+        scaling = ForestScaling(steps, self.floors[steps], slopes, biases, mean)
+        return _Priced(scaling, price if usable else np.inf)
 
-    def _fit_all(self, start: "ForestScaling | _ByClass", steps: IntArray) -> list[_ByClass]:
+    def _fit_all(self, start: ForestScaling, steps: IntArray) -> list[_Priced]:
         """Fit all slopes and biases for several choices of bandwidths: (n_choices, n_classes)."""
         n_classes = self.raised.shape[2]
         classes = np.arange(n_classes)
@@ -305,7 +302,7 @@ class _Search(NamedTuple):
             for each, one, loss in zip(steps, theta, losses, strict=True)
         ]
 
-    def _moves(self, now: _ByClass, k: int) -> list[_ByClass]:
+    def _moves(self, now: ForestScaling, k: int) -> list[_Priced]:
         """Move the bandwidth of class k, only its own slope and bias fitted anew."""
         steps = now.steps[k] + np.array(MOVES)
         steps = steps[(steps >= 0) & (steps < len(self.raised))]

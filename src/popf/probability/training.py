@@ -5,7 +5,7 @@ the same as two equal samples.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -216,20 +216,16 @@ class TrainingSamples(ABC):
 
 
 @dataclass(frozen=True)
-class GrownForest(ABC):
+class GrownForest:
     """A forest on prepared samples, whose nodes all compete."""
 
     preparation: Preparation  # what happened to the samples before
     forest: Any
     competition: SoftCompetition | None  # the nodes, where they are all in one place
     unit: float  # the median winning cost, which bandwidths are measured by
-
-    @abstractmethod
-    def scores(self, places: IntArray, taus: FloatArray) -> FloatArray:
-        """Score the samples at some places of the order: (n_places, n_classes, n_bandwidths).
-
-        The score is minus infinity for classes that the forest does not know.
-        """
+    #: Scores samples at some places of the order, by bandwidths: (n_places, n_classes, n_bandwidths); minus
+    #: infinity for classes that the forest does not know.
+    scores: Callable[[IntArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -248,14 +244,14 @@ class SamplesInMemory(TrainingSamples):
         resources = self.resources._replace(backend=None)
         return replace(self, ordered=self.ordered.take(places), resources=resources)
 
-    def grow(self, places: IntArray | None, candidate: Candidate) -> "ForestInMemory":
+    def grow(self, places: IntArray | None, candidate: Candidate) -> GrownForest:
         """Grow a forest on distinct samples; with `places` None on all samples, as they were given."""
         everyone = np.arange(len(self.ordered.rows))
         preparation = self.fit_features(everyone if places is None else places, candidate)
         ordered = self.ordered if places is None else self.ordered.take(places)
         samples, codes, nodes = self.samples, self.codes, ordered.rows
+        precomputed = self.metric.precomputed
         if places is not None:
-            precomputed = self.metric.precomputed
             samples = samples[np.ix_(nodes, nodes)] if precomputed else samples[nodes]
             codes, nodes = ordered.codes, np.arange(len(nodes))
         present, codes = np.unique(codes, return_inverse=True)
@@ -265,28 +261,17 @@ class SamplesInMemory(TrainingSamples):
         unit = median_cost(forest, nodes, ordered.weights)
         if unit == 0.0:  # all nodes have company where they are
             unit = mean_positive_distance(self.metric, samples[nodes]) or 1.0
-        return ForestInMemory(preparation, forest, competition, unit, self, ordered.rows, present)
 
+        def scores(new: IntArray, taus: FloatArray) -> FloatArray:
+            if precomputed:
+                queries = self.samples[np.ix_(self.ordered.rows[new], ordered.rows)]
+            else:
+                queries = preparation.apply(self.features(new))
+            found = np.full((len(new), self.n_classes, taus.size), -np.inf)
+            found[:, present] = competition.scores(queries, taus, self.resources)
+            return found
 
-@dataclass(frozen=True)
-class ForestInMemory(GrownForest):
-    """A forest on some of the samples in memory."""
-
-    competition: SoftCompetition
-    training: SamplesInMemory
-    rows: IntArray  # where the samples that it was grown on stand among all
-    present: IntArray  # the classes that it knows
-
-    def scores(self, places: IntArray, taus: FloatArray) -> FloatArray:
-        """Score the samples at some places of the order."""
-        training = self.training
-        if training.metric.precomputed:
-            queries = training.samples[np.ix_(training.ordered.rows[places], self.rows)]
-        else:
-            queries = self.preparation.apply(training.features(places))
-        scores = np.full((len(places), training.n_classes, taus.size), -np.inf)
-        scores[:, self.present] = self.competition.scores(queries, taus, training.resources)
-        return scores
+        return GrownForest(preparation, forest, competition, unit, scores)
 
 
 def order_in_memory(data: TrainingData, algorithm: str) -> SamplesInMemory:
