@@ -10,8 +10,8 @@ def small_chunks(monkeypatch):
         "runtime.threads.CHUNK_ROWS": 64,
         "trees.neighbours.CHUNK_BLOCKS": 2,
         "trees.tile_neighbours.CALL_BLOCKS": 2,
-        "conquest.euclidean.CHUNK_BLOCKS": 2,
-        "space_tree.SMALLEST_SUBTREE": 64,
+        "conquest.CHUNK_BLOCKS": 2,
+        "points.SMALLEST_SUBTREE": 64,
         "distances.GRAIN": 2000,
     }.items():
         monkeypatch.setattr(f"popf.engine.{name}", value)

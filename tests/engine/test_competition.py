@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import naive
 from popf.engine.structures import SpanningTree
-from popf.engine.trees.competition import compete
+from popf.engine.training import compete
 from strategies import bounded, size
 
 

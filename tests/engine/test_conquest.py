@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from popf.engine.conquest.by_scan import ScannedNodes, rows_per_block
-from popf.engine.conquest.euclidean import EuclideanConquest
+from popf.engine.conquest import EuclideanConquest, ScannedNodes
+from popf.engine.distances import rows_per_block
 from popf.engine.points import DistinctPoints
 from popf.engine.structures import Resources
 from popf.forest.metrics import choose_metric

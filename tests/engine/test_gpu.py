@@ -13,7 +13,7 @@ from gpus import DEVICES, gpu
 from popf import OPFClassifier, POPFClassifier
 from popf.engine import training
 from popf.engine.gpu import backend, candidates, cuda, host
-from popf.engine.soft.by_tiles import CompetingPoints
+from popf.engine.soft import CompetingPoints
 from popf.forest.validation import FEW_FEATURES, backend_for, is_on_gpu
 from strategies import (
     Problem,

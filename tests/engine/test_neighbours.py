@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from popf.engine import space_tree, tiles
+from popf.engine import tiles
+from popf.engine.points import build_space_tree
 from popf.engine.structures import ARC, Components, OutgoingArcSearch, SpanningTree
 from popf.engine.trees import neighbours, tile_neighbours
 from popf.engine.trees.boruvka import padded_range, spanning_tree
@@ -23,7 +24,7 @@ def lists_of(kind, n, d, n_neighbours):
     if n_neighbours is None:
         ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
         return ordered.points, tile_neighbours.nearest_neighbours(ordered)
-    tree = space_tree.build(X)
+    tree = build_space_tree(X)
     return tree.points, neighbours.nearest_neighbours(tree, n_neighbours)
 
 
@@ -78,7 +79,7 @@ class TestNearestOutsiders:
             ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
             search = partial(tile_neighbours.nearest_outsiders, ordered)
         else:
-            ordered = space_tree.build(X)
+            ordered = build_space_tree(X)
             search = partial(neighbours.nearest_outsiders, ordered)
         points, index = ordered.points, ordered.order
         n = len(points)
@@ -113,7 +114,7 @@ class TestNearestOutsiders:
 @given(seed=seeds, kind=kinds, k=st.integers(1, 6))
 @bounded(30)
 def test_the_tree_does_not_depend_on_how_long_the_lists_are(seed, kind, k):
-    tree = space_tree.build(random_points(seed, size(80), 2, kind))
+    tree = build_space_tree(random_points(seed, size(80), 2, kind))
     classes = np.random.default_rng(seed).integers(0, 2, len(tree.points))
     lists = neighbours.nearest_neighbours(tree, k)
 

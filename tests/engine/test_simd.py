@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 import naive
 from popf.engine.runtime import simd
 from popf.engine.runtime.simd import LANES
-from popf.engine.soft import simd as soft
 from popf.engine.trees.boruvka import padded_range
 from strategies import bounded, seeds, size
 
@@ -72,12 +71,12 @@ EXACT = {
 }
 # The soft sums round differently.
 ROUNDED = {
-    "path_costs": (soft.path_costs, make_path_costs),
-    "path_costs_of_four": (soft.path_costs_of_four, make_path_costs),
-    "costs_from_products": (soft.costs_from_products, make_row),
-    "smallest": (soft.smallest, lambda rng, d: (rng.random((3, 64)), 1, 8 * (d % 8 + 1))),
-    "add_exponentials": (soft.add_exponentials, make_sums),
-    "add_chain": (soft.add_chain, make_sums),
+    "path_costs": (simd.path_costs, make_path_costs),
+    "path_costs_of_four": (simd.path_costs_of_four, make_path_costs),
+    "costs_from_products": (simd.costs_from_products, make_row),
+    "smallest": (simd.smallest, lambda rng, d: (rng.random((3, 64)), 1, 8 * (d % 8 + 1))),
+    "add_exponentials": (simd.add_exponentials, make_sums),
+    "add_chain": (simd.add_chain, make_sums),
 }
 
 

@@ -12,10 +12,8 @@ from numpy.testing import assert_array_equal
 import naive
 from popf.engine.gpu.backend import GpuBackend
 from popf.engine.gpu.host import HostKernels
-from popf.engine.soft.by_space_tree import CompetingSpace
-from popf.engine.soft.by_tiles import CompetingPoints
-from popf.engine.soft.simd import CHAIN
-from popf.engine.soft.sums import CHUNK, ERROR, CompetingNodes
+from popf.engine.runtime.simd import CHAIN
+from popf.engine.soft import CHUNK, ERROR, CompetingNodes, CompetingPoints, CompetingSpace
 from strategies import bounded, size
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from popf.engine import space_tree
+from popf.engine import points
+from popf.engine.points import build_space_tree
 from popf.engine.runtime.simd import LANES
 from strategies import KINDS, random_points, size
 
@@ -25,7 +26,7 @@ def nodes_of(tree):
 def test_holds_all_points_in_tight_boxes(n, kind):
     X = random_points(n, size(n), 3, kind)
     before = X.copy()
-    tree = space_tree.build(X)
+    tree = build_space_tree(X)
     np.testing.assert_array_equal(X, before)
     np.testing.assert_array_equal(np.sort(tree.order), np.arange(len(X)))
     np.testing.assert_array_equal(tree.points, X[tree.order])
@@ -33,9 +34,9 @@ def test_holds_all_points_in_tight_boxes(n, kind):
     np.testing.assert_array_equal(columns[: len(X)], tree.points)
     assert np.isinf(columns[len(X) :]).all()
     assert len(tree.blocks) == -(-len(X) // LANES)
-    assert tree.blocks.ctypes.data % space_tree.ALIGNMENT == 0
+    assert tree.blocks.ctypes.data % points.ALIGNMENT == 0
     costs = np.random.default_rng(n).random(len(X))
-    lowest = space_tree.lowest_in_nodes(tree.nodes, costs)
+    lowest = points.lowest_in_nodes(tree.nodes, costs)
     seen = []
     for node, first, last in nodes_of(tree):
         here = slice(first * LANES, last * LANES)
@@ -49,9 +50,9 @@ def test_holds_all_points_in_tight_boxes(n, kind):
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_large_trees_are_built_from_the_top(monkeypatch, n_threads):
     X = random_points(0, size(2000), 2, "continuous")
-    whole = space_tree.build(X)
-    monkeypatch.setattr(space_tree, "SUBTREE_POINTS", 64)
-    level_by_level = space_tree.build(X, n_threads)
+    whole = build_space_tree(X)
+    monkeypatch.setattr(points, "SUBTREE_POINTS", 64)
+    level_by_level = build_space_tree(X, n_threads)
     for name in ("points", "order", "blocks", "leaf", "lows", "highs"):
         np.testing.assert_array_equal(getattr(level_by_level, name), getattr(whole, name))
     for name in ("block", "right", "parent"):
@@ -60,5 +61,5 @@ def test_large_trees_are_built_from_the_top(monkeypatch, n_threads):
 
 def test_equal_points_are_no_obstacle():
     # Queries are grouped by a tree as well, and they may coincide.
-    tree = space_tree.build(np.ones((100, 2)))
+    tree = build_space_tree(np.ones((100, 2)))
     np.testing.assert_array_equal(np.sort(tree.order), np.arange(100))

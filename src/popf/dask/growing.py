@@ -30,8 +30,7 @@ from popf.dask.spanning import (
 )
 from popf.engine.points import DistinctPoints
 from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources, SpanningTree
-from popf.engine.training import Trained, copy_to_samples, euclidean_tree
-from popf.engine.trees.competition import compete
+from popf.engine.training import Trained, compete, copy_to_samples, euclidean_tree
 from popf.forest.optimum_path_forest import OptimumPathForest, settle_algorithm
 
 # How many lists of candidates are merged at a time.

@@ -19,8 +19,7 @@ from scipy.special import logsumexp
 from popf.dask.blocks import concatenate
 from popf.dask.cluster import Settings, load
 from popf.dask.sources import check_chunk
-from popf.engine.conquest.by_scan import ScannedNodes
-from popf.engine.conquest.euclidean import EuclideanConquest
+from popf.engine.conquest import EuclideanConquest, ScannedNodes
 from popf.engine.points import collapse_duplicates
 from popf.engine.structures import FloatArray
 from popf.forest.validation import to_host

@@ -21,17 +21,15 @@ import numpy as np
 
 from popf.dask.blocks import Block, box_of, concatenate
 from popf.dask.cluster import Settings
-from popf.engine import space_tree
 from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.points import DistinctPoints, collapse_duplicates
+from popf.engine.points import DistinctPoints, build_space_tree, collapse_duplicates
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
 from popf.engine.training import find_neighbours, hang_duplicates, point_classes
 from popf.engine.trees import prim
-from popf.engine.trees.boruvka import GrowingTree
-from popf.engine.trees.competition import find_root
+from popf.engine.trees.boruvka import GrowingTree, find_root
 from popf.engine.trees.neighbours import nearest_in_space
 
 # How many samples look for a short arc to another block.
@@ -323,7 +321,7 @@ def confirm_ties(
     if not settings.metric.euclidean:
         return _confirm_by_rows(block, asked, links, settings)
     distinct = collapse_duplicates(block.points, 0)
-    space = space_tree.build(distinct.points)
+    space = build_space_tree(distinct.points)
     n_points, order = len(distinct.first), space.order
     farthest, open_ = np.full(n_points, -1.0), np.zeros(n_points, dtype=np.bool_)
     np.maximum.at(farthest, distinct.point_of, tree.reach)
@@ -433,7 +431,7 @@ def near_each_other(first: Block, second: Block, links: Links, head: int) -> tup
             around = box_distances(block.points[far], *box_of(other))
             far = far[around <= radii.max()]
             if len(far):
-                space = space_tree.build(block.points[far])
+                space = build_space_tree(block.points[far])
                 near[far[space.order]] = _mark_within(space, other, radii)
         kept.append(block if near.all() else block.take(near))
     return kept[0], kept[1]
@@ -478,9 +476,9 @@ def bridge(first: Block, second: Block) -> Arcs:
     away = box_distances(first.points, *box_of(second.points))
     # Some samples near the other's box find their nearest there, and these their nearest here.
     starts = np.argsort(away, kind="stable")[:STARTS]
-    nearest = nearest_in_space(space_tree.build(second.points), first.points[starts], 1, 1)
+    nearest = nearest_in_space(build_space_tree(second.points), first.points[starts], 1, 1)
     there = nearest.indices[:, 0]
-    here = nearest_in_space(space_tree.build(first.points), second.points[there], 1, 1)
+    here = nearest_in_space(build_space_tree(first.points), second.points[there], 1, 1)
     best = int(np.argmin(here.weights[:, 0]))
     u, v = here.indices[best, 0], there[best]
     lower, higher = sorted((first.samples[u], second.samples[v]))

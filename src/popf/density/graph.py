@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine import space_tree
-from popf.engine.conquest.by_scan import rows_per_block
+from popf.engine.distances import rows_per_block
 from popf.engine.points import (
+    SpaceTree,
+    build_space_tree,
     distinct_distances,
     scale_exponent,
     scaled_copy,
     sort_by_values,
 )
-from popf.engine.space_tree import SpaceTree
 from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.engine.trees.neighbours import Nearest, nearest_by_scan, nearest_in_space
 from popf.forest.metrics import Metric
@@ -76,7 +76,7 @@ class NodeIndex:
             if self._tree is None:
                 exponent = scale_exponent(self._points)
                 scaled = scaled_copy(self._points, exponent)
-                self._tree = space_tree.build(scaled, resources.n_threads), exponent
+                self._tree = build_space_tree(scaled, resources.n_threads), exponent
             tree, exponent = self._tree
             with np.errstate(over="ignore"):  # what is so far away has no density anyway
                 asking = None if own else scaled_copy(queries, exponent)

@@ -11,7 +11,7 @@ import numpy as np
 from popf.density.graph import NeighbourGraph
 from popf.engine.runtime.jit import jit
 from popf.engine.structures import FloatArray, IntArray
-from popf.engine.trees.competition import find_root
+from popf.engine.trees.boruvka import find_root
 
 
 @jit

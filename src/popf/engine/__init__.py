@@ -3,14 +3,13 @@
 Data goes one way: samples, spanning tree, prototypes, forest; then new samples are conquered, or all paths to
 them are summed.
 
-``points``      copies, scales and de-duplicates the samples
-``space_tree``  a tree over points, for low dimension
+``points``      copies, scales and de-duplicates the samples; builds a tree over them, for low dimension
 ``tiles``       matrix products as bounds on distances, for high dimension
 ``distances``   metrics beyond the Euclidean one
-``trees/``      the minimum spanning tree, prototypes, and the competition among them
-``training``    these stages in a row, and the choice of an algorithm
-``conquest/``   who conquers a new sample
-``soft/``       sums over all paths to a sample, which probabilities are made of
+``trees/``      the minimum spanning tree and its prototypes
+``training``    these stages in a row, the competition of prototypes, and the choice of an algorithm
+``conquest``    who conquers a new sample
+``soft``        sums over all paths to a sample, which probabilities are made of
 ``structures``  what the stages hand to each other, and what they ask of a GPU
 ``gpu/``        the answers of a GPU; imported by nobody here
 ``runtime/``    compilation, vector instructions, threads

@@ -37,6 +37,8 @@ BRAY_CURTIS = 5
 CHEBYSHEV = 6
 HAMMING = 7
 
+# Bytes of distances held at a time by each thread: few enough that Ctrl-C is answered soon.
+BLOCK_BYTES = 4 * 2**20
 # Points whose weights are summed together: their row of the output stays in the first-level cache.
 TILE = 512
 # Differences of features worth a thread of its own: about a millisecond, ten times its start.
@@ -215,6 +217,19 @@ def kernel_rows(name: str, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
         return row
 
     return among
+
+
+def rows_per_block(n_training: int, n_bytes: int, n_threads: int) -> int:
+    """How many queries make a block, so that the distances of all threads fit in `n_bytes`."""
+    return max(1, min(BLOCK_BYTES, n_bytes // n_threads) // (8 * n_training))
+
+
+def refuse_weight(weight: float, who: str) -> None:
+    """Raise ValueError for a negative or non-finite distance between these two."""
+    raise ValueError(
+        f"the distance between {who} is {weight}, but distances must be finite and not negative. Check the "
+        "metric, or scale the features to a moderate range."
+    )
 
 
 def kernel_blocks(

@@ -1,4 +1,9 @@
-"""The samples as the engine wants them: own copy, safe scale, no duplicates."""
+"""The samples as the engine wants them: own copy, safe scale, no duplicates, and a tree over them in space.
+
+The space tree cuts points at the median of the widest side, down to blocks of sixteen. It is laid out in
+preorder: the left child of node i is i + 1. All blocks but the last are full, so nothing is wasted on padding.
+Boxes are tight: they hold the points, not the cells.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -6,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.runtime.jit import jit
+from popf.engine.runtime.jit import helper, jit
+from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import ALONE, Team
 from popf.engine.structures import FloatArray, IntArray
 
@@ -14,6 +20,12 @@ from popf.engine.structures import FloatArray, IntArray
 CHUNK_VALUES = 1 << 17
 # Powers of two whose inverses are numbers as well.
 LARGEST_EXPONENT = 1000
+# A subtree of this many points is built in one call, short enough for Ctrl-C between two calls; fewer
+# make a thread's share of the work, but so few not.
+SUBTREE_POINTS = 1 << 18
+SMALLEST_SUBTREE = 1 << 12
+# Blocks begin at a multiple of so many bytes, a cache line.
+ALIGNMENT = 64
 
 
 class DistinctPoints(NamedTuple):
@@ -171,3 +183,225 @@ def distinct_distances(distances: FloatArray) -> FloatArray:
     ranked[:, 1:][ranked[:, 1:] == ranked[:, :-1]] = np.inf
     ranked.sort(axis=1)
     return ranked
+
+
+# The space tree -----------------------------------------------------------------------------------------------
+
+#: A node: its first block, its right child (-1 for a leaf; the left child of node i is i + 1), its
+#: parent (-1 for the root), and the feature and value at which it was cut. One record, so one cache line.
+NODE = np.dtype(
+    [
+        ("block", np.int32),
+        ("right", np.int32),
+        ("parent", np.int32),
+        ("feature", np.int32),
+        ("value", np.float64),
+    ]
+)
+
+
+class SpaceTree(NamedTuple):
+    """A balanced space tree over points."""
+
+    points: FloatArray  # in the order of the blocks
+    order: IntArray  # points[i] was row order[i] of the input
+    blocks: FloatArray  # (n_blocks, n_features, LANES): the same points, feature by feature
+    nodes: NDArray[np.void]  # NODE records
+    leaf: NDArray[np.int32]  # the node that is block b
+    lows: FloatArray  # (n_nodes, n_features): the tight box of each node
+    highs: FloatArray
+
+
+def build_space_tree(points: FloatArray, n_threads: int = 1) -> SpaceTree:
+    """Build the space tree of points, which are left as they are: the tree holds a reordered copy."""
+    n_points, n_features = points.shape
+    n_blocks = -(-n_points // LANES)
+    n_nodes = 2 * n_blocks - 1
+    tree = SpaceTree(
+        points=np.empty_like(points, order="C"),
+        order=np.empty(n_points, dtype=np.int64),
+        blocks=_empty_blocks(n_blocks, n_features),
+        nodes=np.empty(n_nodes, dtype=NODE),
+        leaf=np.empty(n_blocks, dtype=np.int32),
+        lows=np.empty((n_nodes, n_features)),
+        highs=np.empty((n_nodes, n_features)),
+    )
+    with Team(n_threads) as team:
+        _fill_tree(tree, points, team)
+    return tree
+
+
+def _empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
+    """Allocate blocks on cache-line boundaries; whoever fills them pads the last with infinity."""
+    size = n_blocks * n_features * LANES
+    raw = np.empty(size + ALIGNMENT // 8, dtype=np.float64)
+    skip = (-raw.ctypes.data % ALIGNMENT) // 8
+    return raw[skip : skip + size].reshape(n_blocks, n_features, LANES)
+
+
+def _fill_tree(tree: SpaceTree, points: FloatArray, team: Team) -> None:
+    """Fill a space tree level by level, until subtrees are small enough to be grown whole."""
+
+    def copy(start: int, stop: int) -> None:
+        tree.points[start:stop] = points[start:stop]
+        tree.order[start:stop] = np.arange(start, stop)
+
+    team.map_rows(copy, len(points))
+    share = max(SMALLEST_SUBTREE, len(points) // (4 * team.n_threads))
+    largest = SUBTREE_POINTS if team.n_threads == 1 else min(SUBTREE_POINTS, share)
+    # A task is a node, its first and its last block, and its parent.
+    level, tops = [(0, 0, len(tree.blocks), -1)], []
+    while level:
+
+        def grow(at: int, _: int, tasks: list[tuple[int, int, int, int]] = level) -> None:
+            node, first, last, parent = tasks[at]
+            _grow_subtree(tree, node, first, last, parent, (last - first) * LANES <= largest)
+
+        team.map_chunks(grow, len(level), 1)
+        split = [task for task in level if (task[2] - task[1]) * LANES > largest]
+        tops += [task[0] for task in split]
+        level = [
+            child
+            for node, first, last, _ in split
+            for child in (
+                (node + 1, first, (first + last) // 2, node),
+                (int(tree.nodes["right"][node]), (first + last) // 2, last, node),
+            )
+        ]
+    for node in sorted(tops, reverse=True):
+        _join_boxes(tree, node)
+
+
+@helper
+def _quickselect(points, order, start, stop, middle, feature):
+    """Reorder rows so that those before `middle` are no larger in `feature` than those after (quickselect)."""
+    sample = np.empty(63)
+    low, high = start, stop - 1
+    while low < high:
+        # The pivot is what an evenly spaced sample, sorted by insertion, has at the rank looked for.
+        n = high + 1 - low
+        size = min(len(sample), max(3, n // 16))
+        for i in range(size):
+            value = points[low + (2 * i + 1) * n // (2 * size), feature]
+            j = i
+            while j > 0 and sample[j - 1] > value:
+                sample[j] = sample[j - 1]
+                j -= 1
+            sample[j] = value
+        pivot = sample[min(size - 1, (middle - low) * size // n)]
+        i, j = low, high
+        while i <= j:
+            while points[i, feature] < pivot:
+                i += 1
+            while points[j, feature] > pivot:
+                j -= 1
+            if i <= j:
+                if i < j:
+                    for f in range(points.shape[1]):
+                        points[i, f], points[j, f] = points[j, f], points[i, f]
+                    order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            high = j
+        elif middle >= i:
+            low = i
+        else:
+            return
+
+
+@helper
+def _cut_node(tree, node, first, last, parent):
+    """Record a node and cut it in two; returns the first block of its right half."""
+    points = tree.points
+    start, stop = first * LANES, min(last * LANES, len(points))
+    middle = (first + last) // 2
+    record = tree.nodes[node]
+    record["block"], record["parent"] = first, parent
+    record["right"], record["feature"], record["value"] = -1, 0, 0.0
+    if last - first > 1:
+        # Across the widest side, as 64 of the points have it.
+        step = max(1, (stop - start) // 64)
+        # For a literal 0 Numba would compile `_quickselect` once more.
+        widest, spread = first - first, -1.0
+        for f in range(points.shape[1]):
+            low = high = points[start, f]
+            for i in range(start + step, stop, step):
+                low = min(low, points[i, f])
+                high = max(high, points[i, f])
+            if high - low > spread:
+                widest, spread = f, high - low
+        _quickselect(points, tree.order, start, stop, middle * LANES, widest)
+        record["feature"], record["value"] = widest, points[middle * LANES, widest]
+        record["right"] = node + 2 * (middle - first)
+    return middle
+
+
+@jit
+def _grow_subtree(tree, root, first, last, parent, whole):
+    """Build the subtree below a node, boxes included, or else only cut the node in two."""
+    stack = np.empty((128, 4), dtype=np.int64)
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = root, first, last, parent
+    top = 1
+    while top > 0:
+        top -= 1
+        node, a, b, up = stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3]
+        middle = _cut_node(tree, node, a, b, up)
+        if not whole:
+            return
+        if b - a == 1:
+            tree.leaf[a] = node
+            _fill_block(tree, node, a)
+            continue
+        stack[top, 0], stack[top, 1], stack[top, 2] = tree.nodes[node]["right"], middle, b
+        stack[top + 1, 0], stack[top + 1, 1], stack[top + 1, 2] = node + 1, a, middle
+        stack[top, 3] = stack[top + 1, 3] = node
+        top += 2
+    for node in range(root + 2 * (last - first) - 2, root - 1, -1):
+        if tree.nodes[node]["right"] >= 0:
+            _join_boxes(tree, node)
+
+
+@helper
+def _fill_block(tree, node, block):
+    """Copy the points of a leaf, feature by feature, and take their box."""
+    points, blocks = tree.points, tree.blocks
+    start = block * LANES
+    stop = min(start + LANES, len(points))
+    for f in range(points.shape[1]):
+        low = high = points[start, f]
+        for i in range(start, stop):
+            x = points[i, f]
+            blocks[block, f, i - start] = x
+            low = min(low, x)
+            high = max(high, x)
+        for lane in range(stop - start, LANES):
+            blocks[block, f, lane] = np.inf
+        tree.lows[node, f] = low
+        tree.highs[node, f] = high
+
+
+@helper
+def _join_boxes(tree, node):
+    """Make the box of a node from those of its children."""
+    lows, highs = tree.lows, tree.highs
+    left, right = node + 1, tree.nodes[node]["right"]
+    for f in range(lows.shape[1]):
+        lows[node, f] = min(lows[left, f], lows[right, f])
+        highs[node, f] = max(highs[left, f], highs[right, f])
+
+
+@jit
+def lowest_in_nodes(nodes, values):
+    """Return for every node the smallest value of its points; values are float64."""
+    lowest = np.empty(len(nodes))
+    for node in range(len(nodes) - 1, -1, -1):
+        right = nodes[node]["right"]
+        if right >= 0:
+            lowest[node] = min(lowest[node + 1], lowest[right])
+        else:
+            start = nodes[node]["block"] * LANES
+            lowest[node] = values[start]
+            for i in range(start + 1, min(start + LANES, len(values))):
+                lowest[node] = min(lowest[node], values[i])
+    return lowest

@@ -120,7 +120,7 @@ class Backend(Protocol):
         """Find who conquers each query; those that stay uncertain are handed to `fallback`."""
 
     def soft_scores(self, nodes: Any, queries: FloatArray, taus: FloatArray) -> FloatArray:
-        """Score queries softly, as ``nodes.scores`` of `soft.by_tiles.CompetingPoints`."""
+        """Score queries softly, as ``nodes.scores`` of `soft.CompetingPoints`."""
 
 
 class Resources(NamedTuple):

@@ -76,7 +76,7 @@ class Metric:
         raise NotImplementedError
 
     def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
-        """Make weights from new samples to training samples for `popf.engine.conquest.by_scan`."""
+        """Make weights from new samples to training samples for `popf.engine.conquest`."""
         raise NotImplementedError
 
 

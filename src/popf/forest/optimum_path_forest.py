@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     import networkx
     import pandas
 
-    from popf.engine.conquest.by_scan import ScannedNodes
-    from popf.engine.conquest.euclidean import EuclideanConquest
+    from popf.engine.conquest import EuclideanConquest, ScannedNodes
     from popf.engine.training import Trained
     from popf.forest.metrics import Metric
 
@@ -232,8 +231,7 @@ class OptimumPathForest:
     def _indexed(self, resources: Resources) -> "EuclideanConquest | ScannedNodes":
         """Lay out the nodes for conquest, on first use."""
         if self._index is None:
-            from popf.engine.conquest.by_scan import ScannedNodes
-            from popf.engine.conquest.euclidean import EuclideanConquest
+            from popf.engine.conquest import EuclideanConquest, ScannedNodes
             from popf.engine.points import distinct_points
 
             samples, costs = self._samples, self._trained.forest.costs

@@ -112,8 +112,7 @@ def _spread_labels(
     data: TrainingData, codes: IntArray, classes: NDArray[Any], algorithm: str
 ) -> OptimumPathForest:
     """Grow a forest whose prototypes are the labelled samples; the code of unlabelled ones is -1."""
-    from popf.engine.training import Trained
-    from popf.engine.trees.competition import compete
+    from popf.engine.training import Trained, compete
 
     samples, metric, resources = data.samples, data.metric, data.resources
     labelled = codes >= 0

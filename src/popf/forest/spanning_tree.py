@@ -108,7 +108,7 @@ def single_linkage(
            [1., 3., 2., 2.],
            [4., 5., 2., 4.]])
     """
-    from popf.engine.trees.competition import merge_clusters
+    from popf.engine.trees.boruvka import merge_clusters
 
     edges, lengths = minimum_spanning_tree(X, metric, **options)
     if len(lengths) == 0:

@@ -12,13 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from popf.engine.conquest.by_scan import rows_per_block
-from popf.engine.conquest.euclidean import FAR
-from popf.engine.distances import kernel_blocks
+from popf.engine.conquest import FAR
+from popf.engine.distances import kernel_blocks, rows_per_block
 from popf.engine.points import scaled_copy
-from popf.engine.soft.by_space_tree import CompetingSpace
-from popf.engine.soft.by_tiles import CompetingPoints
-from popf.engine.soft.sums import CompetingNodes
+from popf.engine.soft import CompetingNodes, CompetingPoints, CompetingSpace
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from popf.engine.gpu.candidates import DevicePoints, find_candidates
 from popf.engine.gpu.host import CANDIDATES
-from popf.engine.soft.by_tiles import CompetingPoints, too_small
+from popf.engine.soft import CompetingPoints, too_small
 from popf.engine.structures import (
     Conquered,
     FloatArray,

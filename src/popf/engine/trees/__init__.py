@@ -1,6 +1,6 @@
-"""The minimum spanning tree, its prototypes, and the competition among them.
+"""The minimum spanning tree and its prototypes.
 
 ``boruvka`` grows the tree from lists of neighbours, and says what it asks of a search when these end.
 ``neighbours`` makes lists and searches in the space tree, ``tile_neighbours`` by matrix products. ``prim``
-serves any metric, a row of distances at a time. ``competition`` turns tree and prototypes into the forest.
+serves any metric, a row of distances at a time.
 """

@@ -283,12 +283,39 @@ def _number(above, number, start, stop):
     Other threads compress paths, too: wherever they lead to, it is on the way to the root.
     """
     for c in range(start, stop):
-        root = c
-        while above[root] != root:
-            above[root] = above[above[root]]
-            root = above[root]
+        root = find_root(above, c)
         if root != c:
             number[c] = number[root]
+
+
+@helper
+def find_root(above: IntArray, node: int) -> int:
+    """Find the root of a node's set in a union-find, with path compression."""
+    while above[node] != node:
+        above[node] = above[above[node]]
+        node = above[node]
+    return node
+
+
+@jit
+def merge_clusters(tree: SpanningTree, linkage: FloatArray) -> None:
+    """Fill SciPy's linkage matrix: clusters merge in the order of the edges, which are sorted.
+
+    Cluster n + i is the one that row i makes.
+    """
+    n_edges = len(tree.lower)
+    above = np.arange(2 * n_edges + 1)
+    size = np.ones(2 * n_edges + 1)
+    for i in range(n_edges):
+        merged = n_edges + 1 + i
+        for column, node in ((0, tree.lower[i]), (1, tree.higher[i])):
+            top = find_root(above, node)
+            above[top] = merged
+            linkage[i, column] = top
+        first, second = int(linkage[i, 0]), int(linkage[i, 1])
+        size[merged] = size[first] + size[second]
+        linkage[i, 0], linkage[i, 1] = min(first, second), max(first, second)
+        linkage[i, 2], linkage[i, 3] = tree.weights[i], size[merged]
 
 
 # What searches for outgoing arcs share ------------------------------------------------------------------------

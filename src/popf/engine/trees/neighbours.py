@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine import space_tree
+from popf.engine.distances import refuse_weight
+from popf.engine.points import SpaceTree, build_space_tree, lowest_in_nodes
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import (
     LANES,
@@ -22,7 +23,6 @@ from popf.engine.runtime.simd import (
     lowest_bit,
 )
 from popf.engine.runtime.threads import Team, chunk_size, map_chunks
-from popf.engine.space_tree import SpaceTree, lowest_in_nodes
 from popf.engine.structures import (
     ARC,
     ArcArray,
@@ -32,7 +32,6 @@ from popf.engine.structures import (
     OutgoingArcSearch,
 )
 from popf.engine.trees.boruvka import offer, search_twice
-from popf.engine.trees.prim import refuse_weight
 
 # Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
 CHUNK_BLOCKS = 512
@@ -65,7 +64,7 @@ def nearest_in_space(
 
     Without `queries` these are the points, none of which is its own neighbour; k is less than their number.
     """
-    asking = tree if queries is None else space_tree.build(queries, n_threads)
+    asking = tree if queries is None else build_space_tree(queries, n_threads)
     lists = _search(tree, asking, k, n_threads)
     found = Nearest(np.empty_like(lists.positions), np.empty_like(lists.squared))
     found.indices[asking.order] = tree.order.astype(np.int32).take(lists.positions)
@@ -348,7 +347,7 @@ def nearest_by_scan(
         wrong = _scan(distances, start, own, found)
         if wrong >= 0:
             row, point = divmod(wrong, distances.shape[1])
-            refuse_weight(distances[row, point], start + row, point)
+            refuse_weight(distances[row, point], f"samples {start + row} and {point}")
 
     map_chunks(scan, n_queries, rows_at_once, n_threads)
     return found

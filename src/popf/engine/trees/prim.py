@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from popf.engine.distances import WeightsAmong
+from popf.engine.distances import WeightsAmong, refuse_weight
 from popf.engine.runtime.jit import jit
 from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
 
@@ -152,7 +152,9 @@ def spanning_tree(
         distances = row(joined)
         best, n_ties = _update(joined, step, distances, frontier, labels)
         if best < 0:
-            refuse_weight(distances[-1 - best], joined, int(frontier.samples[-1 - best]))
+            refuse_weight(
+                distances[-1 - best], f"samples {joined} and {frontier.samples[-1 - best]}"
+            )
         lowest = frontier.keys[best]
         if n_ties > 1 or frontier.rivals[best] != NONE:
             positions = unsettled[: _settle(lowest, frontier, is_prototype, unsettled)]
@@ -170,11 +172,3 @@ def spanning_tree(
             row = weights_among(frontier.samples)
 
     return SpanningTree(ends[:, 0], ends[:, 1], weights).in_order(), is_prototype
-
-
-def refuse_weight(weight: float, i: int, j: int) -> None:
-    """Raise ValueError for a negative or non-finite distance."""
-    raise ValueError(
-        f"the distance between samples {i} and {j} is {weight}, but distances must be finite and "
-        "not negative. Check the metric, or scale the features to a moderate range."
-    )

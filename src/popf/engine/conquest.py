@@ -1,0 +1,539 @@
+"""Who conquers a new sample: in the space tree or by products if distances are Euclidean, else by a scan.
+
+In the space tree sixteen samples are served at a time. A node can be passed by when the larger of the smallest
+cost in it and the distance to its box is no better than the best offer so far. Many points share one cost,
+that of the edge at which their branch hangs, so equal offers are common, and the nearer point must be found
+among them: where the smallest cost in a node equals the best offer, only what is nearer than the best so far
+is looked at.
+
+For products, points come in the order of their costs. A cost is a lower bound on what its point offers, so the
+scan of a block of queries ends when the costs still to come exceed all offers received. The products only tell
+which pairs to look at, see `tiles`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from popf.engine.distances import refuse_weight, rows_per_block
+from popf.engine.points import (
+    DistinctPoints,
+    SpaceTree,
+    build_space_tree,
+    lowest_in_nodes,
+    scale_exponent,
+    scaled_copy,
+)
+from popf.engine.runtime.jit import helper, jit
+from popf.engine.runtime.simd import (
+    LANES,
+    lane_box_hits,
+    lane_distances,
+    lanes_reaching,
+    lowest_bit,
+    tile_hits,
+)
+from popf.engine.runtime.threads import BufferPool, Team, chunk_size, map_chunks, one_blas_thread
+from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray, Resources
+from popf.engine.tiles import (
+    PANEL,
+    block_size,
+    empty_tiles,
+    multiply,
+    order_points,
+    rough_median,
+    set_columns,
+    set_rows,
+    squared_distance,
+    sufficient_bits,
+)
+
+# From 2**FAR times the size of the training data, differences within that no longer matter: they
+# vanish in float64, and nearer by, squares can be taken without harm.
+FAR = 400
+# Blocks of queries, or of points, in one call: short enough for Ctrl-C, long enough to forget the call.
+CHUNK_BLOCKS, CALL_BLOCKS = 256, 16
+# Queries of a block at least, and blocks for each thread, so that all end at about the same time.
+FEWEST_QUERIES, SHARES = 256, 3
+
+
+class EuclideanConquest:
+    """The training points, indexed for conquest."""
+
+    def __init__(
+        self,
+        distinct: DistinctPoints,
+        codes: IntArray,  # the class of every sample
+        costs: FloatArray,  # of the points, squared, scaled as they are
+        algorithm: str,  # "kd_tree", "brute" or "prim"
+        resources: Resources,  # if they have a backend, that conquers, by products
+        space: SpaceTree | None = None,  # of the points, if there is one already
+    ) -> None:
+        n_threads = resources.n_threads
+        self.algorithm = algorithm
+        self.exponent = distinct.exponent
+        self._tile_bytes = resources.n_bytes // n_threads
+        self.backend = resources.backend
+        self._placed: Any = None  # the points laid out by the backend
+        self._codes = codes
+        self._point_of = distinct.point_of
+        self._sample = _conquering_samples(distinct, codes)
+        # The class goes before the index, so that labels do not depend on the order of the rows.
+        rank = codes[self._sample] * len(codes) + self._sample
+        self._foremost = int(np.argmin(rank))  # the point that conquers where all else is equal
+        self._index = self._new_index(distinct.points, costs, rank, n_threads, space)
+        self._by_class: list[Index] | None = None
+
+    def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
+        """Find who conquers each new sample; nodes are training samples.
+
+        Costs and distances are squared, and to be multiplied by ``4**exponents``, which are returned, too.
+        """
+        queries, exponents, far = self._scaled(X, n_threads)
+        found = self._conquer_scaled(queries, n_threads)
+        if far.any():
+            # Seen from there all training points are at one distance, which no cost exceeds.
+            distances = _squared_norms(queries[far])
+            found.nodes[far] = self._foremost
+            found.costs[far] = found.distances[far] = distances
+        return found._replace(nodes=self._sample[found.nodes]), exponents
+
+    def samples(self) -> FloatArray:
+        """Return the training samples as they were before they were scaled."""
+        points = np.empty_like(self._index.points)
+        points[self._index.order] = self._index.points
+        return np.ldexp(points[self._point_of], self.exponent)
+
+    def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquered:
+        index = self._index
+        if self.backend is None or not isinstance(index, CostedBlocks):
+            return index.conquer(queries, n_threads)
+        if self._placed is None:
+            self._placed = self.backend.place(index.points)
+        # In the order of the index, and back.
+        plain = index._replace(order=np.arange(len(index.order)))
+        found = self.backend.conquer(
+            self._placed,
+            index.costs,
+            index.rank,
+            queries,
+            lambda unsure: plain.conquer(unsure, n_threads),
+        )
+        return found._replace(nodes=index.order[found.nodes])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A GPU does not travel: where the forest is loaded, the processor conquers.
+        return {**self.__dict__, "backend": None, "_placed": None}
+
+    def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
+        """Find the smallest path cost that each class offers to each new sample, as `conquer`."""
+        if self._by_class is None:
+            n_classes = int(self._codes.max()) + 1
+            self._by_class = [self._index_of_class(c, n_threads) for c in range(n_classes)]
+        queries, exponents, far = self._scaled(X, n_threads)
+        columns = [index.conquer(queries, n_threads).costs for index in self._by_class]
+        costs = np.stack(columns, axis=1)
+        costs[far] = _squared_norms(queries[far])[:, None]
+        return costs, exponents[:, None]
+
+    def _scaled(self, X: FloatArray, n_threads: int) -> tuple[FloatArray, IntArray, BoolArray]:
+        """Scale queries as the points are, but each one that is too far for that by its own size."""
+        with Team(n_threads) as team:
+            if scale_exponent(X, team) <= self.exponent + FAR:
+                exponents, far = np.full(len(X), self.exponent), np.zeros(len(X), dtype=np.bool_)
+                return scaled_copy(X, self.exponent, team), exponents, far
+            largest = np.abs(X).max(axis=1)
+            sizes = np.frexp(largest)[1].astype(np.int64)
+            far = (sizes > self.exponent + FAR) & (largest > 0.0)
+            exponents = np.where(far, sizes, self.exponent)
+            return scaled_copy(X, exponents[:, None], team), exponents, far
+
+    def _index_of_class(self, code: int, n_threads: int) -> "Index":
+        members, index = np.unique(self._point_of[self._codes == code]), self._index
+        at = np.argsort(index.order)[members]
+        return self._new_index(index.points[at], index.costs[at], members, n_threads)
+
+    def _new_index(
+        self,
+        points: FloatArray,
+        costs: FloatArray,
+        rank: IntArray,
+        n_threads: int,
+        space: SpaceTree | None = None,
+    ) -> "Index":
+        if self.algorithm == "kd_tree":
+            space = build_space_tree(points, n_threads) if space is None else space
+            costs, rank = costs[space.order], rank[space.order]
+            return CostedTree(space, costs, rank, lowest_in_nodes(space.nodes, costs))
+        block = block_size(points.shape[1], self._tile_bytes)
+        order = np.argsort(costs, kind="stable")
+        ordered = np.empty_like(points)
+
+        def copy(start: int, stop: int) -> None:
+            np.take(points, order[start:stop], axis=0, out=ordered[start:stop], mode="clip")
+
+        map_chunks(copy, len(points), block, n_threads)
+        return CostedBlocks(ordered, costs[order], rank[order], order, block)
+
+
+def _squared_norms(queries: FloatArray) -> FloatArray:
+    """Sum squares, feature after feature as everywhere."""
+    total = np.zeros(len(queries))
+    for column in queries.T:
+        total += column * column
+    return total
+
+
+def _conquering_samples(distinct: DistinctPoints, codes: IntArray) -> IntArray:
+    """Return the sample that conquers for each point: of the lowest class, the first."""
+    if len(distinct.first) == len(codes):
+        return distinct.first
+    order = np.lexsort((codes, distinct.point_of))
+    return order[np.flatnonzero(np.diff(distinct.point_of[order], prepend=-1))]
+
+
+class CostedTree(NamedTuple):
+    """A space tree whose points have costs."""
+
+    space: SpaceTree
+    costs: FloatArray  # squared, in the order of space.points
+    rank: IntArray  # breaks ties of cost and distance: lower conquers
+    lowest: FloatArray  # the smallest squared cost in each node
+
+    @property
+    def points(self) -> FloatArray:
+        """The points in the order of the tree."""
+        return self.space.points
+
+    @property
+    def order(self) -> IntArray:
+        """``points[i]`` was row ``order[i]`` of the input."""
+        return self.space.order
+
+    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
+        """Find who conquers each query, scaled as the points are; nodes are rows of the tree's input."""
+        # The queries get a tree of their own, so that the sixteen of a block lie close together.
+        grouped = build_space_tree(queries, n_threads)
+        n = len(queries)
+        found = Conquered(np.empty(n, dtype=np.int64), np.empty(n), np.empty(n))
+        map_chunks(
+            lambda start, stop: _conquer_in_space(self, grouped, start, stop, found),
+            len(grouped.blocks),
+            chunk_size(len(grouped.blocks), CHUNK_BLOCKS, n_threads),
+            n_threads,
+        )
+        return found
+
+
+@jit
+def _conquer_in_space(index, grouped, start, stop, found):
+    """Find who conquers the queries of some blocks; nodes and queries by the names they came with."""
+    space, costs, rank, lowest = index.space, index.costs, index.rank, index.lowest
+    blocks, lows, highs, nodes = space.blocks, space.lows, space.highs, space.nodes
+    names, queries = space.order, grouped.order
+    query_points, query_blocks = grouped.points, grouped.blocks
+    found_nodes, found_costs, found_distances = found.nodes, found.costs, found.distances
+    n, n_queries = len(costs), len(query_points)
+    stack = np.empty(128, dtype=np.int64)
+    out = np.empty(LANES)
+    cost_bounds = np.empty(LANES)
+    distance_bounds = np.empty(LANES)
+    winners = np.empty(LANES, dtype=np.int64)
+    for block in range(start, stop):
+        base = block * LANES
+        for lane in range(LANES):
+            # A lane without a query wants nothing.
+            cost_bounds[lane] = np.inf if base + lane < n_queries else -1.0
+            distance_bounds[lane] = cost_bounds[lane]
+            winners[lane] = -1
+        stack[0] = 0
+        top = 1
+        # Invariant: nobody that was seen or passed by beats a lane's winner by (cost, distance, rank).
+        while top > 0:
+            top -= 1
+            here = stack[top]
+            # A node offers no less than its lowest cost, and no less than the distance to its box.
+            floor = lowest[here]
+            mask = lanes_reaching(cost_bounds, floor)
+            if mask == 0:
+                continue
+            mask &= lane_box_hits(query_blocks, block, lows, highs, here, cost_bounds)
+            if mask == 0:
+                continue
+            # Where its lowest cost equals the best offer, only who is nearer can still win.
+            level = mask & ~lanes_reaching(cost_bounds, np.nextafter(floor, np.inf))
+            if level != 0:
+                near = lane_box_hits(query_blocks, block, lows, highs, here, distance_bounds)
+                mask &= near | ~level
+                if mask == 0:
+                    continue
+            right = nodes[here]["right"]
+            if right >= 0:
+                # The nearer child is searched first: it lowers the bounds for the other.
+                side = query_points[base, nodes[here]["feature"]] < nodes[here]["value"]
+                stack[top] = right if side else here + 1
+                stack[top + 1] = here + 1 if side else right
+                top += 2
+                continue
+            other = nodes[here]["block"]
+            first = other * LANES
+            while mask != 0:
+                lane = lowest_bit(mask)
+                mask &= mask - 1
+                row = base + lane
+                cost, distance = cost_bounds[lane], distance_bounds[lane]
+                winner = winners[lane]
+                bound = distance if floor == cost else cost
+                hits = lane_distances(blocks, other, query_points, row, bound, out)
+                while hits != 0:
+                    j = lowest_bit(hits)
+                    hits &= hits - 1
+                    v = first + j
+                    if v >= n:  # the last block is filled up with points at infinity
+                        break
+                    offer = max(costs[v], out[j])
+                    if offer > cost:
+                        continue
+                    if offer == cost:
+                        if out[j] > distance:
+                            continue
+                        if out[j] == distance and winner >= 0 and rank[v] > rank[winner]:
+                            continue
+                    cost, distance, winner = offer, out[j], v
+                cost_bounds[lane], distance_bounds[lane] = cost, distance
+                winners[lane] = winner
+        for lane in range(min(LANES, n_queries - base)):
+            query = queries[base + lane]
+            found_nodes[query] = names[winners[lane]]
+            found_costs[query] = cost_bounds[lane]
+            found_distances[query] = distance_bounds[lane]
+
+
+class CostedBlocks(NamedTuple):
+    """Points in the order of their costs."""
+
+    points: FloatArray
+    costs: FloatArray  # squared, rising
+    rank: IntArray  # breaks ties of cost and distance: lower conquers
+    order: IntArray  # points[i] was row order[i] of the input
+    block: int  # how many points, or queries, make a block
+
+    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
+        """Find who conquers each query, scaled as the points are; nodes are rows of the input."""
+        (n_queries, n_features), size = queries.shape, self.block
+        if n_threads > 1:
+            share = -(-n_queries // (SHARES * n_threads * LANES)) * LANES
+            size = min(size, max(FEWEST_QUERIES, share))
+        # Queries that lie close together are scanned together: then the tiles are sharp.
+        ordered = order_points(queries, size, n_threads)
+        offers = Conquered(
+            np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf)
+        )
+        pool = BufferPool(lambda: empty_tiles(size, self.block, n_features))
+
+        def scan(block: int, _: int) -> None:
+            here = slice(ordered.starts[block], ordered.starts[block + 1])
+            mine = offers.nodes[here], offers.costs[here], offers.distances[here]
+            group = ordered.points[here], ordered.centers[block], ordered.radii[block], mine
+            with pool.borrow() as tiles:
+                start, bits = 0, 32
+                while start < len(self.points):
+                    start, bits = _conquer_by_products(tiles[bits], bits, self, group, start)
+
+        with one_blas_thread():
+            map_chunks(scan, len(ordered.radii), 1, n_threads)
+        found = Conquered(np.empty_like(offers.nodes), np.empty(n_queries), np.empty(n_queries))
+        found.nodes[ordered.order] = self.order[offers.nodes]
+        found.costs[ordered.order], found.distances[ordered.order] = offers.costs, offers.distances
+        return found
+
+
+@jit
+def _conquer_by_products(tile, bits, index, group, start):
+    """Let points from `start` on make offers to a group of queries, in place of the best received so far.
+
+    Returns where to go on, and with how many bits: the call ends where others than the tile's are needed.
+    """
+    points, point_costs, block = index.points, index.costs, index.block
+    queries, center, radius, offers = group
+    _, costs, distances = offers
+    widen, slack, row_bounds = tile.widen, tile.slack, tile.row_bounds
+    bounds, wanted = np.empty(len(costs)), np.empty(len(costs), dtype=np.int64)
+    extent = 1.0
+    for value in center:
+        extent = max(extent, 1.0 + abs(value))
+    for first in range(start, start + CALL_BLOCKS * block, block):
+        if first >= len(points):
+            return first, bits
+        # Points come by rising cost: none from here on offers less than this.
+        floor = point_costs[first]
+        # What costs no less than the best offer so far is wanted only if it is nearer.
+        count = np.int64(0)  # not a literal, for which Numba would compile `set_rows` anew
+        for q in range(len(costs)):
+            if floor <= costs[q]:
+                bounds[count] = costs[q] if floor < costs[q] else distances[q]
+                wanted[count] = q
+                count += 1
+        if count == 0:  # nobody wants anything that is still to come
+            return len(points), bits
+        bound = rough_median(bounds[:count])
+        needed = sufficient_bits(points.shape[1], radius, bound, extent)
+        if needed != bits:
+            return first, needed
+        set_rows(tile, queries, wanted, count, center)
+        width = set_columns(tile, points, first, min(first + block, len(points)), center)
+        for i in range(count):
+            row_bounds[i] = bounds[i] * widen + slack
+        for top in range(0, count, PANEL):
+            for left in range(0, width, PANEL):
+                products = multiply(tile, top, count, left, width)
+                place = top, first, left
+                _offer_panel(tile, products, place, index, queries, offers, wanted)
+    return start + CALL_BLOCKS * block, bits
+
+
+@helper
+def _offer_panel(tile, products, place, index, queries, offers, wanted):
+    """Compute what a panel lets pass, and keep the best offers."""
+    points, point_costs, rank = index.points, index.costs, index.rank
+    (nodes, costs, distances), (top, start, left) = offers, place
+    row_norms, row_bounds = tile.row_norms, tile.row_bounds
+    column_norms, column_bounds = tile.column_norms, tile.column_bounds
+    widen, slack = tile.widen, tile.slack
+    floor = point_costs[start]
+    for i in range(products.shape[0]):
+        at = top + i
+        q = wanted[at]
+        # Invariant: nobody compared with the query so far beats its winner by (cost, distance, rank).
+        cost, distance, winner = costs[q], distances[q], nodes[q]
+        for column in range(0, products.shape[1], LANES):
+            j = left + column
+            hits = tile_hits(
+                products, i, column, row_norms[at], column_norms, row_bounds[at], column_bounds, j
+            )
+            while hits != 0:
+                hit = j + lowest_bit(hits)
+                hits &= hits - 1
+                v = start + hit
+                if column_norms[hit] == np.inf or point_costs[v] > cost:
+                    continue  # past the end, or too dear
+                squared = squared_distance(queries, q, points, v)
+                offered = max(point_costs[v], squared)
+                if offered > cost:
+                    continue
+                if offered == cost:
+                    if squared > distance:
+                        continue
+                    if squared == distance and winner >= 0 and rank[v] > rank[winner]:
+                        continue
+                cost, distance, winner = offered, squared, v
+                # All costs to come are at least `floor`: at that cost only who is nearer can still win.
+                row_bounds[at] = (distance if floor == cost else cost) * widen + slack
+        costs[q], distances[q], nodes[q] = cost, distance, winner
+
+
+Index = CostedTree | CostedBlocks
+
+
+class ScannedNodes:
+    """Training nodes that are all compared, for any metric; they conquer as `EuclideanConquest` does."""
+
+    def __init__(
+        self,
+        metric: Any,  # ``metric.blocks(new, samples)`` gives blocks of distances
+        samples: FloatArray | None,  # None if distances are precomputed
+        codes: IntArray,
+        costs: FloatArray,
+        n_bytes: int,  # of distances that all threads together may hold
+    ) -> None:
+        self._metric, self._samples, self._n_bytes = metric, samples, n_bytes
+        self._codes, self._costs = codes, costs
+
+    def samples(self) -> FloatArray | None:
+        """Give the training samples back."""
+        return self._samples
+
+    def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
+        r"""Find who conquers each new sample; exponents are 0.
+
+        :math:`\arg\min_v \max(C_v, d(v, t))`; among equal costs the nearer node, then the lower class,
+        then the lower index.
+        """
+        nodes, distances = np.empty(len(new), dtype=np.int64), np.empty(len(new))
+        self._scan(_conquer_block, new, (nodes, distances), n_threads)
+        found = Conquered(nodes, np.maximum(self._costs[nodes], distances), distances)
+        return found, np.zeros(len(new), dtype=np.int64)
+
+    def costs_by_class(self, new: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
+        r"""Find the smallest path cost that each class offers to each new sample; exponents are 0.
+
+        :math:`\min_{v \in k} \max(C_v, d(v, t))`, an array of shape (n_samples, n_classes).
+        """
+        offers = np.full((len(new), int(self._codes.max()) + 1), np.inf)
+        self._scan(_offer_block, new, (offers,), n_threads)
+        return offers, np.zeros((len(new), 1), dtype=np.int64)
+
+    def _scan(
+        self, kernel: Any, new: FloatArray, found: tuple[NDArray[Any], ...], n_threads: int
+    ) -> None:
+        """Fill what is found for new samples, a block of distances after the other."""
+        blocks = self._metric.blocks(new, self._samples)
+
+        def scan(start: int, stop: int) -> None:
+            block = blocks(start, stop)
+            bad = kernel(block, self._costs, self._codes, *(part[start:stop] for part in found))
+            if bad >= 0:
+                query, node = divmod(bad, block.shape[1])
+                who = f"new sample {start + query} and training sample {node}"
+                refuse_weight(block[query, node], who)
+
+        rows = rows_per_block(len(self._costs), self._n_bytes, n_threads)
+        map_chunks(scan, len(new), rows, n_threads)
+
+
+@jit
+def _conquer_block(block, costs, class_index, nodes, distances):
+    """Find the smallest by (max(C, d), d, class, index) in each row.
+
+    Returns the flat index of a negative or non-finite distance, or -1.
+    """
+    n_queries, n_training = block.shape
+    for q in range(n_queries):
+        best, best_cost, best_distance = -1, np.inf, np.inf
+        for v in range(n_training):
+            distance = block[q, v]
+            if not 0.0 <= distance < np.inf:
+                return int(q * n_training + v)
+            cost = max(costs[v], distance)
+            if (
+                best < 0
+                or cost < best_cost
+                or (
+                    cost == best_cost
+                    and (
+                        distance < best_distance
+                        # Nodes come by index, so the lower index keeps its place.
+                        or (distance == best_distance and class_index[v] < class_index[best])
+                    )
+                )
+            ):
+                best, best_cost, best_distance = v, cost, distance
+        nodes[q] = best
+        distances[q] = best_distance
+    return -1
+
+
+@jit
+def _offer_block(block, costs, class_index, offers):
+    """Find the smallest max(C, d) of each class in each row; returns as `_conquer_block`."""
+    n_queries, n_training = block.shape
+    for q in range(n_queries):
+        for v in range(n_training):
+            distance = block[q, v]
+            if not 0.0 <= distance < np.inf:
+                return int(q * n_training + v)
+            cost = max(costs[v], distance)
+            label = class_index[v]
+            offers[q, label] = min(cost, offers[q, label])
+    return -1

@@ -1,0 +1,444 @@
+r"""Soft competition: all paths to a sample count, not only the cheapest.
+
+Every training node v offers a path that costs ``c_v = max(C_v, d(v, t))``. The score of a class is their
+soft minimum, ``m_k = -log(mean over v in k of exp(-c_v / tau))``; as tau goes to 0, the class of the
+smallest score becomes the one that conquers. The exponentials are taken relative to the cheapest path of the
+class seen so far, so that no score overflows or vanishes, however small tau is.
+
+Bandwidths come as an array of shape (n_chains, n_halvings), in whose rows each is half of the one before: nine
+of them cost one exponential. Scores are arrays of shape (n_queries, n_classes, n_chains, n_halvings).
+
+`CompetingNodes` sums over blocks of distances of any metric. In Euclidean space, `CompetingSpace` serves low
+dimension and `CompetingPoints` high dimension.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from popf.engine.points import build_space_tree
+from popf.engine.runtime.jit import helper, jit
+from popf.engine.runtime.simd import (
+    CHAIN,
+    LANES,
+    QUERIES,
+    WIDTH,
+    add_chain,
+    add_exponentials,
+    costs_from_products,
+    path_costs,
+    path_costs_of_four,
+    smallest,
+)
+from popf.engine.runtime.threads import BufferPool, map_chunks, one_blas_thread
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
+
+# Nodes met at a time: enough to forget the call, few enough to stay in the first cache.
+CHUNK = 256
+CHUNK_BLOCKS = CHUNK // LANES
+# How wrong a sum of exponentials may be, relative to it: what is left out, and the rounding of distances.
+ERROR = 1e-8
+# Queries in one call: short enough for Ctrl-C also beside millions of nodes.
+CALL_QUERIES = 64
+# Queries and nodes of a tile: enough for BLAS, few enough to stay in the cache.
+TILE_QUERIES, TILE_NODES = 256, 1024
+# By so many points all are centred.
+CENTRED_BY = 1000
+
+
+class Scratch(NamedTuple):
+    """Sums under way, of some queries; memory of a thread."""
+
+    costs: FloatArray  # (n_queries, CHUNK): path costs of the nodes of a chunk
+    low: FloatArray  # (n_queries,): the cheapest path so far, to which the sums are relative
+    sums: FloatArray  # (n_queries, n_bandwidths, 8)
+
+
+def empty_scratch(n_queries: int, n_bandwidths: int) -> Scratch:
+    """Make a thread's memory for some queries."""
+    sums = np.empty((n_queries, n_bandwidths, WIDTH))
+    return Scratch(np.empty((n_queries, CHUNK)), np.empty(n_queries), sums)
+
+
+@jit
+def _begin(scratch, row):
+    """Forget all costs and sums of a query."""
+    scratch.low[row] = np.inf
+    scratch.sums[row] = 0.0
+
+
+@jit
+def _take(scratch, row, size, weights, start, taus):
+    """Add the exponentials of the costs in ``scratch.costs[row]`` to the sums of a query.
+
+    There are `size` of them, a multiple of eight, with ``weights[start : start + size]``.
+    """
+    costs, sums = scratch.costs, scratch.sums
+    n_chains, n_halvings = taus.shape
+    low, least = scratch.low[row], smallest(costs, row, size)
+    if least < low:
+        # A cheaper path: the sums become relative to that one.
+        if low < np.inf:
+            for chain in range(n_chains):
+                for half in range(n_halvings):
+                    factor = np.exp((least - low) / taus[chain, half])
+                    total = sums[row, chain * n_halvings + half]
+                    for lane in range(WIDTH):
+                        total[lane] *= factor
+        low = least
+        scratch.low[row] = low
+    if low == np.inf:  # all of them are infinitely far away
+        return
+    for chain in range(n_chains):
+        first = chain * n_halvings
+        if n_halvings == CHAIN:
+            rate = -1.0 / taus[chain, 0]
+            add_chain(costs, row, size, weights, start, low, rate, sums, first)
+            continue
+        for half in range(n_halvings):
+            rate = -1.0 / taus[chain, half]
+            add_exponentials(costs, row, size, weights, start, low, rate, sums, first + half)
+
+
+@jit
+def _finish(scratch, row, mass, taus, scores):
+    """Turn the sums of a query into scores, relative to a class of that mass."""
+    n_chains, n_halvings = taus.shape
+    low = scratch.low[row]
+    if low == np.inf:
+        return
+    for chain in range(n_chains):
+        for half in range(n_halvings):
+            total = 0.0
+            for lane in range(WIDTH):
+                total += scratch.sums[row, chain * n_halvings + half, lane]
+            scores[chain, half] = low / taus[chain, half] - np.log(total / mass)
+
+
+class CompetingNodes(NamedTuple):
+    """Training nodes, class after class; blocks of distances must have their columns in this `order`."""
+
+    order: IntArray  # the sample that each node is
+    costs: FloatArray  # C_v in the unit of the distances
+    weights: FloatArray  # how many samples each stands for
+    starts: IntArray  # class k is range(starts[k], starts[k + 1])
+    masses: FloatArray  # the sum of the weights of each class
+
+    @classmethod
+    def build(cls, codes: IntArray, costs: FloatArray, weights: FloatArray) -> "CompetingNodes":
+        """Order samples by their classes 0, 1, ..."""
+        order = np.argsort(codes, kind="stable")
+        starts = np.append(0, np.cumsum(np.bincount(codes)))
+        masses = np.bincount(codes, weights=weights).astype(np.float64)
+        return cls(order, costs[order], weights[order], starts, masses)
+
+    def scores(
+        self, blocks: BlockOfDistances, n_queries: int, taus: FloatArray, rows: int, n_threads: int
+    ) -> FloatArray:
+        """Score queries, `rows` of them in a block."""
+        scores = np.full((n_queries, len(self.masses), *taus.shape), np.inf)
+
+        def scan(start: int, stop: int) -> None:
+            scratch = empty_scratch(1, taus.size)
+            _compete_at_distances(blocks(start, stop), self, taus, scratch, scores[start:stop])
+
+        map_chunks(scan, n_queries, rows, n_threads)
+        return scores
+
+
+@jit
+def _compete_at_distances(block, nodes, taus, scratch, scores):
+    """Let all nodes compete for the queries of a block of distances."""
+    costs, weights, starts = nodes.costs, nodes.weights, nodes.starts
+    offers, near = scratch.costs, np.zeros(CHUNK)
+    for q in range(block.shape[0]):
+        for k in range(len(starts) - 1):
+            _begin(scratch, 0)
+            for first in range(starts[k], starts[k + 1], CHUNK):
+                size = min(CHUNK, starts[k + 1] - first)
+                padded = -(-size // WIDTH) * WIDTH
+                for i in range(size):
+                    offers[0, i] = max(block[q, first + i], costs[first + i])
+                    near[i] = weights[first + i]
+                for i in range(size, padded):
+                    offers[0, i], near[i] = np.inf, 0.0
+                _take(scratch, 0, padded, near, 0, taus)
+            _finish(scratch, 0, nodes.masses[k], taus, scores[q, k])
+
+
+class CompetingSpace(NamedTuple):
+    """Training nodes laid out in space, class after class: far chunks are passed by.
+
+    Each class is in the order of a space tree of its own, so that a chunk of 256 nodes lies together. The chunk
+    nearest to a query comes first and sets the scale. Of any other chunk the cheapest possible path is known,
+    the larger of its lowest cost and the distance to its box; if all nodes of the class at that cost would
+    not change the sum by more than the error allowed, it is passed by. What is passed by is at most all of the
+    class, so the error of a sum is what is allowed at most.
+    """
+
+    blocks: FloatArray  # (n_blocks, n_features, 16); a class starts at a new block
+    costs: FloatArray  # C_v, sixteen a block, infinite where there is no node
+    weights: FloatArray  # how many samples each stands for, 0 where there is no node
+    chunks: IntArray  # chunk c is blocks[chunks[c] : chunks[c + 1]]
+    classes: IntArray  # class k is the chunks range(classes[k], classes[k + 1])
+    masses: FloatArray  # the sum of the weights of each class
+    lows: FloatArray  # (n_chunks, n_features): the box of every chunk
+    highs: FloatArray
+    lowest: FloatArray  # the lowest cost in every chunk
+
+    @classmethod
+    def build(
+        cls, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
+    ) -> "CompetingSpace":
+        """Lay out samples of the classes 0, 1, ..."""
+        masses = np.bincount(codes, weights=weights).astype(np.float64)
+        blocks, places, edges, classes = [], [], [0], [0]
+        for k in range(len(masses)):
+            mine = np.flatnonzero(codes == k)
+            tree = build_space_tree(samples[mine])
+            blocks.append(tree.blocks)
+            padding = len(tree.blocks) * LANES - len(mine)
+            places.append(np.append(mine[tree.order], np.full(padding, -1)))
+            first, last = edges[-1], edges[-1] + len(tree.blocks)
+            edges += [*range(first + CHUNK_BLOCKS, last, CHUNK_BLOCKS), last]
+            classes.append(len(edges) - 1)
+        place, chunks = np.concatenate(places), np.array(edges)
+        there, laid_out = place >= 0, np.concatenate(blocks)
+        laid_costs = np.where(there, costs[place], np.inf)
+        # What is missing is at infinity.
+        lows = np.minimum.reduceat(laid_out.min(axis=2), chunks[:-1])
+        highs = np.where(np.isinf(laid_out), -np.inf, laid_out).max(axis=2)
+        return cls(
+            blocks=laid_out,
+            costs=laid_costs,
+            weights=np.where(there, weights[place], 0.0),
+            chunks=chunks,
+            classes=np.array(classes),
+            masses=masses,
+            lows=lows,
+            highs=np.maximum.reduceat(highs, chunks[:-1]),
+            lowest=np.minimum.reduceat(laid_costs, LANES * chunks[:-1]),
+        )
+
+    def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
+        """Score queries, scaled as the samples are."""
+        scores = np.full((len(queries), len(self.masses), *taus.shape), np.inf)
+        n_chunks = int(np.diff(self.classes).max())
+
+        def compete(start: int, stop: int) -> None:
+            scratch, bounds = empty_scratch(QUERIES, taus.size), np.empty((QUERIES, n_chunks))
+            here = slice(start, stop)
+            _compete_in_space(self, queries[here], taus, bounds, scratch, scores[here])
+
+        map_chunks(compete, len(queries), CALL_QUERIES, n_threads)
+        return scores
+
+
+@helper
+def _find_bounds(space, first, last, queries, q, bounds):
+    """Find lower bounds on what the paths of chunks cost; returns the chunk with the lowest."""
+    lows, highs, lowest = space.lows, space.highs, space.lowest
+    nearest = first
+    for chunk in range(first, last):
+        squared = 0.0
+        for f in range(queries.shape[1]):
+            x = queries[q, f]
+            gap = max(lows[chunk, f] - x, x - highs[chunk, f], 0.0)
+            squared += gap * gap
+        bounds[chunk - first] = max(lowest[chunk], np.sqrt(squared))
+        if bounds[chunk - first] < bounds[nearest - first]:
+            nearest = chunk
+    return nearest
+
+
+@helper
+def _is_negligible(bound, scratch, row, taus, mass):
+    """Return whether all of a class at cost `bound` would not change the sums beyond the error."""
+    low = scratch.low[row]
+    if bound <= low:
+        return False
+    n_chains, n_halvings = taus.shape
+    for chain in range(n_chains):
+        for half in range(n_halvings):
+            total = 0.0
+            for lane in range(WIDTH):
+                total += scratch.sums[row, chain * n_halvings + half, lane]
+            if mass * np.exp((low - bound) / taus[chain, half]) > ERROR * total:
+                return False
+    return True
+
+
+@helper
+def _add_chunk(space, chunk, queries, q, row, scratch, taus):
+    """Add the paths of one chunk to the sums of one query."""
+    first, last = space.chunks[chunk], space.chunks[chunk + 1]
+    mine = scratch.costs[row : row + 1]
+    for block in range(first, last):
+        path_costs(space.blocks, block, queries, q, space.costs, mine, (block - first) * LANES)
+    _take(scratch, row, (last - first) * LANES, space.weights, first * LANES, taus)
+
+
+@jit
+def _compete_in_space(space, queries, taus, bounds, scratch, scores):
+    """Let all classes compete for some queries, four of them at a time."""
+    blocks, costs, weights, edges = space.blocks, space.costs, space.weights, space.chunks
+    for q in range(0, len(queries), QUERIES):
+        n_here = min(QUERIES, len(queries) - q)
+        for k in range(len(space.masses)):
+            first_chunk, last_chunk = space.classes[k], space.classes[k + 1]
+            mass = space.masses[k]
+            # The nearest chunk sets the scale of each query.
+            for g in range(n_here):
+                _begin(scratch, g)
+                nearest = _find_bounds(space, first_chunk, last_chunk, queries, q + g, bounds[g])
+                _add_chunk(space, nearest, queries, q + g, g, scratch, taus)
+                bounds[g, nearest - first_chunk] = -1.0  # met
+            for chunk in range(first_chunk, last_chunk):
+                wanted = 0
+                for g in range(n_here):
+                    bound = bounds[g, chunk - first_chunk]
+                    if bound >= 0.0 and _is_negligible(bound, scratch, g, taus, mass):
+                        bounds[g, chunk - first_chunk] = -1.0
+                    elif bound >= 0.0:
+                        wanted += 1
+                if wanted < QUERIES:
+                    for g in range(n_here):
+                        if bounds[g, chunk - first_chunk] >= 0.0:
+                            _add_chunk(space, chunk, queries, q + g, g, scratch, taus)
+                    continue
+                # All four want it, and share the loading of its nodes.
+                first, last = edges[chunk], edges[chunk + 1]
+                for block in range(first, last):
+                    at = (block - first) * LANES
+                    path_costs_of_four(blocks, block, queries, q, costs, scratch.costs, at)
+                for g in range(QUERIES):
+                    _take(scratch, g, (last - first) * LANES, weights, first * LANES, taus)
+            for g in range(n_here):
+                _finish(scratch, g, mass, taus, scores[q + g, k])
+
+
+class CompetingPoints(NamedTuple):
+    """Training nodes as one matrix, class after class, and in a class by their norms.
+
+    ``|x - y|² = |x|² + |y|² - 2 x·y`` cancels where x and y are close. With unit roundoff u and d features the
+    result is wrong by at most ``E = 2 (d + 16) u (|x|² + |y|²)`` (see `tiles`), and the distance by
+    ``E / (2 |x - y|)``. Where that is more than allowed, the distance is computed anew, directly. Points are
+    moved to their median, and those of a class sorted by their norms: far ones neither blur the others nor
+    make them be computed anew.
+    """
+
+    points: FloatArray  # relative to `center`; a class starts at a multiple of sixteen
+    norms: FloatArray  # squared, infinite where there is no node
+    costs: FloatArray  # C_v, infinite where there is no node
+    weights: FloatArray  # how many samples each stands for, 0 where there is no node
+    starts: IntArray  # class k is range(starts[k], starts[k + 1])
+    masses: FloatArray  # the sum of the weights of each class
+    center: FloatArray
+
+    @classmethod
+    def build(
+        cls, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
+    ) -> "CompetingPoints":
+        """Lay out samples of the classes 0, 1, ..."""
+        # A mean would follow a single far sample, and products would cancel for all others.
+        center = np.median(samples[:: max(1, len(samples) // CENTRED_BY)], axis=0)
+        moved = samples - center
+        norms = np.einsum("ij,ij->i", moved, moved)
+        sizes, order = np.bincount(codes), np.lexsort((norms, codes))
+        starts = np.append(0, np.cumsum(-(-sizes // LANES) * LANES))
+        shifts = starts[:-1] - (np.cumsum(sizes) - sizes)
+        places = np.arange(len(codes)) + shifts[codes[order]]
+
+        def laid_out(values: FloatArray, nothing: float) -> FloatArray:
+            filled = np.full((starts[-1], *values.shape[1:]), nothing)
+            filled[places] = values[order]
+            return filled
+
+        return cls(
+            points=laid_out(moved, 0.0),
+            norms=laid_out(norms, np.inf),
+            costs=laid_out(costs, np.inf),
+            weights=laid_out(weights, 0.0),
+            starts=starts,
+            masses=np.bincount(codes, weights=weights).astype(np.float64),
+            center=center,
+        )
+
+    def reach(self, start: int, stop: int) -> float:
+        """Return the largest squared norm of the nodes at some places of a class."""
+        norms = self.norms[start:stop]
+        return float(norms[np.isfinite(norms)].max(initial=0.0))
+
+    def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
+        """Score queries, scaled as the samples are."""
+        scores = np.full((len(queries), len(self.masses), *taus.shape), np.inf)
+        pool = BufferPool(lambda: np.empty(TILE_QUERIES * TILE_NODES))
+
+        def compete(start: int, stop: int) -> None:
+            with pool.borrow() as memory:
+                self._compete(queries[start:stop] - self.center, taus, scores[start:stop], memory)
+
+        with one_blas_thread():
+            map_chunks(compete, len(queries), TILE_QUERIES, n_threads)
+        return scores
+
+    def _compete(
+        self, queries: FloatArray, taus: FloatArray, scores: FloatArray, memory: FloatArray
+    ) -> None:
+        """Let the classes compete for the queries of a tile, one after the other."""
+        n_queries, scratch = len(queries), empty_scratch(len(queries), taus.size)
+        norms = np.einsum("ij,ij->i", queries, queries)
+        for k, mass in enumerate(self.masses):
+            scratch.low[:], scratch.sums[:] = np.inf, 0.0
+            for start in range(self.starts[k], self.starts[k + 1], TILE_NODES):
+                stop = min(start + TILE_NODES, int(self.starts[k + 1]))
+                shape = n_queries, stop - start
+                products = memory[: shape[0] * shape[1]].reshape(shape)
+                np.matmul(queries, self.points[start:stop].T, out=products)
+                least = too_small(norms, self.reach(start, stop), queries.shape[1], taus)
+                _take_tile(products, self, start, queries, norms, least, taus, scratch)
+            _finish_all(scratch, mass, taus, scores[:, k])
+
+
+def too_small(norms: FloatArray, reach: float, n_features: int, taus: FloatArray) -> FloatArray:
+    """Return the squared distances below which products are too wrong, for queries of these squared norms.
+
+    `reach` is the largest squared norm on the other side.
+    """
+    # An error of a cost, in units of the bandwidth, is that of its exponential.
+    allowed = ERROR * float(taus.min())
+    error = 2.0 * (n_features + 16) * float(np.finfo(np.float64).eps) * (norms + reach)
+    with np.errstate(over="ignore"):
+        least: FloatArray = (error / (2.0 * allowed)) ** 2
+    return least
+
+
+@jit
+def _take_tile(products, nodes, start, queries, norms, least, taus, scratch):
+    """Turn products into path costs, the smallest computed anew, and add their exponentials."""
+    points, weights, costs = nodes.points, nodes.weights, scratch.costs
+    stop = start + products.shape[1]
+    node_norms, floors = nodes.norms[start:stop], nodes.costs[start:stop]
+    for q in range(products.shape[0]):
+        norm, small = norms[q], least[q]
+        for first in range(0, products.shape[1], CHUNK):
+            size = min(CHUNK, products.shape[1] - first)
+            lowest = costs_from_products(
+                products, q, first, size, norm, node_norms, floors, costs, q
+            )
+            if lowest <= small:
+                for i in range(size):
+                    v = first + i
+                    if norm + node_norms[v] - 2.0 * products[q, v] <= small:
+                        squared = 0.0
+                        for f in range(points.shape[1]):
+                            gap = queries[q, f] - points[start + v, f]
+                            squared += gap * gap
+                        costs[q, i] = max(floors[v], np.sqrt(squared))
+            _take(scratch, q, size, weights, start + first, taus)
+
+
+@jit
+def _finish_all(scratch, mass, taus, scores):
+    for q in range(len(scores)):
+        _finish(scratch, q, mass, taus, scores[q])
