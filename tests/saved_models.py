@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 import popf
 from popf.density.forest import DensityForest
 from popf.forest import OptimumPathForest
-from popf.io.encoding import NOT_KEPT
+from popf.io.models import NOT_KEPT
 
 CANCER_X, CANCER_Y = load_breast_cancer(return_X_y=True)
 CANCER_X = CANCER_X[:, :5]

@@ -1,21 +1,36 @@
 """Files: written whole or not at all, read with errors that say what is wrong, packed by suffix."""
 
 import bz2
+import errno
 import gzip
 import os
 import secrets
+import signal
 import stat
 import tempfile
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from popf.formatting import near_words
 
 #: Suffixes of packed files.
 PACKED = (".gz", ".bz2")
+#: What is wrong with a disk, by the number of the error.
+DISK = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the quota is used up",
+    errno.EFBIG: "the file would be too large",
+    errno.EIO: "the disk reports an error",
+    errno.EROFS: "the disk is read-only",
+}
+
+
+class OutputError(RuntimeError):
+    """A result could not be written, through no fault of the input."""
 
 
 @contextmanager
@@ -48,6 +63,44 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def file_for(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes its place when all is written."""
+    with writing(path), replacing(path) as file:
+        yield file
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what goes wrong in writing into a sentence; SIGTERM cleans up as Ctrl-C does."""
+    try:
+        with _cleanup_on_sigterm():
+            yield
+    except OSError as error:
+        if error.errno in DISK:
+            raise OutputError(
+                f"{path} was not written: {DISK[error.errno]}. What was there before is unchanged."
+            ) from error
+        if isinstance(error, PermissionError):
+            raise ValueError(f"{path} was not written: no permission for that folder.") from error
+        raise
+
+
+@contextmanager
+def _cleanup_on_sigterm() -> Iterator[None]:
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:

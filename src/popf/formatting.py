@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+#: How many decimals of a probability are written.
+DECIMALS = 6
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
@@ -22,6 +24,12 @@ def listed(names: Sequence[Any], most: int = 8) -> str:
 def counted(n: int, thing: str) -> str:
     """Write a number with its noun, in the plural where it is one."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+def decimals(probability: Any) -> list[str]:
+    """Write probabilities with a fixed number of decimals, which sort as text; none becomes 0 or 1."""
+    least = 10.0**-DECIMALS
+    return [f"{value:.{DECIMALS}f}" for value in probability.clip(least, 1.0 - least).tolist()]
 
 
 def install(extra: str) -> str:

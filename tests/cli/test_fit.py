@@ -254,7 +254,7 @@ def test_rows_of_one_id_are_kept_aside_together(files, capsys):
 def test_the_stages_of_a_fit_are_shown_and_compiling_too(place, tmp_path, capsys, monkeypatch):
     from numba.core import event
 
-    from popf.cli.output import stages
+    from popf.cli.terminal import stages
 
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     said = printed(capsys, *fitting(place / "train.csv", tmp_path / "m.popf", "--progress"))

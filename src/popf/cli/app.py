@@ -10,7 +10,8 @@ import typer
 
 from popf import __version__
 from popf.cli.options import option
-from popf.cli.output import DISK, plain_warnings, say
+from popf.cli.terminal import plain_warnings, say
+from popf.files import DISK
 from popf.formatting import with_options
 
 #: One module per command, with a function of the same name.

@@ -8,12 +8,12 @@ import typer
 
 from popf.cli import options
 from popf.cli.options import column
-from popf.cli.output import STDIO, check_output, show, table_writer, writing
+from popf.cli.terminal import STDIO, check_output, from_stdin, open_data, show, temporary
+from popf.files import writing
 from popf.formatting import counted
 
 if TYPE_CHECKING:
     from popf.tables import Table
-    from popf.tables.samples import Samples
 
 EXAMPLES = """\b
 Examples:
@@ -47,12 +47,13 @@ def convert(
     order. LibOPF's and opfython's text (.txt) and opfython's .json are read, too.
     """
     from popf.tables import write
-    from popf.tables.formats import TABLES, format_of, suffix_of
+    from popf.tables.formats import TABLES, format_of
+    from popf.tables.table import suffix_of
 
-    source = options.from_stdin(source)
+    source = from_stdin(source)
     to_stdout = output == STDIO
     if to_stdout:
-        output = options.temporary("standard-output.csv")
+        output = temporary("standard-output.csv")
     for path in (source, output):
         check_format(path)
     check_output(output, [source])
@@ -62,21 +63,16 @@ def convert(
             raise ValueError(
                 "--target and --encode are for svmlight and LibOPF files: leave them out."
             )
-        n_rows, n_columns = _copy(options.table(source, *how), output, drop or [])
+        n_rows, n_columns = _copy(open_data(source, *how), output, drop or [])
     else:
         found = read_samples(source, target, encode, drop or [], how)
-        n_rows, n_columns = len(found.X), len(found.feature_names) + 1
-        if format_of(output) == "libopf":
-            n_unlabelled = int((found.y == 0).sum())
+        n_rows, n_columns = len(found.data), len(found.feature_names) + 1
+        to_libopf = format_of(output) == "libopf"
+        n_unlabelled = int((found.target == 0).sum()) if to_libopf else 0
+        names = {"feature_names": found.feature_names, "target_name": found.target_name}
         with writing(output):
-            write(
-                output,
-                found.X,
-                found.y,
-                feature_names=found.feature_names,
-                target_name=found.target_name,
-                ids=found.ids if format_of(output) == "libopf" else None,
-            )
+            ids = found.ids if to_libopf else None
+            write(output, found.data, found.target, **names, ids=ids)
     facts = {"output": str(output), "n_rows": n_rows, "n_columns": n_columns}
     lines = [f"Wrote {counted(n_rows, 'row')} and {counted(n_columns, 'column')} to {output}"]
     if n_unlabelled:
@@ -91,37 +87,38 @@ def convert(
 
 
 def check_format(path: Path) -> None:
-    """Raise ValueError where the suffix of a file is none of a known format."""
-    from popf.tables.formats import FORMATS, suffix_of
+    """Raise an error for a folder, and where the suffix of a file is none of a known format."""
+    from popf.tables.formats import SUFFIXES
+    from popf.tables.table import suffix_of
 
-    known = [suffix for suffixes in FORMATS.values() for suffix in suffixes if suffix]
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
-    if suffix_of(path) not in known:
-        raise ValueError(f"the suffix of {path} tells no format: use one of {', '.join(known)}.")
+    if suffix_of(path) not in SUFFIXES:
+        raise ValueError(f"the suffix of {path} tells no format: use one of {', '.join(SUFFIXES)}.")
 
 
 def read_samples(
     path: Path, target: str | None, encode: Any, drop: list[str], how: tuple[str | None, str, str]
-) -> "Samples":
+) -> Any:
     """Read features and labels from a file in any format; `how` is delimiter, encoding, decimal mark."""
     from popf.tables import read
-    from popf.tables.formats import TABLES, suffix_of
-    from popf.tables.samples import Samples, samples_of
+    from popf.tables.formats import TABLES
+    from popf.tables.samples import samples_of
+    from popf.tables.table import suffix_of
 
     if suffix_of(path) in TABLES:
-        return samples_of(options.table(path, *how), target, encode, drop)
+        return samples_of(open_data(path, *how), target, encode, drop)
     if target is not None or encode is not None or drop:
         raise ValueError(
             "--target, --drop and --encode name columns, which svmlight and LibOPF files do not have."
         )
-    found = read(path)
-    return Samples(found.data, found.target, found.feature_names, found.target_name, found.ids)
+    return read(path)
 
 
 def _copy(table: "Table", output: Path, drop: list[str]) -> tuple[int, int]:
     """Copy all columns; those whose cells are all numbers become numbers."""
     from popf.tables import ColumnTypes
+    from popf.tables.formats import table_writer
 
     table.need(drop, "drop")
     names = [name for name in table.names if name not in drop]

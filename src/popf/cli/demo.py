@@ -57,7 +57,7 @@ Where to look next:
 
 def _experiment(folder: Path) -> list[str]:
     """Run the paper's experiment on few data, and print what came out; return what failed."""
-    from popf.cli.output import progress_bar, say
+    from popf.cli.terminal import progress_bar, say
     from popf.experiment import reproduce, table
 
     print(

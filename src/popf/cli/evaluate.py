@@ -4,8 +4,8 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from popf.cli import options
-from popf.cli.output import aligned, show
 from popf.cli.scoring import Scoring, model_for
+from popf.cli.terminal import aligned, named, open_data, show
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ def evaluate(
     rows.
     """
     table_model = model_for(model, n_jobs, threshold)
-    scoring = Scoring(table_model, options.table(data, delimiter, encoding, decimal, na))
+    scoring = Scoring(table_model, open_data(data, delimiter, encoding, decimal, na))
     column = scoring.choose_target(target)
     frame, probability = scoring.score_all([column], progress)
     codes = scoring.true_codes(frame, column)
     facts = evaluation(table_model, codes, probability, seed)
-    title = f"{counted(facts['n_rows'], 'row')} of {options.named(data)}; {table_model.rule}"
+    title = f"{counted(facts['n_rows'], 'row')} of {named(data)}; {table_model.rule}"
     show(facts, [title, "", *evaluation_lines(facts)], json)
     return 0
 

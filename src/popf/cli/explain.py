@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import option
-from popf.cli.output import aligned, show
 from popf.cli.scoring import Scoring
+from popf.cli.terminal import aligned, open_data, show
 
 EXAMPLES = """\b
 Examples:
@@ -46,7 +46,7 @@ def explain(
     if (row is None) == (where is None):
         raise ValueError("say which row is meant: either --row or --where.")
     table_model = open_model(model)
-    scoring = Scoring(table_model, options.table(data, delimiter, encoding, decimal, na))
+    scoring = Scoring(table_model, open_data(data, delimiter, encoding, decimal, na))
     number, frame = _find(scoring, row, where)
     facts = {"row": number, **explain_row(table_model, frame)}
     show(facts, lines_of(facts, features), json)

@@ -6,7 +6,17 @@ from typing import Annotated, Any
 from popf.cli import options
 from popf.cli.evaluate import evaluation, evaluation_lines
 from popf.cli.options import column, option
-from popf.cli.output import aligned, check_output, say, show, stages, writing
+from popf.cli.terminal import (
+    aligned,
+    as_options,
+    check_output,
+    named,
+    open_data,
+    say,
+    show,
+    stages,
+)
+from popf.files import writing
 from popf.formatting import counted, listed
 
 EXAMPLES = """\b
@@ -100,20 +110,20 @@ def fit(
         test_size=test_size,
     )
     with stages(progress) as stage:
-        table = options.table(data, delimiter, encoding, decimal, na)
+        table = open_data(data, delimiter, encoding, decimal, na)
         fitted = fit_table(table, wanted, stage)
         table_model, example = fitted.table_model, fitted.rows.frame.head(1)
         stage(f"writing {output}")
         with writing(output):
             save(table_model.model, output, X=example, facts=table_model.layout.as_facts())
     for name, n in fitted.rows.repeated.items():
-        one_per = options.as_options(f"`one_per={name!r}`")
+        one_per = as_options(f"`one_per={name!r}`")
         say(
             f"note: {name!r} repeats ({n:,} values): rows that belong together are nearly alike, which "
             f"makes the model overconfident. Consider {one_per}."
         )
     for note in filter(None, (found.note for found in fitted.rows.columns)):
-        say(f"note: {options.as_options(note)}")
+        say(f"note: {as_options(note)}")
     chosen = getattr(table_model.final, "linear_map_", None)
     facts = {
         "model": str(output),
@@ -133,7 +143,7 @@ def fit(
         "n_prototypes": len(table_model.final.opf_.prototypes_),
         "test": None if fitted.test is None else evaluation(table_model, *fitted.test, seed),
     }
-    title = f"Fitted {options.named(data)} and wrote {output}; {table_model.rule}"
+    title = f"Fitted {named(data)} and wrote {output}; {table_model.rule}"
     show(facts, [title, *_lines(facts)], json)
     return 0
 

@@ -7,7 +7,7 @@ from zipfile import is_zipfile
 import typer
 
 from popf.cli import options
-from popf.cli.output import aligned, show
+from popf.cli.terminal import aligned, as_options, open_data, show
 from popf.files import check_file
 from popf.formatting import counted, listed
 
@@ -36,15 +36,15 @@ def info(
     Of a table it shows how `popf fit` would read its columns; of svmlight's, LibOPF's and opfython's files,
     samples, features and labels. Opening a model file never runs code from it; only its header is read here.
     """
-    from popf.tables.formats import FORMATS, format_of_file, suffix_of
+    from popf.tables.formats import SUFFIXES, format_of_file
+    from popf.tables.table import suffix_of
 
     check_file(file)
-    suffixes = [suffix for some in FORMATS.values() for suffix in some if suffix]
     # Whatever its name, a model is a zip file.
-    if suffix_of(file) not in suffixes or is_zipfile(file):
+    if suffix_of(file) not in SUFFIXES or is_zipfile(file):
         facts, lines = _model(file)
     elif format_of_file(file) in ("csv", "parquet"):
-        facts, lines = _table(options.table(file, delimiter, encoding, decimal, na))
+        facts, lines = _table(open_data(file, delimiter, encoding, decimal, na))
     else:
         facts, lines = _samples(file)
     show(facts, lines, json)
@@ -62,8 +62,8 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
                 "read_as": column.role,
                 "n_values": column.n_values,
                 "n_missing": column.n_missing,
-                "problem": options.as_options(column.problem.text),
-                "note": options.as_options(column.note),
+                "problem": as_options(column.problem.text),
+                "note": as_options(column.note),
             }
             for column in columns
         }

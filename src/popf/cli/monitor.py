@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import column, option
-from popf.cli.output import aligned, check_output, file_for, say, show
 from popf.cli.scoring import Scoring, model_for
+from popf.cli.terminal import aligned, check_output, open_data, say, show
+from popf.files import file_for
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def monitor(
     table_model = model_for(model, n_jobs)
     if not table_model.binary:
         raise ValueError(f"{model} has more than two classes: there is no one probability.")
-    table = options.table(data, delimiter, encoding, decimal, na)
+    table = open_data(data, delimiter, encoding, decimal, na)
     scoring = Scoring(table_model, table)
     ids = scoring.choose_ids(id, COLUMNS)
     if not ids:

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import option
-from popf.cli.output import STDIO, check_table_output, say, show, table_writer
-from popf.cli.scoring import Scoring, id_columns, model_for
+from popf.cli.scoring import Scoring, check_table_output, id_columns, model_for
+from popf.cli.terminal import STDIO, open_data, say, show
 from popf.formatting import counted, listed
 
 EXAMPLES = """\b
@@ -43,12 +43,14 @@ def predict(
     """
     import numpy as np
 
+    from popf.tables.formats import table_writer
+
     output = STDIO if output is None else output
     check_table_output(output, [model, data], json)
     if output == STDIO and sys.stdout.isatty():
         progress = False  # a bar between the rows
     table_model = model_for(model, n_jobs, threshold, labels_only=True)
-    scoring = Scoring(table_model, options.table(data, delimiter, encoding, decimal, na))
+    scoring = Scoring(table_model, open_data(data, delimiter, encoding, decimal, na))
     classes, probabilities = table_model.classes, []
     if not table_model.labels_only:
         probabilities = [f"probability_{label}" for label in classes.tolist()]

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import column, option
-from popf.cli.output import STDIO, aligned, check_table_output, decimals, show, table_writer
-from popf.cli.scoring import Scoring, id_columns, model_for
-from popf.formatting import counted
+from popf.cli.scoring import Scoring, check_table_output, id_columns, model_for
+from popf.cli.terminal import STDIO, aligned, named, open_data, show
+from popf.formatting import counted, decimals
 
 EXAMPLES = """\b
 Examples:
@@ -49,12 +49,13 @@ def rank(
 
     from popf.table_models.ranking import rank_rows
     from popf.tables.cells import whole
+    from popf.tables.formats import table_writer
 
     check_table_output(output, [model, data], json)
     if visit_cost and value is None:
         raise ValueError("--visit-cost needs --value: a cost has no meaning without a gain.")
     table_model = model_for(model, n_jobs)
-    scoring = Scoring(table_model, options.table(data, delimiter, encoding, decimal, na))
+    scoring = Scoring(table_model, open_data(data, delimiter, encoding, decimal, na))
     classes = table_model.classes
     if positive is None and not table_model.binary:
         raise ValueError(f"{model} has {len(classes)} classes: name the one to find by --positive.")
@@ -91,7 +92,7 @@ def rank(
         "expected_gain": None if found.gains is None else float(found.gains[rows].sum()),
         "top": ranked.head(SHOWN).to_dict("records"),
     }
-    ranked_rows = f"Ranked {counted(len(probability), 'row')} of {options.named(data)}"
+    ranked_rows = f"Ranked {counted(len(probability), 'row')} of {named(data)}"
     title = f"{ranked_rows}; class to find: {facts['positive']}"
     show(facts, [title, *_lines(facts, ranked)], json, error_stream=output == STDIO)
     return 0

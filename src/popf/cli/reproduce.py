@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from popf.cli import options
 from popf.cli.convert import check_format, read_samples
 from popf.cli.options import Names, column, option
-from popf.cli.output import progress_bar, say, show
+from popf.cli.terminal import check_jobs, progress_bar, say, show
 from popf.files import writable_folder
 
 SHOWN = ("accuracy", "seconds", "log_loss")
@@ -31,7 +31,7 @@ def reproduce(
     seed: Annotated[int, options.seed("Seed for splits and methods.")] = 0,
     n_jobs: Annotated[
         int,
-        option("Number of runs at a time; -1 for one on every core.", callback=options.check_jobs),
+        option("Number of runs at a time; -1 for one on every core.", callback=check_jobs),
     ] = -1,
     scale: Annotated[
         bool | None,
@@ -76,7 +76,7 @@ def reproduce(
     if data is not None:
         check_format(data)
         found = read_samples(data, target, encode, drop or [], (delimiter, encoding, decimal))
-        own = {data.name.partition(".")[0]: (found.X, found.y)}
+        own = {data.name.partition(".")[0]: (found.data, found.target)}
         wanted = own if wanted is None else {**choose_datasets(wanted, say), **own}
     elif target is not None or encode is not None or drop:
         raise ValueError(

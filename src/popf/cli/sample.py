@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from popf.cli import options
-from popf.cli.output import aligned, file_for, show
-from popf.files import writable_folder
+from popf.cli.terminal import aligned, show
+from popf.files import file_for, writable_folder
 
 EXAMPLES = """\b
 Examples:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from popf.cli.output import progress_bar, say
+from popf.cli.terminal import STDIO, check_output, progress_bar, say
 from popf.formatting import counted, near_words
 
 if TYPE_CHECKING:
@@ -27,6 +27,17 @@ def model_for(
     if not labels_only and table_model.labels_only:
         raise ValueError(f"{path} gives labels only, no probabilities: fit one by `popf fit`.")
     return table_model
+
+
+def check_table_output(path: Path | None, inputs: Sequence[Path], json: bool) -> None:
+    """Check as `check_output` the place of a table; if it is standard output, there is no room for JSON."""
+    if path == STDIO and json:
+        raise ValueError("--json needs another --output: standard output cannot hold both.")
+    check_output(path, inputs)
+    if path is not None and path != STDIO:
+        from popf.tables.formats import delimiter_of
+
+        delimiter_of(path)
 
 
 class Scoring:

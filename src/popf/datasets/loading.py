@@ -297,7 +297,7 @@ def _from_libsvm(file: str) -> Data:
         except (OSError, ValueError) as error:
             raise ValueError(f"{url} is cut short or no bzip2 file: {error}") from error
     samples = parse_svmlight(content, url)
-    return samples.X, samples.y
+    return samples.data, samples.target
 
 
 def _from_openml(source: OpenML) -> Data:

@@ -1,14 +1,15 @@
 """Models in files that are safe to share.
 
-``models``      `save` and `load` (also ``popf.save``, ``popf.load``), `describe`, and `align` for frames
-``encoding``    estimators and their values as JSON and arrays; `trusted_types` for skops
+``models``      `save` and `load` (also ``popf.save``, ``popf.load``), `describe`; `trusted_types` for skops
+``columns``     `align`: frames in the order of columns that a model was fitted on
 ``container``   the file: a JSON header and arrays, checked before use
 
 Nothing here uses pickle, and nothing in a file is run.
 """
 
+from popf.io.columns import align
 from popf.io.container import ModelFileError
-from popf.io.encoding import trusted_types as trusted_types
-from popf.io.models import align, describe, load, save
+from popf.io.models import describe, load, save
+from popf.io.models import trusted_types as trusted_types
 
 __all__ = ["ModelFileError", "align", "describe", "load", "save"]

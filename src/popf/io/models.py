@@ -1,28 +1,67 @@
-"""Save, load and describe models, and bring frames into the order that a model was fitted on."""
+"""Save, load and describe models; their estimators and values as JSON and arrays.
 
-import difflib
+What JSON knows is written as it is. The rest becomes an object with a key ``"!"`` that names its kind, out of a
+fixed list; arrays go to the container. popf's own estimators are kept by their state, as `popf.forest.state`
+says; the scalers of scikit-learn by their parameters and public fitted attributes. No name in a file finds a
+class or a function that is not listed here.
+"""
+
 import json
+import math
 import os
 import platform
-import warnings
-from collections import Counter
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import version
+from inspect import signature
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from popf.files import replacing
-from popf.formatting import listed
+from popf.forest.state import Fields, read_features
 from popf.io import container
-from popf.io.container import ModelFileError
-from popf.io.encoding import MODELS, TOP, Decoder, Encoder
+from popf.io.container import Arrays, ModelFileError, can_hold
+from popf.solvers import SOLVERS, Solver
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
-# How many names a message lists.
-SHOWN = 10
+#: What a model may end in.
+MODELS = {
+    "OPFClassifier": "popf.forest.classifier",
+    "POPFClassifier": "popf.probability.classifier",
+    "SemiSupervisedOPFClassifier": "popf.forest.semi_supervised",
+    "OPFClustering": "popf.density.clustering",
+    "OPFOutlierDetector": "popf.density.outliers",
+    "KNNOPFClassifier": "popf.density.classifier",
+}
+OWN = {
+    **MODELS,
+    "EffectSizeWeights": "popf.probability.features",
+    "WithinClassWhitening": "popf.probability.features",
+    "DiscriminantStretch": "popf.probability.features",
+    "TablePreparation": "popf.table_models.preparation",
+}
+SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+MODULES = {**OWN, **dict.fromkeys(SCALERS, "sklearn.preprocessing"), "Pipeline": "sklearn.pipeline"}
+
+# How to run a model is no part of it: a file must not start threads or write to a folder.
+NOT_KEPT = ("n_jobs", "working_memory", "device", "memory", "verbose")
+# Which metadata a fit asks for does not matter any more; the version of scikit-learn is in the header.
+ONLY_IN_MEMORY = ("_metadata_request", "_sklearn_version")
+TOP = "the model"
+KIND = "!"
+_SOLVERS: dict[str, Any] = {solver.__name__: solver for solver in SOLVERS.values()}
+_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+#: What skops has to trust to open popf's estimators, wherever in a pipeline they are.
+trusted_types = [f"{module}.{name}" for name, module in OWN.items()] + [
+    f"{solver.__module__}.{solver.__name__}" for solver in SOLVERS.values()
+]
 
 
 def save(
@@ -208,79 +247,6 @@ def _final_estimator(model: Any) -> Any:
     return model if steps is None else steps[-1][1]
 
 
-def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
-    """Give the columns that a model wants, in its order.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted. If it was fitted without names of features, only their number is checked.
-    frame : pandas or polars DataFrame, pyarrow Table or array
-        What is to be predicted. An array has no names, so that only the number of columns is checked.
-    extra : {"warn", "ignore", "error"}, default="warn"
-        What to do about columns that the model does not know. They are left out in any case.
-
-    Returns
-    -------
-    as `frame`
-        With the columns of ``model.feature_names_in_``.
-
-    Raises
-    ------
-    ValueError
-        If columns are missing, or occur twice.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from popf import OPFClassifier
-    >>> from popf.io import align
-    >>> training = pandas.DataFrame({"demand": [0.0, 1.0, 4.0], "peak": [1.0, 1.0, 9.0]})
-    >>> model = OPFClassifier().fit(training, ["no", "no", "yes"])
-    >>> new = pandas.DataFrame({"id": [17], "peak": [8.0], "demand": [3.0]})
-    >>> align(model, new, extra="ignore")
-       demand  peak
-    0     3.0   8.0
-    >>> align(model, new[["peak"]])
-    Traceback (most recent call last):
-        ...
-    ValueError: the model needs a column that is missing: 'demand'. There are: 'peak'.
-    """
-    if extra not in ("warn", "ignore", "error"):
-        raise ValueError(f"`extra` must be 'warn', 'ignore' or 'error', not {extra!r}.")
-    wanted = getattr(model, "feature_names_in_", None)
-    columns = getattr(frame, "column_names", None)  # pyarrow; its `columns` are the data
-    columns = getattr(frame, "columns", None) if columns is None else columns
-    if wanted is None or columns is None:
-        n_columns = len(columns) if columns is not None else np.shape(frame)[-1]
-        if n_columns != model.n_features_in_:
-            whose = "was fitted without names of columns" if wanted is None else "got no names"
-            raise ValueError(
-                f"the model needs {model.n_features_in_} columns, but there are {n_columns}; as it {whose}, "
-                "it cannot tell which are meant."
-            )
-        return frame
-    names, have = [str(name) for name in wanted], list(columns)
-    count = Counter(have)
-    missing = [name for name in names if name not in count]
-    if missing:
-        raise ValueError(_missing(missing, [str(name) for name in have]))
-    twice = [name for name in names if count[name] > 1]
-    if twice:
-        raise ValueError(
-            f"{_quoted(twice)} occurs more than once among the columns: rename or drop the others."
-        )
-    unknown = [name for name in have if name not in set(names)]
-    if unknown and extra == "error":
-        raise ValueError(f"the model does not know these columns: {_quoted(unknown)}.")
-    if unknown and extra == "warn":
-        message = f"the model does not know these columns, and ignores them: {_quoted(unknown)}."
-        warnings.warn(message, UserWarning, stacklevel=2)
-    if have == names:
-        return frame
-    return frame.select(names) if hasattr(frame, "column_names") else frame[names]
-
-
 def _column_dtypes(frame: Any) -> list[Any]:
     """List the dtypes of the columns as text."""
     schema: Any = getattr(frame, "schema", None)
@@ -293,16 +259,206 @@ def _column_dtypes(frame: Any) -> list[Any]:
     return [str(array.dtype)] * (array.shape[1] if array.ndim == 2 else 1)
 
 
-def _missing(missing: list[str], have: list[str]) -> str:
-    """Say what is missing, and what may be meant by it."""
-    many = f"{len(missing)} columns that are" if len(missing) > 1 else "a column that is"
-    message = f"the model needs {many} missing: {_quoted(missing)}."
-    for name in missing[:SHOWN]:
-        near = difflib.get_close_matches(name, have, n=1)
-        if near:
-            return f"{message} Is {near[0]!r} meant for {name!r}?"
-    return f"{message} There are: {_quoted(have) or 'none'}."
+class Encoder:
+    """Turns values and estimators into JSON, and collects their arrays."""
+
+    def __init__(self) -> None:
+        self.arrays: Arrays = {}
+
+    def value(self, value: Any, where: str) -> Any:
+        """Encode a value; `where` names it, in messages and for its array."""
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if type(value) in (list, tuple):
+            items = [self.value(item, f"{where}[{i}]") for i, item in enumerate(value)]
+            return items if type(value) is list else {KIND: "tuple", "items": items}
+        if isinstance(value, Mapping):
+            pairs = [
+                [self.value(key, where), self.value(item, f"{key} of {where}")]
+                for key, item in value.items()
+            ]
+            return {KIND: "dict", "items": pairs}
+        if isinstance(value, np.str_):
+            return str(value)
+        if isinstance(value, np.generic) and can_hold(value.dtype):
+            return {**self._array(np.asarray(value), where), KIND: "number"}
+        if isinstance(value, Solver) and _SOLVERS.get(type(value).__name__) is type(value):
+            fields = {name: self.value(item, where) for name, item in vars(value).items()}
+            return {KIND: "solver", "class": type(value).__name__, "fields": fields}
+        return self._estimator(value, where)
+
+    def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
+        if array.dtype.kind == "O" and array.ndim == 1:
+            return {KIND: "objects", "items": [_entry(entry, where) for entry in array]}
+        if not can_hold(array.dtype) or array.ndim > 2:
+            raise TypeError(
+                f"{where} is an array of {array.dtype} in {array.ndim} dimensions, which popf.save "
+                "does not know. Use numbers, truth values or text."
+            )
+        letters = re.sub(r"[^A-Za-z0-9]+", "_", where)
+        name = f"{len(self.arrays):03d}_{letters[:100]}"
+        self.arrays[name] = array
+        return {KIND: "array", "name": name}
+
+    def _estimator(self, estimator: Any, where: str) -> dict[str, Any]:
+        name = type(estimator).__name__
+        if name not in MODULES or type(estimator) is not _class(name):
+            raise TypeError(_refusal(estimator, where))
+        state = dict(estimator.__getstate__())  # which may be its own dict
+        parameters = {key: state.pop(key) for key in estimator.get_params(deep=False)}
+        entry: dict[str, Any] = {KIND: "estimator", "class": name}
+        if name == "Pipeline":
+            within = "step {!r}" if where == TOP else f"{{!r}} of {where}"
+            entry["steps"] = [
+                [label, self.value(step, within.format(label))]
+                for label, step in parameters.pop("steps")
+            ]
+        entry["parameters"] = {
+            key: self.value(value, f"{key} of {where}")
+            for key, value in parameters.items()
+            if key not in NOT_KEPT
+        }
+        state = {key: value for key, value in state.items() if key not in ONLY_IN_MEMORY}
+        for key in state:
+            if not _is_fitted_value(key, type(estimator)):
+                raise TypeError(
+                    f"{where}, a {name}, has an attribute {key!r} that popf.save does not know. Delete it, "
+                    "or keep the model by skops."
+                )
+        entry["fitted"] = {
+            key: self.value(value, f"{key} of {where}") for key, value in state.items()
+        }
+        return entry
 
 
-def _quoted(names: list[Any]) -> str:
-    return listed([repr(name) for name in names], SHOWN)
+def _entry(entry: Any, where: str) -> Any:
+    """Encode what an array of objects may hold."""
+    if isinstance(entry, np.generic):
+        entry = entry.item()
+    if isinstance(entry, str):
+        return str(entry)
+    finite = type(entry) is float and math.isfinite(entry)
+    if finite or entry is None or type(entry) in (bool, int):
+        return entry
+    raise TypeError(
+        f"{where} holds {entry!r}, a {type(entry).__name__}; only text, finite numbers, truth values and "
+        "None can be saved. Turn such labels into text first."
+    )
+
+
+def _refusal(value: Any, where: str) -> str:
+    """Say why something cannot be saved, and what to do."""
+    kind = type(value)
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return (
+            f"{where} is a generator of random numbers, whose state is not saved: give a number instead, by "
+            "model.set_params, as it has served its purpose."
+        )
+    if callable(value) and not isinstance(value, type | BaseEstimator):
+        return (
+            f"{where} is a function, {getattr(value, '__name__', kind.__name__)!r}, and a model file holds no "
+            "code: use what has a name instead, or keep the model by pickle, at your own risk."
+        )
+    return (
+        f"{where} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which popf.save does not know. It "
+        f"saves the estimators of popf, alone or in a Pipeline after {', '.join(SCALERS)} or popf's "
+        "own transformers. Keep other models by skops: skops.io.dump(model, path), and "
+        "skops.io.load(path, trusted=popf.io.trusted_types)."
+    )
+
+
+class Decoder:
+    """Turns JSON and the arrays of the container back into values and estimators."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = dict(arrays)
+
+    def value(self, entry: Any) -> Any:
+        """Decode a value."""
+        if isinstance(entry, list):
+            return [self.value(item) for item in entry]
+        if not isinstance(entry, dict):
+            return entry
+        match entry.get(KIND):
+            case "estimator":
+                return self._estimator(entry)
+            case "array" | "number" as kind:
+                # Taken out: two things must not share one array, which one of them might change.
+                array = self._arrays.pop(entry["name"])
+                return array if kind == "array" else array[()]
+            case "objects":
+                return _objects(entry["items"])
+            case "dict":
+                return {self.value(key): self.value(value) for key, value in entry["items"]}
+            case "tuple":
+                return tuple(self.value(item) for item in entry["items"])
+            case "float":
+                return _FLOATS[entry["value"]]
+            case "solver":
+                fields = {name: self.value(item) for name, item in entry["fields"].items()}
+                return _SOLVERS[entry["class"]](**fields)
+            case kind:
+                raise ValueError(f"a value of the kind {str(kind)[:80]!r}")
+
+    def finish(self) -> None:
+        """Raise ValueError if an array was not asked for."""
+        if self._arrays:
+            raise ValueError(f"array {next(iter(self._arrays))!r} belongs to nothing")
+
+    def _estimator(self, entry: dict[str, Any]) -> Any:
+        name = entry["class"]
+        if name not in MODULES:
+            raise ValueError(f"an estimator {str(name)[:80]!r}")
+        make = _class(name)
+        parameters = {key: self.value(value) for key, value in entry["parameters"].items()}
+        known = set(signature(make).parameters) - {"steps", *NOT_KEPT}
+        for key in parameters:
+            if key not in known:
+                raise ValueError(f"{name} takes no parameter {key[:80]!r} from a file")
+        if name == "Pipeline":
+            steps = [(str(label), self.value(step)) for label, step in entry["steps"]]
+            return make(steps, **parameters)
+        fitted = {key: self.value(value) for key, value in entry["fitted"].items()}
+        for key in fitted:
+            if not _is_fitted_value(key, make):
+                raise ValueError(f"{name} has no {key[:80]!r}")
+        if name in SCALERS and fitted:
+            _check_scaler(Fields(fitted, name), fitted)
+        estimator = make(**parameters)
+        estimator.__setstate__({**estimator.__getstate__(), **fitted})
+        return estimator
+
+
+def _objects(items: list[Any]) -> NDArray[Any]:
+    if not all(item is None or type(item) in (bool, int, float, str) for item in items):
+        raise ValueError("an array of objects holds more than text and numbers")
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def _class(name: str) -> Any:
+    return getattr(import_module(MODULES[name]), name)
+
+
+def _is_fitted_value(name: str, kind: type) -> bool:
+    """Whether it is a public name of what is fitted, and hides nothing of the class."""
+    return name.endswith("_") and not name.startswith("_") and not hasattr(kind, name)
+
+
+def _check_scaler(fields: Fields, fitted: dict[str, Any]) -> None:
+    """Raise ValueError unless a scaler has one number a feature in every array."""
+    features = read_features(fields)
+    for name, value in fitted.items():
+        if name in features or value is None or isinstance(value, int | float | np.number):
+            continue
+        if not (
+            isinstance(value, np.ndarray)
+            and value.shape == (features["n_features_in_"],)
+            and value.dtype.kind in "fiu"
+        ):
+            raise fields.refuse(name, "one number a feature")

@@ -1,7 +1,13 @@
 """Read and write data files, in the format given by the suffix of the file."""
 
+import bz2
 import csv
+import gzip
+import io
 import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_array
 
-from popf.files import PACKED, check_file, read_unpacked, write_packed
+from popf.files import PACKED, check_file, file_for, read_unpacked, write_packed
+from popf.formatting import decimals
 from popf.tables.cells import is_missing, is_number
-from popf.tables.parquet_file import ParquetFile, need_pyarrow
 from popf.tables.samples import (
     default_names,
     libopf_bytes,
@@ -23,59 +29,31 @@ from popf.tables.samples import (
     svmlight_bytes,
     text_format,
 )
-from popf.tables.table import DELIMITERS, CsvFile, Dialect, Table, check_names, need_pandas
+from popf.tables.table import (
+    CSV,
+    DELIMITERS,
+    PARQUET,
+    CsvFile,
+    Dialect,
+    ParquetFile,
+    check_names,
+    need_pandas,
+    need_pyarrow,
+    suffix_of,
+)
 
 #: The formats, and the suffixes by which files of them are known.
 FORMATS = {
     "svmlight": (".svm", ".svmlight", ".libsvm", ".txt", ""),
-    "csv": (".csv", ".tsv"),
-    "parquet": (".parquet", ".pq"),
+    "csv": CSV,
+    "parquet": PARQUET,
     "libopf": (".dat", ".opf"),
     "opfython": (".json",),
 }
-
+Writer = Callable[[Any], None]
 #: Suffixes of files with named columns; the others hold numbers and one label per row.
-TABLES = (*FORMATS["csv"], *FORMATS["parquet"])
-
-
-def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Table:  # noqa: B008
-    r"""Open a CSV or Parquet file: its names are read and checked, its rows are not.
-
-    Parameters
-    ----------
-    path : str or path-like
-        ``.csv``, ``.tsv`` or ``.txt``, also packed as ``.gz`` or ``.bz2``; ``.parquet`` or ``.pq``.
-    dialect : Dialect
-        How a text file is written.
-
-    Returns
-    -------
-    Table
-        With the names of the columns; ``pieces`` reads the rows.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from popf.tables import ColumnTypes, open_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "mine.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("name,size\na,1\nb,2\nc,3\n")
-    ...     table = open_table(path)
-    ...     print(table.names, [len(piece) for piece in table.pieces(ColumnTypes(["size"]), 2)])
-    ['name', 'size'] [2, 1]
-    """
-    need_pandas()
-    place = check_file(path)
-    suffix = suffix_of(place)
-    if suffix in FORMATS["parquet"] and place.suffix.lower() not in PACKED:
-        return ParquetFile(place)
-    if suffix in (*FORMATS["csv"], ".txt"):
-        return CsvFile(place, dialect)
-    raise ValueError(
-        f"the suffix of {place} tells no table: use .csv, .tsv, .txt, .parquet, .pq. "
-        "`popf convert` makes CSV of svmlight and LibOPF files."
-    )
+TABLES = (*CSV, *PARQUET)
+SUFFIXES = [suffix for known in FORMATS.values() for suffix in known if suffix]
 
 
 def read(
@@ -159,11 +137,7 @@ def read(
     else:
         parse = {"libopf": parse_libopf, "opfython": parse_opfython}.get(kind, parse_svmlight)
         samples = parse(read_unpacked(path), str(path))
-    X, y, feature_names, target_name, ids = samples
-    if return_X_y:
-        return X, y
-    names = {"feature_names": feature_names, "target_name": target_name}
-    return Bunch(data=X, target=y, **names, ids=ids, format=kind)
+    return samples[:2] if return_X_y else Bunch(**samples._asdict(), format=kind)
 
 
 def read_distances(path: str | os.PathLike[str]) -> NDArray[np.float64]:
@@ -256,14 +230,6 @@ def write(
     write_packed(path, content)
 
 
-def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Return the suffix that tells the format, before that of packing, in lower case."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    if suffixes and suffixes[-1] in PACKED:
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
-
-
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
     """Name the format of a file: the one given, else by its suffix."""
     if format is not None:
@@ -274,10 +240,9 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
     for name, known in FORMATS.items():
         if suffix in known:
             return name
-    every = ", ".join(suffix for known in FORMATS.values() for suffix in known if suffix)
     raise ValueError(
-        f"the suffix {suffix!r} of {path} tells no format: use one of {every}, or pass `format` "
-        f"({', '.join(FORMATS)})."
+        f"the suffix {suffix!r} of {path} tells no format: use one of {', '.join(SUFFIXES)}, or pass "
+        f"`format` ({', '.join(FORMATS)})."
     )
 
 
@@ -341,3 +306,71 @@ def _csv_bytes(frame: Any, labels: NDArray[Any], delimiter: str) -> bytes:
     quoting = csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL
     text: str = frame.to_csv(sep=delimiter, index=False, lineterminator="\n", quoting=quoting)
     return text.encode()
+
+
+@contextmanager
+def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Writer]:
+    """Yield a function that writes frames one after another; in text, `probabilities` with fixed decimals.
+
+    The output ``-`` is CSV on standard output.
+    """
+    if output == Path("-"):
+        yield _csv_writer(sys.stdout, ",", probabilities)
+        return
+    delimiter, packing = delimiter_of(output), output.suffix.lower()
+    with ExitStack() as stack:
+        file: Any = stack.enter_context(file_for(output))
+        if delimiter is None:
+            yield stack.enter_context(_parquet_writer(file))
+            return
+        if packing == ".gz":
+            packed = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
+            file = stack.enter_context(packed)
+        elif packing == ".bz2":
+            file = stack.enter_context(bz2.BZ2File(file, "wb"))
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        stack.callback(text.detach)  # flushes, and leaves the file open
+        yield _csv_writer(text, delimiter, probabilities)
+
+
+def delimiter_of(path: Path) -> str | None:
+    """Return the delimiter of a text file, None for Parquet; raise ValueError for any other suffix."""
+    suffix = suffix_of(path)
+    if suffix in PARQUET and path.suffix.lower() not in PACKED:
+        return None
+    if suffix not in (*CSV, ".txt"):
+        raise ValueError(f"the suffix of {path} must be .csv, .csv.gz, .tsv or .parquet.")
+    return "\t" if suffix == ".tsv" else ","
+
+
+def _csv_writer(text: Any, delimiter: str, probabilities: Sequence[str]) -> Writer:
+    header = True
+
+    def write(frame: Any) -> None:
+        nonlocal header
+        cells = {name: decimals(frame[name].to_numpy()) for name in probabilities}
+        frame.assign(**cells).to_csv(
+            text, sep=delimiter, index=False, header=header, lineterminator="\n"
+        )
+        header = False
+
+    return write
+
+
+@contextmanager
+def _parquet_writer(file: Any) -> Iterator[Writer]:
+    pyarrow = need_pyarrow()
+    writer: Any = None
+
+    def write(frame: Any) -> None:
+        nonlocal writer
+        batch = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        if writer is None:
+            writer = pyarrow.parquet.ParquetWriter(file, batch.schema)
+        writer.write_table(batch.cast(writer.schema))
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()

@@ -31,8 +31,8 @@ _HEADER = 12  # bytes
 class Samples(NamedTuple):
     """Features, labels, and what they are called."""
 
-    X: FloatArray  # NaN where a value is missing
-    y: NDArray[Any]  # integers, real numbers or text
+    data: FloatArray  # NaN where a value is missing
+    target: NDArray[Any]  # integers, real numbers or text
     feature_names: list[str]
     target_name: str = "target"
     ids: IntArray | None = None  # of the samples, which LibOPF's and opfython's files have
@@ -297,7 +297,7 @@ def _parse_libopf_text(content: bytes, where: str) -> Samples:
             f"{rows.shape[1]} numbers. A line is an identifier, a label and the features."
         )
     samples = _samples(rows, where)
-    _check_labels(samples.y, n_classes, where)
+    _check_labels(samples.target, n_classes, where)
     return samples
 
 

@@ -1,4 +1,4 @@
-"""A file of rows and named columns, read in pieces: what CSV and Parquet have in common, and CSV by pandas.
+"""A file of rows and named columns, read in pieces: CSV by pandas, Parquet by pyarrow.
 
 A file is read a few rows at a time, so it may be larger than memory. Every column is read as what it is needed
 for: numbers, text, or text exactly as written.
@@ -8,6 +8,7 @@ import bz2
 import csv
 import gzip
 import io
+import os
 import re
 import warnings
 import zlib
@@ -19,6 +20,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from popf.files import PACKED, check_file
 from popf.formatting import import_extra, listed, near_words
 from popf.tables.cells import Kind, is_missing, is_number, kind_of, na_spellings, text_cells
 
@@ -28,6 +32,8 @@ _CELLS = 400_000
 DELIMITERS = ("\t", ";", ",", "|")
 _LINES_TRIED = 20
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
+#: Suffixes of files with named columns.
+CSV, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 #: What a first column without a name is called: spreadsheets' and data frames' numbers of the rows.
 INDEX = "index"
 
@@ -39,9 +45,8 @@ class Dialect(NamedTuple):
     ----------
     delimiter : str or None
         Between cells; None for the one of comma, semicolon, tab and bar that gives most columns.
-    encoding : str
-    decimal : str
-        The decimal mark.
+    encoding, decimal : str
+        Of the text; the decimal mark.
     na : tuple of str
         What stands for a missing value, besides the usual (empty, NA, NaN, null, none, ?).
     """
@@ -145,9 +150,63 @@ class Table(ABC):
                 raise ValueError(f"{self.path}: {message}")
 
 
+def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Table:  # noqa: B008
+    r"""Open a CSV or Parquet file: its names are read and checked, its rows are not.
+
+    Parameters
+    ----------
+    path : str or path-like
+        ``.csv``, ``.tsv`` or ``.txt``, also packed as ``.gz`` or ``.bz2``; ``.parquet`` or ``.pq``.
+    dialect : Dialect
+        How a text file is written.
+
+    Returns
+    -------
+    Table
+        With the names of the columns; ``pieces`` reads the rows.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from popf.tables import ColumnTypes, open_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "mine.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("name,size\na,1\nb,2\nc,3\n")
+    ...     table = open_table(path)
+    ...     print(table.names, [len(piece) for piece in table.pieces(ColumnTypes(["size"]), 2)])
+    ['name', 'size'] [2, 1]
+    """
+    need_pandas()
+    place = check_file(path)
+    suffix = suffix_of(place)
+    if suffix in PARQUET and place.suffix.lower() not in PACKED:
+        return ParquetFile(place)
+    if suffix in (*CSV, ".txt"):
+        return CsvFile(place, dialect)
+    raise ValueError(
+        f"the suffix of {place} tells no table: use .csv, .tsv, .txt, .parquet, .pq. "
+        "`popf convert` makes CSV of svmlight and LibOPF files."
+    )
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix that tells the format, before that of packing, in lower case."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in PACKED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
 def need_pandas() -> Any:
     """Import pandas, or say how to get it."""
     return import_extra("pandas", "pandas", "a table")
+
+
+def need_pyarrow() -> Any:
+    """Import pyarrow with what reads Parquet, or say how to get it."""
+    import_extra("pyarrow.parquet", "parquet", "Parquet")
+    return import_extra("pyarrow", "parquet", "Parquet")
 
 
 def check_names(names: Sequence[str], where: str) -> None:
@@ -378,3 +437,71 @@ def _sentence(path: Path, message: str) -> str:
     if "EOF inside string" in message:
         return f"{path}: a quote is opened and never closed: the file is cut short."
     return message
+
+
+class ParquetFile(Table):
+    """Columns with types of their own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._done = 0
+        with self._open() as file:
+            self.names = [str(name) for name in file.schema_arrow.names]
+            self.booleans = frozenset(
+                str(f.name) for f in file.schema_arrow if str(f.type) == "bool"
+            )
+            self._rows = file.metadata.num_rows
+        check_names(self.names, str(path))
+        if self._rows == 0:
+            raise ValueError(f"{path} has names of columns, but no row.")
+
+    @property
+    def share(self) -> float:
+        """How much of the file was read by now, from 0 to 1."""
+        return float(self._done / self._rows)
+
+    def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
+        wanted = list(dict.fromkeys([*types.numbers, *types.texts, *types.verbatim]))
+        self._done = 0
+        with self._open() as file:
+            for batch in file.iter_batches(n_rows, columns=wanted):
+                frame = batch.to_pandas()
+                for name in types.numbers:
+                    frame[name] = self._numbers(frame[name], name)
+                for name in {*types.texts, *types.verbatim}:
+                    frame[name] = _as_text(frame[name])
+                self._done += len(frame)
+                yield frame
+
+    def _numbers(self, column: Any, name: str) -> Any:
+        try:
+            numbers = need_pandas().to_numeric(column)
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"{self.path}: column {name!r} must hold numbers, and holds {column.dtype}: {error}."
+            ) from error
+        if numbers.dtype.kind in "iu" and ((numbers > 2**53) | (numbers < -(2**53))).any():
+            raise ValueError(
+                f"{self.path}: column {name!r} holds integers too large for a double: shift or scale them."
+            )
+        return numbers.astype("float64")
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        pyarrow = need_pyarrow()
+        try:
+            with pyarrow.parquet.ParquetFile(self.path) as file:
+                yield file
+        except (pyarrow.ArrowException, OSError) as error:
+            raise ValueError(f"{self.path} is no Parquet file, or is cut short: {error}") from error
+
+
+def _as_text(column: Any) -> Any:
+    """Write the cells of a Parquet column as a CSV file would have them."""
+    pandas = need_pandas()
+    if pandas.api.types.is_float_dtype(column.dtype):
+        present = column.dropna()
+        whole = np.all(present == np.trunc(present)) and np.all(np.abs(present) < 2**53)
+        if len(present) and whole:
+            column = column.astype("Int64")  # integers with gaps come as real numbers
+    return column.astype(object).where(column.notna(), "").map(str)

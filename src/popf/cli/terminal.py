@@ -1,41 +1,26 @@
-"""What commands print and write: notes, tables, JSON, a bar, and files that are whole or not there."""
+"""What commands read and print: standard streams, notes, JSON, aligned rows, progress."""
 
-import bz2
-import errno
-import gzip
-import io
+import atexit
 import json
 import os
-import signal
+import shutil
 import sys
-import threading
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from popf.files import PACKED, check_target, replacing, writable_folder
-from popf.formatting import printable
+from popf.files import check_target, writable_folder
+from popf.formatting import printable, with_options
+
+if TYPE_CHECKING:
+    from popf.tables import Table
 
 #: Standard input or output.
 STDIO = Path("-")
 Advance = Callable[[int, int, str], None]
-Writer = Callable[[Any], None]
-#: How many decimals of a probability are written.
-DECIMALS = 6
-#: What is wrong with a disk, by the number of the error.
-DISK = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the quota is used up",
-    errno.EFBIG: "the file would be too large",
-    errno.EIO: "the disk reports an error",
-    errno.EROFS: "the disk is read-only",
-}
-
-
-class OutputError(RuntimeError):
-    """A result could not be written, through no fault of the input."""
 
 
 def say(sentence: str) -> None:
@@ -175,121 +160,46 @@ def check_output(
     writable_folder(folder)
 
 
-def check_table_output(path: Path | None, inputs: Sequence[Path], json: bool) -> None:
-    """Check as `check_output` the place of a table; if it is standard output, there is no room for JSON."""
-    if path == STDIO and json:
-        raise ValueError("--json needs another --output: standard output cannot hold both.")
-    check_output(path, inputs)
-    if path is not None and path != STDIO:
-        _delimiter(path)
+def check_jobs(value: int) -> int:
+    """Return a number of threads or processes, or raise ValueError for 0."""
+    if value == 0:
+        raise ValueError("--n-jobs must be at least 1, or -1 for all cores, not 0.")
+    return value
 
 
-@contextmanager
-def file_for(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its place when all is written."""
-    with writing(path), replacing(path) as file:
-        yield file
+def as_options(words: str) -> str:
+    """Show parameters of `popf fit`, in backticks, as its options."""
+    names = ("id", "drop", "categorical", "one_per", "na", "decimal", "missing")
+    return with_options(words, {name: "--" + name.replace("_", "-") for name in names})
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what goes wrong in writing into a sentence; SIGTERM cleans up as Ctrl-C does."""
-    try:
-        with _cleanup_on_sigterm():
-            yield
-    except OSError as error:
-        if error.errno in DISK:
-            raise OutputError(
-                f"{path} was not written: {DISK[error.errno]}. What was there before is unchanged."
-            ) from error
-        if isinstance(error, PermissionError):
-            raise ValueError(f"{path} was not written: no permission for that folder.") from error
-        raise
+def named(path: Path) -> str:
+    """Name a file, or the stream that - stands for."""
+    return "standard input" if path == STDIO else str(path)
 
 
-@contextmanager
-def _cleanup_on_sigterm() -> Iterator[None]:
-    def end(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def temporary(name: str) -> Path:
+    """Name a file in a folder that is deleted when the process ends."""
+    folder = tempfile.mkdtemp(prefix="popf-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder, name)
 
 
-@contextmanager
-def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Writer]:
-    """Yield a function that writes frames one after another; in text, `probabilities` with fixed decimals."""
-    if output == STDIO:
-        yield _csv_writer(sys.stdout, ",", probabilities)
-        return
-    delimiter, packing = _delimiter(output), output.suffix.lower()
-    with ExitStack() as stack:
-        file: Any = stack.enter_context(file_for(output))
-        if delimiter is None:
-            yield stack.enter_context(_parquet_writer(file))
-            return
-        if packing == ".gz":
-            packed = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
-            file = stack.enter_context(packed)
-        elif packing == ".bz2":
-            file = stack.enter_context(bz2.BZ2File(file, "wb"))
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        stack.callback(text.detach)  # flushes, and leaves the file open
-        yield _csv_writer(text, delimiter, probabilities)
+def from_stdin(path: Path) -> Path:
+    """Keep standard input as a CSV file, because tables are read more than once; return any other path."""
+    if path != STDIO:
+        return path
+    kept = temporary("standard-input.csv")
+    with open(kept, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return kept
 
 
-def _delimiter(path: Path) -> str | None:
-    """Return the delimiter of a text file, None for Parquet; raise ValueError for any other suffix."""
-    if path.suffix.lower() in (".parquet", ".pq"):
-        return None
-    suffix = (path.with_suffix("") if path.suffix.lower() in PACKED else path).suffix.lower()
-    if suffix not in (".csv", ".tsv", ".txt"):
-        raise ValueError(f"the suffix of {path} must be .csv, .csv.gz, .tsv or .parquet.")
-    return "\t" if suffix == ".tsv" else ","
+def open_data(
+    path: Path, delimiter: str | None, encoding: str, decimal: str, na: list[str] | None = None
+) -> "Table":
+    """Open a table as the options say."""
+    from popf.tables import Dialect, open_table
 
-
-def _csv_writer(text: Any, delimiter: str, probabilities: Sequence[str]) -> Writer:
-    header = True
-
-    def write(frame: Any) -> None:
-        nonlocal header
-        cells = {name: decimals(frame[name].to_numpy()) for name in probabilities}
-        frame.assign(**cells).to_csv(
-            text, sep=delimiter, index=False, header=header, lineterminator="\n"
-        )
-        header = False
-
-    return write
-
-
-def decimals(probability: Any) -> list[str]:
-    """Write probabilities with a fixed number of decimals, which sort as text; none becomes 0 or 1."""
-    least = 10.0**-DECIMALS
-    return [f"{value:.{DECIMALS}f}" for value in probability.clip(least, 1.0 - least).tolist()]
-
-
-@contextmanager
-def _parquet_writer(file: Any) -> Iterator[Writer]:
-    from popf.tables.parquet_file import need_pyarrow
-
-    pyarrow = need_pyarrow()
-    writer: Any = None
-
-    def write(frame: Any) -> None:
-        nonlocal writer
-        batch = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        if writer is None:
-            writer = pyarrow.parquet.ParquetWriter(file, batch.schema)
-        writer.write_table(batch.cast(writer.schema))
-
-    try:
-        yield write
-    finally:
-        if writer is not None:
-            writer.close()
+    mark = "\t" if delimiter == "\\t" else delimiter  # as it is typed in a shell
+    return open_table(from_stdin(path), Dialect(mark, encoding, decimal, tuple(na or ())))
