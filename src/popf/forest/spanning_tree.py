@@ -8,17 +8,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from popf.engine.structures import FloatArray, IntArray, Resources, SpanningTree
+from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import settle_algorithm
-from popf.forest.validation import (
-    backend_for,
-    check_algorithm,
-    check_precomputed,
-    choose_device,
-    n_bytes_of,
-    n_threads_of,
-    pays_on_host,
-    to_host,
-)
+from popf.forest.validation import check_precomputed, pays_on_host, to_host, validate_parameters
 
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
@@ -61,24 +53,34 @@ def minimum_spanning_tree(
     >>> edges.tolist(), lengths.tolist()
     ([[0, 2], [1, 3], [2, 3]], [1.0, 2.0, 2.0])
     """
-    from popf.forest.metrics import choose_metric
-
-    resources = Resources(n_threads_of(n_jobs), n_bytes_of(working_memory))
-    chosen = choose_metric(metric, metric_params)
-    check_algorithm(algorithm, chosen)
-    where = choose_device(device, X, chosen, algorithm)
+    settings = OPFClassifier(
+        metric,
+        metric_params=metric_params,
+        algorithm=algorithm,
+        n_jobs=n_jobs,
+        device=device,
+        working_memory=working_memory,
+    )
+    chosen, where, resources = validate_parameters(settings, X)
     samples = check_array(to_host(X), dtype=np.float64, order="C", input_name="X")
     if chosen.precomputed:
         samples = check_precomputed(samples)
-    if not pays_on_host(where, algorithm, samples.shape[1]):
-        resources = resources._replace(backend=backend_for(where))
+    if pays_on_host(where, algorithm, samples.shape[1]):
+        resources = resources._replace(backend=None)
     tree, fitted, exponent, _ = grow_tree(samples, chosen, resources, algorithm)
     tree = tree._replace(weights=fitted.transform(tree.weights, exponent)).in_order()
     return np.column_stack([tree.lower, tree.higher]), tree.weights
 
 
 def single_linkage(
-    X: ArrayLike, metric: str | Callable[..., float] = "euclidean", **options: Any
+    X: ArrayLike,
+    metric: str | Callable[..., float] = "euclidean",
+    *,
+    metric_params: Mapping[str, Any] | None = None,
+    algorithm: str = "auto",
+    n_jobs: int | None = None,
+    device: str | None = None,
+    working_memory: float | None = None,
 ) -> FloatArray:
     """Cluster samples by single linkage, from their minimum spanning tree.
 
@@ -86,8 +88,8 @@ def single_linkage(
     ----------
     X : array-like of shape (n_samples, n_features)
         Two samples at least, or the distances between them if ``metric="precomputed"``.
-    metric, **options
-        The metric and all other parameters of `minimum_spanning_tree`.
+    metric, metric_params, algorithm, n_jobs, device, working_memory
+        As for `OPFClassifier`.
 
     Returns
     -------
@@ -110,11 +112,17 @@ def single_linkage(
     """
     from popf.engine.trees.boruvka import merge_clusters
 
-    edges, lengths = minimum_spanning_tree(X, metric, **options)
+    edges, lengths = minimum_spanning_tree(
+        X,
+        metric,
+        metric_params=metric_params,
+        algorithm=algorithm,
+        n_jobs=n_jobs,
+        device=device,
+        working_memory=working_memory,
+    )
     if len(lengths) == 0:
-        raise ValueError(
-            "X has 1 sample, but a minimum of 2 is required: there is nothing to join."
-        )
+        raise ValueError("X has 1 sample, but a minimum of 2 is required: there is nothing to join.")
     lower, higher = np.ascontiguousarray(edges.T)
     linkage: FloatArray = np.empty((len(lengths), 4))
     merge_clusters(SpanningTree(lower, higher, lengths), linkage)

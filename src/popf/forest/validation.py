@@ -1,7 +1,7 @@
 """What every estimator checks before it works: parameters, samples, labels, weights; and where it works."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,19 +59,22 @@ def validate_training(
     estimator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> TrainingData:
     """Check all that a fit is given, for an estimator that has the parameters of `OPFClassifier`."""
+    metric, device, resources = validate_parameters(estimator, X)
+    data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
+    check_enough_classes(data.classes)
+    if pays_on_host(device, estimator.algorithm, data.samples.shape[1]):
+        device, resources = "cpu", resources._replace(backend=None)
+    return TrainingData(**vars(data), metric=metric, device=device, resources=resources)
+
+
+def validate_parameters(estimator: Any, X: Any) -> "tuple[Metric, str, Resources]":
+    """Check the parameters of `OPFClassifier`; return the metric, the device and what the work may use."""
     from popf.forest.metrics import choose_metric
 
     metric = choose_metric(estimator.metric, estimator.metric_params)
     check_algorithm(estimator.algorithm, metric)
     device = choose_device(estimator.device, X, metric, estimator.algorithm)
-    resources = resources_of(estimator)._replace(backend=backend_for(device))
-    data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
-    check_enough_classes(data.classes)
-    if metric.precomputed:
-        data = replace(data, samples=check_precomputed(data.samples))
-    if pays_on_host(device, estimator.algorithm, data.samples.shape[1]):
-        device, resources = "cpu", resources._replace(backend=None)
-    return TrainingData(**vars(data), metric=metric, device=device, resources=resources)
+    return metric, device, resources_of(estimator)._replace(backend=backend_for(device))
 
 
 def validate_samples(
@@ -87,7 +90,7 @@ def validate_samples(
     )
     check_labels(labels)
     if precomputed:
-        check_square(samples)
+        samples = check_precomputed(samples)
     weights, rows = np.ones(len(samples)), np.arange(len(samples))
     if sample_weight is not None:
         weights = _check_sample_weight(to_host(sample_weight), samples, dtype=np.float64)
@@ -131,19 +134,14 @@ def _encode(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     return classes, codes.astype(np.int64, copy=False)
 
 
-def check_square(D: FloatArray) -> None:
-    """Raise ValueError if `D` cannot be a matrix of distances between samples."""
+def check_precomputed(D: FloatArray) -> FloatArray:
+    """Check a finite matrix of distances; where it is not quite symmetric, copy what is above the diagonal."""
     if D.shape[0] != D.shape[1]:
         raise ValueError(
             "metric 'precomputed' needs a square matrix of the distances between all training "
             f"samples, but X has shape {D.shape}. To compute one: "
             "sklearn.metrics.pairwise_distances(X)."
         )
-
-
-def check_precomputed(D: FloatArray) -> FloatArray:
-    """Check a finite matrix of distances; where it is not quite symmetric, copy what is above the diagonal."""
-    check_square(D)
     symmetric = True
     step = max(1, CHECKED_AT_A_TIME // len(D))
     for start in range(0, len(D), step):
