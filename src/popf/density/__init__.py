@@ -1,8 +1,7 @@
 """Densities on a graph of nearest neighbours, and what is grown from their maxima.
 
-``graph``        samples in an order of their own, and their nearest neighbours
-``propagation``  kernels: densities, removal of small maxima, optimum paths, normalised cut
-``forest``       these in a row, with or without classes; what is kept claims new samples
+``propagation``  kernels on the graph: densities, removal of small maxima, optimum paths, normalised cut
+``forest``       samples in an order of their own, their graph and paths; what is kept claims new samples
 ``base``         what the estimators share
 ``clustering``   OPFClustering
 ``outliers``     OPFOutlierDetector

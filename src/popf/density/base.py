@@ -59,10 +59,11 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
         resources_of(self)
         return choose_metric(self.metric, self.metric_params)
 
-    def _cluster(self, X: ArrayLike, **removal: float) -> "Grown":
+    def _cluster(self, X: ArrayLike, metric: "Metric", **removal: float) -> "Grown":
         """Check samples without labels, and grow their forest."""
-        metric = self._check_parameters()
         samples = validate_data(self, to_host(X), dtype=np.float64, order="C", ensure_min_samples=2)
+        if metric.precomputed:
+            samples = check_precomputed(samples)
         return self._grow(samples, None, metric, **removal)
 
     def _grow(
@@ -71,7 +72,7 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
         from popf.density.forest import Removal, grow_forest
 
         return grow_forest(
-            check_precomputed(samples) if metric.precomputed else samples,
+            samples,
             codes,
             metric,
             None if self.n_neighbors == "auto" else int(self.n_neighbors),

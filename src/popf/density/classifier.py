@@ -38,7 +38,7 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
     max_neighbors : int, default=20
         The largest k that ``"auto"`` tries.
     metric, metric_params, n_jobs, working_memory
-        As for `OPFClustering`.
+        As for `OPFClassifier`.
 
     Attributes
     ----------

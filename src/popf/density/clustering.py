@@ -15,7 +15,6 @@ from popf.formatting import check_real
 
 if TYPE_CHECKING:
     from popf.density.forest import DensityForest
-    from popf.forest.metrics import Metric
 
 
 class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
@@ -44,14 +43,8 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         How many samples must lie on a maximum, above the level at which it meets a higher one.
     min_volume : float, default=0.0
         How much these samples must rise above that level together.
-    metric : str or callable, default="euclidean"
-        The distance: the name of a metric, a function ``d(x, y)``, or ``"precomputed"``.
-    metric_params : dict, default=None
-        Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
-    n_jobs : int, default=None
-        How many threads to use, as in joblib: None is 1, -1 is all cores.
-    working_memory : float, default=None
-        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+    metric, metric_params, n_jobs, working_memory
+        As for `OPFClassifier`.
 
     Attributes
     ----------
@@ -66,8 +59,8 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         The number of neighbours that was used.
     cuts_ : ndarray of shape (n_tried,) or None
         The normalised cut for 1, 2, ... neighbours, None if their number was given.
-    n_features_in_, feature_names_in_ : int and ndarray of shape (`n_features_in_`,)
-        The number of features, and their names if X had names that are all strings.
+    n_features_in_, feature_names_in_
+        As of `OPFClassifier`.
 
     See Also
     --------
@@ -135,8 +128,13 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         -------
         self : OPFClustering
         """
+        metric = self._check_parameters()
+        check_real("`min_height`", self.min_height, 0.0, strictly=True)
+        check_real("`min_area`", self.min_area, 0.0)
+        check_real("`min_volume`", self.min_volume, 0.0)
         found = self._cluster(
             X,
+            metric,
             height=float(self.min_height),
             area=float(self.min_area),
             volume=float(self.min_volume),
@@ -186,13 +184,6 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         """The number of clusters."""
         check_is_fitted(self)
         return int(self.forest_.labels.max()) + 1
-
-    def _check_parameters(self) -> "Metric":
-        metric = super()._check_parameters()
-        check_real("`min_height`", self.min_height, 0.0, strictly=True)
-        check_real("`min_area`", self.min_area, 0.0)
-        check_real("`min_volume`", self.min_volume, 0.0)
-        return metric
 
     def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
         given = fields.value("cuts_") is None

@@ -15,7 +15,6 @@ from popf.formatting import check_real
 
 if TYPE_CHECKING:
     from popf.density.forest import DensityForest
-    from popf.forest.metrics import Metric
 
 
 class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
@@ -35,7 +34,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
     max_neighbors : int, default=50
         The largest number of neighbours that ``"auto"`` tries.
     metric, metric_params, n_jobs, working_memory
-        As for `OPFClustering`.
+        As for `OPFClassifier`.
 
     Attributes
     ----------
@@ -104,7 +103,9 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         """
         from popf.density.propagation import claim
 
-        forest, graph, _ = self._cluster(X)
+        metric = self._check_parameters()
+        check_real("`contamination`", self.contamination, 0.0, 0.5, strictly=True)
+        forest, graph, _ = self._cluster(X, metric)
         paths = forest.paths
         # Who would claim each training sample if it were new.
         nodes = claim(graph, forest.n_neighbors, paths.density, paths.values, True)
@@ -161,11 +162,6 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         known = found.twins >= 0
         scores[known] = self.scores_[self.forest_.rows[found.twins[known]]]
         return scores
-
-    def _check_parameters(self) -> "Metric":
-        metric = super()._check_parameters()
-        check_real("`contamination`", self.contamination, 0.0, 0.5, strictly=True)
-        return metric
 
     def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
         scores = fields.floats("scores_", (len(forest.node_of),), 0.0)

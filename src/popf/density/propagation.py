@@ -1,17 +1,29 @@
-"""Kernels on a neighbour graph: densities, their maxima, optimum paths, claims and the normalised cut.
+"""The graph of nearest neighbours, and kernels on it: densities, optimum paths, claims, the normalised cut.
 
 There is an arc from s to t if t, or a copy of it, is one of the k nearest samples of s: where
 ``graph.before < k``.
 """
 
 import heapq
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from popf.density.graph import NeighbourGraph
 from popf.engine.runtime.jit import jit
 from popf.engine.structures import FloatArray, IntArray
 from popf.engine.trees.boruvka import find_root
+
+
+class NeighbourGraph(NamedTuple):
+    """The nearest samples of every node, nearest first; a node is one sample, or several equal ones."""
+
+    neighbours: NDArray[np.int32]  # (n_nodes, n_listed): nodes in the order of (distance, node)
+    distances: FloatArray  # (n_nodes, n_listed)
+    before: NDArray[
+        np.int32
+    ]  # how many samples come before: copies of the node, and all listed earlier
+    counts: IntArray  # how many samples each node stands for
 
 
 @jit

@@ -122,7 +122,9 @@ def single_linkage(
         working_memory=working_memory,
     )
     if len(lengths) == 0:
-        raise ValueError("X has 1 sample, but a minimum of 2 is required: there is nothing to join.")
+        raise ValueError(
+            "X has 1 sample, but a minimum of 2 is required: there is nothing to join."
+        )
     lower, higher = np.ascontiguousarray(edges.T)
     linkage: FloatArray = np.empty((len(lengths), 4))
     merge_clusters(SpanningTree(lower, higher, lengths), linkage)
