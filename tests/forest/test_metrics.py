@@ -118,7 +118,7 @@ def test_a_distance_to_itself_below_0_by_rounding_is_0():
     own, named = OPFClassifier(cosine).fit(X, y), OPFClassifier("cosine").fit(X, y)
     np.testing.assert_array_equal(own.predict(X[:60]), y[:60])
     np.testing.assert_allclose(own.costs_, named.costs_, atol=1e-15)
-    with pytest.raises(ValueError, match="returned -1e-11 for"):
+    with pytest.raises(ValueError, match="is -1e-11, but"):
         OPFClassifier(lambda x, y: -1e-11).fit(X, y)
 
 

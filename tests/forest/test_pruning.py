@@ -100,7 +100,7 @@ def test_what_cannot_be_pruned_is_refused():
     }.items():
         refused(lambda one=other: prune(one, X, y), said, kind=TypeError)
     for max_loss in (-0.1, 2, "a", None):
-        refused(lambda loss=max_loss: prune(model, X, y, loss), "number from 0 to 1")
+        refused(lambda loss=max_loss: prune(model, X, y, loss), "finite number from 0 to 1")
     refused(lambda: prune(given, D, y), "'precomputed' does not hold")
     refused(lambda: prune(model, X, y[:-1]), "inconsistent")
     refused(lambda: prune(model, X[:, :1], y), "expecting 2 features")

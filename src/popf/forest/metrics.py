@@ -17,7 +17,7 @@ from popf.engine.distances import (
     transform_squared,
 )
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
-from popf.formatting import near_words
+from popf.formatting import check_real, near_words
 
 # Other names for the same formula; a name in both `KERNELS` and scikit-learn has one too.
 ALIASES = {
@@ -203,42 +203,29 @@ class _Callable(Metric):
         self.source = self.function = function
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-        pair = "training samples {} and {}"
-
         def row(i: int, others: IntArray) -> FloatArray:
             ends = [(i, j) if i < j else (j, i) for j in others.tolist()]
-            return np.array([self._weight(X[a], X[b], pair, a, b) for a, b in ends])
+            return np.array([self._weight(X[a], X[b]) for a, b in ends])
 
         return lambda others: lambda i: row(i, others)
 
     def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
-        pair = "training sample {} and new sample {}"
+        return lambda start, stop: np.array(
+            [[self._weight(node, new) for node in training] for new in queries[start:stop]]
+        )
 
-        def to_nodes(q: int) -> list[float]:
-            new = queries[q]
-            return [self._weight(node, new, pair, v, q) for v, node in enumerate(training)]
-
-        return lambda start, stop: np.array([to_nodes(q) for q in range(start, stop)])
-
-    def _weight(self, x: FloatArray, y: FloatArray, pair: str, i: int, j: int) -> float:
+    def _weight(self, x: FloatArray, y: FloatArray) -> float:
+        """Call the function. What is no distance, but a number, the engine refuses with the samples' names."""
         weight = self.function(x, y, **self.params)
-        if isinstance(weight, float) and 0.0 <= weight < np.inf:  # quickly, as a rule
-            return weight
         if isinstance(weight, np.ndarray) and weight.ndim == 0:
             weight = weight.item()
         if not isinstance(weight, numbers.Real | np.bool_):
             shape = f" of shape {np.shape(weight)}" if isinstance(weight, np.ndarray) else ""
             raise TypeError(
-                f"metric {self.name!r} returned {weight!r}, a {type(weight).__name__}{shape}, for "
-                f"{pair.format(i, j)}; it must return one number, the distance of two samples."
+                f"metric {self.name!r} returned {weight!r}, a {type(weight).__name__}{shape}; it must "
+                "return one number, the distance of two samples."
             )
-        weight = float(weight)
-        if not -ROUNDING <= weight < np.inf:
-            raise ValueError(
-                f"metric {self.name!r} returned {weight} for {pair.format(i, j)}; distances must be "
-                "finite and not negative."
-            )
-        return max(weight, 0.0)
+        return 0.0 if -ROUNDING <= weight < 0.0 else float(weight)
 
 
 class _Precomputed(Metric):
@@ -288,8 +275,7 @@ def choose_metric(
             f"metric {metric!r} does not take {', '.join(map(repr, params))}: leave it out of "
             "`metric_params`."
         )
-    if not (isinstance(gamma, numbers.Real) and 0.0 < float(gamma) < np.inf):
-        raise ValueError(f"gamma must be a positive number, not {gamma!r}.")
+    check_real("gamma", gamma, 0.0, strictly=True)
     if name in EUCLIDEAN_TRANSFORMS:
         return _Euclidean(name, float(gamma))
     return _Precomputed(name) if name == "precomputed" else _Compiled(name)

@@ -1,6 +1,5 @@
 """A smaller forest that answers a validation set as well."""
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from popf.engine.structures import BoolArray, IntArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest, grow_forest, order_of_samples
 from popf.forest.validation import resources_of, to_host, validate_new
+from popf.formatting import check_real
 
 
 def prune(
@@ -109,8 +109,7 @@ def _check(model: Any, max_loss: Any) -> None:
         remedy = remedies.get(type(model).__name__, "fit one to its samples and labels")
         raise TypeError(f"prune takes an OPFClassifier, not a {type(model).__name__}: {remedy}.")
     check_is_fitted(model)
-    if not (isinstance(max_loss, Real) and 0.0 <= float(max_loss) <= 1.0):
-        raise ValueError(f"`max_loss` must be a number from 0 to 1, not {max_loss!r}.")
+    check_real("`max_loss`", max_loss, 0.0, 1.0)
 
 
 def _on_paths(forest: OptimumPathForest, nodes: IntArray) -> BoolArray:
