@@ -36,7 +36,7 @@ def prepare_landscape(
     """Compute a function of two parameters on a grid; see `LandscapeDisplay.from_objective`."""
     check_integer("resolution", resolution, 2)
     ends = check_box(box)
-    if ends is None:
+    if not ends.bounded:
         raise ValueError("box is None; a landscape needs bounds, such as ((-10, 10), (-10, 10)).")
     evaluate = Search(objective, ends).evaluate
     A, B = np.linspace(ends.lower, ends.upper, resolution).T

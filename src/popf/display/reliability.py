@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from popf.display import canvas
 from popf.display.estimators import CurveDisplay, probability_of
 from popf.engine.structures import FloatArray
-from popf.metrics.calibration import N_BINS, bins_of, mean_gap
 from popf.metrics.checks import as_weights, check_same_length, event
 from popf.metrics.evaluation import CONFIDENCE, wilson
+from popf.metrics.scores import N_BINS, bins_of, mean_gap
 
 FIGURE_SIZE = (5.4, 5.8)
 HISTOGRAM_BINS, HISTOGRAM_SHARE = 20, 0.24

@@ -225,7 +225,8 @@ class _Callable(Metric):
                 f"metric {self.name!r} returned {weight!r}, a {type(weight).__name__}{shape}; it must "
                 "return one number, the distance of two samples."
             )
-        return 0.0 if -ROUNDING <= weight < 0.0 else float(weight)
+        distance = float(weight)
+        return 0.0 if -ROUNDING <= distance < 0.0 else distance
 
 
 class _Precomputed(Metric):

@@ -1,20 +1,23 @@
 """Every figure of quality, once: of labels, probabilities and thresholds.
 
-``accuracy``     accuracy that is fair to small classes, as the OPF literature measures it
-``calibration``  how far probabilities are from frequencies
-``thresholds``   scores and costs over the threshold, and which threshold is best
-``ranking``      what is found among the highest scores
+``scores``       accuracy that is fair to small classes, and the calibration error
+``thresholds``   scores and costs over the threshold, which is best, and what is found among the highest scores
 ``evaluation``   all figures of a classifier at once, with intervals; commands, report and experiment use it
 ``checks``       validation of labels, probabilities and weights
 
 Distances between samples are another kind of metric, and live in `popf.engine.distances`.
 """
 
-from popf.metrics.accuracy import opf_accuracy_score
-from popf.metrics.calibration import expected_calibration_error
 from popf.metrics.evaluation import Evaluation, Score, evaluate
-from popf.metrics.ranking import LiftCurve, average_precision_at, lift_curve, precision_at
-from popf.metrics.thresholds import ThresholdCurve, threshold_curve
+from popf.metrics.scores import expected_calibration_error, opf_accuracy_score
+from popf.metrics.thresholds import (
+    LiftCurve,
+    ThresholdCurve,
+    average_precision_at,
+    lift_curve,
+    precision_at,
+    threshold_curve,
+)
 
 __all__ = [
     "Evaluation",

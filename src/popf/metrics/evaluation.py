@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from popf.metrics.accuracy import accuracy_of_counts, class_counts
-from popf.metrics.calibration import N_BINS, bins_of, mean_gap
 from popf.metrics.checks import BoolArray, FloatArray, IntArray, as_forecast, both_columns
+from popf.metrics.scores import N_BINS, accuracy_of_counts, bins_of, class_counts, mean_gap
 
 CONFIDENCE = 0.95
 #: Bootstrap samples; fewer where there are more than 20,000 rows, whose intervals are narrow anyway.

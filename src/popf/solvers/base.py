@@ -21,7 +21,7 @@ AT_BOUND = 1e-6
 
 
 class Box(NamedTuple):
-    """Lower and upper bounds of both parameters."""
+    """Lower and upper bounds of both parameters, all infinite if there are none."""
 
     lower: FloatArray
     upper: FloatArray
@@ -30,6 +30,11 @@ class Box(NamedTuple):
     def width(self) -> FloatArray:
         """Length of both sides."""
         return self.upper - self.lower
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there are bounds."""
+        return bool(np.isfinite(self.width).all())
 
     def clip(self, points: FloatArray) -> FloatArray:
         """Move points to the nearest ones in the box."""
@@ -76,7 +81,7 @@ class Solution:
 class Search:
     """An objective with its calls counted, the box, and the best point so far, iteration by iteration."""
 
-    def __init__(self, objective: Any, box: Box | None) -> None:
+    def __init__(self, objective: Any, box: Box) -> None:
         self.objective = objective
         self.box = box
         self.n_evaluations = 0
@@ -102,9 +107,9 @@ class Search:
 
     def default_start(self) -> FloatArray:
         """Return the objective's own start, or the middle of the box, or 0."""
-        middle = np.zeros(2) if self.box is None else 0.5 * (self.box.lower + self.box.upper)
+        middle = 0.5 * (self.box.lower + self.box.upper) if self.box.bounded else np.zeros(2)
         start = np.array(getattr(self.objective, "start", middle), dtype=np.float64)
-        return start if self.box is None else self.box.clip(start)
+        return self.box.clip(start)
 
     def add(self, theta: FloatArray, value: float) -> None:
         """Add an iteration; a value worse than the best so far repeats the best."""
@@ -115,11 +120,9 @@ class Search:
 
     def solution(self, converged: bool, message: str) -> Solution:
         """Turn the record into a solution."""
-        theta, at_bound = self.path[-1], [None, None]
-        if self.box is not None:
-            near = AT_BOUND * self.box.width
-            sides = [theta - self.box.lower <= near, self.box.upper - theta <= near]
-            at_bound = np.select(sides, ["lower", "upper"], "").tolist()
+        theta, near = self.path[-1], AT_BOUND * self.box.width
+        sides = [theta - self.box.lower < near, self.box.upper - theta < near]
+        at_bound = np.select(sides, ["lower", "upper"], "").tolist()
         return Solution(
             theta=theta.copy(),
             value=self.history[-1],
@@ -198,10 +201,10 @@ class Solver(ABC):
         return f"{type(self).__name__}({values})"
 
 
-def check_box(box: ArrayLike | None) -> Box | None:
+def check_box(box: ArrayLike | None) -> Box:
     """Convert the user's box, or raise ValueError."""
     if box is None:
-        return None
+        return Box(np.full(2, -np.inf), np.full(2, np.inf))
     ends = np.asarray(box, dtype=np.float64)
     if ends.shape != (2, 2):
         raise ValueError(
@@ -217,14 +220,14 @@ def check_box(box: ArrayLike | None) -> Box | None:
     return Box(np.array(ends[:, 0]), np.array(ends[:, 1]))
 
 
-def check_start(start: ArrayLike | None, box: Box | None) -> FloatArray | None:
+def check_start(start: ArrayLike | None, box: Box) -> FloatArray | None:
     """Convert the user's start, or raise ValueError."""
     if start is None:
         return None
     theta = np.array(start, dtype=np.float64)
     if theta.shape != (2,) or not np.isfinite(theta).all():
         raise ValueError(f"start is {start!r}; give two finite numbers")
-    if box is not None and (box.clip(theta) != theta).any():
+    if (box.clip(theta) != theta).any():
         raise ValueError(
             f"start {theta.tolist()} lies outside the box; give one between "
             f"{box.lower.tolist()} and {box.upper.tolist()}"

@@ -79,9 +79,7 @@ class Newton(Solver):
             rounding = 16.0 * EPS * abs(value) if converged else 0.0
             for halving in range(HALVINGS):
                 share = 0.5**halving
-                tried = theta + share * step
-                if box is not None:
-                    tried = box.clip(tried)  # against rounding only
+                tried = box.clip(theta + share * step)  # against rounding only
                 tried_value, gradient, hessian = search.derivatives(tried)
                 if tried_value <= value - SUFFICIENT * share * promised + rounding:
                     break
@@ -110,15 +108,13 @@ def _positive_definite(hessian: FloatArray) -> FloatArray:
 
 
 def _model_minimum(
-    theta: FloatArray, gradient: FloatArray, hessian: FloatArray, box: Box | None
+    theta: FloatArray, gradient: FloatArray, hessian: FloatArray, box: Box
 ) -> FloatArray:
     """Return the step to the minimum of the quadratic model over the box."""
     # Scaled, so that neither large nor small units overflow.
     scale = np.sqrt(np.diag(hessian))
     scaled = hessian / scale[:, np.newaxis] / scale
     inner: FloatArray = np.linalg.solve(scaled, -gradient / scale) / scale
-    if box is None:
-        return inner
     lowest, highest = box.lower - theta, box.upper - theta
     if ((lowest <= inner) & (inner <= highest)).all():
         return inner
@@ -177,8 +173,7 @@ class NelderMead(Solver):
 
         def value_at(theta: FloatArray) -> float:
             nonlocal clipped
-            if box is not None:
-                clipped |= bool(((theta <= box.lower) | (theta >= box.upper)).any())
+            clipped |= bool(((theta <= box.lower) | (theta >= box.upper)).any())
             return float(search.evaluate(theta[np.newaxis])[0])
 
         theta = search.default_start() if start is None else start
@@ -190,7 +185,7 @@ class NelderMead(Solver):
                     value_at,
                     search.path[-1],
                     method="Nelder-Mead",
-                    bounds=None if box is None else np.column_stack(box),
+                    bounds=np.column_stack(box),
                     callback=lambda intermediate_result: search.add(
                         intermediate_result.x, intermediate_result.fun
                     ),
@@ -210,10 +205,8 @@ class NelderMead(Solver):
         return False, f"still moving after {self.max_iterations} iterations; raise max_iterations"
 
 
-def _first_simplex(start: FloatArray, box: Box | None) -> FloatArray:
+def _first_simplex(start: FloatArray, box: Box) -> FloatArray:
     """Return the start and a step from it along each parameter, inward at the sides of the box."""
-    steps = np.ones(2)
-    if box is not None:
-        steps = FIRST_SIDE * box.width
-        steps[start + steps > box.upper] *= -1.0
+    steps = FIRST_SIDE * box.width if box.bounded else np.ones(2)
+    steps[start + steps > box.upper] *= -1.0
     return start + np.vstack([np.zeros(2), np.diag(steps)])

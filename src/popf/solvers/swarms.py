@@ -38,7 +38,7 @@ class Swarm(Solver):
         self, search: Search, start: FloatArray | None, random_state: RandomNumbers
     ) -> tuple[bool, str]:
         box = search.box
-        if box is None:
+        if not box.bounded:
             raise ValueError(
                 f"box is None, but {type(self).__name__} scatters its agents over a box; give "
                 "((lowest, highest), (lowest, highest)), or use Newton or NelderMead"
