@@ -12,7 +12,7 @@ import naive
 from gpus import DEVICES, gpu
 from popf import OPFClassifier, POPFClassifier
 from popf.engine import training
-from popf.engine.gpu import backend, candidates, cuda, host
+from popf.engine.gpu import backend, cuda, host
 from popf.engine.soft import CompetingPoints
 from popf.forest.validation import FEW_FEATURES, backend_for, is_on_gpu
 from strategies import (
@@ -49,16 +49,16 @@ each_problem = pytest.mark.parametrize("name", PROBLEMS)
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Tiles so small that there are many of them."""
-    monkeypatch.setattr(candidates, "ROWS", 50)
-    monkeypatch.setattr(candidates, "COLUMNS", 64)
+    monkeypatch.setattr(backend, "ROWS", 50)
+    monkeypatch.setattr(backend, "COLUMNS", 64)
 
 
 @pytest.fixture
 def small_filters(small_tiles, monkeypatch):
     """Products that are filtered although there are few of them."""
-    monkeypatch.setattr(candidates, "FEWEST", 40)
-    monkeypatch.setattr(candidates, "FIRST", 33)
-    monkeypatch.setattr(candidates, "FILTERED_ROWS", 300)
+    monkeypatch.setattr(backend, "FEWEST", 40)
+    monkeypatch.setattr(backend, "FIRST", 33)
+    monkeypatch.setattr(backend, "FILTERED_ROWS", 300)
 
 
 def assert_is_the_forest_of_the_processor(problem, device):
@@ -75,7 +75,7 @@ def assert_is_the_forest_of_the_processor(problem, device):
 @pytest.mark.parametrize("share", [0.5, 0.0], ids=["points fit", "block by block"])
 @pytest.mark.usefixtures("small_tiles")
 def test_the_forest_is_the_same(name, device, share, monkeypatch):
-    monkeypatch.setattr(candidates, "SHARE", share)
+    monkeypatch.setattr(backend, "SHARE", share)
     assert_is_the_forest_of_the_processor(PROBLEMS[name], device)
 
 
@@ -108,7 +108,7 @@ def test_far_and_extreme_queries(device):
 @pytest.mark.parametrize(("n", "stride"), [(1, 1), (10, 4), (64, 64), (65, 64), (1000, 8)])
 def test_chunks_have_every_column_once(n, stride):
     columns = range(3 + n)
-    every = [columns[3::stride], *(columns[chunk] for chunk in candidates.chunks(3, 3 + n, stride))]
+    every = [columns[3::stride], *(columns[chunk] for chunk in backend.chunks(3, 3 + n, stride))]
     assert sorted(column for chunk in every for column in chunk) == list(columns[3:])
 
 
@@ -122,8 +122,8 @@ def test_what_half_precision_leaves_out_is_farther(device, outlier):
     placed = backend_for(device).place(X)
     kernels, rows = placed.kernels, placed.take(slice(n_rows))
     own, floors = kernels.xp.arange(n_rows), kernels.xp.zeros(n, dtype=np.float32)
-    kept = candidates.no_candidates(kernels.xp, n_rows)
-    candidates.select_spaced(placed, rows, own, slice(0, n, step), floors, kept)
+    kept = backend.no_candidates(kernels.xp, n_rows)
+    backend.select_spaced(placed, rows, own, slice(0, n, step), floors, kept)
     halved, crowded = placed.halved(rows), kernels.xp.zeros(n_rows, dtype=bool)
     chunk = placed.spaced_halves(slice(1, n, step))
     kernels.filter(halved, own, chunk, floors[1::step], kept, crowded)
@@ -160,7 +160,7 @@ def test_filtered_products_give_the_lists_of_whole_tiles(monkeypatch):
     placed = device.place(X / 8.0)
     assert placed.filters
     filtered = device.nearest_neighbours(placed)
-    monkeypatch.setattr(candidates, "FEWEST", len(X) + 1)
+    monkeypatch.setattr(backend, "FEWEST", len(X) + 1)
     for part, whole in zip(filtered, device.nearest_neighbours(placed), strict=True):
         assert_allclose(part, whole, rtol=1e-2 if part is filtered.horizon else 0.0)
 

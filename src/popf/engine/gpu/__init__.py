@@ -1,8 +1,8 @@
 """The forest on a GPU: products there only tell where to look, decisions are made in float64.
 
-`backend` answers what the engine asks of a device, from the `candidates` of each row. `cuda` holds the kernels,
-their source in `cuda_source` and `cuda_filter`, and `host` the same in NumPy, so that all the rest runs, and
-is tested, where there is no GPU. The rest of the engine does not import this folder.
+`backend` answers what the engine asks of a device. `cuda` holds the kernels, their source in `cuda_source`, and
+`host` the same in NumPy, so that all the rest runs, and is tested, where there is no GPU. The rest of the
+engine does not import this folder.
 """
 
 from typing import TYPE_CHECKING

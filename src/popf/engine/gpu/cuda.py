@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.gpu import cuda_filter
-from popf.engine.gpu.cuda_source import SOURCE
+from popf.engine.gpu import cuda_source
 from popf.engine.gpu.host import CANDIDATES, ROOM, Array, Pair
 from popf.engine.structures import FloatArray, IntArray
 
@@ -63,7 +62,7 @@ class CudaKernels:
 
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
-        module = cupy.RawModule(code=SOURCE, options=("--std=c++14",))
+        module = cupy.RawModule(code=cuda_source.SOURCE, options=("--std=c++14",))
         self._kernel = {name: module.get_function(name) for name in NAMES}
         self._tensor = _tensor_cores(cupy)
         self._shared_bytes = 0
@@ -129,7 +128,7 @@ class CudaKernels:
         passed = xp.empty((n_rows, ROOM), dtype=np.float32)
         indices = xp.empty((n_rows, ROOM), dtype=np.int32)
         n_groups, n_tiles, tiles_each = _shares_of_filter(n_rows, n_columns)
-        half_norms = xp.full(n_tiles * cuda_filter.COLUMNS, np.inf, dtype=np.float32)
+        half_norms = xp.full(n_tiles * cuda_source.COLUMNS, np.inf, dtype=np.float32)
         half_norms[:n_columns] = columns.lower * np.float32(0.5)
         kernel = self._filter_kernels["filter_products"]
         kernel.max_dynamic_shared_size_bytes = _bytes_of_filter(width)
@@ -142,7 +141,7 @@ class CudaKernels:
         )
         kernel(
             (n_groups, -(-n_tiles // tiles_each)),
-            (cuda_filter.THREADS,),
+            (cuda_source.THREADS,),
             _as_long(arguments),
             shared_mem=_bytes_of_filter(width),
         )
@@ -151,7 +150,9 @@ class CudaKernels:
     @cached_property
     def _filter_kernels(self) -> dict[str, Any]:
         """Compiled when they are first needed: that takes seconds, once on a machine."""
-        module = self.xp.RawModule(code=SOURCE + cuda_filter.SOURCE, options=("--std=c++14",))
+        module = self.xp.RawModule(
+            code=cuda_source.SOURCE + cuda_source.FILTER_SOURCE, options=("--std=c++14",)
+        )
         found = {name: module.get_function(name) for name in ("filter_products", "keep_passed")}
         self._kernel |= found
         return found
@@ -229,10 +230,10 @@ class CudaKernels:
 
 def _bytes_of_filter(n_features: int) -> int:
     """Shared memory for a block of rows, and for the tiles of columns under way."""
-    width = -(-n_features // cuda_filter.WIDTH) * cuda_filter.WIDTH
-    tile = cuda_filter.COLUMNS * (cuda_filter.WIDTH + cuda_filter.PAD)
-    halves = cuda_filter.ROWS * (width + cuda_filter.PAD) + cuda_filter.STAGES * tile
-    return 2 * halves + 8 * (cuda_filter.COLUMNS + cuda_filter.QUEUE)
+    width = -(-n_features // cuda_source.WIDTH) * cuda_source.WIDTH
+    tile = cuda_source.COLUMNS * (cuda_source.WIDTH + cuda_source.PAD)
+    halves = cuda_source.ROWS * (width + cuda_source.PAD) + cuda_source.STAGES * tile
+    return 2 * halves + 8 * (cuda_source.COLUMNS + cuda_source.QUEUE)
 
 
 def _shares_of_filter(n_rows: int, n_columns: int) -> tuple[int, int, int]:
@@ -241,9 +242,9 @@ def _shares_of_filter(n_rows: int, n_columns: int) -> tuple[int, int, int]:
     Few rows share the columns among more blocks, so that all of the device is at work; and no block takes
     more columns than it can count.
     """
-    n_groups, n_tiles = -(-n_rows // cuda_filter.ROWS), -(-n_columns // cuda_filter.COLUMNS)
+    n_groups, n_tiles = -(-n_rows // cuda_source.ROWS), -(-n_columns // cuda_source.COLUMNS)
     n_shares = max(1, min(n_tiles, BLOCKS // n_groups))
-    most = cuda_filter.COUNTED // cuda_filter.COLUMNS
+    most = cuda_source.COUNTED // cuda_source.COLUMNS
     return n_groups, n_tiles, min(-(-n_tiles // n_shares), most)
 
 
