@@ -84,16 +84,16 @@ class TestSameForest:
 
 
 def test_products_are_made_by_the_threads_of_n_jobs(monkeypatch):
-    meet, seen, blas_threads = products._compare, set(), set()
+    enter, seen, blas_threads = products._enter, set(), set()
 
     def watched(*arguments):
         seen.add(threading.get_ident())
         blas_threads.update(
             info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"
         )
-        return meet(*arguments)
+        return enter(*arguments)
 
-    monkeypatch.setattr(products, "_compare", watched)
+    monkeypatch.setattr(products, "_enter", watched)
     fit(gaussian(0, 1500, 3), "brute", n_jobs=3, working_memory=0.2)
     # Those of other tests may come and go meanwhile, so only who took part is counted.
     assert 1 <= len(seen) <= 3

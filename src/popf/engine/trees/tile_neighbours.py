@@ -7,7 +7,7 @@ Where they have ended, `nearest_outsiders` compares blocks once more, the neares
 """
 
 from threading import Lock, RLock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def nearest_neighbours(
         np.full((n_points, k), np.inf),
         np.full(n_points, np.inf),
     )
-    n_blocks, pool = len(ordered.radii), _tile_pool(ordered)
+    radii, n_blocks, pool = ordered.radii, len(ordered.radii), _tile_pool(ordered)
     pairs = [pair for turn in tournament(n_blocks) for pair in turn]
     if sides is None:
         # Each block with itself first: then bounds are low when it meets the others.
@@ -88,7 +88,14 @@ def nearest_neighbours(
         first, second = pairs[at]
         # The lower one first, so that no two threads wait for each other.
         with pool.borrow() as tiles, locks[first], locks[second]:
-            _compare(ordered, lists, first, second, tiles)
+            if radii[second] < radii[first]:
+                first, second = (
+                    second,
+                    first,
+                )  # the centre of the tighter block gives the sharper tile
+            bits = _bits_needed(ordered, lists, first, second)
+            if bits in tiles:
+                _enter(tiles[bits], ordered, first, second, lists)
 
     with one_blas_thread():
         map_chunks(compare, len(pairs), 1, n_threads)
@@ -103,21 +110,6 @@ def _tile_pool(ordered: OrderedPoints) -> BufferPool[dict[int, Tile]]:
     """Make tiles for two blocks, one set for each thread."""
     size, n_features = int(np.diff(ordered.starts).max()), ordered.points.shape[1]
     return BufferPool(lambda: empty_tiles(size, size, n_features))
-
-
-def _compare(
-    ordered: OrderedPoints,
-    lists: NeighbourLists,
-    first: int,
-    second: int,
-    tiles: dict[int, Tile],
-) -> None:
-    """Enter the points of two blocks into each other's lists."""
-    if ordered.radii[second] < ordered.radii[first]:
-        first, second = second, first  # the centre of the tighter block gives the sharper tile
-    bits = _bits_needed(ordered, lists, first, second)
-    if bits in tiles:
-        _enter(tiles[bits], ordered, first, second, lists)
 
 
 @jit
@@ -238,62 +230,42 @@ def nearest_outsiders(
         if len(rows) == 0:
             return np.empty(0, dtype=ARC)
         parts = _block_searches(ordered, of, rows, only, sides, n_threads)
+        locks = [Lock() for _ in parts]
 
         def go_on(task: int, _: int) -> None:
             turn, number = divmod(task, len(parts))
-            with pool.borrow() as tiles:
-                parts[number].go_on(turn, tiles, ordered, search, marking)
+            next_ones = slice(turn * CALL_BLOCKS, (turn + 1) * CALL_BLOCKS)
+            part = parts[number]
+            part = part._replace(others=part.others[next_ones], gaps=part.gaps[next_ones])
+            bits, needed = -1, 32
+            with pool.borrow() as tiles, locks[number]:
+                while needed != bits and needed in tiles:
+                    bits = needed
+                    needed = _search_block(tiles[bits], bits, ordered, part, search, marking)
 
         # The nearest blocks of all come first, so that most others need not be compared any more.
-        team.map_chunks(go_on, max(part.n_turns for part in parts) * len(parts), 1)
+        n_turns = -(-max(len(part.others) for part in parts) // CALL_BLOCKS)
+        team.map_chunks(go_on, n_turns * len(parts), 1)
         # Nothing outside is nearer to a row than the limits of all searches for it.
         limits = np.full(len(of), np.inf)
         for part in parts:
-            mine = part.wanted.rows
-            limits[mine] = np.minimum(limits[mine], part.wanted.limits)
+            limits[part.rows] = np.minimum(limits[part.rows], part.limits)
         search.horizon[rows] = np.maximum(search.horizon[rows], limits[rows])
-        return np.concatenate([part.wanted.found for part in parts])
+        return np.concatenate([part.found for part in parts])
 
     with one_blas_thread():
         search_twice(search, find, n_threads)
 
 
-class Wanted(NamedTuple):
-    """Points of one block that need outsiders."""
+class BlockSearch(NamedTuple):
+    """A search for outsiders of some points of one block in other blocks."""
 
     block: int
-    rows: IntArray
+    rows: IntArray  # the points
     limits: FloatArray  # how far each has to look, as far as it has looked; -inf when it is done
     found: ArcArray  # ARC records: the shortest arc found from each
-
-
-class BlockSearch:
-    """A search for outsiders of some rows of one block in other blocks, a few at a time.
-
-    The `others` come nearest first, with lower bounds on their squared distances, the `gaps`.
-    """
-
-    def __init__(self, block: int, rows: IntArray, others: IntArray, gaps: FloatArray) -> None:
-        found = np.empty(len(rows), dtype=ARC)
-        found["squared"], found["inside"], found["tied"] = np.inf, -1, 0
-        self.wanted = Wanted(block, rows, np.full(len(rows), np.inf), found)
-        self.n_turns = -(-len(others) // CALL_BLOCKS)
-        self._others, self._gaps = others, gaps
-        self._bits = 32  # those of the tile that is used, none of them when the search is over
-        self._lock = Lock()
-
-    def go_on(self, turn: int, tiles: dict[int, Tile], ordered: OrderedPoints, *state: Any) -> None:
-        """Compare the block with the next of the others."""
-        now = slice(turn * CALL_BLOCKS, (turn + 1) * CALL_BLOCKS)
-        others, gaps = self._others[now], self._gaps[now]
-        with self._lock:
-            while self._bits in tiles and len(others) > 0:
-                bits = self._bits
-                self._bits = _search_block(
-                    tiles[bits], bits, ordered, self.wanted, others, gaps, *state
-                )
-                if self._bits == bits:
-                    return
+    others: IntArray  # the other blocks, nearest first
+    gaps: FloatArray  # lower bounds on their squared distances
 
 
 def _block_searches(
@@ -319,22 +291,23 @@ def _block_searches(
         gaps = gap(ordered, block, others)
         order = np.argsort(gaps, kind="stable")
         others, gaps = others[order], gaps[order]
-        searches += [
-            BlockSearch(block, part, others[share::n_shares].copy(), gaps[share::n_shares].copy())
-            for share in range(n_shares)
-        ]
+        for share in range(n_shares):
+            found = np.empty(len(part), dtype=ARC)
+            found["squared"], found["inside"], found["tied"] = np.inf, -1, 0
+            mine = others[share::n_shares].copy(), gaps[share::n_shares].copy()
+            searches.append(BlockSearch(block, part, np.full(len(part), np.inf), found, *mine))
     return searches
 
 
 @jit
-def _search_block(tile, bits, ordered, here, others, gaps, search, marking):
+def _search_block(tile, bits, ordered, here, search, marking):
     """Search for outsiders of some points of one block in others.
 
     Returns how many bits that takes: if others than the tile's, nothing was done; -1 if it is over.
     """
     of, lengths, horizon = search.components.of, search.bounds, search.horizon
     points, starts, block = ordered.points, ordered.starts, here.block
-    rows, limits = here.rows, here.limits
+    rows, limits, others, gaps = here.rows, here.limits, here.others, here.gaps
     active, wanted = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
     # Not a literal 0, for which Numba would compile `set_rows` anew.
     count, least, most = np.int64(0), np.inf, -np.inf
@@ -349,7 +322,7 @@ def _search_block(tile, bits, ordered, here, others, gaps, search, marking):
                 least, most = min(least, limits[i]), max(most, limits[i])
             else:
                 limits[i] = -np.inf
-    if count == 0 or gaps[0] > most:
+    if count == 0 or len(others) == 0 or gaps[0] > most:
         return -1
     needed = sufficient_bits(points.shape[1], ordered.radii[block], least, 1.0)
     if needed != bits:
