@@ -143,12 +143,13 @@ def probabilities(fitted, u, new):
     scale = fitted["scaling"]
     scaled = np.arcsinh((new - scale["center"]) / scale["scale"])
     scaled = (scaled - scale["mean"]) * scale["factor"]
-    parts = [forest_exponents(u, fitted["floors"], fitted["slopes"], fitted["biases"])]
+    forest, pool = fitted["forest_scaling"], fitted["pool"]
+    parts = [forest_exponents(u, forest["floors"], forest["slopes"], forest["biases"])]
     parts += [additive_exponents(part, scaled) for part in fitted["additive"].values()]
     parts = [part - part.mean(axis=1, keepdims=True) for part in parts]
-    z = sum(weight * part for weight, part in zip(fitted["pool_weights"], parts, strict=True))
+    z = sum(weight * part for weight, part in zip(pool["weights"], parts, strict=True))
     trust = fitted["trust"]
-    return softmax(trust * (z + fitted["pool_biases"]) + (1.0 - trust) * fitted["prior"])
+    return softmax(trust * (z + pool["biases"]) + (1.0 - trust) * fitted["prior"])
 
 
 # Linear maps --------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_pickle_and_clone(method):
 
 def test_a_state_that_was_tampered_with_is_refused_by_name():
     state = POPFClassifier().fit(X, Y).__getstate__()
-    wrong = {"slopes": np.array([-1.0, 1.0]), "trust": 2.0, "nodes": np.array([10**6])}
+    wrong = {"bandwidths": np.array([-1.0, 1.0]), "trust": 2.0, "nodes": np.array([10**6])}
     for name, value in wrong.items():
         bad = {**state, "evidence_": {**state["evidence_"], name: value}}
         with pytest.raises(ValueError, match=name):

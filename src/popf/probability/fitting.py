@@ -383,7 +383,7 @@ def _area_under_curve(exponents: FloatArray, labels: Labels) -> float:
 def _nothing_to_choose(candidate: Candidate, prior: FloatArray) -> Choice:
     """Answer the prior: too few samples to hold any out."""
     nothing = np.zeros(len(prior))
-    scaling = ForestScaling(nothing.astype(int), nothing + LOWEST, nothing, prior, np.inf)
+    scaling = ForestScaling(nothing.astype(int), nothing + LOWEST, nothing, prior, 0.0)
     pool = Pool(np.ones(1), nothing)
     held_out = HeldOut({}, {}, {}, {})
     return Choice(candidate, BandwidthGrid(), np.inf, scaling, {}, pool, 0.0, held_out, 0.0, 0.0)

@@ -94,20 +94,16 @@ class SoftCompetition:
         `new` are their distances to the forest's samples, if these are precomputed. `taus` have shape
         (n_chains, 1 or 9): in a row each is half of the one before. Scores follow the flattened array.
         """
-        scaled = np.ldexp(taus, -self._exponent)
-        scores = self._compete(new, scaled, resources)
-        return -scores.reshape(*scores.shape[:2], -1)
-
-    def _compete(self, new: FloatArray, taus: FloatArray, resources: Resources) -> FloatArray:
-        """Let the nodes compete for samples, in whatever way suits their number of features."""
-        nodes, n_threads = self._nodes, resources.n_threads
+        taus, nodes, n_threads = np.ldexp(taus, -self._exponent), self._nodes, resources.n_threads
+        found: FloatArray
         if isinstance(nodes, CompetingNodes):
             rows = rows_per_block(len(nodes.costs), resources.n_bytes, n_threads)
-            return nodes.scores(self._blocks(new), len(new), taus, rows, n_threads)
-        if isinstance(nodes, CompetingPoints) and self._backend is not None:
-            found: FloatArray = self._backend.soft_scores(nodes, self._scaled(new), taus)
-            return found
-        return nodes.scores(self._scaled(new), taus, n_threads)
+            found = nodes.scores(self._blocks(new), len(new), taus, rows, n_threads)
+        elif isinstance(nodes, CompetingPoints) and self._backend is not None:
+            found = self._backend.soft_scores(nodes, self._scaled(new), taus)
+        else:
+            found = nodes.scores(self._scaled(new), taus, n_threads)
+        return -found.reshape(*found.shape[:2], -1)
 
     def _scaled(self, new: FloatArray) -> FloatArray:
         """Scale new samples as the training samples are."""

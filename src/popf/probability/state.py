@@ -25,11 +25,13 @@ def to_plain(state: dict[str, Any]) -> dict[str, Any]:
     plain = {name: value for name, value in state.items() if name not in inside}
     if "solution_" in plain:
         plain["solution_"] = asdict(plain["solution_"])
+    if evidence is not None:
+        evidence = _plain({k: v for k, v in vars(evidence).items() if k != "competition"})
     return {
         **plain,
         "sample_indices_": opf.sample_indices_,
         "forest_": {**forest_to_arrays(opf.forest_), "samples": samples},
-        "evidence_": None if evidence is None else _evidence_to_arrays(evidence),
+        "evidence_": evidence,
     }
 
 
@@ -64,77 +66,59 @@ def restore(
     return {**kept, **features, **found, **shared}, forest, rows
 
 
-def _evidence_to_arrays(evidence: Evidence) -> dict[str, Any]:
-    scaling = evidence.forest_scaling
-    return {
-        "preparation": None
-        if evidence.preparation.scaling is None
-        else evidence.preparation.scaling._asdict(),
-        "linear_map": evidence.preparation.linear_map,
-        "nodes": evidence.nodes,
-        "node_weights": evidence.node_weights,
-        "bandwidths": evidence.bandwidths,
-        "floors": scaling.floors,
-        "slopes": scaling.slopes,
-        "biases": scaling.biases,
-        "scaling": None if evidence.scaling is None else evidence.scaling._asdict(),
-        "additive": {
-            name: {**part._asdict(), "basis": part.basis._asdict()}
-            for name, part in evidence.additive.items()
-        },
-        "pool_weights": evidence.pool.weights,
-        "pool_biases": evidence.pool.biases,
-        "trust": evidence.trust,
-        "prior": evidence.prior,
-        "held_out": evidence.held_out._asdict(),
-    }
+def _plain(value: Any) -> Any:
+    """Make dicts of named tuples, and of dicts of them."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    return {name: _plain(v) for name, v in value.items()} if isinstance(value, dict) else value
 
 
 def _evidence_from(fields: Fields, n_samples: int, n_features: int, n_classes: int) -> Evidence:
     by_class = (n_classes,)
     nodes = fields.integers("nodes", (None,), 0, n_samples - 1)
-    additive = {}
     parts = fields.fields("additive")
-    for name in PARTS[1:]:
-        if name in parts:
-            additive[name] = _additive_from(parts.fields(name), n_features, n_classes)
-    linear_map = fields.value("linear_map")
+    additive = {
+        name: _additive_from(parts.fields(name), n_features, n_classes)
+        for name in PARTS[1:]
+        if name in parts
+    }
+    preparation, forest = fields.fields("preparation"), fields.fields("forest_scaling")
+    pool, held_out = fields.fields("pool"), fields.fields("held_out")
+    linear_map = preparation.value("linear_map")
     if linear_map is not None and not hasattr(linear_map, "transform"):
-        raise fields.refuse("linear_map", "a transformer")
-    forest_scaling = ForestScaling(
-        np.zeros(n_classes, dtype=np.int64),
-        fields.floats("floors", by_class),
-        fields.floats("slopes", by_class, 0.0, LARGEST_SLOPE),
-        fields.floats("biases", by_class, -LARGEST_SLOPE, LARGEST_SLOPE),
-        np.nan,
-    )
+        raise preparation.refuse("linear_map", "a transformer")
     return Evidence(
-        Preparation(_scaling_from(fields, "preparation", n_features), linear_map),
+        Preparation(_scaling_from(preparation, n_features), linear_map),
         nodes,
         fields.floats("node_weights", nodes.shape, 1e-100, 1e300),
         fields.floats("bandwidths", by_class, 1e-300, 1e300),
-        forest_scaling,
-        _scaling_from(fields, "scaling", n_features),
+        ForestScaling(
+            forest.integers("steps", by_class, 0, 2**31),
+            forest.floats("floors", by_class),
+            forest.floats("slopes", by_class, 0.0, LARGEST_SLOPE),
+            forest.floats("biases", by_class, -LARGEST_SLOPE, LARGEST_SLOPE),
+            forest.number("loss"),
+        ),
+        _scaling_from(fields, n_features),
         additive,
         Pool(
-            fields.floats("pool_weights", (1 + len(additive),), 0.0, LARGEST_SLOPE),
-            fields.floats("pool_biases", by_class, -LARGEST_SLOPE, LARGEST_SLOPE),
+            pool.floats("weights", (1 + len(additive),), 0.0, LARGEST_SLOPE),
+            pool.floats("biases", by_class, -LARGEST_SLOPE, LARGEST_SLOPE),
         ),
         fields.number("trust", 0.0, 1.0),
         fields.floats("prior", by_class, -LARGEST_SLOPE, 0.0),
-        _held_out_from(fields.fields("held_out")),
+        HeldOut(*(_numbers_from(held_out.fields(name)) for name in HeldOut._fields)),
     )
 
 
-def _held_out_from(fields: Fields) -> HeldOut:
-    found = [fields.fields(name) for name in HeldOut._fields]
-    return HeldOut(*({name: part.number(name) for name, _ in part.items()} for part in found))
+def _numbers_from(fields: Fields) -> dict[str, float]:
+    return {name: fields.number(name) for name, _ in fields.items()}
 
 
-def _scaling_from(fields: Fields, name: str, n_features: int) -> Scaling | None:
-    if fields.value(name) is None:
+def _scaling_from(fields: Fields, n_features: int) -> Scaling | None:
+    if fields.value("scaling") is None:
         return None
-    inside, shape = fields.fields(name), (n_features,)
+    inside, shape = fields.fields("scaling"), (n_features,)
     if not isinstance(inside.value("squashed"), bool | np.bool_):
         raise inside.refuse("squashed", "True or False")
     return Scaling(
