@@ -40,7 +40,7 @@ def test_importing_popf_adds_nothing_but_popf_to_scikit_learn():
         ("import popf.metrics", {"numba", "popf.engine"}),
         ("import popf.probability.features", HEAVY | {"scipy.optimize"}),
         (
-            "import popf.display.reliability as drawn; drawn.prepare_reliability([0, 1], [0.2, 0.9])",
+            "import popf.display.curves as drawn; drawn.prepare_reliability([0, 1], [0.2, 0.9])",
             {"matplotlib"},
         ),
     ],

@@ -12,10 +12,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, datasets
-from popf.datasets import copies, load, make_synthetic, write
-from popf.datasets.copies import difference, recorded
+from popf.datasets import load, make_synthetic, registry, write
 from popf.datasets.loading import scale
-from popf.datasets.registry import RECORDS
+from popf.datasets.registry import RECORDS, difference, recorded
 from popf.experiment.tables import ACCURACY
 from popf.metrics import opf_accuracy_score
 
@@ -204,8 +203,8 @@ def test_the_id_of_breast_cancer_is_dropped(tmp_path, monkeypatch):
     bare = load("breast_cancer")
     ids = np.random.default_rng(0).integers(10**5, 10**7, len(bare.target)).astype(float)
     whole = np.column_stack([ids, bare.data])
-    known = recorded() | {"breast-cancer": copies.measure(whole, bare.target)}
-    monkeypatch.setattr(copies, "recorded", lambda: known)
+    known = recorded() | {"breast-cancer": registry.measure(whole, bare.target)}
+    monkeypatch.setattr(registry, "recorded", lambda: known)
     write(tmp_path / "breast-cancer", whole, bare.target)
     found = load("breast_cancer", data_home=tmp_path)
     np.testing.assert_array_equal(found.data, bare.data)

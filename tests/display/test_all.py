@@ -20,9 +20,8 @@ from popf.display import (
     ThresholdDisplay,
     canvas,
 )
+from popf.display.curves import prepare_reliability, prepare_thresholds
 from popf.display.forest import prepare_forest
-from popf.display.reliability import prepare_reliability
-from popf.display.threshold import prepare_thresholds
 from refusals import refused
 
 STYLES = ("default", "dark_background")
@@ -70,8 +69,12 @@ def test_every_curve_colour_stands_out_from_light_and_dark(style):
     ("estimator", "error", "words"),
     [
         (LogisticRegression(), NotFittedError, "not fitted"),
-        (LinearRegression().fit(X, Y), ValueError, "LinearRegression is not a classifier"),
-        (LinearSVC().fit(X, Y), ValueError, "LinearSVC has no predict_proba"),
+        (
+            LinearRegression().fit(X, Y),
+            ValueError,
+            "LinearRegression is not a classifier with predict_proba",
+        ),
+        (LinearSVC().fit(X, Y), ValueError, "wrap a classifier in"),
         (LogisticRegression, TypeError, "is a class"),
         ("model", TypeError, "not an estimator"),
     ],

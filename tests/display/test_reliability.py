@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from display_examples import MODEL, TEST, Y_TEST, P, labels_of, new_axes
 from popf.display import ReliabilityDisplay
-from popf.display.reliability import prepare_reliability
+from popf.display.curves import prepare_reliability
 from popf.metrics import expected_calibration_error
 
 

@@ -6,7 +6,7 @@ from sklearn.metrics import precision_score, recall_score
 
 from display_examples import DRAWN, Y_TEST, P, labels_of, new_axes
 from popf.display import ThresholdDisplay
-from popf.display.threshold import prepare_thresholds
+from popf.display.curves import prepare_thresholds
 from popf.metrics import opf_accuracy_score, threshold_curve
 
 

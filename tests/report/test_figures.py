@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 
 from popf import POPFClassifier, report
-from popf.display.threshold import prepare_thresholds
+from popf.display.curves import prepare_thresholds
+from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.metrics import evaluate
 from popf.report import numbers
 from popf.report.page import compute
@@ -87,22 +88,22 @@ def test_gains_count_what_is_found_among_the_first(theft_case):
 
 
 def test_log_odds_of_the_listed_samples_add_up_to_their_probabilities(theft_case):
-    X = theft_case[1]
+    model, X, _ = theft_case
+    split = split_log_odds(model, X)
     for row in compute(*theft_case, top=20).rows:
-        log_odds, values, _ = row.why
-        terms = log_odds.terms(3, values)
-        total = sum(share for _, share in terms[:-1])
-        assert total == pytest.approx(log_odds.total, abs=1e-9)
-        assert 1 / (1 + np.exp(-total)) == pytest.approx(row.probability, abs=1e-9)
-        name = next(iter(log_odds.features))
-        assert terms[2][0] == f"{name} = {figure(X[name].iloc[row.number - 1])}"
+        log_odds = log_odds_of(split, row.number - 1, "theft")
+        assert 1 / (1 + np.exp(-log_odds.total)) == pytest.approx(row.probability, abs=1e-9)
+        values = {name: figure(value) for name, value in X.iloc[row.number - 1].items()}
+        expected = [(name, round(share, 4)) for name, share in log_odds.terms(12, values)]
+        assert row.why["terms"] == expected
+        assert (row.why["rival"], len(expected)) == ("regular", 3 + 8)
 
 
 def test_the_papers_method_has_paths_and_no_log_odds(theft_case):
     _, X, y = theft_case
     model = POPFClassifier("paper", box=((-60.0, 20.0), (-10.0, 10.0))).fit(X[:200], y[:200])
     found = compute(model, X[200:], y[200:], top=20)
-    assert all(row.why.log_odds is None and row.why.path.nodes for row in found.rows)
+    assert all(row.why["nodes"] and not row.why["terms"] for row in found.rows)
     assert found.html()
 
 
@@ -140,19 +141,21 @@ def test_paths_are_those_of_the_forest_in_the_users_units(consumers, theft_case)
     prepared = model[-1].prepare(model[:-1].transform(rows))
     paths, offers = forest.explain(prepared), forest.path_costs_by_class(prepared)
     for number, listed in enumerate(found.rows):
-        row, path, view = rows.iloc[[number]], paths[number], listed.why.path
-        assert f"a prototype of “{path.label}”" in view.summary
-        assert f"{path.cost:.4g}, is the cost" in view.summary
+        row, path, view = rows.iloc[[number]], paths[number], listed.why
+        assert f"a prototype of “{path.label}”" in view["summary"]
+        assert f"{path.cost:.4g}, is the cost" in view["summary"]
         n_steps = len(path.weights)
-        assert view.summary.startswith("One step" if n_steps == 1 else f"{n_steps} steps")
-        assert view.nodes[0] == (f"training row {path.nodes[0] + 1}", path.label, "prototype")
-        assert view.nodes[-1][2] == "sample"
-        assert [length for length, _, longest, _ in view.steps if longest] == [f"{path.cost:.4g}"]
-        assert len(view.nodes) + sum(step[3] for step in view.steps) == len(path.nodes) + 1
-        for name, prototype, *_, own in view.features:
+        assert view["summary"].startswith("One step" if n_steps == 1 else f"{n_steps} steps")
+        assert view["nodes"][0] == (f"training row {path.nodes[0] + 1}", path.label, "prototype")
+        assert view["nodes"][-1][2] == "sample"
+        assert [length for length, _, longest, _ in view["steps"] if longest] == [
+            f"{path.cost:.4g}"
+        ]
+        assert len(view["nodes"]) + sum(step[3] for step in view["steps"]) == len(path.nodes) + 1
+        for name, prototype, *_, own in view["features"]:
             assert own == figure(row[name].iloc[0])
             assert prototype == figure(training[name].iloc[path.nodes[0]])
-        assert f"costs {offers[number].max():.4g}" in view.summary
+        assert f"costs {offers[number].max():.4g}" in view["summary"]
 
 
 def test_categories_and_many_features_are_shown_as_they_were():
@@ -166,10 +169,8 @@ def test_categories_and_many_features_are_shown_as_they_were():
     model = make_pipeline(steps, POPFClassifier()).fit(X[:150], y[:150])
     found = compute(model, X[150:].reset_index(drop=True), y[150:])
     assert not found.note
-    assert {(len(row.why.path.features), row.why.path.hidden) for row in found.rows} == {(12, 4)}
-    cells = {
-        line[-1] for row in found.rows for line in row.why.path.features if line[0] == "region"
-    }
+    assert {(len(row.why["features"]), row.why["hidden"]) for row in found.rows} == {(12, 4)}
+    cells = {line[-1] for row in found.rows for line in row.why["features"] if line[0] == "region"}
     assert cells
     assert cells <= {"north", "south"}
 
@@ -179,8 +180,8 @@ def test_paths_through_a_linear_map_are_shown_in_the_users_units(consumers):
     model = POPFClassifier(linear_map="whitening").fit(X[:300], y[:300])
     found = compute(model, X[300:].reset_index(drop=True), y[300:])
     for row in found.rows[:10]:
-        training = int(row.why.path.nodes[0][0].split()[-1]) - 1
-        for name, prototype, *_ in row.why.path.features:
+        training = int(row.why["nodes"][0][0].split()[-1]) - 1
+        for name, prototype, *_ in row.why["features"]:
             value = float(prototype.replace(",", ""))
             assert value == pytest.approx(X[name].iloc[training], rel=1e-3)
 
@@ -190,7 +191,7 @@ def test_forests_on_distances_have_paths_without_features():
     distances = pairwise_distances(X[200:], X[:200])
     model = POPFClassifier(metric="precomputed").fit(pairwise_distances(X[:200]), y[:200])
     found = compute(model, distances, y[200:])
-    assert not any(row.why.path.features for row in found.rows)
+    assert not any(row.why["features"] for row in found.rows)
     assert found.html()
 
 
@@ -199,7 +200,7 @@ def test_steps_that_cannot_be_undone_are_noted(theft_case):
     model = make_pipeline(StandardScaler(), Normalizer(), POPFClassifier()).fit(X[:200], y[:200])
     found = compute(model, X[200:], y[200:])
     assert "cannot be undone" in found.note
-    assert {line[1] for line in found.rows[0].why.path.features} == {"–"}
+    assert {line[1] for line in found.rows[0].why["features"]} == {"–"}
 
 
 def test_three_classes_are_shown_one_against_the_others():

@@ -1,8 +1,7 @@
 """Datasets: the paper's by name, stand-ins for those that nobody can have, and files of your own.
 
-``registry``    which datasets there are
+``registry``    which datasets there are, and what is known of each, to tell a true copy from a false one
 ``loading``     `load` and `list`: the user's folder, the package itself, the cache, the network
-``copies``      what is known of each public dataset, to tell a true copy from a false one
 ``stand_ins``   generators
 """
 

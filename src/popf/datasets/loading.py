@@ -5,9 +5,8 @@ import os
 import socket
 import urllib.request
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from popf.datasets.copies import check_copy
-from popf.datasets.registry import RECORDS, Catalogue, OpenML, Record, record_of
+from popf.datasets.registry import RECORDS, Catalogue, OpenML, Record, check_copy, record_of
 from popf.datasets.stand_ins import make_energy_theft, make_synthetic
 from popf.engine.structures import FloatArray
 from popf.files import PACKED, write_packed
@@ -64,20 +62,8 @@ def load(
     -------
     Bunch
         `data` of shape (n_samples, n_features), `target` with the LIBSVM page's labels, `feature_names`,
-        `target_names` (of the sorted labels), `name`, `source` (where this copy is from), `licence`,
-        `stand_in`, `DESCR`.
-
-    Raises
-    ------
-    FileNotFoundError
-        When no place has it; the message says what was tried, and what to do.
-    ValueError
-        When the name is unknown, or a file of the user's is not the dataset that its name says.
-
-    Notes
-    -----
-    Copies may differ in the order of rows and in the last printed digits, and so in the splits that
-    a seed gives: `source` tells them apart.
+        `target_names` (of the sorted labels), `name`, `source`, `licence`, `stand_in`, `DESCR`. Copies may
+        differ in the order of rows and in the last printed digits; `source` says where this one is from.
 
     Examples
     --------
@@ -226,17 +212,17 @@ def _copies(
 
 
 def _downloads(record: Record, tried: list[str]) -> Iterator[tuple[Data, str, str]]:
-    places: list[Any] = []
+    """Yield true copies from OpenML and the LIBSVM page, and keep them in the cache."""
+    places: list[tuple[str, str, Callable[[Any], Data], Any]] = []
     if record.openml is not None:
-        file = "breast-w" if record.raw_file == "breast-cancer" else record.raw_file
-        get: Any = partial(_from_openml, record.openml)
-        places.append((f"OpenML {record.openml.data_id}", file, get))
+        file = record.raw_file.replace("breast-cancer", "breast-w")
+        places.append((f"OpenML {record.openml.data_id}", file, _from_openml, record.openml))
     for file in _file_names(record):
         if not file.startswith("breast-w"):
-            places.append((_libsvm_url(file), file, partial(_from_libsvm, file)))
-    for place, file, get in places:
+            places.append((_libsvm_url(file), file, _from_libsvm, file))
+    for place, file, fetch, source in places:
         try:
-            X, y = get()
+            X, y = fetch(source)
             check_copy(X, y, file, place)
         # Whatever the network, the server or scikit-learn does, the next place may do better.
         except Exception as error:

@@ -1,7 +1,6 @@
 """Pictures of models, by scikit-learn's conventions for displays.
 
-``reliability``   are probabilities frequencies? curve, interval, histogram
-``threshold``     accuracy, precision, recall and cost over the threshold
+``curves``        reliability of probabilities; scores and cost over the threshold
 ``landscape``     the objective of the paper's fit over A × B, and the paths of solvers
 ``forest``        the forest in the plane or in a projection, and the path of one sample
 ``log_odds``      what baseline, forest and features add to the log odds of one sample
@@ -13,11 +12,10 @@
 computes; ``plot(ax=...)`` draws it again elsewhere. Colours follow the background of the axes, light or dark.
 """
 
+from popf.display.curves import ReliabilityDisplay, ThresholdDisplay
 from popf.display.forest import ForestDisplay
 from popf.display.landscape import LandscapeDisplay
 from popf.display.log_odds import LogOddsDisplay
-from popf.display.reliability import ReliabilityDisplay
-from popf.display.threshold import ThresholdDisplay
 
 __all__ = [
     "ForestDisplay",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from popf.display.reliability import ReliabilityCurve, prepare_reliability
+from popf.display.curves import ReliabilityCurve, prepare_reliability
 from popf.engine.structures import BoolArray, FloatArray
 from popf.metrics import Score, average_precision_at, evaluate, lift_curve, precision_at
 from popf.metrics.evaluation import chance_calibration_error, wilson

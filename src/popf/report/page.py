@@ -21,7 +21,7 @@ from popf.metrics.evaluation import CONFIDENCE
 from popf.metrics.thresholds import check_costs
 from popf.probability.classifier import POPFClassifier
 from popf.report import numbers, wording
-from popf.report.samples import MAX_FEATURES, Explanation, explain_samples
+from popf.report.samples import explain_samples
 from popf.report.wording import plain
 
 MAX_ROWS, PRINTED_ROWS = 2000, 40
@@ -35,7 +35,7 @@ class Row:
     ids: list[str]
     probability: float
     truth: str  # its class
-    why: Explanation
+    why: dict[str, Any]  # see `explain_samples`
 
     @property
     def name(self) -> str:
@@ -79,17 +79,7 @@ class Report:
 
     def script_data(self) -> dict[str, Any]:
         """Return what the page's script needs, as plain values."""
-        counts = self.decisions.counts
-        people = []
-        for row in self.rows:
-            log_odds, values, path = row.why
-            terms = [] if log_odds is None else log_odds.terms(MAX_FEATURES, values)
-            why = {
-                "probability": f"Probability of “{self.event}”: {wording.chance(row.probability)}.",
-                "rival": "" if log_odds is None else plain(log_odds.against),
-                "terms": [(plain(name), round(share, 4)) for name, share in terms],
-            }
-            people.append({**why, **path._asdict()})
+        counts, chance = self.decisions.counts, f"Probability of “{self.event}”: "
         return {
             "event": self.event,
             "thresholds": counts.thresholds.tolist(),
@@ -99,7 +89,10 @@ class Report:
             "negative": int(counts.n_negative),
             "ratio": self.decisions.ratio,
             "start": self.start,
-            "people": people,
+            "people": [
+                {"probability": f"{chance}{wording.chance(row.probability)}.", **row.why}
+                for row in self.rows
+            ],
         }
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from popf.display.estimators import as_forest_sees, last_step
-from popf.display.log_odds import LogOdds, log_odds_of, split_log_odds
+from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.engine.structures import FloatArray
 from popf.forest.optimum_path_forest import Path
 from popf.report.wording import figure, plain
@@ -24,38 +24,26 @@ NOTE = (
 )
 
 
-class PathView(NamedTuple):
-    """A path as it is shown."""
+def explain_samples(model: Any, chosen: Any, label: Any) -> tuple[list[dict[str, Any]], str]:
+    """Explain the probability of a class for some samples; return also what cannot be shown, if anything.
 
-    summary: str
-    nodes: list[tuple[str, str, str]]  # name, class, and "prototype", "between" or "sample"
-    steps: list[tuple[str, float, bool, int]]  # length, share of the longest, longest, left out
-    features: list[list[str]]  # a row a feature: its name, and its value at each node
-    hidden: int  # how many features are not shown
-
-
-class Explanation(NamedTuple):
-    """Why a sample has its probability."""
-
-    log_odds: LogOdds | None  # None for the paper's method
-    values: dict[str, str]  # of its features
-    path: PathView
-
-
-def explain_samples(model: Any, chosen: Any, label: Any) -> tuple[list[Explanation], str]:
-    """Explain the probability of a class for some samples; return also what cannot be shown, if anything."""
+    Each explanation is plain values for the page's script: the log odds as ``terms`` against the class
+    ``rival``, both empty for the paper's method, and the path of `trace_paths`.
+    """
     names, cells = feature_names(model), np.asarray(chosen, dtype=object)
     paths, note = trace_paths(model, chosen)
-    split = None
-    if last_step(model).method != "paper":
-        split = split_log_odds(model, chosen)
-        if not hasattr(chosen, "columns") and len(split.feature_names) == len(names):
-            split = replace(split, feature_names=names)
+    if last_step(model).method == "paper":
+        return [{"rival": "", "terms": [], **path} for path in paths], note
+    split = split_log_odds(model, chosen)
+    if not hasattr(chosen, "columns") and len(split.feature_names) == len(names):
+        split = replace(split, feature_names=names)
     explained = []
     for number, path in enumerate(paths):
+        log_odds = log_odds_of(split, number, label)
         values = dict(zip(names, map(figure, cells[number]), strict=True))
-        log_odds = None if split is None else log_odds_of(split, number, label)
-        explained.append(Explanation(log_odds, values, path))
+        named = log_odds.terms(MAX_FEATURES, values)
+        terms = [(plain(name), round(share, 4)) for name, share in named]
+        explained.append({"rival": plain(log_odds.against), "terms": terms, **path})
     return explained, note
 
 
@@ -67,8 +55,13 @@ def feature_names(model: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def trace_paths(model: Any, chosen: Any) -> tuple[list[PathView], str]:
-    """Trace the paths to samples; return them, and what cannot be shown, empty if everything can."""
+def trace_paths(model: Any, chosen: Any) -> tuple[list[dict[str, Any]], str]:
+    """Trace the paths to samples; return them, and what cannot be shown, empty if everything can.
+
+    A path has a ``summary``; ``nodes`` (name, class, and "prototype", "between" or "sample"); ``steps``
+    (length, share of the longest, whether it is the longest, nodes left out); ``features``, a row each: its
+    name, and its value at each node; and how many features are ``hidden``.
+    """
     opf = last_step(model).opf_
     prepared = as_forest_sees(model, chosen)
     paths, offers = opf.explain(prepared), opf.path_costs_by_class(prepared)
@@ -92,13 +85,13 @@ def trace_paths(model: Any, chosen: Any) -> tuple[list[PathView], str]:
         rows = (f"training row {numbers[path.nodes[place]]}" for place in shown[:-1])
         stations = [(row, label, kind) for row, kind in zip(rows, kinds, strict=True)]
         views.append(
-            PathView(
-                summary=_summary(path, dict(zip(opf.classes_.tolist(), costs, strict=True))),
-                nodes=[*stations, ("this sample", "", "sample")],
-                steps=list(_steps(path, shown)),
-                features=[[plain(names[k]), *map(figure, cells[shown, k])] for k in features],
-                hidden=len(names) - len(features),
-            )
+            {
+                "summary": _summary(path, dict(zip(opf.classes_.tolist(), costs, strict=True))),
+                "nodes": [*stations, ("this sample", "", "sample")],
+                "steps": list(_steps(path, shown)),
+                "features": [[plain(names[k]), *map(figure, cells[shown, k])] for k in features],
+                "hidden": len(names) - len(features),
+            }
         )
     return views, note
 
