@@ -184,15 +184,16 @@ def within(Z, y):
     return np.array([z - Z[y == label].mean(axis=0) for z, label in zip(Z, y, strict=True)])
 
 
-def ledoit_wolf(R):
-    """The covariance of centred rows by the formulas of section 3.2 of the paper, and the shrinkage."""
+def ledoit_wolf(R, delta="auto"):
+    """The covariance of centred rows by the formulas of section 3.2 of the paper, or with a given shrinkage."""
     n, d = R.shape
     S = sum(np.outer(r, r) for r in R) / n
     m = np.trace(S) / d
     distance = ((S - m * np.eye(d)) ** 2).sum()
     chance = sum(((np.outer(r, r) - S) ** 2).sum() for r in R) / n**2
-    delta = min(chance, distance) / distance if distance > 0.0 else 0.0
-    return delta * m * np.eye(d) + (1.0 - delta) * S, delta
+    if delta == "auto":
+        delta = min(chance, distance) / distance if distance > 0.0 else 0.0
+    return delta * m * np.eye(d) + (1.0 - delta) * S
 
 
 def weights(X, y, new, w=None):
@@ -201,19 +202,19 @@ def weights(X, y, new, w=None):
     return mapped * effect_sizes(X, y)
 
 
-def whitening(X, y, new, w=None):
+def whitening(X, y, new, w=None, shrinkage="auto"):
     """Multiply by the inverse root of the covariance; constant features stay 0."""
     X, y = repeat(X, y, w)
     Z, mapped, varies = standardise(X, new)
-    covariance, _ = ledoit_wolf(within(Z[:, varies], y))
+    covariance = ledoit_wolf(within(Z[:, varies], y), shrinkage)
     found = np.zeros_like(mapped)
     found[:, varies] = mapped[:, varies] @ np.linalg.inv(sqrtm(covariance).real)
     return found
 
 
-def discriminant(X, y, new, w=None, strength=1.0):
+def discriminant(X, y, new, w=None, shrinkage="auto", strength=1.0):
     """Multiply the whitened by the root of I + s B."""
-    Z, mapped = whitening(X, y, X, w), whitening(X, y, new, w)
+    Z, mapped = (whitening(X, y, samples, w, shrinkage) for samples in (X, new))
     Z, y = repeat(Z, y, w)
     B = sum(
         (y == label).mean() * np.outer(Z[y == label].mean(axis=0), Z[y == label].mean(axis=0))

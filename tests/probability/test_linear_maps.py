@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_wine
-from sklearn.metrics import log_loss, pairwise_distances
+from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive_probability
@@ -47,60 +46,34 @@ PROBLEMS["one alone"] = (X2[:31], np.where(np.arange(31) == 5, 2, Y2[:31]))
 every_map = pytest.mark.parametrize("make", MAPS.values(), ids=MAPS)
 
 
-def squared(A, B=None):
-    return pairwise_distances(A, B, metric="sqeuclidean")
-
-
 # The definition ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        *((name, {}) for name in MAPS),
+        ("whitening", {"shrinkage": 0.3}),
+        ("whitening", {"shrinkage": 1.0}),
+        ("discriminant", {"shrinkage": 0.3, "strength": 5.0}),
+        ("discriminant", {"strength": 0.0}),
+    ],
+)
 @pytest.mark.parametrize(("X", "y"), PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_maps_are_the_naive_versions(name, X, y, weighted):
+def test_maps_are_the_naive_versions(name, parameters, X, y, weighted):
     w = np.random.default_rng(1).integers(0, 4, len(y)) if weighted else None
     new = np.random.default_rng(2).normal(size=(15, X.shape[1])) * 3.0
-    found = MAPS[name]().fit(X, y, sample_weight=w).transform(new)
-    assert_allclose(found, naive_probability.LINEAR_MAPS[name](X, y, new, w), rtol=1e-7, atol=1e-7)
+    found = MAPS[name](**parameters).fit(X, y, sample_weight=w).transform(new)
+    expected = naive_probability.LINEAR_MAPS[name](X, y, new, w, **parameters)
+    assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
 
 
 def test_whitened_classes_vary_alike_in_all_directions():
-    rng = np.random.default_rng(0)
-    y = np.arange(4000) % 3
-    X = rng.normal(size=(4000, 6)) @ MIXED + 5.0 * y[:, None]
-    bare = WithinClassWhitening(shrinkage=0.0).fit_transform(X, y)
-    assert_allclose(np.cov(naive_probability.within(bare, y).T, bias=True), np.eye(6), atol=1e-9)
-    shrunk = WithinClassWhitening().fit_transform(X, y)
-    before, after = (
-        np.linalg.cond(np.cov(naive_probability.within(Z, y).T))
-        for Z in (StandardScaler().fit_transform(X), shrunk)
-    )
-    assert after < 2.0 < before / 20.0
-
-
-def test_full_shrinkage_only_standardises():
-    Z = WithinClassWhitening(shrinkage=1.0).fit_transform(X2, Y2)
-    ratio = squared(Z) / np.where(np.eye(60), 1.0, squared(StandardScaler().fit_transform(X2)))
-    off = ratio[~np.eye(60, dtype=bool)]
-    assert_allclose(off, off[0], rtol=1e-9)
-
-
-def test_strength_zero_only_whitens():
-    white = WithinClassWhitening().fit_transform(X2, Y2)
-    assert_allclose(DiscriminantStretch(strength=0.0).fit_transform(X2, Y2), white, rtol=1e-12)
-    assert_allclose(DiscriminantStretch(strength=0.0).fit(X2, Y2).stretches_, 1.0)
-
-
-def test_stretches_follow_the_class_means_only():
-    X, y = PROBLEMS["4 classes"]
-    white, found = WithinClassWhitening().fit(X, y), DiscriminantStretch().fit(X, y)
-    assert found.stretches_.shape == (3,)
-    assert (found.stretches_ >= 1.0).all()
-    means = np.array([white.transform(X)[y == k].mean(axis=0) for k in range(4)])
-    # Across all differences of class means nothing changes.
-    _, _, directions = np.linalg.svd(means - means.mean(axis=0))
-    across = directions[3:]
-    assert_allclose(found.transform(X) @ across.T, white.transform(X) @ across.T, atol=1e-9)
+    y = np.arange(400) % 3
+    X = np.random.default_rng(0).normal(size=(400, 6)) @ MIXED + 5.0 * y[:, None]
+    white = WithinClassWhitening(shrinkage=0.0).fit_transform(X, y)
+    assert_allclose(np.cov(naive_probability.within(white, y).T, bias=True), np.eye(6), atol=1e-9)
 
 
 def test_the_effect_sizes_of_features_that_tell_all_or_nothing():
@@ -126,16 +99,6 @@ def test_units_of_the_features(make, factor):
     one = make().fit_transform(X2, Y2)
     assert_allclose(make().fit(X2 * units, Y2).transform(X2 * units), one, rtol=1e-7, atol=1e-9)
     assert_allclose(make().fit_transform(X2 * factor, Y2), one, rtol=1e-7, atol=1e-9)
-
-
-@every_map
-def test_order_of_rows_names_of_labels_and_shifts(make):
-    one = make().fit(X2, Y2).transform(X2)
-    order = np.random.default_rng(0).permutation(len(Y2))
-    assert_allclose(make().fit(X2[order], Y2[order]).transform(X2), one, rtol=1e-7, atol=1e-9)
-    named = np.array(["no", "yes"])[Y2]
-    assert_array_equal(make().fit(X2, named).transform(X2), one)
-    assert_allclose(make().fit(X2 + 100.0, Y2).transform(X2 + 100.0), one, rtol=1e-7, atol=1e-7)
 
 
 # Nasty data --------------------------------------------------------------------------------------
@@ -201,13 +164,10 @@ def test_names_of_features():
 
 
 @every_map
-def test_pipelines_and_pickles(make):
+def test_maps_in_pipelines(make):
     X, y = load_wine(return_X_y=True)
     model = make_pipeline(make(), OPFClassifier())
     assert cross_val_score(model, X, y).mean() > 0.94  # 0.74 without: one feature swamps the others
-    fitted = make().fit(X, y)
-    again = pickle.loads(pickle.dumps(fitted))
-    assert_array_equal(again.transform(X), fitted.transform(X))
 
 
 @pytest.mark.parametrize(
