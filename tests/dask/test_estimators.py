@@ -117,12 +117,14 @@ def test_bandwidths_are_fitted_to_all_samples_where_the_rest_is_chosen_by_some(c
 
 
 def test_samples_may_all_have_company(client):
-    X = np.repeat([[0.0], [1.0]], 20, axis=0)
-    y = np.arange(40) % 2
-    plain = POPFClassifier().fit(X, y)
-    model = DaskPOPFClassifier(client).fit(*as_dask(X, y, 8))
+    rng = np.random.default_rng(SEED)
+    points = rng.normal(size=(120, 2))  # more than distances are averaged from
+    X, y = np.repeat(points, 4, axis=0), np.arange(480) % 2
+    y[::4] = X[::4, 0] > 0
+    plain = POPFClassifier(method="forest").fit(X, y)
+    model = DaskPOPFClassifier(client, method="forest").fit(*as_dask(X, y, 100))
     np.testing.assert_allclose(model.bandwidths_, plain.bandwidths_, rtol=1e-12)
-    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(points), plain.predict_proba(points), rtol=1e-9)
 
 
 @pytest.mark.parametrize("device", DEVICES)

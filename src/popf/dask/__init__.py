@@ -1,7 +1,7 @@
 """Forests on a Dask cluster, and on data bigger than memory: the same forest, to the bit.
 
 ``forest``       `DaskOPFClassifier`, and what it shares with
-``probability``  `DaskPOPFClassifier`; ``training`` has samples in chunks, as its fit needs them
+``probability``  `DaskPOPFClassifier`
 ``cluster``      the client, the check of its workers, tasks with readable names
 ``sources``      Dask collections, memory maps and Parquet folders as lazy chunks of rows
 ``blocks``       blocks of samples, in memory or on disk: rows that lie together

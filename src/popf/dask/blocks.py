@@ -99,6 +99,12 @@ class SamplesInBlocks(NamedTuple):
     exponent: int  # the power of two that was taken out of all samples
     folder: str | None = None  # where the blocks are, None for the workers
 
+    @property
+    def log_masses(self) -> FloatArray:
+        """Logarithms of the weight of each class."""
+        logs: FloatArray = np.log(np.bincount(self.codes, weights=self.weights))
+        return logs
+
 
 def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBlocks:
     """Check all chunks, and put their rows into blocks."""

@@ -1,10 +1,10 @@
-"""The Optimum-Path Forest classifier on a cluster, and what it shares with that of probabilities."""
+"""`DaskOPFClassifier`, and what it shares with `DaskPOPFClassifier`."""
 
 import shutil
 import tempfile
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,14 +51,35 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit has set, so that one that fails leaves nothing."""
-        parameters = self.get_params(deep=False)
-        for name in [name for name in self.__dict__ if name not in parameters]:
-            del self.__dict__[name]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to samples that are never in one place.
 
-    def _check_classes(self, n_classes: int) -> None:
-        """Raise ValueError unless the method serves so many classes."""
+        Parameters
+        ----------
+        X : Dask array or dataframe, memory map, array-like, or path
+            Training samples. A path is that of a ``.npy`` file or of a folder of Parquet files.
+        y : Dask array or series, array-like, or str
+            Labels; the name of their column if X is a Parquet folder.
+        sample_weight : as y, default=None
+            A weight of zero leaves a sample out. In probabilities a sample of weight 2 counts as two.
+
+        Returns
+        -------
+        self : DaskOPFClassifier or DaskPOPFClassifier
+        """
+        parameters = self.get_params(deep=False)
+        for name in [name for name in vars(self) if name not in parameters]:
+            delattr(self, name)  # a fit that fails leaves nothing of an earlier one
+        with tasks_on(self.client) as tasks:
+            model = self._fit(tasks, X, y, sample_weight)
+        self.classes_ = model.samples.classes
+        self.n_blocks_, self.n_block_pairs_ = len(model.samples.blocks), model.n_pairs
+        self._model = model  # last: see __sklearn_is_fitted__
+        return self
+
+    @abstractmethod
+    def _fit(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
+        """Grow the forest, and set the attributes that only this estimator has."""
 
     def _open(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> tuple[Source, Settings]:
         """Check everything that can be checked before samples are read."""
@@ -79,15 +100,6 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = Settings(metric, self.algorithm, device, n_threads, n_bytes, self.block_size)
         return source, settings
 
-    def _fit_forest(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
-        """Check everything, and grow the forest."""
-        source, settings = self._open(tasks, X, y, sample_weight)
-        samples = make_blocks(tasks, source, settings)
-        self._check_classes(len(samples.classes))
-        model = grow_forest(tasks, samples, settings)
-        self.n_blocks_, self.n_block_pairs_ = len(samples.blocks), model.n_pairs
-        return model
-
     def _new_folder(self) -> str:
         """Make a folder for blocks."""
         if self.scratch is not None:
@@ -105,14 +117,16 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, model: ForestInBlocks, samples: FloatArray | None = None
     ) -> OPFClassifier:
         """Make the plain estimator, which cannot conquer without samples."""
-        names = ("metric", "metric_params", "algorithm", "n_jobs", "working_memory", "device")
         return OPFClassifier.from_forest(
             model.to_forest(samples),
-            {name: getattr(self, name) for name in names},
+            self._parameters_of(OPFClassifier),
             model.n_features,
             model.samples.rows,
             model.settings.device,
         )
+
+    def _parameters_of(self, plain: type[BaseEstimator]) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in plain().get_params(deep=False)}
 
 
 def _checked_metric(name: Any, params: Any) -> Metric:
@@ -203,29 +217,11 @@ class DaskOPFClassifier(DaskClassifier):
         self.block_size = block_size
         self.scratch = scratch
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the forest.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, memory map, array-like, or path
-            Training samples. A path is that of a ``.npy`` file or of a folder of Parquet files.
-        y : Dask array or series, array-like, or str
-            Labels; the name of their column if X is a Parquet folder.
-        sample_weight : as y, default=None
-            A weight of zero leaves a sample out.
-
-        Returns
-        -------
-        self : DaskOPFClassifier
-        """
-        self._forget()
-        with tasks_on(self.client) as tasks:
-            model = self._fit_forest(tasks, X, y, sample_weight)
-        self.classes_, self.sample_indices_ = model.samples.classes, model.samples.rows
-        self.forest_ = model.to_forest()
-        self._model = model  # last: see __sklearn_is_fitted__
-        return self
+    def _fit(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
+        source, settings = self._open(tasks, X, y, sample_weight)
+        model = grow_forest(tasks, make_blocks(tasks, source, settings), settings)
+        self.sample_indices_, self.forest_ = model.samples.rows, model.to_forest()
+        return model
 
     prototypes_ = OPFClassifier.prototypes_
     costs_ = OPFClassifier.costs_
@@ -237,15 +233,23 @@ class DaskOPFClassifier(DaskClassifier):
     def predict(self, X: Any) -> Any:
         """Predict the label of the node that conquers each sample, lazily if X is lazy."""
         check_is_fitted(self)
-        finish = partial(_labels, self.classes_)
-        return self._run(Query(Part.conquer, first_of, finish, None, self.classes_.dtype), X)
+        classes = self.classes_
+
+        def labels(offers: FloatArray, X: FloatArray) -> NDArray[Any]:
+            return np.asarray(classes[offers[:, 2].astype(np.int64)])
+
+        return self._run(Query(Part.conquer, first_of, labels, None, classes.dtype), X)
 
     def decision_function(self, X: Any) -> Any:
         """Compute how much cheaper a class's best path is, as `popf.OPFClassifier` does."""
         check_is_fitted(self)
-        finish = partial(_margins, self.forest_.metric)
+        metric = self.forest_.metric
+
+        def margins(offers: FloatArray, X: FloatArray) -> FloatArray:
+            return class_margins(metric.transform(offers[:, :-1], offers[:, -1:].astype(np.int64)))
+
         columns = self.classes_ if len(self.classes_) > 2 else None
-        return self._run(Query(Part.costs_by_class, cheapest, finish, columns, np.float64), X)
+        return self._run(Query(Part.costs_by_class, cheapest, margins, columns, np.float64), X)
 
     def to_local(self) -> OPFClassifier:
         """Make the plain estimator, with all samples in this process."""
@@ -254,12 +258,3 @@ class DaskOPFClassifier(DaskClassifier):
         if hasattr(self, "feature_names_in_"):
             plain.feature_names_in_ = self.feature_names_in_
         return plain
-
-
-def _labels(classes: NDArray[Any], offers: FloatArray, X: FloatArray) -> NDArray[Any]:
-    labels: NDArray[Any] = classes[offers[:, 2].astype(np.int64)]
-    return labels
-
-
-def _margins(metric: Metric, offers: FloatArray, X: FloatArray) -> FloatArray:
-    return class_margins(metric.transform(offers[:, :-1], offers[:, -1:].astype(np.int64)))

@@ -1,20 +1,21 @@
-"""The probabilistic Optimum-Path Forest classifier on a cluster."""
+"""`DaskPOPFClassifier`, and training samples in chunks, as its fit needs them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from dask import delayed
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from popf.dask.cluster import Tasks, tasks_on
+from popf.dask.blocks import Block, checked_rows, common_classes, labels_of_chunk, make_blocks
+from popf.dask.cluster import Settings, Tasks, tasks_on
 from popf.dask.forest import DaskClassifier
-from popf.dask.growing import ForestInBlocks
+from popf.dask.growing import ForestInBlocks, grow_forest
 from popf.dask.prediction import Part, Query, add_sums, first_of
-from popf.dask.training import fetch_rows, log_masses, open_samples
-from popf.engine.structures import FloatArray
+from popf.dask.sources import Rows, Source
+from popf.engine.structures import FloatArray, IntArray
 from popf.probability.classifier import (
     POPFClassifier,
     check_classes,
@@ -22,14 +23,20 @@ from popf.probability.classifier import (
     fit_paper,
     paper_exponents,
 )
+from popf.probability.features import Candidate, Preparation
 from popf.probability.fitting import fit_evidence, options_of
 from popf.probability.pooling import Evidence, EvidenceAttributes
 from popf.probability.regressions import chosen_classes, decisions, log_softmax
+from popf.probability.training import (
+    N_FOR_DISTANCE,
+    GrownForest,
+    SamplesInMemory,
+    TrainingSamples,
+    median_cost,
+    order_samples,
+)
 from popf.solvers import Solver
 from popf.solvers.base import PAPER_BOX
-
-#: From exponents to predictions.
-Predict = Callable[[FloatArray], NDArray[Any]]
 
 
 class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
@@ -116,35 +123,26 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self.block_size = block_size
         self.scratch = scratch
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the forest and fit its probabilities.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `DaskOPFClassifier.fit`; a sample of weight 2 counts as two.
-
-        Returns
-        -------
-        self : DaskPOPFClassifier
-        """
-        self._forget()
+    def _fit(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
         check_parameters(self)
-        with tasks_on(self.client) as tasks:
-            if self.method == "paper":
-                model = self._fit_forest(tasks, X, y, sample_weight)
-                self._fit_paper(model)
-            else:
-                model = self._fit_evidence(tasks, X, y, sample_weight)
-        self.classes_ = model.samples.classes
-        self._model = model  # last: see __sklearn_is_fitted__
-        return self
+        source, settings = self._open(tasks, X, y, sample_weight)
+        if self.method == "paper":
+            return self._fit_paper(tasks, source, settings)
+        training = open_samples(tasks, source, settings)
+        self._evidence, grown = fit_evidence(training, options_of(self, settings.metric))
+        model: ForestInBlocks = grown.forest
+        self.opf_ = self._plain_forest(model)
+        self._samples = source, training.rows
+        return model
 
-    def _fit_paper(self, model: ForestInBlocks) -> None:
+    def _fit_paper(self, tasks: Tasks, source: Source, settings: Settings) -> ForestInBlocks:
+        samples = make_blocks(tasks, source, settings)
+        check_classes(len(samples.classes), self.method)
+        model = grow_forest(tasks, samples, settings)
         self.opf_ = self._plain_forest(model)
         self.solution_ = fit_paper(
             self.opf_.forest_,
-            model.samples.weights,
+            samples.weights,
             self.solver,
             self.box,
             self.smoothing,
@@ -152,22 +150,12 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         )
         self.A_, self.B_ = self.solution_.theta.tolist()
         self._evidence: Evidence | None = None
-
-    def _fit_evidence(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
-        source, settings = self._open(tasks, X, y, sample_weight)
-        training = open_samples(tasks, source, settings)
-        options = options_of(self, settings.metric)
-        self._evidence, grown = fit_evidence(training, options)
-        model: ForestInBlocks = grown.forest
-        self.n_blocks_, self.n_block_pairs_ = len(model.samples.blocks), model.n_pairs
-        self.opf_ = self._plain_forest(model)
-        self._samples = source, training.rows
         return model
 
     def predict_proba(self, X: Any) -> Any:
         """Predict the probability of every class, lazily if X is lazy."""
         check_is_fitted(self)
-        return self._predict(X, _probabilities, self.classes_)
+        return self._predict(X, lambda exponents: np.exp(log_softmax(exponents)), self.classes_)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Predict the logarithm of the probability of every class, lazily if X is lazy."""
@@ -177,8 +165,12 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     def predict(self, X: Any) -> Any:
         """Predict labels, lazily if X is lazy; of two classes, ``classes_[1]`` from the threshold on."""
         check_is_fitted(self)
-        labels = partial(_labels, self.classes_, self.threshold)
-        return self._predict(X, labels, None, self.classes_.dtype)
+        classes, threshold = self.classes_, self.threshold
+
+        def labels(exponents: FloatArray) -> NDArray[Any]:
+            return np.asarray(classes[chosen_classes(exponents, threshold)])
+
+        return self._predict(X, labels, None, classes.dtype)
 
     def decision_function(self, X: Any) -> Any:
         """Compute the log odds of ``classes_[1]``, or exponents whose softmax are the probabilities."""
@@ -193,67 +185,209 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
             source, rows = self._samples
             with tasks_on(self.client) as tasks:
                 samples = fetch_rows(tasks, source, rows)
-        names = ("A_", "B_", "solution_", "n_features_in_", "feature_names_in_")
-        fitted = {name: getattr(self, name) for name in names if name in self.__dict__}
-        opf = self._plain_forest(self._model, prepared)
-        ours = ("client", "block_size", "scratch")
-        parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in ours}
+        ours = ("classes_", "opf_", "n_blocks_", "n_block_pairs_")
+        fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in ours}
         return POPFClassifier.from_evidence(
-            parameters, opf, self._evidence, {**fitted, "samples_": samples}
+            self._parameters_of(POPFClassifier),
+            self._plain_forest(self._model, prepared),
+            self._evidence,
+            {**fitted, "samples_": samples},
         )
 
-    def _check_classes(self, n_classes: int) -> None:
-        check_classes(n_classes, self.method)
-
     def _predict(
-        self, X: Any, prediction_of: Predict, columns: NDArray[Any] | None, dtype: Any = np.float64
+        self,
+        X: Any,
+        prediction_of: Callable[[FloatArray], NDArray[Any]],
+        columns: NDArray[Any] | None,
+        dtype: Any = np.float64,
     ) -> Any:
         """Predict by exponents, whose softmax are the probabilities."""
         evidence = self._evidence
-        if evidence is None:
-            offer: Any = Part.conquer
-            combine: Any = first_of
-            metric = self._model.settings.metric
-            exponents: Any = partial(_paper_exponents, metric, self.A_, self.B_)
-        else:
-            # What every partition needs, without the nodes, which the parts have.
-            nodes, weights = evidence.nodes[:0], evidence.node_weights[:0]
-            light = replace(evidence, nodes=nodes, node_weights=weights)
-            offer, combine = partial(_offer_sums, light), add_sums
-            exponents = partial(_evidence_exponents, light, log_masses(self._model))
-        finish = partial(_finish, prediction_of, exponents)
+        steps = self._paper_steps() if evidence is None else self._evidence_steps(evidence)
+        offer, combine, exponents_of = steps
+
+        def finish(offers: FloatArray, X: FloatArray) -> NDArray[Any]:
+            return prediction_of(exponents_of(offers, X))
+
         return self._run(Query(offer, combine, finish, columns, dtype), X)
 
+    def _paper_steps(self) -> tuple[Callable[..., FloatArray], ...]:
+        metric, a, b = self._model.settings.metric, self.A_, self.B_
 
-def _offer_sums(evidence: Evidence, part: Part, X: FloatArray) -> FloatArray:
-    if not evidence.asks_forest:
-        return np.zeros((len(X), part.settings.n_classes, 1))
-    return part.sums(evidence.preparation.apply(X), evidence.distinct_bandwidths)
+        def exponents(offers: FloatArray, X: FloatArray) -> FloatArray:
+            costs = metric.transform(offers[:, 0], offers[:, 4].astype(np.int64))
+            return paper_exponents(offers[:, 2].astype(np.int64), costs, a, b)
+
+        return Part.conquer, first_of, exponents
+
+    def _evidence_steps(self, evidence: Evidence) -> tuple[Callable[..., FloatArray], ...]:
+        # Without the nodes, which the parts have.
+        nodes, weights = evidence.nodes[:0], evidence.node_weights[:0]
+        evidence = replace(evidence, nodes=nodes, node_weights=weights)
+        asks_forest, masses = evidence.asks_forest, self._model.samples.log_masses
+
+        def offer(part: Part, X: FloatArray) -> FloatArray:
+            if not asks_forest:
+                return np.zeros((len(X), len(masses), 1))
+            return part.sums(evidence.preparation.apply(X), evidence.distinct_bandwidths)
+
+        def exponents(sums: FloatArray, X: FloatArray) -> FloatArray:
+            return evidence.combine(X, sums - masses[:, None] if asks_forest else None)
+
+        return offer, add_sums, exponents
 
 
-def _evidence_exponents(
-    evidence: Evidence, masses: FloatArray, sums: FloatArray, X: FloatArray
+@dataclass(frozen=True)
+class SamplesInChunks(TrainingSamples):
+    """Training samples in chunks that are never in one place; `ordered` counts among `rows`."""
+
+    tasks: Tasks
+    source: Source
+    rows: IntArray  # those of positive weight
+    classes: NDArray[Any]
+    settings: Settings
+
+    def features(self, places: IntArray) -> FloatArray:
+        """Fetch the samples at some places of the order."""
+        return fetch_rows(self.tasks, self.source, self.rows[self.ordered.rows[places]])
+
+    def take(self, places: IntArray) -> SamplesInMemory:
+        """Fetch the samples at some places into memory."""
+        ordered = self.ordered.take(places)
+        return SamplesInMemory(
+            ordered._replace(rows=np.arange(len(places))),
+            self.n_classes,
+            self.metric,
+            self.algorithm,
+            self.resources._replace(backend=None),
+            self.features(places),
+            ordered.codes,
+        )
+
+    def grow(self, places: IntArray | None, candidate: Candidate) -> GrownForest:
+        """Grow a forest in blocks; on distinct samples, or with `places` None on all samples."""
+        everyone = np.arange(len(self.ordered.rows)) if places is None else places
+        preparation = self.fit_features(everyone, candidate)
+        weights = np.full(sum(self.source.sizes), -1.0)  # as they are
+        if places is not None:
+            chosen = self.ordered.take(places)
+            weights[:] = 0.0
+            np.add.at(weights, self.rows[chosen.rows], chosen.weights)
+        starts = np.cumsum([0, *self.source.sizes]).tolist()
+        chunks = [
+            delayed(_prepare_rows)(chunk, preparation, weights[start:stop])
+            for chunk, start, stop in zip(self.source.chunks, starts[:-1], starts[1:], strict=True)
+        ]
+        samples = make_blocks(self.tasks, self.source._replace(chunks=chunks), self.settings)
+        model = grow_forest(self.tasks, samples, self.settings)
+        nodes = np.searchsorted(model.samples.rows, self.rows[self.ordered.rows[everyone]])
+        unit = median_cost(model.to_forest(), nodes, self.ordered.weights[everyone])
+        if unit == 0.0:  # all nodes have company where they are
+            few = preparation.apply(self.features(everyone[:N_FOR_DISTANCE]))
+            unit = _mean_distance(self.tasks, model, few, nodes) or 1.0
+
+        def scores(new: IntArray, taus: FloatArray) -> FloatArray:
+            queries = preparation.apply(self.features(new))
+            scattered = self.tasks.client.scatter(queries, broadcast=False)
+            offers = [
+                self.tasks.submit(
+                    "sum-paths", _sums, model.settings, model.costs, block, scattered, taus
+                )
+                for block in samples.blocks
+            ]
+            found = np.full((len(new), self.n_classes, taus.size), -np.inf)
+            present = np.searchsorted(self.classes, samples.classes)
+            found[:, present] = add_sums(*self.tasks.gather(offers)) - samples.log_masses[:, None]
+            return found
+
+        return GrownForest(preparation, model, None, unit, scores)
+
+
+def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
+    """Fetch some rows of the samples."""
+    wanted, back = np.unique(rows, return_inverse=True)
+    ends = np.cumsum([0, *source.sizes])
+    cuts = np.searchsorted(wanted, ends)
+    calls = [
+        (chunk, wanted[first:last] - start)
+        for chunk, start, first, last in zip(
+            source.chunks, ends[:-1], cuts[:-1], cuts[1:], strict=True
+        )
+        if last > first
+    ]
+    found = tasks.gather(tasks.submit_lazy("take-rows", _take, calls))
+    fetched: FloatArray = np.concatenate(found)[back]
+    return fetched
+
+
+def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInChunks:
+    """Order all samples by class and values; features are fetched one at a time, while samples are alike."""
+    starts = np.cumsum([0, *source.sizes]).tolist()
+    calls = list(zip(source.chunks, starts, strict=False))
+    found = tasks.gather(tasks.submit_lazy("look-at-labels", _labels_and_weights, calls))
+    weights = np.concatenate([weights for _, weights in found])
+    rows = np.flatnonzero(weights)
+    classes = common_classes([labels_of_chunk(y[w > 0.0]) for y, w in found])
+    codes = np.searchsorted(classes, np.concatenate([y for y, _ in found])[rows])
+
+    def columns() -> Iterator[FloatArray]:
+        for feature in range(source.columns.shape[1]):
+            calls = [(chunk, (slice(None), feature)) for chunk in source.chunks]
+            found = tasks.gather(tasks.submit_lazy("take-feature", _take, calls))
+            yield np.concatenate(found)[rows]
+
+    ordered = order_samples(columns(), codes.astype(np.int64), weights[rows])
+    return SamplesInChunks(
+        ordered,
+        len(classes),
+        settings.metric,
+        settings.algorithm,
+        settings.resources,
+        tasks,
+        source,
+        rows,
+        classes,
+        settings,
+    )
+
+
+def _mean_distance(tasks: Tasks, model: ForestInBlocks, few: FloatArray, nodes: IntArray) -> float:
+    """Take the mean of the distances from a few samples to nodes that are not 0, as in memory; 0 if all are."""
+    copies = np.bincount(nodes, minlength=len(model.samples.rows))
+    sums = [
+        tasks.submit("sum-distances", _sum_distances, model.settings, block, few, copies)
+        for block in model.samples.blocks
+    ]
+    total, n = np.sum(tasks.gather(sums), axis=0)
+    return float(total / n) if n else 0.0
+
+
+def _sum_distances(
+    settings: Settings, block: Block, few: FloatArray, copies: IntArray
+) -> tuple[float, int]:
+    """Sum the distances that are not 0 from a few samples to those of a block, and count them."""
+    metric, points = settings.metric, np.ldexp(block.points, settings.exponent)
+    distances = metric.transform(metric.blocks(few, points)(0, len(few)))
+    counts = ((distances > 0.0) & (distances < np.inf)) * copies[block.samples]
+    return float(distances[counts > 0] @ counts[counts > 0]), int(counts.sum())
+
+
+def _labels_and_weights(rows: Rows, start: int) -> tuple[NDArray[Any], FloatArray]:
+    _, y, weights = checked_rows(rows, start)
+    return y, weights
+
+
+def _take(rows: Rows, which: Any) -> FloatArray:
+    return np.ascontiguousarray(checked_rows(rows)[0][which])
+
+
+def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> Rows:
+    """Prepare a chunk; a weight below 0 stands for the one that the sample has."""
+    X, y, own = checked_rows(rows)
+    return Rows(preparation.apply(X), y, np.where(weights < 0.0, own, weights))
+
+
+def _sums(
+    settings: Settings, costs: FloatArray, block: Block, X: FloatArray, taus: FloatArray
 ) -> FloatArray:
-    scores = sums - masses[:, None] if evidence.asks_forest else None
-    return evidence.combine(X, scores)
-
-
-def _paper_exponents(
-    metric: Any, a: float, b: float, offers: FloatArray, X: FloatArray
-) -> FloatArray:
-    costs = metric.transform(offers[:, 0], offers[:, 4].astype(np.int64))
-    return paper_exponents(offers[:, 2].astype(np.int64), costs, a, b)
-
-
-def _finish(
-    prediction_of: Predict, exponents_of: Any, offers: FloatArray, X: FloatArray
-) -> NDArray[Any]:
-    return prediction_of(exponents_of(offers, X))
-
-
-def _probabilities(exponents: FloatArray) -> FloatArray:
-    return np.exp(log_softmax(exponents))
-
-
-def _labels(classes: NDArray[Any], threshold: float, exponents: FloatArray) -> NDArray[Any]:
-    return np.asarray(classes[chosen_classes(exponents, threshold)])
+    return Part(settings, costs, block).sums(X, taus)
