@@ -22,9 +22,13 @@ BAD = {
     "lists": (lambda: accuracy([[1], [1, 2]], [1, 2]), "[1]", "integers"),
     "dates": (lambda: accuracy(np.array(["2020"], "M8"), [1]), "date", "strings"),
     "many labels a sample": (lambda: accuracy(T3 > 0, Y), "(3, 3)", "1d array"),
-    "negative weight": (lambda: accuracy(Y, Y, sample_weight=[1, -2, 1]), "-2.0 at row 1", "use 0"),
-    "no weight": (lambda: accuracy(Y, Y, sample_weight=[0, 0, 0]), "sums to 0.0", "at least one"),
-    "one weight": (lambda: accuracy(Y, Y, sample_weight=2.0), "()", "(3,)"),
+    "negative weight": (
+        lambda: accuracy(Y, Y, sample_weight=[1, -2, 1]),
+        "Negative",
+        "`sample_weight`",
+    ),
+    "no weight": (lambda: accuracy(Y, Y, sample_weight=[0, 0, 0]), "at least one"),
+    "few weights": (lambda: accuracy(Y, Y, sample_weight=[1, 2]), "(2,)", "(3,)"),
     # calibration error
     "above 1": (lambda: ece(Y, [0.2, 1.5, 0.1]), "1.5 at row 1", "predict_proba"),
     "NaN": (lambda: ece(Y, [0.1, 0.2, np.nan]), "nan at row 2", "drop"),

@@ -113,7 +113,7 @@ def prepare_reliability(
     happened, _ = event(y_true, pos_label)
     probability = probability_of(y_prob)
     check_same_length(happened, probability, "y_prob")
-    weights = as_weights(sample_weight, len(happened))
+    weights = as_weights(sample_weight, happened)
     bins = bins_of(probability, weights, n_bins, strategy)
     mass = np.bincount(bins, weights).astype(np.float64, copy=False)
     filled = mass > 0.0

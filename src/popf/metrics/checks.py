@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import _check_sample_weight
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -101,22 +102,11 @@ def check_same_kind(one: Labels, other: Labels, its_name: str, other_name: str) 
         )
 
 
-def as_weights(sample_weight: ArrayLike | None, n_samples: int) -> FloatArray:
-    """Make weights an array, ones if there are none."""
-    if sample_weight is None:
-        return np.ones(n_samples)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight has the shape {weights.shape}; pass one weight for each sample, an array "
-            f"of shape ({n_samples},)."
-        )
-    odd = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
-    if len(odd):
-        raise ValueError(
-            f"sample_weight holds {weights[odd[0]]} at row {odd[0]}; weights are finite and not "
-            "negative: use 0 to leave a sample out."
-        )
+def as_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> FloatArray:
+    """Make weights an array, one for each row of `y`; ones if there are none."""
+    weights: FloatArray = _check_sample_weight(
+        sample_weight, y, dtype=np.float64, ensure_non_negative=True
+    )
     if not 0 < (total := weights.sum()) < np.inf:
         raise ValueError(
             f"sample_weight sums to {total}; the sum must be positive and finite: give at least one "

@@ -73,7 +73,7 @@ def opf_accuracy_score(
     """
     true, predicted = as_labels(y_true, "y_true"), as_labels(y_pred, "y_pred")
     check_same_length(true, predicted, "y_pred")
-    weights = as_weights(sample_weight, len(true))
+    weights = as_weights(sample_weight, true)
     check_same_kind(true, predicted, "y_true", "y_pred")
     classes, codes = np.unique(np.concatenate([true, predicted]), return_inverse=True)
     n = len(true)
@@ -182,7 +182,7 @@ def expected_calibration_error(
     """
     check_choice(kind, "kind", KINDS)
     codes, table, classes, positive = as_forecast(y_true, y_prob, labels, pos_label)
-    weights = as_weights(sample_weight, len(codes))
+    weights = as_weights(sample_weight, codes)
 
     def error(probabilities: FloatArray, happened: BoolArray) -> float:
         bins = bins_of(probabilities, weights, n_bins, strategy)

@@ -386,7 +386,7 @@ def _reached(
             "predict_proba(X)[:, 1]."
         )
     check_same_length(happened, score, "y_score")
-    weights = as_weights(sample_weight, len(happened))
+    weights = as_weights(sample_weight, happened)
     counted = weights > 0
     distinct, group = np.unique(-score[counted], return_inverse=True)
     n = len(distinct)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
+from sklearn.utils import check_array
 
 from popf.engine.structures import FloatArray
 
@@ -193,14 +194,13 @@ def _terms(q: FloatArray, e: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _as_vector(values: ArrayLike, name: str) -> FloatArray:
-    vector = np.ascontiguousarray(values, dtype=np.float64)
-    if np.ndim(values) != 1 or vector.size == 0:
+    vector: FloatArray = check_array(
+        values, dtype=np.float64, order="C", ensure_2d=False, input_name=name
+    )
+    if vector.ndim != 1:
         raise ValueError(
-            f"{name} has shape {np.shape(values)}; give a vector of at least one value"
+            f"{name} has shape {vector.shape}; give one value per sample, (n_samples,)"
         )
-    if not np.isfinite(vector).all():
-        where = int(np.argmin(np.isfinite(vector)))
-        raise ValueError(f"{name}[{where}] is {vector[where]}; every value must be finite")
     return vector
 
 
