@@ -9,7 +9,7 @@ import popf
 from naive_density import distances
 from popf import KNNOPFClassifier, OPFClustering, OPFOutlierDetector
 from popf.table_models import explain_row, open_model
-from refusals import refused
+from refusals import changed, refused
 from saved_models import again, assert_same_model
 from strategies import furthest_feature, grid
 
@@ -77,12 +77,6 @@ def test_bad_samples_are_refused():
     assert not hasattr(model, "forest_")
     model = OPFClustering(metric="precomputed").fit(distances(X[:9], X[:9]))
     refused(lambda: model.predict(X[:2]), "a column for every training sample")
-
-
-def changed(array, where, value):
-    copy = np.array(array)
-    copy[where] = value
-    return copy
 
 
 WRONG = {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive_platt
-from objectives import platt_problem
+from naive_platt import platt_problem
 from popf.solvers import NelderMead, Newton, PlattObjective, platt_probability, platt_targets
 from strategies import bounded
 
