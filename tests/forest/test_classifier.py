@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.metrics import pairwise_distances
 
 from popf import OPFClassifier
-from strategies import ALGORITHMS, MOON, MOONS, X_NEW, X_TRAIN, Y_TRAIN, assert_same_forest
+from strategies import ALGORITHMS, X_NEW, X_TRAIN, Y_TRAIN, assert_same_forest
 
 # Labels ------------------------------------------------------------------------------------------
 
@@ -101,17 +101,6 @@ def test_frames_keep_the_names_of_their_columns(frame):
         forest.predict(new[names[::-1]])
     with pytest.warns(UserWarning, match="valid feature names"):
         forest.predict(X_NEW)
-
-
-def test_a_second_fit_forgets_the_first():
-    forest = OPFClassifier().fit(X_TRAIN, Y_TRAIN)
-    forest.decision_function(X_NEW), forest.spanning_tree_  # what is made when it is asked for
-    forest.fit(MOONS, MOON, sample_weight=np.arange(160) % 5)
-    once = OPFClassifier().fit(MOONS, MOON, sample_weight=np.arange(160) % 5)
-    assert_same_forest(forest, once)
-    assert_array_equal(forest.decision_function(MOONS), once.decision_function(MOONS))
-    forest.set_params(metric="manhattan").fit(X_TRAIN, Y_TRAIN)
-    assert_same_forest(forest, OPFClassifier("manhattan").fit(X_TRAIN, Y_TRAIN))
 
 
 # Weights -----------------------------------------------------------------------------------------
