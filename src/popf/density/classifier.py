@@ -34,7 +34,8 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
     ----------
     n_neighbors : int or "auto", default="auto"
         The number k of nearest neighbours, n_samples - 1 at most. ``"auto"`` takes the one with the highest
-        accuracy on samples that were left out, in five folds, the smallest of several.
+        accuracy on samples that were left out, the smallest of several, in five folds by class and value:
+        nothing is random, and nothing depends on the order of the rows.
     max_neighbors : int, default=20
         The largest k that ``"auto"`` tries.
     metric, metric_params, n_jobs, working_memory
@@ -54,11 +55,6 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
     See Also
     --------
     OPFClassifier : Prototypes where classes meet, on the minimum spanning tree.
-
-    Notes
-    -----
-    Folds are dealt by class and value, so nothing is random and nothing depends on the order of the rows.
-    Every k is tried with the very densities, paths and decisions that are used afterwards.
 
     References
     ----------

@@ -41,7 +41,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
     offset_ : float
         The score from which on a sample is an inlier.
     scores_ : ndarray of shape (n_samples,)
-        The scores of the training samples, each by the others.
+        The scores of the training samples, each by the others, and of new samples in their place.
     n_neighbors_, density_, roots_, n_features_in_, feature_names_in_
         As for `OPFClustering`.
 
@@ -49,11 +49,6 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
     --------
     OPFClustering : The clusters.
     sklearn.neighbors.LocalOutlierFactor : Compares the density of a sample with that of its neighbours.
-
-    Notes
-    -----
-    A sample in the place of a training sample has its score, so that `predict` on the training samples finds
-    the share `contamination` of outliers.
 
     Examples
     --------

@@ -28,10 +28,10 @@ KINDS = ("confidence", "classwise", "binary")
 def opf_accuracy_score(
     y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    r"""Accuracy that is fair to small classes, as the literature on OPF measures it.
+    r"""Accuracy that is fair to small classes, as the literature on OPF measures it (see `OPFClassifier`).
 
     With N samples, N_i of them of class i, FN_i of those predicted as another class, and FP_i samples of
-    other classes predicted as i [1]_:
+    other classes predicted as i:
 
     .. math:: 1 - \frac{1}{2c} \sum_{i=1}^{c}
               \left( \frac{FP_i}{N - N_i} + \frac{FN_i}{N_i} \right)
@@ -57,15 +57,9 @@ def opf_accuracy_score(
     as an error of the true class, and adds no class. Where `y_true` holds one class only, FP_i / (N - N_i)
     is 0 / 0 and left out of the mean: the score is the plain accuracy.
 
-    References
-    ----------
-    .. [1] J. P. Papa, A. X. Falcão, C. T. N. Suzuki, "Supervised pattern classification based on
-       optimum-path forest", International Journal of Imaging Systems and Technology 19(2), 2009.
-
     Examples
     --------
-    Eight of ten are right, and yet half of the small class is lost. `sklearn.metrics.make_scorer` makes it a
-    scorer.
+    Eight of ten are right, and yet half of the small class is lost:
 
     >>> from popf.metrics import opf_accuracy_score
     >>> opf_accuracy_score(["no"] * 8 + ["yes"] * 2, ["no"] * 7 + ["yes"] * 2 + ["no"])

@@ -123,7 +123,7 @@ def threshold_curve(
 ) -> ThresholdCurve:
     r"""Score every threshold on the probability of the positive class: the paper's linear search.
 
-    The paper [1]_ predicts a sample positive if P ≥ Θ, takes Θ = 0.5, and suggests a search for a better one:
+    The paper of `POPFClassifier` predicts a sample positive if P ≥ Θ, takes Θ = 0.5, and suggests a search:
 
     .. math:: \Theta^* = \arg\max_{\Theta} \; \mathrm{score}(y, [P \ge \Theta])
 
@@ -157,11 +157,6 @@ def threshold_curve(
     Choose Θ on samples that the classifier was not fitted to, and judge it on others again. The default score
     takes O((n + m) log n) for m thresholds; any other is called once for every distinct set of positive
     samples.
-
-    References
-    ----------
-    .. [1] S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza, J. P. Papa, "A probabilistic
-       optimum-path forest classifier for binary classification problems", arXiv:1609.00878, 2016.
 
     Examples
     --------

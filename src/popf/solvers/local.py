@@ -29,18 +29,14 @@ class Newton(Solver):
 
     over the step d, and takes the largest of d, d/2, d/4 ... that brings a fair part of the promised
     decrease. Negative eigenvalues of H change sign and tiny ones are raised (a ridge), so that every step
-    goes downhill where H is singular (all scores equal) or the objective is not convex.
+    goes downhill where H is singular (all scores equal) or the objective is not convex. The objective must
+    have a method ``derivatives(theta)``, as `PlattObjective` does, where the reference for this method is.
 
     Parameters
     ----------
     tolerance : float, default=1e-14
         Stop when a step promises to gain less than this part of the value.
     max_iterations : int, default=100
-
-    Notes
-    -----
-    The objective must have a method ``derivatives(theta)`` that returns value, gradient and Hessian, as
-    `PlattObjective` does, where the reference for this method is.
 
     Examples
     --------
