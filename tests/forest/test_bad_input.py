@@ -169,13 +169,6 @@ def test_a_function_that_returns_nonsense(value, kind, said):
         refused(lambda ask=call: ask(changed(X, 2, 99.0)), *said, pairs[1], kind=kind)
 
 
-def test_what_a_function_raises_comes_through():
-    def broken(x, y):
-        raise ZeroDivisionError("of the user's own")
-
-    refused(lambda: OPFClassifier(broken).fit(X, Y), "of the user's own", kind=ZeroDivisionError)
-
-
 # Order -------------------------------------------------------------------------------------------
 
 

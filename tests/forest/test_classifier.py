@@ -23,8 +23,6 @@ NAMES = np.array(["setosa", "versicolor", "virginica"])
         NAMES.astype(object),
         np.array([-7, -1, 3]),
         np.array([0.0, 1.0, 7.0]),
-        np.array([-2.0, 5.0, 7.0], dtype=np.float32),
-        np.array([0, 200, 255], dtype=np.uint8),
         np.array([10**18, 10**18 + 1, 10**18 + 5]),
         np.array([0, 2**63, 2**64 - 1], dtype=np.uint64),
         np.array([2**64 - 3, 2**64 - 2, 2**64 - 1], dtype=np.uint64),

@@ -63,7 +63,6 @@ def test_a_class_of_tiny_weight_is_not_lost():
     "dress",
     [
         lambda y: NAMES[y],
-        lambda y: NAMES[y].astype(object),
         lambda y: NAMES[y].tolist(),
         lambda y: pd.Series(NAMES[y], dtype="category"),
         lambda y: pd.Series(NAMES[y], dtype="string"),
@@ -71,7 +70,6 @@ def test_a_class_of_tiny_weight_is_not_lost():
         lambda y: pd.Series(y, dtype="Int64"),
         lambda y: y.astype(object),
         lambda y: y.astype(np.int8) - np.int8(2),
-        lambda y: y.astype(float),
         lambda y: y.reshape(-1, 1),
     ],
 )

@@ -159,20 +159,6 @@ def test_average_precision_is_that_of_a_walk_down_the_scores(ranking, data):
 
 
 @bounded(100)
-@given(rankings(), st.data())
-def test_a_weight_repeats_a_sample_and_rows_have_no_order(ranking, data):
-    y, scores, weights = ranking
-    k = data.draw(st.integers(1, int(weights.sum())))
-    order = data.draw(st.permutations(range(len(y))))
-    repeated, shuffled = np.repeat(np.arange(len(y)), weights), np.array(order)
-    for score in (precision_at, average_precision_at):
-        expected = score(y, scores, k, sample_weight=weights)
-        other = score(y[shuffled], scores[shuffled], k, sample_weight=weights[shuffled])
-        assert other == pytest.approx(expected, abs=1e-12)
-        assert score(y[repeated], scores[repeated], k) == pytest.approx(expected, abs=1e-12)
-
-
-@bounded(100)
 @given(rankings())
 def test_the_lift_curve_counts_what_scores_at_least_as_much(ranking):
     y, scores, weights = ranking

@@ -196,16 +196,11 @@ def test_an_integer_seed_gives_the_same_answer_every_time(solver):
     assert (first.path == second.path).all()
 
 
+SHORT = [kind(n_iterations=2) for kind in (PSO, Bat, Firefly)]
+
+
 @pytest.mark.parametrize(
-    "solver",
-    [
-        Newton(max_iterations=1),
-        NelderMead(max_iterations=3),
-        PSO(n_iterations=1),
-        Bat(n_iterations=2),
-        Firefly(n_iterations=2),
-    ],
-    ids=name,
+    "solver", [Newton(max_iterations=1), NelderMead(max_iterations=3), *SHORT], ids=name
 )
 def test_what_has_not_converged_says_so_and_keeps_its_best_point(solver):
     solution = solver.minimize(Rosenbrock(), random_state=1)
