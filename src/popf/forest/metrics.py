@@ -270,13 +270,15 @@ def choose_metric(
         params = {key: value for key, value in params.items() if key not in ("p", "w")}
     if name in SKLEARN_METRICS:
         return _Sklearn(name, params)
-    gamma = params.pop("gamma", 1.0) if name == "gaussian" else 1.0
+    gamma = 1.0
+    if name == "gaussian":
+        gamma = params.pop("gamma", gamma)
+        check_real("gamma", gamma, 0.0, strictly=True)
     if params:
         raise ValueError(
             f"metric {metric!r} does not take {', '.join(map(repr, params))}: leave it out of "
             "`metric_params`."
         )
-    check_real("gamma", gamma, 0.0, strictly=True)
     if name in EUCLIDEAN_TRANSFORMS:
         return _Euclidean(name, float(gamma))
     return _Precomputed(name) if name == "precomputed" else _Compiled(name)
