@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 from contrast import contrast
 from popf import POPFClassifier
-from popf.report import numbers, wording
+from popf.report import numbers
+from popf.report.numbers import count, fixed, percent, threshold_text
 from popf.report.page import compute
-from popf.report.wording import count, fixed, percent, threshold_text
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser: pip install playwright")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -135,7 +135,7 @@ def test_costs_that_are_typed_or_slid_move_the_recommendation_and_the_curve(case
         check_numbers(page, case, best, ratio)
         assert texts(page, "best", "exact") == {"best": threshold_text(best), "exact": exact}
         drawn = page.get_attribute(".curves .line.cost", "d")
-        assert drawn == wording.line_path(thresholds, found.mean_cost / found.cost_top)
+        assert drawn == numbers.line_path(thresholds, found.mean_cost / found.cost_top)
 
     for typed in ("0.01", "0.3", "13.7"):
         page.fill("#ratio", typed)

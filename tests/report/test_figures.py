@@ -16,8 +16,8 @@ from popf.display.curves import prepare_thresholds
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.metrics import evaluate
 from popf.report import numbers
+from popf.report.numbers import figure, percent, verdict
 from popf.report.page import compute
-from popf.report.wording import figure, percent, verdict
 
 
 def test_scores_are_those_of_evaluate_at_the_threshold_the_page_opens_with(theft_case):

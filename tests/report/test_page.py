@@ -19,8 +19,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import popf
 from popf import OPFClassifier, POPFClassifier, report
+from popf.report.numbers import chance, figure, fixed, line_path, outcome, plain, threshold_text
 from popf.report.page import compute
-from popf.report.wording import chance, figure, fixed, line_path, outcome, plain, threshold_text
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",

@@ -1,7 +1,9 @@
-"""Every figure of the report; nothing here knows HTML."""
+"""Every figure of the report, and as text; the page's script writes numbers in the same way."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +16,11 @@ from popf.metrics.thresholds import ThresholdCounts, best_threshold, count_at_th
 CLASS_BINS = 40
 #: How many of the highest probabilities are looked at, in the table of gains; and points of its curve.
 FIRST, CURVE_POINTS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000), 201
+#: Above this calibration error by chance, and below this number of samples of a class, little can be said.
+COARSE, FEW = 0.05, 20
+MAX_LENGTH, PERCENT = 120, "\N{NO-BREAK SPACE}%"
+# Characters that no page may contain, and unpaired surrogates, which cannot be encoded.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Quality(NamedTuple):
@@ -119,3 +126,141 @@ def decisions(
     ]
     recommended = best_threshold(thresholds, -counts.mean_cost(1.0, ratio))
     return Decisions(counts, ratio, recommended, shares[0], shares[1])
+
+
+def verdict(found: Quality) -> list[str]:
+    """Say how good probabilities are."""
+    sentences = [_calibration(found), _against_base_rate(found)]
+    rare = round(min(found.prior, 1.0 - found.prior) * found.n_samples)
+    if rare < FEW:
+        kind = "positive" if found.prior <= 0.5 else "negative"
+        sentences.append(f"Only {rare} of the samples are {kind}: all numbers here are rough.")
+    return sentences
+
+
+def _calibration(found: Quality) -> str:
+    error, chance = found.scores["ece"].value, found.chance_error
+    samples = f"{count(found.n_samples)} samples"
+    exact = f"even exact probabilities would be off by up to {points(chance)}"
+    if error > chance:
+        gaps, weights = found.curve.frequency - found.curve.probability, found.curve.weights
+        gap = float(np.average(gaps, weights=weights))
+        mostly = f", mostly {'too low' if gap > 0 else 'too high'}" if abs(gap) > error / 2 else ""
+        return (
+            f"The probabilities are off by {points(error)} on average{mostly}; chance alone explains up to "
+            f"{points(chance)} on {samples}."
+        )
+    if chance > COARSE:
+        return (
+            f"No miscalibration can be seen, but {samples} show little: the probabilities are off by "
+            f"{points(error)} on average, and {exact}."
+        )
+    return (
+        f"The probabilities are well calibrated: they are off by {points(error)} on average, and {exact} on "
+        f"{samples}."
+    )
+
+
+def _against_base_rate(found: Quality) -> str:
+    loss, base = found.scores["log_loss"], f"the base rate of {percent(found.prior)}"
+    if loss.upper < found.prior_log_loss:
+        gain = 1.0 - found.scores["brier"].value / found.prior_brier
+        much = "much better" if gain > 0.5 else "better"
+        return (
+            f"They are {much} than {base}: the squared error is {percent(gain, 0)} lower than that of "
+            "predicting it for everyone."
+        )
+    if loss.lower > found.prior_log_loss:
+        return (
+            f"They are worse than predicting {base} for everyone (log loss {fixed(loss.value, 3)} against "
+            f"{fixed(found.prior_log_loss, 3)}): do not use them."
+        )
+    return f"On this data they are no better than predicting {base} for everyone."
+
+
+def outcome(found: Decisions, at: int, event: str) -> str:
+    """Say what a threshold leads to; the page's script says the same of others."""
+    counts = found.counts
+    hits, alarms = counts.hits[at], counts.alarms[at]
+    return (
+        f"{count(hits + alarms)} of {count(found.n_samples)} samples are flagged as “{event}”: {count(hits)} "
+        f"correctly, {count(alarms)} as false alarms. {count(counts.n_positive - hits)} of "
+        f"{count(counts.n_positive)} are missed."
+    )
+
+
+def plain(value: Any) -> str:
+    """Return text of at most 120 characters, with unprintable ones replaced."""
+    text = _UNPRINTABLE.sub("\ufffd", str(value))
+    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
+
+
+def fixed(value: float, digits: int) -> str:
+    """Write a number with a fixed number of digits, halves rounded up as by JavaScript's ``toFixed``."""
+    if not np.isfinite(value):
+        return "–"
+    number = Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return f"{number:f}"
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """Write a share in per cent."""
+    return "–" if not np.isfinite(value) else f"{fixed(100.0 * value, digits)}{PERCENT}"
+
+
+def chance(value: float) -> str:
+    """Write a probability in per cent; what is not certain is not called so."""
+    if 0.0 < value < 0.001:
+        return f"< 0.1{PERCENT}"
+    return f"> 99.9{PERCENT}" if 0.999 < value < 1.0 else percent(value)
+
+
+def log10(value: float) -> str:
+    """Write the logarithm of a number."""
+    return fixed(float(np.log10(value)), 2)
+
+
+def points(value: float) -> str:
+    """Write a difference of two shares in percentage points."""
+    return f"{fixed(100.0 * value, 1)} percentage points"
+
+
+def count(number: float) -> str:
+    """Write a whole number with thousands separators."""
+    return f"{int(number):,}"
+
+
+def threshold_text(value: float) -> str:
+    """Write a threshold with three digits, or with as many as distinguish it from others."""
+    short = f"{value:.3f}"
+    return short if float(short) == value else f"{value:.6g}"
+
+
+def figure(value: Any) -> str:
+    """Write a cell of the user's table: numbers to four digits, text as it is."""
+    if value is None:
+        return "missing"
+    if isinstance(value, bool | np.bool_ | str):
+        return plain(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return plain(value)
+    if np.isnan(number):
+        return "missing"
+    if number == 0.0 or not 1e-4 <= abs(number) < 1e9:
+        return f"{number:.4g}"
+    digits = max(3 - int(np.floor(np.log10(abs(number)))), 0)
+    text = f"{number:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def line_path(x: Iterable[float], y: Iterable[float]) -> str:
+    """Draw an SVG path through points of the unit square, in thousandths from the top left; NaN is a gap."""
+    parts, pen_down = [], False
+    for across, up in zip(x, y, strict=True):
+        if not np.isnan(up):
+            place = f"{fixed(1000.0 * across, 1)} {fixed(1000.0 * (1.0 - up), 1)}"
+            parts.append(("L" if pen_down else "M") + place)
+        pen_down = not np.isnan(up)
+    return "".join(parts)

@@ -20,9 +20,9 @@ from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, cl
 from popf.metrics.evaluation import CONFIDENCE
 from popf.metrics.thresholds import check_costs
 from popf.probability.classifier import POPFClassifier
-from popf.report import numbers, wording
-from popf.report.samples import explain_samples
-from popf.report.wording import plain
+from popf.report import numbers
+from popf.report.explanations import Entries, explain_samples, model_facts
+from popf.report.numbers import plain
 
 MAX_ROWS, PRINTED_ROWS = 2000, 40
 
@@ -59,7 +59,7 @@ class Report:
     overall: Evaluation | None  # of all classes together, if there are more than two
     id_names: list[str]
     rows: list[Row]  # the highest probabilities first
-    facts: list[tuple[str, wording.Entries]]  # headings, each with pairs of terms and texts
+    facts: list[tuple[str, Entries]]  # headings, each with pairs of terms and texts
     note: str  # what to know about the paths; empty for nothing
 
     def html(self) -> str:
@@ -72,7 +72,7 @@ class Report:
             report=self,
             bins=list(zip(*columns, strict=True)),
             data=self.script_data(),
-            text=wording,
+            text=numbers,
             confidence=f"{100 * CONFIDENCE:g} %",
             printed_rows=PRINTED_ROWS,
         )
@@ -90,7 +90,7 @@ class Report:
             "ratio": self.decisions.ratio,
             "start": self.start,
             "people": [
-                {"probability": f"{chance}{wording.chance(row.probability)}.", **row.why}
+                {"probability": f"{chance}{numbers.chance(row.probability)}.", **row.why}
                 for row in self.rows
             ],
         }
@@ -237,7 +237,7 @@ def compute(
             )
             for row, why in zip(highest.tolist(), reasons, strict=True)
         ],
-        facts=wording.model_facts(model, about),
+        facts=model_facts(model, about),
         note=note,
     )
 

@@ -1,7 +1,8 @@
-"""The samples of the highest probabilities: why they have them, in the user's own features and units."""
+"""What the model is, and why the listed samples have their probabilities, in the user's features and units."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.metadata import version
 from itertools import pairwise
 from typing import Any
 
@@ -12,16 +13,121 @@ from popf.display.estimators import as_forest_sees, last_step
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.engine.structures import FloatArray
 from popf.forest.optimum_path_forest import Path
-from popf.report.wording import figure, plain
+from popf.formatting import listed
+from popf.io.models import facts_of, shown, versions
+from popf.report.numbers import count, figure, percent, plain
 from popf.table_models.explaining import training_rows, training_values
 
 Cells = NDArray[Any]
+Entries = list[tuple[str, str]]
 
-MAX_FEATURES, MAX_NODES = 12, 6
+MAX_FEATURES, MAX_NODES, MAX_NAMES = 12, 6, 60
 NOTE = (
     "The features of training samples are not shown: the model keeps them only as transformed by its steps, "
     "which cannot be undone."
 )
+METHODS = {
+    "pooled": "the forest, pooled with logistic regressions on the features and on splines of them",
+    "forest": "the forest alone: every training sample offers a path, and those of each class are weighed",
+    "paper": "the paper’s P-OPF: the cost of the winning path alone",
+}
+HELD_OUT = {
+    "pool": "all together",
+    "forest": "the forest",
+    "linear": "logistic regression",
+    "spline": "logistic regression on splines",
+    "prior": "the class frequencies",
+}
+
+
+def model_facts(model: Any, about: Mapping[str, Any]) -> list[tuple[str, Entries]]:
+    """Gather headings with pairs of terms and texts; `about` is as for `popf.report.build`."""
+    final = last_step(model)
+    known = {**facts_of(model, final, None), **about}
+    return [
+        ("In short", _in_short(final, known)),
+        ("Training", _training(known)),
+        ("Parameters", _parameters(final, known)),
+        ("Where it comes from", _origin(known)),
+    ]
+
+
+def _in_short(final: Any, known: Mapping[str, Any]) -> Entries:
+    entries = [("Classifier", f"{known['estimator']}, a probabilistic optimum-path forest")]
+    steps = [f"{name} ({kind})" for name, kind in known["steps"][:-1]]
+    if steps:
+        entries.append(("Before it", ", then ".join(steps)))
+    entries.append(("Probabilities by", METHODS[final.method]))
+    if getattr(final, "linear_map_", None) is not None:
+        text, tried = type(final.linear_map_).__name__, getattr(final, "linear_map_losses_", {})
+        if tried:
+            text += f" (log loss of those tried: {_pairs(tried, '.4g')})"
+        entries.append(("Features mapped by", text))
+    if hasattr(final, "A_"):
+        entries.append(("Slope A and offset B", f"{final.A_:.5g} and {final.B_:.5g}"))
+    if hasattr(final, "pool_weights_"):
+        entries.append(("Weights in the pool", _pairs(final.pool_weights_, ".2f")))
+        taus = ", ".join(f"{tau:.5g}" for tau in final.bandwidths_)
+        entries.append(("Bandwidths τ by class", taus))
+    losses = {HELD_OUT[name]: loss for name, loss in getattr(final, "held_out_losses_", {}).items()}
+    if losses:
+        entries.append(("Log loss on held-out training samples", _pairs(losses, ".3g")))
+    if getattr(final, "prior_weight_", 0.0) >= 0.01:
+        text = f"{percent(final.prior_weight_)}: the training samples hardly tell the classes apart"
+        entries.append(("Shrunken to the base rate by", text))
+    return entries
+
+
+def _pairs(values: Mapping[str, float], digits: str) -> str:
+    return ", ".join(f"{plain(name)} {value:{digits}}" for name, value in values.items())
+
+
+def _training(known: Mapping[str, Any]) -> Entries:
+    classes = (
+        f"“{plain(label)}” {count(number)}"
+        for label, number in zip(known["classes"], known["class_counts"], strict=True)
+    )
+    names = [feature["name"] for feature in known["features"]]
+    entries = [
+        ("Samples", count(known["n_samples"])),
+        ("Classes", ", ".join(classes)),
+        ("Prototypes", f"{count(known['n_prototypes'])}, where classes meet"),
+        ("Features", count(known["n_features"])),
+    ]
+    if None not in names:
+        entries.append(("Their names", listed([plain(name) for name in names], MAX_NAMES)))
+    return entries
+
+
+def _parameters(final: Any, known: Mapping[str, Any]) -> Entries:
+    defaults = type(final)().get_params(deep=False)
+    changed: list[str] = []
+    same: list[str] = []
+    for name, value in known["parameters"].items():
+        (same if shown(defaults.get(name)) == value else changed).append(f"{name} = {value}")
+    return [
+        ("Set", ", ".join(map(plain, changed)) or "none: all are defaults"),
+        ("Defaults", ", ".join(map(plain, same))),
+    ]
+
+
+def _origin(known: Mapping[str, Any]) -> Entries:
+    terms = {"file": "Model", "data": "Samples of this page", "saved": "Saved", "sha256": "SHA-256"}
+    entries = [(term, plain(known[key])) for key, term in terms.items() if known.get(key)]
+    libraries = {"popf": known.get("popf_version", version("popf"))}
+    libraries.update(known.get("libraries") or versions())
+    texts = (plain(f"{name} {number}") for name, number in libraries.items())
+    entries.append(("Fitted with" if "libraries" in known else "Versions", ", ".join(texts)))
+    noted = known.get("facts") or {}
+    table = noted.get("table")  # of `popf fit`
+    if isinstance(table, Mapping):
+        missing = {"refuse": "refused", "passed on": None}
+        filled = missing.get(str(table.get("missing")), table.get("missing"))
+        noted = {"Fitted on": table.get("source"), "Missing values": filled, **noted}
+    for name, value in noted.items():
+        if value and isinstance(value, str | int | float):
+            entries.append((plain(name), figure(value)))
+    return entries
 
 
 def explain_samples(model: Any, chosen: Any, label: Any) -> tuple[list[dict[str, Any]], str]:
