@@ -41,26 +41,16 @@ class Record:
 
     Attributes
     ----------
-    name : str
-        As in the paper's tables, with ``_scale`` for the form scaled to [-1, 1].
-    title : str
-        What it is.
+    name, title : str
+        As in the paper's tables, with ``_scale`` for the form scaled to [-1, 1]; and what it is.
     n_samples, n_features : int
-    class_names : dict of int to str
-        What the labels mean.
-    feature_names : tuple of str
-    origin : str
-        Where it is from.
-    licence : str
-    in_paper : bool
-        Whether the paper's tables have it under this name.
-    file : str
-        Name on the LIBSVM page, and of the file in a folder; empty where there is none.
-    openml : OpenML or None
-    note : str
-        What to know before using it.
-    stand_in : bool
-        Whether it is generated in place of the paper's, which nobody can have.
+    class_names, feature_names : dict of int to str (what the labels mean), and tuple of str
+    origin, licence, note : str
+        Where it is from, and what to know before using it.
+    in_paper, stand_in : bool
+        Whether the paper's tables have it under this name, and whether it is generated in place of the paper's.
+    file, openml : str, and OpenML or None
+        Name on the LIBSVM page, and of the file in a folder (empty for none); where OpenML has it.
     here : str
         "folder", "embedded", "cache", "generated" or "needs download"; empty before `popf.datasets.list` has
         looked.

@@ -195,10 +195,8 @@ def make_synthetic(number: int, random_state: int = 0) -> tuple[FloatArray, IntA
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
-        500, 1,000 or 200 points in the plane.
-    y : ndarray of shape (n_samples,)
-        Labels -1 and 1, half each.
+    X, y : ndarray of shape (n_samples, 2) and (n_samples,)
+        500, 1,000 or 200 points in the plane, and labels -1 and 1, half each.
 
     Examples
     --------

@@ -139,10 +139,9 @@ def _regions(
 class ForestDisplay:
     """An optimum-path forest in the plane or in a projection, with the path of one sample.
 
-    Arcs lead from prototypes, which have a ring, to the samples they have conquered. Dashed arcs are those
-    of the spanning tree between two classes; their ends are the prototypes. The longest arc on the path of a
-    sample, which is its cost, is drawn in vermillion. Two features are drawn as they are, more are projected on
-    their first two principal components, and a single one is drawn over the path cost.
+    Arcs lead from prototypes, which have a ring, to the samples they have conquered; dashed ones are those of
+    the spanning tree between two classes. Two features are drawn as they are, more are projected on their
+    first two principal components, and a single one is drawn over the path cost.
 
     Parameters
     ----------
@@ -152,14 +151,12 @@ class ForestDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-    samples_ : list of matplotlib Line2D
-        For each class its samples.
+    samples_, regions_ : list of matplotlib Line2D, and QuadMesh or None
+        The samples of each class, and who conquers what.
     arcs_, crossings_ : matplotlib LineCollection
         The arcs of the forest, and those between two classes.
-    regions_ : matplotlib QuadMesh or None
-        Who conquers what.
     path_, bottleneck_ : matplotlib Line2D or None
-        The path of the sample, and its longest arc.
+        The path of the sample, and its longest arc, which is its cost.
 
     Examples
     --------

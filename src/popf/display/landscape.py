@@ -83,10 +83,8 @@ class LandscapeDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
+    ax_, zoom_ax_, figure_ : matplotlib Axes (the second of an enlarged part, or None) and Figure
     contours_, colorbar_ : matplotlib QuadContourSet and Colorbar
-    zoom_ax_ : matplotlib Axes or None
-        The enlarged part.
     paths_ : dict of str to matplotlib Line2D
 
     Examples
@@ -128,8 +126,8 @@ class LandscapeDisplay:
             From an array of shape (n, 2), one point a row, to n values.
         box : array-like of shape (2, 2), default=((-10, 10), (-10, 10))
             (lowest, highest) of A and of B. What paths do outside is not seen.
-        solutions : dict, default=None
-            For each name what ``solver.minimize`` returned.
+        solutions
+            As for the class.
         resolution : int, default=101
             How many values of each parameter.
         ax : matplotlib Axes, default=None

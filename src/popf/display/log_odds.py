@@ -80,14 +80,10 @@ def log_odds_of(
 ) -> LogOdds:
     """Take one sample and two classes out of a split."""
     classes = split.classes.tolist()
+    parts: Any = (split.prior, split.forest[row], split.total[row], split.features[row])
     if len(classes) == 2:  # as exponents of both classes
-        prior, forest, total = (
-            np.array([0.0, value]) for value in (split.prior, split.forest[row], split.total[row])
-        )
-        features = np.column_stack([np.zeros(split.features.shape[1]), split.features[row]])
-    else:
-        prior, forest, total = split.prior, split.forest[row], split.total[row]
-        features = split.features[row]
+        parts = (np.stack([np.zeros_like(part), part], axis=-1) for part in parts)
+    prior, forest, total, features = parts
     if pos_label is None:
         code = 1 if len(classes) == 2 else int(total.argmax())
     else:

@@ -210,17 +210,13 @@ def methods() -> dict[str, BaseEstimator]:
     Returns
     -------
     dict of str to classifier
+        Add others to compare with.
 
     Examples
     --------
     >>> from popf.experiment import methods
     >>> list(methods())
     ['OPF', 'P-OPF-BA', 'P-OPF-FFA', 'P-OPF-PSO', 'P-OPF-NM', 'P-OPF-Newton', 'P-OPF-pooled']
-
-    Add others to compare with:
-
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> mine = methods() | {"1-NN": KNeighborsClassifier(1)}
     """
     solvers = {"BA": Bat(), "FFA": Firefly(), "PSO": PSO(), "NM": NelderMead(), "Newton": Newton()}
     paper = {

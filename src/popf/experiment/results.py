@@ -47,7 +47,6 @@ class Summary(NamedTuple):
     # The best, or not significantly worse; for a value of the paper, as printed there.
     bold: bool = False
     digits: int = 2  # after the point
-    per_cent: bool = False
     differs: bool = False  # a value of the paper, from ours, by more than both deviations
 
     @property
@@ -56,26 +55,13 @@ class Summary(NamedTuple):
         mean = f"{self.mean:.{self.digits}f}"
         return mean if self.deviation is None else f"{mean} ± {self.deviation:.{self.digits}f}"
 
-    @property
-    def short(self) -> str:
-        """The same for narrow columns: per cent with one digit, anything else without its deviation."""
-        if not self.per_cent:
-            return f"{self.mean:.{self.digits}f}"
-        mean = f"{self.mean:.1f}"
-        if self.deviation is None:
-            return mean
-        return f"{mean}±{self.deviation:.{0 if self.deviation >= 9.95 else 1}f}"
-
 
 class Results:
     """All numbers of a study; `run` returns this.
 
     Parameters
     ----------
-    protocol : Protocol
-    datasets : dict of str to Dataset
-    methods : list of str
-        In the order of the tables.
+    protocol, datasets, methods : Protocol, dict of str to Dataset, list of str
     records : dict of (dataset, form, run, method) to dict
         Those of the journal; the ones about other data sets, methods and runs are ignored.
     settings : dict
@@ -155,10 +141,7 @@ class Results:
             if len(known):
                 mean = factor * float(known.mean())
                 deviation = factor * float(known.std(ddof=1)) if len(known) > 1 else None
-                per_cent = measure == "accuracy"
-                found[method] = Summary(
-                    mean, deviation, len(known), method in bold, digits, per_cent
-                )
+                found[method] = Summary(mean, deviation, len(known), method in bold, digits)
         return found
 
     def failures(self) -> list[str]:

@@ -56,16 +56,14 @@ def run(
 ) -> Results:
     """Run the paper's protocol, on its data and methods or on others.
 
-    Each data set is split at random, by class, `runs` times; every method is trained on one part and tested
-    on the other. All methods see the same splits.
+    Each data set is split at random, by class, `runs` times. All methods see the same splits.
 
     Parameters
     ----------
     datasets : dict of str to (X, y), or list of names, default=None
         None for the paper's 14, or those of them that `popf.datasets.load` finds.
     methods : dict of str to classifier, or list of names, default=None
-        Any scikit-learn classifiers; None for all of `popf.experiment.methods`. One without
-        ``predict_proba`` gets no log loss, Brier score and calibration error.
+        Any scikit-learn classifiers; None for all of `popf.experiment.methods`.
     runs : int, default=20
         Number of splits of each data set.
     train_size : float, default=0.25
@@ -76,11 +74,10 @@ def run(
         True to standardise the features, False to leave them as they are, None for both where their
         standard deviations differ by more than a factor of 3, and unscaled elsewhere.
     n_jobs : int, default=None
-        Number of runs at a time, as for joblib. Inside ``joblib.parallel_config`` None takes what that says;
-        so the runs go to a cluster with ``parallel_config("dask")``.
+        Number of runs at a time; None for what ``joblib.parallel_config`` says, such as a Dask cluster.
     journal : path-like, default=None
-        A file in which every finished run is kept at once. If it exists, what it holds is not run
-        again; one with other settings is refused.
+        A file in which every finished run is kept at once. What it holds is not run again; one with other
+        settings is refused.
     progress : callable, default=None
         Called as ``progress(n_done, n_total, text)`` after every run.
     say : callable, default=None
@@ -152,12 +149,14 @@ def _missing_runs(
     protocol: Protocol, data: dict[str, Dataset], methods: Methods, journal: "Journal", say: Say
 ) -> dict[tuple[str, str, int], Methods]:
     """Find the methods that the journal lacks, by data set, form and run."""
-    binary = [name for name, method in methods.items() if is_paper_method(method)]
+    binary = sorted(name for name, method in methods.items() if is_paper_method(method))
+    left_out = {}
     for name, dataset in data.items():
         if binary and dataset.n_classes > 2:
+            left_out[name] = binary
             say(
                 f"{name} has {dataset.n_classes} classes; left out there, because they are for two: "
-                f"{', '.join(sorted(binary))}."
+                f"{', '.join(binary)}."
             )
     tasks = [
         (name, form, run)
@@ -167,12 +166,8 @@ def _missing_runs(
     ]
     todo: dict[tuple[str, str, int], Methods] = {}
     for task in tasks:
-        missing = {
-            name: method
-            for name, method in methods.items()
-            if (data[task[0]].n_classes == 2 or name not in binary)
-            and not journal.has((*task, name))
-        }
+        wanted = [name for name in methods if name not in left_out.get(task[0], ())]
+        missing = {name: methods[name] for name in wanted if not journal.has((*task, name))}
         if missing:
             todo[task] = missing
     if journal.path is not None and len(todo) < len(tasks):

@@ -69,19 +69,19 @@ synthetic3        0.00 0.00  0.12 0.01  0.13 0.01  0.11 0.01  0.01 0.00
 """
 
 
-def _read(text: str, per_cent: bool = False) -> dict[str, dict[str, Summary]]:
+def _read(text: str) -> dict[str, dict[str, Summary]]:
     table: dict[str, dict[str, Summary]] = {}
     for line in text.split("\n")[1:-1]:
         name, *numbers = line.split()
         table[name] = {}
         for method, mean, deviation in zip(PAPER_METHODS, numbers[::2], numbers[1::2], strict=True):
             bold, number = deviation.endswith("*"), float(deviation.rstrip("*"))
-            table[name][method] = Summary(float(mean), number, RUNS, bold, per_cent=per_cent)
+            table[name][method] = Summary(float(mean), number, RUNS, bold)
     return table
 
 
 #: Accuracy in per cent, ``ACCURACY[dataset][method]``.
-ACCURACY = _read(_ACCURACY, per_cent=True)
+ACCURACY = _read(_ACCURACY)
 #: Time in seconds, ``SECONDS[dataset][method]``; the paper does not say of what.
 SECONDS = _read(_SECONDS)
 STANDARD_ERRORS = 2.0
@@ -129,7 +129,7 @@ class Table:
         labels, lines = [], []
         for label, cells in self._lines():
             labels.append(label)
-            lines.append([_text_cell(cells.get(name)) for name in self.methods])
+            lines.append([self._text_cell(cells.get(name)) for name in self.methods])
         first = max(map(len, ["dataset", *labels]))
         widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
         parts = [self.title]
@@ -160,6 +160,17 @@ class Table:
                     for method in rows[0].printed
                 }
                 yield "  paper", printed
+
+    def _text_cell(self, cell: Summary | None) -> str:
+        """Write a value for narrow columns: per cent with one digit, others without their deviation."""
+        if cell is None:
+            return "-"
+        text = f"{cell.mean:.{cell.digits}f}"
+        if self.name == "accuracy":
+            text = f"{cell.mean:.1f}"
+            if cell.deviation is not None:
+                text += f"±{cell.deviation:.{0 if cell.deviation >= 9.95 else 1}f}"
+        return f"{'*' if cell.bold else ''}{text}{'!' if cell.differs else ''}"
 
     def _wide(self, show: Callable[[Summary | None], str]) -> list[list[str]]:
         """Cells of the wide formats, the names of columns first; the paper's values follow ours."""
@@ -325,12 +336,6 @@ def _fitting(widths: list[int], room: int) -> Iterator[list[int]]:
             group = []
         group.append(k)
     yield group
-
-
-def _text_cell(cell: Summary | None) -> str:
-    if cell is None:
-        return "-"
-    return f"{'*' if cell.bold else ''}{cell.short}{'!' if cell.differs else ''}"
 
 
 def _markdown_cell(cell: Summary | None) -> str:
