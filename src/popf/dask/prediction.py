@@ -23,7 +23,6 @@ from popf.engine.conquest import EuclideanConquest, ScannedNodes
 from popf.engine.points import collapse_duplicates
 from popf.engine.structures import FloatArray
 from popf.forest.validation import to_host
-from popf.probability.soft_competition import Nodes as CompetingNodes
 from popf.probability.soft_competition import SoftCompetition
 
 # Rows in a chunk of an array that is in memory.
@@ -77,14 +76,9 @@ class Part:
     @cached_property
     def _competition(self) -> SoftCompetition:
         exponent, backend = self.settings.exponent, self.settings.resources.backend
-        nodes = CompetingNodes(
-            np.ldexp(self.block.points, exponent),
-            self.codes,
-            self.metric.transform(self.costs, exponent),
-            self.block.weights,
-            np.arange(len(self.costs)),
-        )
-        return SoftCompetition(nodes, self.metric, exponent, backend)
+        samples = np.ldexp(self.block.points, exponent)
+        costs, weights = self.metric.transform(self.costs, exponent), self.block.weights
+        return SoftCompetition(samples, self.codes, costs, weights, self.metric, exponent, backend)
 
 
 def first_of(*offers: FloatArray) -> FloatArray:

@@ -40,36 +40,36 @@ MOVES = (-4, -2, -1, 1, 2, 4)
 MOST_ROUNDS = 2
 
 
-class Nodes(NamedTuple):
-    """Training samples that compete."""
-
-    samples: FloatArray | None  # None if distances are precomputed
-    codes: IntArray
-    costs: FloatArray  # of their paths, in the unit of the metric
-    weights: FloatArray  # how many samples each stands for
-    columns: IntArray  # where precomputed distances to each are found
-
-
 def competition_of(
     forest: OptimumPathForest, rows: IntArray, weights: FloatArray
 ) -> "SoftCompetition":
     """Let some samples of a forest compete, given by their rows."""
     samples = None if forest.samples is None else forest.samples[rows]
-    nodes = Nodes(samples, forest.codes[rows], forest.costs[rows], weights, rows)
-    return SoftCompetition(nodes, forest.metric, forest.exponent, forest.backend)
+    codes, costs, exponent = forest.codes[rows], forest.costs[rows], forest.exponent
+    return SoftCompetition(
+        samples, codes, costs, weights, forest.metric, exponent, forest.backend, rows
+    )
 
 
 class SoftCompetition:
     """Training nodes that all compete for a sample.
 
-    `exponent` is the power of two that the engine takes out of Euclidean samples; `backend` the GPU that is to
-    sum, None for the processor.
+    `samples` are None if distances are precomputed: `columns` tells where those to each node are found.
+    `costs` are in the unit of the metric, `weights` how many samples each node stands for. `exponent` is the
+    power of two that the engine takes out of Euclidean samples; `backend` the GPU that is to sum, or None.
     """
 
     def __init__(
-        self, nodes: Nodes, metric: Metric, exponent: int = 0, backend: Any = None
+        self,
+        samples: FloatArray | None,
+        codes: IntArray,
+        costs: FloatArray,
+        weights: FloatArray,
+        metric: Metric,
+        exponent: int,
+        backend: Any,
+        columns: IntArray | None = None,
     ) -> None:
-        samples, codes, costs, weights, columns = nodes
         self._metric, self._backend = metric, backend
         self._sample_exponent = exponent if metric.euclidean else 0
         # Plain Euclidean costs and bandwidths stay scaled by a power of two, as the samples are.
@@ -81,7 +81,7 @@ class SoftCompetition:
         self._nodes: CompetingNodes | CompetingSpace | CompetingPoints
         if not plain or samples is None:
             self._nodes = CompetingNodes.build(codes, costs, weights)
-            self._columns = columns[self._nodes.order]
+            self._columns: Any = None if columns is None else columns[self._nodes.order]
             self._training = None if samples is None else samples[self._nodes.order]
         elif samples.shape[1] <= MOST_FEATURES and backend is None:
             self._nodes = CompetingSpace.build(samples, codes, costs, weights)
