@@ -81,9 +81,10 @@ class Solution:
 class Search:
     """An objective with its calls counted, the box, and the best point so far, iteration by iteration."""
 
-    def __init__(self, objective: Any, box: Box) -> None:
+    def __init__(self, objective: Any, box: Box, start: FloatArray | None = None) -> None:
         self.objective = objective
         self.box = box
+        self.start = start  # if the user gives one
         self.n_evaluations = 0
         self.path: list[FloatArray] = []
         self.history: list[float] = []
@@ -105,8 +106,10 @@ class Search:
         value, gradient, hessian = self.objective.derivatives(theta)
         return value, gradient, hessian
 
-    def default_start(self) -> FloatArray:
-        """Return the objective's own start, or the middle of the box, or 0."""
+    def first_point(self) -> FloatArray:
+        """Return the user's start, or the objective's own, or the middle of the box, or 0."""
+        if self.start is not None:
+            return self.start
         middle = 0.5 * (self.box.lower + self.box.upper) if self.box.bounded else np.zeros(2)
         start = np.array(getattr(self.objective, "start", middle), dtype=np.float64)
         return self.box.clip(start)
@@ -176,8 +179,8 @@ class Solver(ABC):
         solution : Solution
         """
         bounds = check_box(box)
-        search = Search(objective, bounds)
-        converged, message = self._minimize(search, check_start(start, bounds), random_state)
+        search = Search(objective, bounds, check_start(start, bounds))
+        converged, message = self._minimize(search, random_state)
         return search.solution(converged, message)
 
     def __post_init__(self) -> None:
@@ -189,9 +192,7 @@ class Solver(ABC):
                 check_real(field.name, value, 0.0)
 
     @abstractmethod
-    def _minimize(
-        self, search: Search, start: FloatArray | None, random_state: RandomNumbers
-    ) -> tuple[bool, str]:
+    def _minimize(self, search: Search, random_state: RandomNumbers) -> tuple[bool, str]:
         """Search; return whether it converged, and why it stopped."""
 
     def __repr__(self) -> str:

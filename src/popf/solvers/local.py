@@ -52,16 +52,14 @@ class Newton(Solver):
     tolerance: float = 1e-14
     max_iterations: int = 100
 
-    def _minimize(
-        self, search: Search, start: FloatArray | None, random_state: object
-    ) -> tuple[bool, str]:
+    def _minimize(self, search: Search, random_state: object) -> tuple[bool, str]:
         if not hasattr(search.objective, "derivatives"):
             raise ValueError(
                 f"Newton needs objective.derivatives(theta), and {search.objective!r} has no such method; "
                 "add it, see PlattObjective, or use NelderMead"
             )
         box = search.box
-        theta = search.default_start() if start is None else start
+        theta = search.first_point()
         value, gradient, hessian = search.derivatives(theta)
         search.add(theta, value)
         for _ in range(self.max_iterations):
@@ -162,9 +160,7 @@ class NelderMead(Solver):
     tolerance: float = 0.001
     max_iterations: int = 1000
 
-    def _minimize(
-        self, search: Search, start: FloatArray | None, random_state: object
-    ) -> tuple[bool, str]:
+    def _minimize(self, search: Search, random_state: object) -> tuple[bool, str]:
         box, clipped = search.box, False
 
         def value_at(theta: FloatArray) -> float:
@@ -172,7 +168,7 @@ class NelderMead(Solver):
             clipped |= bool(((theta <= box.lower) | (theta >= box.upper)).any())
             return float(search.evaluate(theta[np.newaxis])[0])
 
-        theta = search.default_start() if start is None else start
+        theta = search.first_point()
         search.add(theta, value_at(theta))
         while True:
             before, clipped = search.history[-1], False

@@ -1,7 +1,7 @@
 """Particle swarm, bat and firefly algorithms: agents that search the box together."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -13,8 +13,7 @@ from popf.engine.structures import FloatArray
 from popf.formatting import check_integer, check_real
 from popf.solvers.base import RandomNumbers, Search, Solver
 
-# Of points: their values, or the nearest points in the box.
-OfPoints = Callable[[FloatArray], FloatArray]
+BestPoints = Iterator[tuple[FloatArray, float]]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -34,9 +33,7 @@ class Swarm(Solver):
         super().__post_init__()
         check_integer("n_agents", self.n_agents, 2)
 
-    def _minimize(
-        self, search: Search, start: FloatArray | None, random_state: RandomNumbers
-    ) -> tuple[bool, str]:
+    def _minimize(self, search: Search, random_state: RandomNumbers) -> tuple[bool, str]:
         box = search.box
         if not box.bounded:
             raise ValueError(
@@ -48,10 +45,9 @@ class Swarm(Solver):
         if not isinstance(random, np.random.Generator):
             random = check_random_state(random)
         agents = random.uniform(box.lower, box.upper, size=(self.n_agents, 2))
-        if start is not None:
-            agents[0] = start
-        iterations = self._iterations(search.evaluate, box.clip, random, agents)
-        for theta, value in islice(iterations, self.n_iterations + 1):
+        if search.start is not None:
+            agents[0] = search.start
+        for theta, value in islice(self._iterations(search, random, agents), self.n_iterations + 1):
             search.add(theta, value)
         first, last = search.history[0], search.history[-1]
         gained = first - last if np.isfinite(first) else 0.0
@@ -62,9 +58,7 @@ class Swarm(Solver):
         return False, f"{message}, still improving; raise n_iterations"
 
     @abstractmethod
-    def _iterations(
-        self, evaluate: OfPoints, clip: OfPoints, random: Any, agents: FloatArray
-    ) -> Iterator[tuple[FloatArray, float]]:
+    def _iterations(self, search: Search, random: Any, agents: FloatArray) -> BestPoints:
         """Yield the best point and value of the scattered agents, then after each iteration."""
 
 
@@ -106,11 +100,9 @@ class PSO(Swarm):
     cognitive: float = 2.0
     social: float = 2.0
 
-    def _iterations(
-        self, evaluate: OfPoints, clip: OfPoints, random: Any, agents: FloatArray
-    ) -> Iterator[tuple[FloatArray, float]]:
+    def _iterations(self, search: Search, random: Any, agents: FloatArray) -> BestPoints:
         velocities = np.zeros_like(agents)
-        own_best, own_values = agents.copy(), evaluate(agents)
+        own_best, own_values = agents.copy(), search.evaluate(agents)
         while True:
             leader = int(np.argmin(own_values))
             yield own_best[leader], float(own_values[leader])
@@ -121,9 +113,9 @@ class PSO(Swarm):
                 + self.social * r2 * (own_best[leader] - agents)
             )
             moved = agents + velocities
-            agents = clip(moved)
+            agents = search.box.clip(moved)
             velocities[agents != moved] = 0.0
-            values = evaluate(agents)
+            values = search.evaluate(agents)
             better = values < own_values
             own_best[better] = agents[better]
             own_values[better] = values[better]
@@ -193,15 +185,13 @@ class Bat(Swarm):
         check_real("loudness_decay", self.loudness_decay, 0.0, 1.0, strictly=True)
         check_real("pulse_rate", self.pulse_rate, 0.0, 1.0)
 
-    def _iterations(
-        self, evaluate: OfPoints, clip: OfPoints, random: Any, agents: FloatArray
-    ) -> Iterator[tuple[FloatArray, float]]:
+    def _iterations(self, search: Search, random: Any, agents: FloatArray) -> BestPoints:
         n_agents = len(agents)
         velocities = np.zeros_like(agents)
         loudness = np.full(n_agents, float(self.loudness))
         pulse_rates = np.full(n_agents, float(self.pulse_rate))
         spread = self.highest_frequency - self.lowest_frequency
-        values = evaluate(agents)
+        values = search.evaluate(agents)
         leader = int(np.argmin(values))
         best, best_value = agents[leader].copy(), float(values[leader])
         iteration = 0
@@ -215,8 +205,8 @@ class Bat(Swarm):
             tried = agents + velocities
             walking = pulse > pulse_rates
             tried[walking] = best + walk[walking] * loudness.mean()
-            tried = clip(tried)
-            tried_values = evaluate(tried)
+            tried = search.box.clip(tried)
+            tried_values = search.evaluate(tried)
 
             moving = (tried_values <= values) & (chance < loudness)
             agents[moving] = tried[moving]
@@ -270,13 +260,11 @@ class Firefly(Swarm):
     absorption: float = 1.0
     step: float = 0.7
 
-    def _iterations(
-        self, evaluate: OfPoints, clip: OfPoints, random: Any, agents: FloatArray
-    ) -> Iterator[tuple[FloatArray, float]]:
+    def _iterations(self, search: Search, random: Any, agents: FloatArray) -> BestPoints:
         n_agents = len(agents)
         while True:
             # Dimmest first: those dimmer than the j-th are then the first ones, a view.
-            values = evaluate(agents)
+            values = search.evaluate(agents)
             order = np.argsort(-values, kind="stable")
             brightness, agents = -values[order], agents[order]
             yield agents[-1], float(-brightness[-1])
@@ -292,4 +280,4 @@ class Firefly(Swarm):
                 gap *= self.attraction * np.exp(-self.absorption * distance * distance)
                 gap += kicks[j, :n]
                 dimmer += gap
-            agents = clip(np.column_stack([flying.real, flying.imag]))
+            agents = search.box.clip(np.column_stack([flying.real, flying.imag]))
