@@ -53,22 +53,7 @@ def minimum_spanning_tree(
     >>> edges.tolist(), lengths.tolist()
     ([[0, 2], [1, 3], [2, 3]], [1.0, 2.0, 2.0])
     """
-    settings = OPFClassifier(
-        metric,
-        metric_params=metric_params,
-        algorithm=algorithm,
-        n_jobs=n_jobs,
-        device=device,
-        working_memory=working_memory,
-    )
-    chosen, where, resources = validate_parameters(settings, X)
-    samples = check_array(to_host(X), dtype=np.float64, order="C", input_name="X")
-    if chosen.precomputed:
-        samples = check_precomputed(samples)
-    if pays_on_host(where, algorithm, samples.shape[1]):
-        resources = resources._replace(backend=None)
-    tree, fitted, exponent, _ = grow_tree(samples, chosen, resources, algorithm)
-    tree = tree._replace(weights=fitted.transform(tree.weights, exponent)).in_order()
+    tree = _sorted_tree(X, metric, metric_params, algorithm, n_jobs, device, working_memory)
     return np.column_stack([tree.lower, tree.higher]), tree.weights
 
 
@@ -112,23 +97,28 @@ def single_linkage(
     """
     from popf.engine.trees.boruvka import merge_clusters
 
-    edges, lengths = minimum_spanning_tree(
-        X,
-        metric,
-        metric_params=metric_params,
-        algorithm=algorithm,
-        n_jobs=n_jobs,
-        device=device,
-        working_memory=working_memory,
-    )
-    if len(lengths) == 0:
+    tree = _sorted_tree(X, metric, metric_params, algorithm, n_jobs, device, working_memory)
+    if len(tree.weights) == 0:
         raise ValueError(
             "X has 1 sample, but a minimum of 2 is required: there is nothing to join."
         )
-    lower, higher = np.ascontiguousarray(edges.T)
-    linkage: FloatArray = np.empty((len(lengths), 4))
-    merge_clusters(SpanningTree(lower, higher, lengths), linkage)
+    linkage: FloatArray = np.empty((len(tree.weights), 4))
+    merge_clusters(tree, linkage)
     return linkage
+
+
+def _sorted_tree(X: ArrayLike, *settings: Any) -> SpanningTree:
+    """Check samples and parameters, and grow the tree; weights are distances, and the edges sorted."""
+    names = ("metric", "metric_params", "algorithm", "n_jobs", "device", "working_memory")
+    estimator = OPFClassifier(**dict(zip(names, settings, strict=True)))
+    metric, device, resources = validate_parameters(estimator, X)
+    samples = check_array(to_host(X), dtype=np.float64, order="C", input_name="X")
+    if metric.precomputed:
+        samples = check_precomputed(samples)
+    if pays_on_host(device, estimator.algorithm, samples.shape[1]):
+        resources = resources._replace(backend=None)
+    tree, metric, exponent, _ = grow_tree(samples, metric, resources, estimator.algorithm)
+    return tree._replace(weights=metric.transform(tree.weights, exponent)).in_order()
 
 
 def grow_tree(
