@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 
 # Points in a block: enough that laying them out costs little beside the products, few enough that what
 # one block learns soon serves the next.
@@ -67,21 +67,16 @@ class Tile(NamedTuple):
     shrink: float  # norms times this leave room for the rounding error; if 0, every pair passes every bound
 
 
-def side_by_side(parts: list[OrderedPoints], rows: list[IntArray]) -> OrderedPoints:
-    """Put ordered points beside each other; `rows` says which rows of the input each part was."""
-    before = np.cumsum([0] + [len(part.points) for part in parts])
-    starts = [part.starts[:-1] + start for part, start in zip(parts, before, strict=False)]
-    return OrderedPoints(
-        np.concatenate([part.points for part in parts]),
-        np.concatenate([row[part.order] for part, row in zip(parts, rows, strict=True)]),
-        np.concatenate([*starts, before[-1:]]),
-        np.concatenate([part.centers for part in parts]),
-        np.concatenate([part.radii for part in parts]),
-    )
+def order_points(
+    points: FloatArray, block: int = BLOCK, n_threads: int = 1, side: BoolArray | None = None
+) -> OrderedPoints:
+    """Cut the points at the median of their most spread feature until blocks are small.
 
-
-def order_points(points: FloatArray, block: int = BLOCK, n_threads: int = 1) -> OrderedPoints:
-    """Cut the points at the median of their most spread feature until blocks are small."""
+    No block has points on both sides, if `side` tells on which of two each one lies.
+    """
+    pieces, n_before = [np.arange(len(points))], 0
+    if side is not None:
+        pieces = [np.flatnonzero(~side), np.flatnonzero(side)]
 
     def cut(level: list[IntArray], at: int, _: int) -> list[IntArray]:
         piece = level[at]
@@ -95,7 +90,6 @@ def order_points(points: FloatArray, block: int = BLOCK, n_threads: int = 1) -> 
         return [piece[parted[:n_left]], piece[parted[n_left:]]]
 
     with Team(n_threads) as team:
-        pieces, n_before = [np.arange(len(points))], 0
         while len(pieces) > n_before:  # level by level, until nothing is cut any more
             n_before = len(pieces)
             halves = team.map_chunks(partial(cut, pieces), n_before, 1)
@@ -199,8 +193,7 @@ def set_rows(tile, points, rows, n_rows, center):
     """Take the first of these rows of the points for the rows of a tile; they want everything."""
     left, norms, bounds, shrink = tile.left, tile.row_norms, tile.row_bounds, tile.shrink
     for i in range(n_rows):
-        norm = _move(points, rows[i], center, left, i)
-        norms[i] = shrink * norm if shrink > 0.0 else 0.0
+        norms[i] = _move(points, rows[i], center, shrink, left, i)
         bounds[i] = np.inf
 
 
@@ -215,8 +208,7 @@ def set_columns(tile, points, start, stop, center):
     for j in range(n_columns):
         bounds[j] = -np.inf
         if start + j < stop:
-            norm = _move(points, start + j, center, right, j)
-            norms[j] = shrink * norm if shrink > 0.0 else 0.0
+            norms[j] = _move(points, start + j, center, shrink, right, j)
         else:
             for f in range(len(center)):
                 right[j, f] = 0.0
@@ -225,9 +217,15 @@ def set_columns(tile, points, start, stop, center):
 
 
 @helper
-def _move(points, row, center, out, at):
-    """Move a point to the centre, in the precision of `out`; returns its squared norm."""
+def _move(points, row, center, shrink, out, at):
+    """Move a point to the centre, in the precision of `out`; returns its squared norm, shrunken.
+
+    If `shrink` is 0, the point is the centre itself, so that all its products and bounds are 0.
+    """
     n_features = len(center)
+    if shrink == 0.0:
+        out[at] = 0.0
+        return 0.0
     for f in range(n_features):
         out[at, f] = points[row, f] - center[f]
     # Four sums, because one would wait for itself.
@@ -243,7 +241,7 @@ def _move(points, row, center, out, at):
     for f in range(whole, n_features):
         a = np.float64(out[at, f])
         first += a * a
-    return (first + second) + (third + fourth)
+    return shrink * ((first + second) + (third + fourth))
 
 
 @helper
@@ -251,13 +249,8 @@ def multiply(tile, row, last_row, column, last_column):
     """Multiply the panel of a tile that begins at a row and a column, and ends with the tile at the latest."""
     n_rows, n_columns = min(PANEL, last_row - row), min(PANEL, last_column - column)
     products = tile.memory[: n_rows * n_columns].reshape(n_rows, n_columns)
-    if tile.shrink == 0.0:
-        for i in range(n_rows):
-            for j in range(n_columns):
-                products[i, j] = 0.0
-    else:
-        left, right = tile.left[row : row + n_rows], tile.right[column : column + n_columns]
-        np.dot(left, right.T, products)
+    left, right = tile.left[row : row + n_rows], tile.right[column : column + n_columns]
+    np.dot(left, right.T, products)
     return products
 
 

@@ -145,14 +145,8 @@ def _neighbours_by_products(
     if n_threads > 1:  # enough blocks that threads need not wait for one
         share = len(points) // (BLOCKS_PER_THREAD * n_threads * LANES) * LANES
         block = min(block, max(tiles.SMALLEST_BLOCK, share))
-    sides = None  # of the blocks
-    if side is None:
-        ordered = tiles.order_points(points, block, n_threads)
-    else:
-        parts = [np.flatnonzero(side == which) for which in (False, True)]
-        halves = [tiles.order_points(points[part], block, n_threads) for part in parts]
-        ordered = tiles.side_by_side(halves, parts)
-        sides = np.repeat([False, True], [len(half.radii) for half in halves])
+    ordered = tiles.order_points(points, block, n_threads, side)
+    sides = None if side is None else side[ordered.order[ordered.starts[:-1]]]  # of the blocks
     lists = tile_neighbours.nearest_neighbours(ordered, n_threads, sides)
     search = partial(tile_neighbours.nearest_outsiders, ordered, n_threads, sides=sides)
     return Neighbourhood(lists, search, ordered.order)
