@@ -127,13 +127,3 @@ def test_the_tree_does_not_depend_on_how_long_the_lists_are(seed, kind, k):
     lower, higher, weights = (array.tolist() for array in edges.in_order())
     assert list(zip(weights, lower, higher, strict=True)) == naive.kruskal(D)
     np.testing.assert_array_equal(prototypes, naive.prototypes(D, y)[tree.order])
-
-
-@pytest.mark.parametrize("n_blocks", range(1, 14))
-def test_in_a_tournament_every_two_meet_once_and_nobody_is_in_two_places(n_blocks):
-    turns = tile_neighbours.tournament(n_blocks)
-    for pairs in turns:
-        players = [block for pair in pairs for block in pair]
-        assert len(set(players)) == len(players)
-    met = sorted(pair for pairs in turns for pair in pairs)
-    assert met == [(i, j) for i in range(n_blocks) for j in range(i + 1, n_blocks)]

@@ -111,16 +111,12 @@ class EuclideanConquest:
             return index.conquer(queries, n_threads)
         if self._placed is None:
             self._placed = self.backend.place(index.points)
-        # In the order of the index, and back.
-        plain = index._replace(order=np.arange(len(index.order)))
-        found = self.backend.conquer(
-            self._placed,
-            index.costs,
-            index.rank,
-            queries,
-            lambda unsure: plain.conquer(unsure, n_threads),
-        )
-        return found._replace(nodes=index.order[found.nodes])
+        found, unsure = self.backend.conquer(self._placed, index.costs, index.rank, queries)
+        found.nodes[:] = index.order[found.nodes]
+        if len(unsure):
+            for whole, part in zip(found, index.conquer(queries[unsure], n_threads), strict=True):
+                whole[unsure] = part
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         # A GPU does not travel: where the forest is loaded, the processor conquers.

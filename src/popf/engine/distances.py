@@ -23,19 +23,13 @@ import numpy as np
 
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import map_chunks
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 
 WeightsFrom = Callable[[int], FloatArray]
 WeightsAmong = Callable[[IntArray], WeightsFrom]
 
-SQUARED_EUCLIDEAN = 0
-MANHATTAN = 1
-CANBERRA = 2
-SQUARED_CHI_SQUARE = 3
-CHI_SQUARE = 4
-BRAY_CURTIS = 5
-CHEBYSHEV = 6
-HAMMING = 7
+SQUARED_EUCLIDEAN, MANHATTAN, CANBERRA, SQUARED_CHI_SQUARE = range(4)
+CHI_SQUARE, BRAY_CURTIS, CHEBYSHEV, HAMMING = range(4, 8)
 
 # Bytes of distances held at a time by each thread: few enough that Ctrl-C is answered soon.
 BLOCK_BYTES = 4 * 2**20
@@ -69,10 +63,7 @@ KERNELS = {
     ),
     # LibOPF adds 1e-9 to x+y; here the term of two zeros is zero, whatever the scale of the data.
     "chi_square": Kernel(
-        CHI_SQUARE,
-        "√( Σ (x/Σx − y/Σy)² / (x+y) ), 0/0 = 0",
-        non_negative=True,
-        positive_mass=True,
+        CHI_SQUARE, "√( Σ (x/Σx − y/Σy)² / (x+y) ), 0/0 = 0", non_negative=True, positive_mass=True
     ),
     # What LibOPF calls Bray–Curtis is Canberra's sum; this is Bray and Curtis's own.
     "bray_curtis": Kernel(BRAY_CURTIS, "Σ |x−y| / Σ (|x|+|y|), 0/0 = 0"),
@@ -232,9 +223,7 @@ def refuse_weight(weight: float, who: str) -> None:
     )
 
 
-def kernel_blocks(
-    name: str, queries: FloatArray, training: FloatArray
-) -> Callable[[int, int], FloatArray]:
+def kernel_blocks(name: str, queries: FloatArray, training: FloatArray) -> BlockOfDistances:
     """Weights from queries to training samples, a block of queries at a time."""
     kernel = KERNELS[name]
     values, masses = _prepared(kernel, queries)

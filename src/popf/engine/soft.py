@@ -54,17 +54,9 @@ class Scratch(NamedTuple):
     sums: FloatArray  # (n_queries, n_bandwidths, 8)
 
 
-def empty_scratch(n_queries: int, n_bandwidths: int) -> Scratch:
-    """Make a thread's memory for some queries."""
+def _scratch_for(n_queries: int, n_bandwidths: int) -> Scratch:
     sums = np.empty((n_queries, n_bandwidths, WIDTH))
     return Scratch(np.empty((n_queries, CHUNK)), np.empty(n_queries), sums)
-
-
-@jit
-def _begin(scratch, row):
-    """Forget all costs and sums of a query."""
-    scratch.low[row] = np.inf
-    scratch.sums[row] = 0.0
 
 
 @jit
@@ -101,18 +93,19 @@ def _take(scratch, row, size, weights, start, taus):
 
 
 @jit
-def _finish(scratch, row, mass, taus, scores):
-    """Turn the sums of a query into scores, relative to a class of that mass."""
+def _finish(scratch, mass, taus, scores):
+    """Turn the sums of the first queries into their scores, relative to a class of that mass."""
     n_chains, n_halvings = taus.shape
-    low = scratch.low[row]
-    if low == np.inf:
-        return
-    for chain in range(n_chains):
-        for half in range(n_halvings):
-            total = 0.0
-            for lane in range(WIDTH):
-                total += scratch.sums[row, chain * n_halvings + half, lane]
-            scores[chain, half] = low / taus[chain, half] - np.log(total / mass)
+    for row in range(len(scores)):
+        low = scratch.low[row]
+        if low == np.inf:
+            continue
+        for chain in range(n_chains):
+            for half in range(n_halvings):
+                total = 0.0
+                for lane in range(WIDTH):
+                    total += scratch.sums[row, chain * n_halvings + half, lane]
+                scores[row, chain, half] = low / taus[chain, half] - np.log(total / mass)
 
 
 class CompetingNodes(NamedTuple):
@@ -139,7 +132,7 @@ class CompetingNodes(NamedTuple):
         scores = np.full((n_queries, len(self.masses), *taus.shape), np.inf)
 
         def scan(start: int, stop: int) -> None:
-            scratch = empty_scratch(1, taus.size)
+            scratch = _scratch_for(1, taus.size)
             _compete_at_distances(blocks(start, stop), self, taus, scratch, scores[start:stop])
 
         map_chunks(scan, n_queries, rows, n_threads)
@@ -153,7 +146,7 @@ def _compete_at_distances(block, nodes, taus, scratch, scores):
     offers, near = scratch.costs, np.zeros(CHUNK)
     for q in range(block.shape[0]):
         for k in range(len(starts) - 1):
-            _begin(scratch, 0)
+            scratch.low[0], scratch.sums[0] = np.inf, 0.0
             for first in range(starts[k], starts[k + 1], CHUNK):
                 size = min(CHUNK, starts[k + 1] - first)
                 padded = -(-size // WIDTH) * WIDTH
@@ -163,7 +156,7 @@ def _compete_at_distances(block, nodes, taus, scratch, scores):
                 for i in range(size, padded):
                     offers[0, i], near[i] = np.inf, 0.0
                 _take(scratch, 0, padded, near, 0, taus)
-            _finish(scratch, 0, nodes.masses[k], taus, scores[q, k])
+            _finish(scratch, nodes.masses[k], taus, scores[q : q + 1, k])
 
 
 class CompetingSpace(NamedTuple):
@@ -226,7 +219,7 @@ class CompetingSpace(NamedTuple):
         n_chunks = int(np.diff(self.classes).max())
 
         def compete(start: int, stop: int) -> None:
-            scratch, bounds = empty_scratch(QUERIES, taus.size), np.empty((QUERIES, n_chunks))
+            scratch, bounds = _scratch_for(QUERIES, taus.size), np.empty((QUERIES, n_chunks))
             here = slice(start, stop)
             _compete_in_space(self, queries[here], taus, bounds, scratch, scores[here])
 
@@ -289,7 +282,7 @@ def _compete_in_space(space, queries, taus, bounds, scratch, scores):
             mass = space.masses[k]
             # The nearest chunk sets the scale of each query.
             for g in range(n_here):
-                _begin(scratch, g)
+                scratch.low[g], scratch.sums[g] = np.inf, 0.0
                 nearest = _find_bounds(space, first_chunk, last_chunk, queries, q + g, bounds[g])
                 _add_chunk(space, nearest, queries, q + g, g, scratch, taus)
                 bounds[g, nearest - first_chunk] = -1.0  # met
@@ -313,8 +306,7 @@ def _compete_in_space(space, queries, taus, bounds, scratch, scores):
                     path_costs_of_four(blocks, block, queries, q, costs, scratch.costs, at)
                 for g in range(QUERIES):
                     _take(scratch, g, (last - first) * LANES, weights, first * LANES, taus)
-            for g in range(n_here):
-                _finish(scratch, g, mass, taus, scores[q + g, k])
+            _finish(scratch, mass, taus, scores[q : q + n_here, k])
 
 
 class CompetingPoints(NamedTuple):
@@ -386,7 +378,7 @@ class CompetingPoints(NamedTuple):
         self, queries: FloatArray, taus: FloatArray, scores: FloatArray, memory: FloatArray
     ) -> None:
         """Let the classes compete for the queries of a tile, one after the other."""
-        n_queries, scratch = len(queries), empty_scratch(len(queries), taus.size)
+        n_queries, scratch = len(queries), _scratch_for(len(queries), taus.size)
         norms = np.einsum("ij,ij->i", queries, queries)
         for k, mass in enumerate(self.masses):
             scratch.low[:], scratch.sums[:] = np.inf, 0.0
@@ -397,7 +389,7 @@ class CompetingPoints(NamedTuple):
                 np.matmul(queries, self.points[start:stop].T, out=products)
                 least = too_small(norms, self.reach(start, stop), queries.shape[1], taus)
                 _take_tile(products, self, start, queries, norms, least, taus, scratch)
-            _finish_all(scratch, mass, taus, scores[:, k])
+            _finish(scratch, mass, taus, scores[:, k])
 
 
 def too_small(norms: FloatArray, reach: float, n_features: int, taus: FloatArray) -> FloatArray:
@@ -436,9 +428,3 @@ def _take_tile(products, nodes, start, queries, norms, least, taus, scratch):
                             squared += gap * gap
                         costs[q, i] = max(floors[v], np.sqrt(squared))
             _take(scratch, q, size, weights, start + first, taus)
-
-
-@jit
-def _finish_all(scratch, mass, taus, scores):
-    for q in range(len(scores)):
-        _finish(scratch, q, mass, taus, scores[q])

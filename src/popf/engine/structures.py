@@ -110,14 +110,9 @@ class Backend(Protocol):
         """Find the shortest arcs out of components, as `trees.neighbours.nearest_outsiders`."""
 
     def conquer(
-        self,
-        placed: Any,
-        costs: FloatArray,
-        rank: IntArray,
-        queries: FloatArray,
-        fallback: Callable[[FloatArray], Conquered],
-    ) -> Conquered:
-        """Find who conquers each query; those that stay uncertain are handed to `fallback`."""
+        self, placed: Any, costs: FloatArray, rank: IntArray, queries: FloatArray
+    ) -> tuple[Conquered, IntArray]:
+        """Find who conquers each query, and which queries stay uncertain."""
 
     def soft_scores(self, nodes: Any, queries: FloatArray, taus: FloatArray) -> FloatArray:
         """Score queries softly, as ``nodes.scores`` of `soft.CompetingPoints`."""

@@ -9,7 +9,7 @@ each chunk as a row has candidates. Rows of which more pass than there is room f
 are not in any order, are done again by whole tiles.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -299,13 +299,12 @@ class GpuBackend:
         costs: FloatArray,
         rank: IntArray,
         queries: FloatArray,
-        fallback: Callable[[FloatArray], Conquered],
-    ) -> Conquered:
+    ) -> tuple[Conquered, IntArray]:
         """Find who conquers each query, by squared costs; queries are scaled as the points are.
 
         The cheapest few are found by products, the winner among them by exact distances: by cost, distance and
-        `rank`. It is certain if it costs less than what is left out could at best. Where it does not, as with
-        many nodes of one and the same cost, the query is handed to `fallback`.
+        `rank`. It is certain if it costs less than what is left out could at best. Queries where it does not,
+        as with many nodes of one and the same cost, are returned, too: they are still to be conquered.
         """
         n_queries, decider = len(queries), placed.decider
         # Rounded down, so that bounds stay bounds.
@@ -324,11 +323,7 @@ class GpuBackend:
             )
             for whole, part in zip((*found, certain), answers, strict=True):
                 whole[here] = part
-        unsure = np.flatnonzero(~certain)
-        if len(unsure):
-            for whole, part in zip(found, fallback(queries[unsure]), strict=True):
-                whole[unsure] = part
-        return found
+        return found, np.flatnonzero(~certain)
 
     def soft_scores(
         self, nodes: CompetingPoints, queries: FloatArray, taus: FloatArray

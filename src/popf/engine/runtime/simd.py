@@ -102,14 +102,16 @@ class Vector:
 
     def load(self, builder: Any, data: Any, *offset: Any) -> Any:
         """Load from an address; arrays are aligned to their numbers only."""
-        pointer = builder.gep(data, list(offset)) if offset else data
-        pointer = builder.bitcast(pointer, self.type.as_pointer())
-        return builder.load(pointer, align=self.n_bytes)
+        return builder.load(self._pointer(builder, data, offset), align=self.n_bytes)
 
     def store(self, builder: Any, value: Any, data: Any, *offset: Any) -> None:
         """Store at an address."""
-        pointer = builder.gep(data, list(offset)) if offset else data
-        builder.store(value, builder.bitcast(pointer, self.type.as_pointer()), align=self.n_bytes)
+        builder.store(value, self._pointer(builder, data, offset), align=self.n_bytes)
+
+    def _pointer(self, builder: Any, data: Any, offset: tuple[Any, ...]) -> Any:
+        return builder.bitcast(
+            builder.gep(data, offset) if offset else data, self.type.as_pointer()
+        )
 
 
 def larger(builder: Any, left: Any, right: Any) -> Any:

@@ -36,11 +36,7 @@ Search = Callable[[OutgoingArcSearch], None]
 
 
 def spanning_tree(
-    lists: NeighbourLists,
-    index: IntArray,
-    classes: IntArray,
-    search: Search,
-    n_threads: int = 1,
+    lists: NeighbourLists, index: IntArray, classes: IntArray, search: Search, n_threads: int = 1
 ) -> tuple[SpanningTree, BoolArray]:
     """Grow the minimum spanning tree of points from their neighbour lists, and find the prototypes.
 

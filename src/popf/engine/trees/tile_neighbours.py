@@ -1,11 +1,12 @@
 """Neighbours and outsiders by blocks of matrix products, for dimensions in which a space tree prunes nothing.
 
-Every pair of blocks is multiplied once and serves both. Pairs are played in the order of a tournament, in
-which a block meets one other in each turn, so that threads seldom want the same block at the same time.
+Every pair of blocks is multiplied once and serves both. Pairs come in the order of a tournament, in which a
+block meets one other in each turn, so that threads seldom want the same block at the same time.
 Lists are ordered by (distance, position): what is in them at the end does not depend on who came first.
 Where they have ended, `nearest_outsiders` compares blocks once more, the nearest first.
 """
 
+from itertools import combinations
 from threading import Lock, RLock
 from typing import NamedTuple
 
@@ -49,18 +50,6 @@ CALL_BLOCKS = 16
 SHARES = 4
 
 
-def tournament(n_blocks: int) -> list[list[tuple[int, int]]]:
-    """Pair every two blocks once, in turns in which no block occurs twice."""
-    seats = n_blocks + n_blocks % 2
-    turns = []
-    for turn in range(seats - 1):
-        # The circle method: seat 0 stays, the others move on by one.
-        circle = [0] + [1 + (seat - turn) % (seats - 1) for seat in range(seats - 1)]
-        pairs = zip(circle[: seats // 2], reversed(circle[seats // 2 :]), strict=True)
-        turns.append([(min(p), max(p)) for p in pairs if max(p) < n_blocks])
-    return turns
-
-
 def nearest_neighbours(
     ordered: OrderedPoints, n_threads: int = 1, sides: BoolArray | None = None
 ) -> NeighbourLists:
@@ -76,7 +65,8 @@ def nearest_neighbours(
         np.full(n_points, np.inf),
     )
     radii, n_blocks, pool = ordered.radii, len(ordered.radii), _tile_pool(ordered)
-    pairs = [pair for turn in tournament(n_blocks) for pair in turn]
+    # In turn t a block b meets t - b, modulo the number of blocks.
+    pairs = sorted(combinations(range(n_blocks), 2), key=lambda pair: sum(pair) % n_blocks)
     if sides is None:
         # Each block with itself first: then bounds are low when it meets the others.
         pairs = [(block, block) for block in range(n_blocks)] + pairs
