@@ -12,7 +12,7 @@ import pytest
 
 from dask_problems import SEED, as_dask, two_classes
 from popf import OPFClassifier, POPFClassifier
-from popf.dask import DaskOPFClassifier, DaskPOPFClassifier, sources
+from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
 from strategies import assert_same_forest
 
 
@@ -170,16 +170,3 @@ def test_bad_input_gives_one_clear_error(client, few_samples):
         model.predict(lazy[0][:, :1])
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(da.from_array(nan, chunks=(20, 2))).compute(scheduler=client)
-
-
-def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path, monkeypatch):
-    np.save(tmp_path / "0.npy", np.arange(3.0))
-    plain, locked = np.load, []
-
-    def load(*arguments, **keywords):
-        locked.append(sources.reading_header.locked())
-        return plain(*arguments, **keywords)
-
-    monkeypatch.setattr(np, "load", load)
-    np.testing.assert_array_equal(sources.map_file(tmp_path / "0.npy"), np.arange(3.0))
-    assert locked == [True]

@@ -6,15 +6,17 @@ is never much larger than the largest chunk, or than the size asked for.
 """
 
 import tempfile
+from collections.abc import Sequence
+from functools import partial
 from itertools import count
-from pathlib import Path
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from popf.dask.cluster import Settings, Tasks
-from popf.dask.sources import Rows, Source, check_chunk, group_neighbours, map_file
+from popf.dask.sources import Rows, Source, check_chunk, group_neighbours
 from popf.engine.points import scaled_copy
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import Metric
@@ -44,17 +46,23 @@ class Block(NamedTuple):
 
 
 class StoredBlock(NamedTuple):
-    """A block on disk, as parts of files: (path, start, stop)."""
+    """A block on disk, as parts of what `save` wrote: (path, start, stop)."""
 
     parts: tuple[tuple[str, int, int], ...]
+    n_features: int
 
     def load(self) -> Block:
         """Read it into memory."""
-        loaded = []
-        for path, start, stop in self.parts:
-            maps = (map_file(f"{path}-{name}.npy") for name in Block._fields)
-            loaded.append(Block(*(np.array(mapped[start:stop]) for mapped in maps)))
-        return concatenate(*loaded)
+        return concatenate(*(self._read(*part) for part in self.parts))
+
+    def _read(self, path: str, start: int, stop: int) -> Block:
+        def read(name: str, dtype: Any, width: int = 1) -> NDArray[Any]:
+            n_numbers, offset = (stop - start) * width, 8 * start * width
+            return np.fromfile(f"{path}-{name}", dtype, n_numbers, offset=offset)
+
+        points = read("points", np.float64, self.n_features).reshape(-1, self.n_features)
+        samples, codes = read("samples", np.int64), read("codes", np.int64)
+        return Block(samples, points, codes, read("weights", np.float64))
 
 
 class StoredCosts(NamedTuple):
@@ -64,13 +72,13 @@ class StoredCosts(NamedTuple):
 
     def load(self) -> FloatArray:
         """Map them into memory."""
-        return map_file(self.path)
+        return np.memmap(self.path, np.float64, "r")
 
 
 def save(block: Block, path: str) -> None:
     """Write the arrays of a block to files whose names begin with `path`."""
     for name, array in block._asdict().items():
-        np.save(f"{path}-{name}.npy", array)
+        array.tofile(f"{path}-{name}")
 
 
 def concatenate(*parts: Block) -> Block:
@@ -110,61 +118,52 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBl
     """Check all chunks, and put their rows into blocks."""
     # A chunk is computed, or read, twice rather than kept: who has memory, persists it.
     chunks, metric = source.chunks, settings.metric
-    starts = np.cumsum([0, *source.sizes[:-1]]).tolist()
     n_some = max(50, LOOKED_AT // len(chunks))
-    looks = [(chunk, start, n_some, metric) for chunk, start in zip(chunks, starts, strict=True)]
-    summaries = tasks.gather(tasks.submit_lazy("look-at-rows", summarise, looks))
-    classes = common_classes([s.labels for s in summaries])
-    rows = np.concatenate([start + s.kept for start, s in zip(starts, summaries, strict=True)])
-    exponent = 0
-    if metric.euclidean:
-        exponent = int(np.frexp(max(s.largest for s in summaries))[1])
+    looks = [
+        (chunk, start, n_some, metric) for chunk, start in zip(chunks, source.starts, strict=False)
+    ]
+    looked = tasks.gather(tasks.submit_lazy("look-at-rows", look_at_rows, looks))
+    kept, some, largest, labels = zip(*looked, strict=True)
+    classes = common_classes(labels)
+    exponent = int(np.frexp(max(largest))[1]) if metric.euclidean else 0
     most = settings.block_size or max(source.sizes)
-    n_cells = -(-len(rows) // most) if metric.euclidean else 1
-    cells = cut_space(np.concatenate([s.some for s in summaries]), n_cells)
+    n_cells = -(-sum(map(len, kept)) // most) if metric.euclidean else 1
+    cells = cut_space(np.concatenate(some), n_cells)
+
     folder = tempfile.mkdtemp(dir=source.folder) if source.folder else None
-    plan = Plan(classes, exponent, cells, n_cells, folder)
-    firsts = np.cumsum([0, *(len(s.kept) for s in summaries)]).tolist()
-    calls = [(chunk, firsts[number], number, plan) for number, chunk in enumerate(chunks)]
-    sorted_ = tasks.submit_lazy("sort-rows", sort_by_cell, calls)
-    described = tasks.gather([tasks.submit("describe-rows", _without_rows, s) for s in sorted_])
+    paths = [f"{folder}/chunk-{c}" if folder else None for c in range(len(chunks))]
+    firsts = np.cumsum([0, *map(len, kept)]).tolist()
+    sort = partial(sort_by_cell, classes=classes, exponent=exponent, cells=cells, n_cells=n_cells)
+    sorted_ = tasks.submit_lazy("sort-rows", sort, zip(chunks, firsts, paths, strict=False))
+    starts = tasks.gather([tasks.submit("describe-rows", itemgetter(1), rows) for rows in sorted_])
     blocks: list[Any] = []
-    for group in _group_cells(described, most):
+    for group in _group_cells(starts, most):
         if folder is not None:
-            files = (
-                (described[c].rows, *described[c].starts[cell : cell + 2].tolist())
-                for c, cell in group
-            )
-            blocks.append(StoredBlock(tuple(files)))
+            parts = tuple((paths[c], *starts[c][cell : cell + 2].tolist()) for c, cell in group)
+            blocks.append(StoredBlock(parts, len(some[0].T)))
         else:
-            parts = [
-                tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group
-            ]
-            blocks.append(tasks.submit("gather-block", concatenate, *parts))
+            rows = [tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group]
+            blocks.append(tasks.submit("gather-block", concatenate, *rows))
     found = tasks.gather([tasks.submit("describe-block", _describe, block) for block in blocks])
     lows, highs, without_points = zip(*found, strict=True)
     _, _, codes, weights = concatenate(*without_points)
+    rows_used = np.concatenate([start + k for start, k in zip(source.starts, kept, strict=False)])
     boxes = np.array(lows), np.array(highs)
-    return SamplesInBlocks(blocks, *boxes, rows, codes, weights, classes, exponent, folder)
+    return SamplesInBlocks(blocks, *boxes, rows_used, codes, weights, classes, exponent, folder)
 
 
-class Summary(NamedTuple):
-    """A first look at a chunk."""
+def look_at_rows(
+    rows: Rows, start: int, n_some: int, metric: Metric
+) -> tuple[IntArray, FloatArray, float, NDArray[Any]]:
+    """Check a chunk whose first row has the number `start`.
 
-    kept: IntArray  # rows of positive weight
-    some: FloatArray  # a few of them
-    largest: float  # magnitude
-    labels: NDArray[Any]  # the distinct ones
-
-
-def summarise(rows: Rows, start: int, n_some: int, metric: Metric) -> Summary:
-    """Check a chunk whose first row has the number `start`, and look at some of its rows."""
+    Returns the rows of positive weight, a few of their samples, the largest magnitude and the distinct labels.
+    """
     X, y, weights = checked_rows(rows, start)
     metric.check(X)
     kept = np.flatnonzero(weights)
     some = X[kept[:: max(1, -(-len(kept) // n_some))]]
-    largest = float(np.abs(X[kept]).max(initial=0.0))
-    return Summary(kept, some, largest, labels_of_chunk(y[kept]))
+    return kept, some, float(np.abs(X[kept]).max(initial=0.0)), labels_of_chunk(y[kept])
 
 
 def checked_rows(rows: Rows, start: int = 0) -> tuple[FloatArray, NDArray[Any], FloatArray]:
@@ -188,7 +187,7 @@ def labels_of_chunk(y: NDArray[Any]) -> NDArray[Any]:
         raise
 
 
-def common_classes(labels: list[NDArray[Any]]) -> NDArray[Any]:
+def common_classes(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Check the distinct labels of all chunks, and give all that occur."""
     labels = [each for each in labels if len(each)]
     check_any_weight(len(labels))
@@ -244,49 +243,40 @@ def find_cells(cells: Any, X: FloatArray) -> IntArray:
     return found
 
 
-class Plan(NamedTuple):
-    """What every chunk needs to know to sort its rows; `folder` is None to keep them in memory."""
+def sort_by_cell(
+    rows: Rows,
+    first: int,
+    path: str | None,
+    *,
+    classes: NDArray[Any],
+    exponent: int,
+    cells: Any,
+    n_cells: int,
+) -> tuple[Block | None, IntArray]:
+    """Sort the rows of a chunk by cell; those of cell c are range(starts[c], starts[c + 1]).
 
-    classes: NDArray[Any]
-    exponent: int
-    cells: Any  # see `cut_space`
-    n_cells: int
-    folder: str | None
-
-
-class SortedChunk(NamedTuple):
-    """The rows of a chunk, cell after cell."""
-
-    rows: Any  # Block, or the path it was saved to
-    starts: IntArray  # cell c is range(starts[c], starts[c + 1])
-
-
-def sort_by_cell(rows: Rows, first: int, number: int, plan: Plan) -> SortedChunk:
-    """Sort the rows of a chunk by cell; `first` is the number of its first sample among all."""
+    `first` is the number of its first sample among all. Rows are saved if a path is given, and returned if not.
+    """
     X, y, weights = checked_rows(rows)
     kept = weights > 0.0
     if not kept.all():
         X, y, weights = X[kept], y[kept], weights[kept]
-    cell = find_cells(plan.cells, X)
+    cell = find_cells(cells, X)
     order = np.argsort(cell, kind="stable")
-    starts = np.searchsorted(cell[order], np.arange(plan.n_cells + 1))
-    points = scaled_copy(X[order], plan.exponent)
-    codes = np.searchsorted(plan.classes, y[order]).astype(np.int64)
+    starts = np.searchsorted(cell[order], np.arange(n_cells + 1))
+    points = scaled_copy(X[order], exponent)
+    codes = np.searchsorted(classes, y[order]).astype(np.int64)
     block = Block(first + order, points, codes, weights[order])
-    if plan.folder is None:
-        return SortedChunk(block, starts)
-    path = str(Path(plan.folder) / f"chunk-{number}")
+    if path is None:
+        return block, starts
     save(block, path)
-    return SortedChunk(path, starts)
+    return None, starts
 
 
-def _without_rows(chunk: SortedChunk) -> SortedChunk:
-    return chunk if isinstance(chunk.rows, str) else chunk._replace(rows=None)
-
-
-def _rows_of_cell(chunk: SortedChunk, cell: int) -> Block:
+def _rows_of_cell(chunk: tuple[Block, IntArray], cell: int) -> Block:
+    block, starts = chunk
     # A copy, so that the chunk need not stay.
-    return Block(*map(np.copy, chunk.rows.take(slice(*chunk.starts[cell : cell + 2]))))
+    return block.take(np.arange(*starts[cell : cell + 2]))
 
 
 def _describe(block: Block) -> tuple[FloatArray, FloatArray, Block]:
@@ -294,11 +284,10 @@ def _describe(block: Block) -> tuple[FloatArray, FloatArray, Block]:
     return *box_of(block.points), block._replace(points=block.points[:, :0])
 
 
-def _group_cells(described: list[SortedChunk], most: int) -> list[list[tuple[int, int]]]:
+def _group_cells(starts: list[IntArray], most: int) -> list[list[tuple[int, int]]]:
     """Group (chunk, cell) into blocks: all of a cell or, if they are too many, some of them."""
     groups = []
-    sizes = np.array([np.diff(chunk.starts) for chunk in described])
-    for cell, of_chunks in enumerate(sizes.T):
+    for cell, of_chunks in enumerate(np.diff(starts).T):
         chunks = np.flatnonzero(of_chunks)
         for group in group_neighbours(of_chunks[chunks].tolist(), 1.5 * most):
             groups.append([(c, cell) for c in chunks[group].tolist()])

@@ -7,7 +7,6 @@ are then merged, a few lists at a time.
 """
 
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,8 +88,8 @@ def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> F
     if samples.folder is None:
         costs = tasks.submit("get-costs", attrgetter("forest.costs"), forest)
     else:
-        costs = StoredCosts(str(Path(samples.folder) / "costs.npy"))
-        np.save(costs.path, trained.forest.costs)
+        costs = StoredCosts(f"{samples.folder}/costs")
+        trained.forest.costs.tofile(costs.path)
     settings = settings._replace(exponent=samples.exponent, n_classes=len(samples.classes))
     return ForestInBlocks(settings, samples, trained, costs, n_pairs)
 

@@ -273,10 +273,10 @@ class SamplesInChunks(TrainingSamples):
             chosen = self.ordered.take(places)
             weights[:] = 0.0
             np.add.at(weights, self.rows[chosen.rows], chosen.weights)
-        starts = np.cumsum([0, *self.source.sizes]).tolist()
+        by_chunk = np.split(weights, self.source.starts[1:-1])
         chunks = [
-            delayed(_prepare_rows)(chunk, preparation, weights[start:stop])
-            for chunk, start, stop in zip(self.source.chunks, starts[:-1], starts[1:], strict=True)
+            delayed(_prepare_rows)(chunk, preparation, own)
+            for chunk, own in zip(self.source.chunks, by_chunk, strict=True)
         ]
         samples = make_blocks(self.tasks, self.source._replace(chunks=chunks), self.settings)
         model = grow_forest(self.tasks, samples, self.settings)
@@ -306,14 +306,12 @@ class SamplesInChunks(TrainingSamples):
 def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
     """Fetch some rows of the samples."""
     wanted, back = np.unique(rows, return_inverse=True)
-    ends = np.cumsum([0, *source.sizes])
-    cuts = np.searchsorted(wanted, ends)
+    starts = source.starts
+    by_chunk = np.split(wanted, np.searchsorted(wanted, starts[1:-1]))
     calls = [
-        (chunk, wanted[first:last] - start)
-        for chunk, start, first, last in zip(
-            source.chunks, ends[:-1], cuts[:-1], cuts[1:], strict=True
-        )
-        if last > first
+        (chunk, which - start)
+        for chunk, start, which in zip(source.chunks, starts, by_chunk, strict=False)
+        if len(which)
     ]
     found = tasks.gather(tasks.submit_lazy("take-rows", _take, calls))
     fetched: FloatArray = np.concatenate(found)[back]
@@ -322,9 +320,9 @@ def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
 
 def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInChunks:
     """Order all samples by class and values; features are fetched one at a time, while samples are alike."""
-    starts = np.cumsum([0, *source.sizes]).tolist()
-    calls = list(zip(source.chunks, starts, strict=False))
-    found = tasks.gather(tasks.submit_lazy("look-at-labels", _labels_and_weights, calls))
+    calls = zip(source.chunks, source.starts, strict=False)
+    labelled = tasks.submit_lazy("look-at-labels", lambda *rows: checked_rows(*rows)[1:], calls)
+    found = tasks.gather(labelled)
     weights = np.concatenate([weights for _, weights in found])
     rows = np.flatnonzero(weights)
     classes = common_classes([labels_of_chunk(y[w > 0.0]) for y, w in found])
@@ -370,11 +368,6 @@ def _sum_distances(
     distances = metric.transform(metric.blocks(few, points)(0, len(few)))
     counts = ((distances > 0.0) & (distances < np.inf)) * copies[block.samples]
     return float(distances[counts > 0] @ counts[counts > 0]), int(counts.sum())
-
-
-def _labels_and_weights(rows: Rows, start: int) -> tuple[NDArray[Any], FloatArray]:
-    _, y, weights = checked_rows(rows, start)
-    return y, weights
 
 
 def _take(rows: Rows, which: Any) -> FloatArray:

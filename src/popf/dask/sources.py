@@ -1,19 +1,18 @@
 """Where samples come from: Dask collections, memory maps, Parquet folders, as lazy chunks of rows."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
-import dask
 import dask.array as da
 import numpy as np
+import pandas as pd
 from dask import delayed
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from popf.engine.structures import FloatArray
 from popf.forest.validation import to_host
-from popf.formatting import import_extra
 
 # What a chunk of an array in memory may take, and two blocks of a file with the work on their tree.
 CHUNK_BYTES = 2**26
@@ -37,6 +36,11 @@ class Source(NamedTuple):
     on_disk: bool  # samples in files need not stay in memory
     folder: str | None = None  # where blocks are put, None to keep them on the workers
 
+    @property
+    def starts(self) -> list[int]:
+        """The number of each chunk's first row, and of all rows."""
+        return [0, *np.cumsum(self.sizes).tolist()]
+
 
 def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> Source:
     """Make chunks of rows from whatever was passed to `fit`, of `block_size` rows from files."""
@@ -46,22 +50,19 @@ def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> S
             raise FileNotFoundError(f"there is no file or folder {str(path)!r} to fit on.")
         if path.suffix != ".npy":
             return _open_parquet(path, y, sample_weight, block_size)
-        X = map_file(path)
+        X = np.load(path, mmap_mode="r")
     columns, on_disk = columns_of(X), isinstance(X, np.memmap)
     X = _as_dask_array(X, "X", block_size)
-    if len(X.chunks[1]) > 1:
-        X = X.rechunk({1: -1})  # a sample is needed whole
     if len(X) == 0:
         raise ValueError(
             f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 2 is required."
         )
-    sizes = X.chunks[0]
-    groups = group_neighbours(list(sizes), max(sizes))
-    if len(groups) < len(sizes):
-        X = X.rechunk({0: tuple(sum(sizes[i] for i in group) for group in groups)})
-        sizes = X.chunks[0]
     if y is None:
         raise ValueError("this classifier requires y to be passed, but the target y is None.")
+    sizes = X.chunks[0]
+    groups = group_neighbours(sizes, max(sizes))
+    sizes = tuple(sum(sizes[i] for i in group) for group in groups)
+    X = X.rechunk((sizes, -1))  # a sample is needed whole
     parts = [X.to_delayed().ravel(), _column(y, "y", X)]
     if sample_weight is None:
         parts.append([None] * len(sizes))
@@ -94,7 +95,7 @@ def _as_dask_array(data: Any, name: str, block_size: int | None = None) -> Any:
                         f"column {str(column)!r} of X holds {dtype}, not numbers: encode it first."
                     )
         elif data.ndim == 1 and getattr(data.dtype, "kind", "O") not in "biuf":
-            return _objects_of(data)
+            data = data.astype(object)  # whatever type pandas keeps labels in
         return data.to_dask_array(lengths=True)
     if isinstance(data, da.Array):
         if np.isnan(sum(data.shape)):
@@ -103,23 +104,9 @@ def _as_dask_array(data: Any, name: str, block_size: int | None = None) -> Any:
         return data
     if isinstance(data, np.memmap) and data.ndim:
         return _lazy_map(data, block_size)
-    if hasattr(data, "to_numpy"):
-        data = data.to_numpy()
     data = np.asarray(data)
     rows = max(1, CHUNK_BYTES // max(8, 8 * int(np.prod(data.shape[1:]))))
     return da.from_array(data, chunks={0: rows, **dict.fromkeys(range(1, data.ndim), -1)})
-
-
-def _objects_of(series: Any) -> Any:
-    """Make a Dask array of labels that are not numbers, whatever type pandas keeps them in."""
-    parts = series.to_delayed()
-    sizes = dask.compute(*(delayed(len)(part) for part in parts))
-    return da.concatenate(
-        [
-            da.from_delayed(delayed(np.asarray)(part, dtype=object), (size,), dtype=object)
-            for part, size in zip(parts, sizes, strict=True)
-        ]
-    )
 
 
 def _lazy_map(array: np.memmap[Any, Any], block_size: int | None) -> Any:
@@ -134,18 +121,16 @@ def _lazy_map(array: np.memmap[Any, Any], block_size: int | None) -> Any:
         base = base.base
     skipped = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
     where = (str(array.filename), array.dtype.str, base.offset + skipped, array.shape, order)
-    size = block_size or _default_block_size(int(np.prod(array.shape[1:])))
-    ends = [(start, min(start + size, len(array))) for start in range(0, len(array), size)]
-    chunks = [
-        da.from_delayed(delayed(_read_map)(where, *e), (e[1] - e[0], *array.shape[1:]), array.dtype)
-        for e in ends
-    ]
-    return da.concatenate(chunks) if chunks else da.from_array(np.array(array))
+    rows = block_size or _default_block_size(int(np.prod(array.shape[1:])))
+    sizes = tuple(min(rows, len(array) - start) for start in range(0, len(array), rows))
+    chunks = (sizes or (0,), *((n,) for n in array.shape[1:]))
+    return da.map_blocks(_read_map, chunks=chunks, dtype=array.dtype, meta=array[:0], where=where)
 
 
-def _read_map(where: tuple[Any, ...], start: int, stop: int) -> NDArray[Any]:
+def _read_map(where: tuple[Any, ...], block_info: Any = None) -> NDArray[Any]:
     path, dtype, offset, shape, order = where
-    return np.array(np.memmap(path, dtype, "r", offset, shape, order)[start:stop])
+    rows = slice(*block_info[None]["array-location"][0])
+    return np.array(np.memmap(path, dtype, "r", offset, shape, order)[rows])
 
 
 def _default_block_size(n_features: int) -> int:
@@ -153,7 +138,7 @@ def _default_block_size(n_features: int) -> int:
     return max(1024, BLOCK_BYTES // (2 * 8 * (6 * n_features + 40)))
 
 
-def group_neighbours(sizes: list[int], most: float) -> list[list[int]]:
+def group_neighbours(sizes: Sequence[int], most: float) -> list[list[int]]:
     """Group neighbours whose sizes sum to no more than `most`, or stand alone."""
     groups: list[list[int]] = []
     total = 0
@@ -168,7 +153,8 @@ def group_neighbours(sizes: list[int], most: float) -> list[list[int]]:
 
 
 def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -> Source:
-    parquet = import_extra("pyarrow.parquet", "parquet", "Parquet")
+    from pyarrow import parquet
+
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise FileNotFoundError(f"the folder {str(path)!r} holds no .parquet files.")
@@ -198,7 +184,7 @@ def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -
                 sizes.append(size)
     if not chunks:
         raise ValueError(f"the Parquet files at {str(path)!r} hold no rows.")
-    return Source(chunks, sizes, _empty_table(columns), True)
+    return Source(chunks, sizes, pd.DataFrame(columns=columns), True)
 
 
 def _read_parquet(path: str, groups: list[int], columns: list[str], *others: str) -> Rows:
@@ -215,7 +201,7 @@ def _read_parquet(path: str, groups: list[int], columns: list[str], *others: str
 def columns_of(X: Any) -> Any:
     """Make an empty table or array with the columns of X, by which scikit-learn checks features."""
     if hasattr(X, "columns"):
-        return _empty_table(X.columns)
+        return pd.DataFrame(columns=list(X.columns))
     shape = getattr(X, "shape", None) or np.shape(X)
     if len(shape) != 2:
         raise ValueError(
@@ -225,32 +211,10 @@ def columns_of(X: Any) -> Any:
     return np.empty((0, shape[1]))
 
 
-def _empty_table(names: Any) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(columns=list(names))
-
-
 def check_chunk(X: Any, name: str = "X") -> FloatArray:
     """Check a chunk of samples as scikit-learn does."""
     X = to_host(X)
-    if hasattr(X, "to_numpy"):
-        X = X.to_numpy()
     if len(X) == 0:
         return np.empty(X.shape)
     checked: FloatArray = check_array(X, dtype=np.float64, order="C", input_name=name)
     return checked
-
-
-reading_header = Lock()
-
-
-def map_file(path: str | Path) -> np.memmap[Any, Any]:
-    """Map an array in a ``.npy`` file.
-
-    One thread at a time: NumPy parses the header as Python, and before 3.11.9 and 3.12.3 Python counts how deep
-    it is in syntax trees for all threads together, and raises SystemError where two meet.
-    """
-    with reading_header:
-        mapped: np.memmap[Any, Any] = np.load(path, mmap_mode="r")
-    return mapped
