@@ -31,6 +31,18 @@ def opfython():
 
 
 @pytest.fixture
+def contrast():
+    """Ratio of contrast by the accessibility guidelines; colours are RGB from 0 to 1."""
+
+    def luminance(colour):
+        c = np.array(colour)
+        linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722] + 0.05
+
+    return lambda *pair: max(map(luminance, pair)) / min(map(luminance, pair))
+
+
+@pytest.fixture
 def model_path(tmp_path):
     """Where a test may save a model."""
     return tmp_path / "model.popf"

@@ -3,16 +3,14 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from benchmarks.__main__ import ask, main
-from benchmarks.data import SHAPES, DataSpec
+from benchmarks.__main__ import main
+from benchmarks.data import DataSpec
 from benchmarks.page import PAGES, filled
 from benchmarks.results import ROOT, plain
-from benchmarks.suites import SUITES, Task
+from benchmarks.suites import Task
 from benchmarks.tables import forests_that_differ, tables
-from benchmarks.worker import THREAD_VARIABLES
 
 
 def bench(*arguments):
@@ -46,18 +44,6 @@ def test_a_run_measures_everyone_and_is_not_repeated(tmp_path, capsys):
     assert str(Path.home()) + "/" not in text
     assert bench(*options, "--resume") == 0
     assert out.read_text(encoding="utf-8") == text
-
-
-def test_a_contestant_that_takes_too_long_is_stopped():
-    (task, *_) = SUITES["table"](False)
-    environment = dict.fromkeys(THREAD_VARIABLES, "1")
-    with pytest.raises(TimeoutError):
-        list(ask(plain(task), environment, 0.01))
-
-
-def test_a_worker_that_dies_is_an_error():
-    with pytest.raises(RuntimeError, match="KeyError"):
-        list(ask({"kind": "unheard of"}, {}, 60.0))
 
 
 def test_ratios_are_of_the_best_times():
@@ -94,15 +80,6 @@ def test_forests_that_differ_are_named():
     assert forests_that_differ(same) == []
     same[1]["values"][0]["digest"] = "y"
     assert forests_that_differ(same) == ["10 × 2"]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_data_is_seeded_and_has_two_classes(shape):
-    spec = DataSpec(300, 3, 20, shape)
-    X, y, queries = spec.make()
-    np.testing.assert_array_equal(X, spec.make().X)
-    assert (X.shape, queries.shape) == ((300, 3), (20, 3))
-    assert set(np.unique(y)) == {0, 1}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

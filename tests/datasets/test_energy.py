@@ -90,15 +90,6 @@ def test_without_strength_there_is_nothing_to_see_and_with_it_there_is(profile):
     assert separation(0.6) > 0.95
 
 
-def test_a_seed_gives_one_dataset_and_the_sizes_are_the_papers():
-    first, again = (make_energy_theft("industrial", random_state=3) for _ in range(2))
-    np.testing.assert_array_equal(first.data, again.data)
-    assert first.data.shape == (3182, 8)
-    assert make_energy_theft(random_state=0).data.shape == (4952, 8)
-    other = make_energy_theft("industrial", random_state=4)
-    assert not np.array_equal(first.data, other.data)
-
-
 def test_consumers_turn_to_theft_and_stay_with_it():
     years = make_energy_theft_months(
         n_consumers=80, n_months=24, theft_rate=0.25, strength=0.5, random_state=2

@@ -73,14 +73,6 @@ def test_killed_three_times_and_resumed_it_ends_with_the_same_tables(tmp_path, u
     assert len(tables(tmp_path)) == 12
 
 
-def test_everything_made_again_from_one_journal_is_the_same_to_the_byte(tmp_path, uninterrupted):
-    (tmp_path / "journal.jsonl").write_bytes((uninterrupted / "journal.jsonl").read_bytes())
-    reproduce(tmp_path, figures=False, **study())
-    for path in uninterrupted.rglob("*"):
-        if path.is_file():
-            assert (tmp_path / path.relative_to(uninterrupted)).read_bytes() == path.read_bytes()
-
-
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
     journal, said = tmp_path / "journal.jsonl", []
 

@@ -15,7 +15,6 @@ from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from contrast import contrast
 from popf import POPFClassifier
 from popf.report import numbers
 from popf.report.numbers import count, fixed, percent, threshold_text
@@ -267,7 +266,7 @@ def test_the_policy_stops_requests_and_injected_code(open_page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_and_lines_stand_out_from_their_background(open_page, scheme):
+def test_text_and_lines_stand_out_from_their_background(open_page, scheme, contrast):
     page = open_page(color_scheme=scheme)
 
     def colour(name):
@@ -301,14 +300,6 @@ def test_the_page_has_a_language_a_title_headings_and_labels(page):
     tree = page.locator("body").aria_snapshot()
     unnamed = r"- (slider|button|link|img|region|navigation)(:| *$)"
     assert not re.findall(unnamed, tree, re.MULTILINE)
-
-
-def test_at_1200_pixels_no_table_is_cut_and_dates_are_not_broken(page):
-    for place in (".people", "#features", "#gains .scroll"):
-        room = "e => e.scrollWidth - e.clientWidth"
-        assert page.locator(place).evaluate(room) <= 0, place
-    date = page.get_by_role("cell", name="2024-12-28").first
-    assert date.evaluate("e => e.clientHeight") < 45
 
 
 def test_without_javascript_the_page_says_what_needs_it(open_page):
