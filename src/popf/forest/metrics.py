@@ -215,7 +215,7 @@ class _Callable(Metric):
         )
 
     def _weight(self, x: FloatArray, y: FloatArray) -> float:
-        """Call the function. What is no distance, but a number, the engine refuses with the samples' names."""
+        """Call the function; the engine refuses negative and non-finite numbers, and names the samples."""
         weight = self.function(x, y, **self.params)
         if isinstance(weight, np.ndarray) and weight.ndim == 0:
             weight = weight.item()
