@@ -1,15 +1,20 @@
 """Every figure of quality, once: of labels, probabilities and thresholds.
 
-``scores``       accuracy that is fair to small classes, and the calibration error
+``evaluation``   accuracy that is fair to small classes, the calibration error, and all figures at once with
+                 intervals; commands, report and experiment use it
 ``thresholds``   scores and costs over the threshold, which is best, and what is found among the highest scores
-``evaluation``   all figures of a classifier at once, with intervals; commands, report and experiment use it
 ``checks``       validation of labels, probabilities and weights
 
 Distances between samples are another kind of metric, and live in `popf.engine.distances`.
 """
 
-from popf.metrics.evaluation import Evaluation, Score, evaluate
-from popf.metrics.scores import expected_calibration_error, opf_accuracy_score
+from popf.metrics.evaluation import (
+    Evaluation,
+    Score,
+    evaluate,
+    expected_calibration_error,
+    opf_accuracy_score,
+)
 from popf.metrics.thresholds import (
     LiftCurve,
     ThresholdCurve,

@@ -18,7 +18,7 @@ from popf.metrics.checks import (
     event,
     shown,
 )
-from popf.metrics.scores import opf_accuracy_score
+from popf.metrics.evaluation import opf_accuracy_score
 
 #: Scores whose relative difference is below this are equal, up to rounding.
 TIE_TOLERANCE = 1e-12
