@@ -61,6 +61,11 @@ VALUES = {
     "few factors": (lambda: with_params("minkowski", {"p": 3, "w": [1, 1]}), "w", "3", "features"),
     "gamma": (lambda: with_params("gaussian", {"gamma": 0}), "gamma is 0", "greater than 0"),
     "small V": (lambda: with_params("seuclidean", {"V": [1, 1]}), "V", "2", "3 features"),
+    "algorithm": (
+        lambda: fit("canberra", algorithm="brute"),
+        "'brute' serves Euclidean",
+        "'canberra'",
+    ),
     "three features": (lambda: fit("haversine"), "two features", "X has 3"),
     "outside": (lambda: fit("chi_square", FAR), "'chi_square'", "X[4, 2] is -1.5", "Shift or"),
     "new outside": (lambda: fit("chi_square", np.abs(X)).predict(FAR), "X[4, 2] is -1.5"),
@@ -103,16 +108,6 @@ def test_a_setting_that_is_none(name):
     for value in values:
         forest = OPFClassifier(**{name: value})
         refused(lambda one=forest: one.fit(X, Y), f"`{name}`", said, f"not {value!r}")
-
-
-@pytest.mark.parametrize("algorithm", ["kd_tree", "brute"])
-@pytest.mark.parametrize("metric", ["manhattan", "chi_square", "minkowski", "precomputed", max])
-def test_an_algorithm_that_cannot_serve_the_metric(algorithm, metric):
-    params = {"p": 3} if metric == "minkowski" else None
-    forest = OPFClassifier(metric, algorithm=algorithm, metric_params=params)
-    name = metric if isinstance(metric, str) else "max"
-    said = f"{algorithm!r} serves Euclidean distances only", repr(name), "algorithm='auto'"
-    refused(lambda: forest.fit(D if metric == "precomputed" else X, Y), *said)
 
 
 # Precomputed distances ---------------------------------------------------------------------------
