@@ -1,6 +1,6 @@
 """Datasets: the paper's by name, stand-ins for those that nobody can have, and files of your own.
 
-``registry``    which datasets there are, and what is known of each, to tell a true copy from a false one
+``registry``    which datasets there are (``records.json``), and how to tell a true copy (``facts.json``)
 ``loading``     `load` and `list`: the user's folder, the package itself, the cache, the network
 ``stand_ins``   generators
 """

@@ -22,9 +22,7 @@ from popf.formatting import unknown
 _RECORDED = 40
 # A copy printed with six significant digits is off by at most 5e-6 of a value, to either side.
 _RELATIVE, _ABSOLUTE = 2e-6, 5e-7
-UCI = "CC BY 4.0 (UCI)"
-UNSTATED = "not stated"
-_LIBSVM = "LIBSVM page"
+_FOLDER = files("popf.datasets")
 
 
 class OpenML(NamedTuple):
@@ -103,117 +101,39 @@ class Catalogue(tuple[Record, ...]):
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
-def _numbered(word: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{word}{number}" for number in range(1, count + 1))
+def _read_records() -> dict[str, Record]:
+    """Read ``records.json``: the paper's datasets in its order; then their other scaled forms."""
+    raw = {}
+    for name, known in json.loads(_FOLDER.joinpath("records.json").read_bytes()).items():
+        known["class_names"] = {int(label): word for label, word in known["class_names"].items()}
+        names, n_features = known["feature_names"], known["n_features"]
+        if isinstance(names, str):  # numbered
+            names = [f"{names}{number}" for number in range(1, n_features + 1)]
+        openml = OpenML(**known.pop("openml")) if "openml" in known else None
+        known["feature_names"] = tuple(names)
+        raw[name] = Record(name=name, in_paper=True, openml=openml, **known)
+    scaled = {
+        f"{name}_scale": replace(
+            record,
+            name=f"{name}_scale",
+            title=f"{record.title}, scaled to [-1, 1]",
+            file=f"{record.file}_scale",
+            licence=record.licence.replace("(UCI)", "(UCI, scaled)"),
+            in_paper=name == "ionosphere",
+        )
+        for name, record in raw.items()
+        if record.file and name != "colon_cancer"
+    }
+    ordered = {}
+    for name, record in raw.items():
+        ordered[name] = record
+        if name == "ionosphere":  # of which the paper has both
+            ordered["ionosphere_scale"] = scaled["ionosphere_scale"]
+    return ordered | scaled
 
 
-_BREAST = (
-    "clump_thickness", "cell_size", "cell_shape", "marginal_adhesion", "epithelial_cell_size",
-    "bare_nuclei", "bland_chromatin", "normal_nucleoli", "mitoses",
-)  # fmt: skip
-_DIABETES = (
-    "pregnancies", "glucose", "blood_pressure", "skin_thickness", "insulin", "mass", "pedigree", "age",
-)  # fmt: skip
-_HEART = (
-    "age", "sex", "chest_pain", "resting_blood_pressure", "cholesterol", "fasting_blood_sugar",
-    "resting_ecg", "max_heart_rate", "exercise_angina", "oldpeak", "slope", "major_vessels", "thal",
-)  # fmt: skip
-_LIVER = ("mcv", "alkphos", "sgpt", "sgot", "gammagt", "drinks")
-ENERGY_FEATURES = (
-    "demand_billed", "demand_contracted", "maximum_demand", "reactive_energy", "transformer_power",
-    "power_factor", "installed_power", "load_factor",
-)  # fmt: skip
-
-_RAW = [
-    Record(
-        "australian", "Credit approval, Statlog (Australian)", 690, 14,
-        {-1: "-", 1: "+"}, _numbered("A", 14), _LIBSVM, UCI, True, "australian",
-        OpenML(40981, {"0": -1, "1": 1}),
-        "Features of very different size: unscaled, A14 decides every distance.",
-    ),
-    Record(
-        "breast_cancer", "Breast Cancer Wisconsin (Original), complete cases", 683, 9,
-        {2: "benign", 4: "malignant"}, _BREAST, _LIBSVM, UCI, True, "breast-cancer",
-        OpenML(15, {"benign": 2, "malignant": 4}),
-        "The patient's id, first of the LIBSVM page's ten columns, is dropped: unscaled, it swamps every "
-        "distance.",
-    ),
-    Record(
-        "colon_cancer", "Gene expression in colon tissue (Alon et al., 1999)", 62, 2000,
-        {-1: "tumour", 1: "normal"}, _numbered("gene", 2000), _LIBSVM, UNSTATED, True, "colon-cancer",
-    ),
-    Record(
-        "diabetes", "Pima Indians diabetes", 768, 8, {-1: "positive", 1: "negative"},
-        _DIABETES, _LIBSVM, "not clear", True, "diabetes",
-        OpenML(37, {"tested_positive": -1, "tested_negative": 1}),
-        "Zeros in glucose, blood pressure, skin thickness, insulin and mass stand for unknown values.",
-    ),
-    Record(
-        "fourclass", "Four regions in the plane, two classes (Ho and Kleinberg, 1996)", 862, 2,
-        {-1: "-1", 1: "+1"}, ("x1", "x2"), _LIBSVM, UNSTATED, True, "fourclass",
-    ),
-    Record(
-        "heart", "Heart disease, Statlog", 270, 13, {-1: "absent", 1: "present"}, _HEART,
-        _LIBSVM, UCI, True, "heart", OpenML(53, {"absent": -1, "present": 1}),
-    ),
-    Record(
-        "ionosphere", "Radar returns from the ionosphere", 351, 34, {-1: "bad", 1: "good"},
-        _numbered("a", 34), _LIBSVM, UCI, True, "ionosphere", OpenML(59, {"b": -1, "g": 1}),
-        "Column 2 is constant.",
-    ),
-    Record(
-        "liver", "Liver disorders (BUPA), six features", 345, 6,
-        {1: "selector 1", 2: "selector 2"}, _LIVER, _LIBSVM, UCI, True, "liver-disorders",
-        OpenML(8, {"1": 1, "2": 2}, "selector"),
-        "The label is a mark for splitting the data, not a diagnosis (McDermott and Forsyth, 2016): kept "
-        "because the paper and most others used it. The LIBSVM page now serves another form, of five "
-        "features.",
-    ),
-]  # fmt: skip
-
-
-def _scaled(raw: Record) -> Record:
-    return replace(
-        raw,
-        name=f"{raw.name}_scale",
-        title=f"{raw.title}, scaled to [-1, 1]",
-        file=f"{raw.file}_scale",
-        licence=raw.licence.replace("(UCI)", "(UCI, scaled)"),
-        in_paper=raw.name == "ionosphere",
-    )
-
-
-_STAND_IN = "generated by popf; the paper's own is "
-_STAND_INS = [
-    Record(
-        f"synthetic{number}", f"Stand-in: {title}", n_samples, 2, {-1: "-1", 1: "+1"}, ("x1", "x2"),
-        f"{_STAND_IN}not defined", "BSD-3-Clause (popf)", True, stand_in=True,
-        note="Not the paper's data: only size and overlap are like it.",
-    )
-    for number, n_samples, title in (
-        (0, 500, "two classes drawn alike in the plane"),
-        (2, 1000, "two classes nearly alike in the plane"),
-        (3, 200, "two classes mingled in close pairs"),
-    )
-] + [
-    Record(
-        name, f"Stand-in: energy theft, {profile} consumers", n_samples, 8,
-        {-1: "regular", 1: "theft"}, ENERGY_FEATURES, f"{_STAND_IN}private", "BSD-3-Clause (popf)", True,
-        stand_in=True,
-        note=f"Not the paper's data: make_energy_theft(profile={profile!r}, random_state=0).",
-    )
-    for name, profile, n_samples in (("comercial", "commercial", 4952), ("industrial", "industrial", 3182))
-]  # fmt: skip
-
-_ORDER = (
-    "australian", "comercial", "industrial", "breast_cancer", "colon_cancer", "diabetes", "fourclass", "heart",
-    "ionosphere", "ionosphere_scale", "liver", "synthetic0", "synthetic2", "synthetic3",
-)  # fmt: skip
-_SCALED = [_scaled(raw) for raw in _RAW if raw.name != "colon_cancer"]
-_BY_NAME = {record.name: record for record in [*_RAW, *_SCALED, *_STAND_INS]}
 #: All datasets by name: the paper's in its order, then the others.
-RECORDS = {name: _BY_NAME[name] for name in dict.fromkeys((*_ORDER, *_BY_NAME))}
-
+RECORDS = _read_records()
 # The paper's first table calls breast_cancer "breast"; the LIBSVM page has names of its own.
 _ALIASES = {"breast": "breast_cancer", "commercial": "comercial"} | {
     record.file.replace("-", "_"): name for name, record in RECORDS.items() if record.file
@@ -247,7 +167,7 @@ def measure(X: FloatArray, y: NDArray[Any]) -> dict[str, Any]:
 @cache
 def recorded() -> dict[str, Any]:
     """Return the recorded facts by the name of the file, ``breast-w`` being breast-cancer without the id."""
-    facts: dict[str, Any] = json.loads(files("popf.datasets").joinpath("facts.json").read_bytes())
+    facts: dict[str, Any] = json.loads(_FOLDER.joinpath("facts.json").read_bytes())
     return facts
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import Bunch
 
-from popf.datasets.registry import ENERGY_FEATURES
+from popf.datasets.registry import RECORDS
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.formatting import check_integer, check_real
 
@@ -304,7 +304,7 @@ def _bunch(data: FloatArray, steals: BoolArray, hidden: FloatArray, **more: Any)
         data=data,
         target=np.where(steals, 1, -1),
         hidden=hidden[:, 0],
-        feature_names=list(ENERGY_FEATURES),
+        feature_names=list(RECORDS["comercial"].feature_names),
         target_names=["regular", "theft"],
         DESCR=DESCRIPTION,
         **more,

@@ -45,10 +45,8 @@ class CurveDisplay:
             Fitted, with ``predict_proba``.
         X, y : array-like of shape (n_samples, n_features) and (n_samples,)
             Samples that it was not fitted to, and their labels.
-        pos_label : int, float, bool or str, default=None
-            The positive class, drawn against all others; None for the second of two.
-        **options
-            Those of `from_predictions`; the name in the legend is that of the class, unless it is given.
+        pos_label, **options
+            As for `from_predictions`; the name in the legend is that of the class, unless it is given.
         """
         canvas.need_matplotlib()
         check_is_fitted(estimator)
@@ -210,12 +208,10 @@ class ReliabilityDisplay(CurveDisplay):
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure. The histogram takes its place from the bottom of the axes.
+        ax, **line
+            Axes, None for a new figure; and options of the line, such as ``color``.
         histogram : bool, default=True
-            Whether to draw the histogram.
-        **line
-            Options of the line, such as ``color``.
+            Whether to draw the histogram, which takes its place from the bottom of the axes.
         """
         ax, curve = canvas.axes_for(ax, (5.4, 5.8)), self.curve
         number, look = canvas.n_curves(ax), canvas.look_of(ax)
@@ -374,10 +370,9 @@ class ThresholdDisplay(CurveDisplay):
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure. The cost takes its place from the bottom of the axes.
-        **line
-            Options of all lines, such as ``linewidth``.
+        ax, **line
+            Axes, None for a new figure; and options of all lines, such as ``linewidth``. The cost takes its
+            place from the bottom of the axes.
         """
         ax = canvas.axes_for(ax, (6.4, 4.4 if self.cost is None else 5.6))
         look, panels = canvas.look_of(ax), [ax]

@@ -204,10 +204,8 @@ class ForestDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure.
-        **marks
-            Options of the marks of all samples, such as ``markersize``.
+        ax, **marks
+            Axes, None for a new figure; and options of the marks of all samples, such as ``markersize``.
         """
         layout, (low, high) = self.layout, self.layout.limits()
         own, (width, height) = ax is None, high - low

@@ -177,10 +177,8 @@ class LandscapeDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure.
-        **line
-            Options of all paths, such as ``linewidth``.
+        ax, **line
+            Axes, None for a new figure; and options of all paths, such as ``linewidth``.
         """
         ax = canvas.axes_for(ax, FIGURE_SIZE)
         look, (A, B, values) = canvas.look_of(ax), self.landscape
