@@ -89,13 +89,3 @@ def test_blocks_are_bounded_by_memory():
     assert rows_per_block(10**9, 2**30, 4) == 1
     assert rows_per_block(100, 2**30, 4) * 100 * 8 <= 2**24
     assert rows_per_block(100, 2**16, 4) * 100 * 8 <= 2**14
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "chebyshev", lambda x, y: abs(x - y).sum()])
-def test_scan_with_the_blocks_of_a_metric(metric):
-    rng = np.random.default_rng(0)
-    X, Q, costs, y = rng.random((9, 2)), rng.random((4, 2)), rng.random(9), np.arange(9) % 2
-    metric = choose_metric(metric)
-    found, _ = ScannedNodes(metric, X, y, costs, 3 * 9 * 8).conquer(Q)
-    D = metric.blocks(Q, X)(0, 4)
-    np.testing.assert_array_equal(found.nodes, naive.conquer(costs, D, y)[0])

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 import naive
 from popf.engine import distances
-from popf.engine.distances import KERNELS, kernel_blocks, kernel_rows, transform_squared
+from popf.engine.distances import KERNELS, kernel_blocks, kernel_rows
 from popf.forest.metrics import choose_metric
 
 
@@ -88,29 +88,6 @@ def test_the_cosine_distance_does_not_depend_on_lengths(scale):
     D = kernel_blocks("cosine", X * lengths, X)(0, len(X))
     atol = 1e-3 if scale < 1e-300 else 1e-15  # subnormal numbers have few digits
     np.testing.assert_allclose(D, kernel_blocks("cosine", X, X)(0, len(X)), atol=atol)
-
-
-@pytest.mark.parametrize(
-    ("name", "formula"),
-    [
-        ("sqeuclidean", lambda s: s),
-        ("euclidean", np.sqrt),
-        ("log_euclidean", lambda s: 1e5 * np.log(1 + s)),
-        ("gaussian", lambda s: 1 - np.exp(-0.5 * np.sqrt(s))),
-    ],
-)
-def test_functions_of_the_euclidean_distance(name, formula):
-    squared = np.linspace(0.0, 30.0, 50)
-    transformed = transform_squared(name, squared, gamma=0.5)
-    np.testing.assert_allclose(transformed, formula(squared), rtol=1e-12)
-    assert (np.diff(transformed) > 0).all()
-    assert choose_metric(name).euclidean
-
-
-@pytest.mark.parametrize("name", [name for name in KERNELS if KERNELS[name].non_negative])
-def test_negative_features_are_refused_where_the_metric_has_none(name):
-    with pytest.raises(ValueError, match=rf"{name}.*X\[1, 0\] is -2.0.*MinMaxScaler"):
-        choose_metric(name).check(np.array([[1.0, 2.0], [-2.0, 3.0]]))
 
 
 def test_chi_square_refuses_a_sample_without_mass():

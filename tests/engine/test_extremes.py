@@ -154,7 +154,7 @@ class TestQueriesFarAway:
 TRANSFORMS = {
     "sqeuclidean": lambda s: s,
     "log_euclidean": lambda s: 1e5 * np.log1p(s),
-    "gaussian": lambda s: -np.expm1(-np.sqrt(s)),
+    "gaussian": lambda s: -np.expm1(-0.5 * np.sqrt(s)),
 }
 
 
@@ -165,7 +165,9 @@ def test_metrics_that_grow_with_the_euclidean_have_its_forest_at_other_costs(
     algorithm, make, metric
 ):
     problem = make(0, size(120), 2, 3)
-    euclidean, other = fit(problem, algorithm), fit(problem, algorithm, metric=metric)
+    params = {"gamma": 0.5} if metric == "gaussian" else None
+    euclidean = fit(problem, algorithm)
+    other = fit(problem, algorithm, metric=metric, metric_params=params)
     transform, expected = TRANSFORMS[metric], expected_forest(problem)
     for name in ("lower", "higher"):
         np.testing.assert_array_equal(

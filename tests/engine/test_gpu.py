@@ -188,6 +188,7 @@ def test_soft_scores_equal_those_of_the_processor(device, monkeypatch):
     rng = np.random.default_rng(3)
     samples = rng.normal(size=(300, 7))
     samples[10:20] = samples[:10]  # at no distance, where products cancel
+    samples[-1, 3] = 1e20  # must not blur the others
     codes, weights = rng.integers(0, 3, 300), rng.integers(1, 4, 300).astype(float)
     nodes = CompetingPoints.build(samples, codes, 0.5 * rng.random(300), weights)
     chains = np.array([5.6, 4.0])[:, None] * 0.5 ** np.arange(9)

@@ -3,14 +3,12 @@
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import naive
 from popf.engine.runtime import simd
 from popf.engine.runtime.simd import LANES
 from popf.engine.trees.boruvka import padded_range
-from strategies import bounded, seeds, size
+from strategies import size
 
 
 def blocks_of(rng, n_blocks, d):
@@ -91,16 +89,6 @@ def test_compiled_operations_do_what_their_expressions_say(name):
         for one, other in zip((found, *mine), (expected, *theirs), strict=True):
             if other is not None:
                 np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
-
-
-@given(seed=seeds, d=st.integers(1, 40))
-@bounded(30)
-def test_distances_are_those_of_the_definition_to_the_bit(seed, d):
-    blocks, block, points, row, bound, out = make_distances(np.random.default_rng(seed), d)
-    mask = simd.lane_distances(blocks, block, points, row, bound, out)
-    expected = naive.squared_distances(blocks[block, :, :9].T, points[[row]])[:, 0]
-    np.testing.assert_array_equal(out, [*expected, *[np.inf] * 7])
-    assert [bool(mask >> lane & 1) for lane in range(LANES)] == (out <= bound).tolist()
 
 
 def test_no_point_of_a_box_is_nearer_than_the_box_to_the_bit():

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import naive
-from popf.engine.gpu.backend import GpuBackend
-from popf.engine.gpu.host import HostKernels
 from popf.engine.runtime.simd import CHAIN
 from popf.engine.soft import CHUNK, ERROR, CompetingNodes, CompetingPoints, CompetingSpace
 from strategies import bounded, size
@@ -99,12 +97,6 @@ def by_blocks(nodes, taus, n_threads=1):
     return competing.scores(lambda start, stop: D[start:stop], len(D), taus, 7, n_threads)
 
 
-def by_device(nodes, taus):
-    return GpuBackend(HostKernels()).soft_scores(
-        CompetingPoints.build(*nodes[:4]), nodes.queries, taus
-    )
-
-
 # Paths computed one by one ------------------------------------------------------------------------
 
 TAUS = np.array([[0.7]])
@@ -156,12 +148,11 @@ def test_far_chunks_are_passed_by():
     assert np.isfinite(space.scores(X[:9], np.array([[0.5]]))).all()
 
 
-@pytest.mark.parametrize("way", [by_products, by_device])
-def test_a_far_sample_does_not_blur_the_others(way):
+def test_a_far_sample_does_not_blur_the_others():
     nodes = make_nodes(4, size(400), 17, 2)
     nodes.samples[7, 3] = 1e20
     nodes = nodes._replace(queries=nodes.queries[:-6])
-    assert_within(way(nodes, TAUS), expected_scores(nodes, TAUS.ravel()), ERROR)
+    assert_within(by_products(nodes, TAUS), expected_scores(nodes, TAUS.ravel()), ERROR)
 
 
 def test_answers_do_not_depend_on_the_number_of_threads():
