@@ -68,12 +68,6 @@ def test_scan_is_the_definition(rows, n_threads, levels, data):
     np.testing.assert_array_equal(offers, naive.costs_by_class(costs, D, y, y.max() + 1))
 
 
-@pytest.mark.parametrize(("y", "node"), [([0, 2, 1, 1], 2), ([0, 1, 1, 1], 1)])
-def test_ties_go_to_the_nearer_then_the_lower_class_then_the_lower_index(y, node):
-    nodes = ScannedNodes(PRECOMPUTED, None, np.array(y), np.full(4, 2.0), 2**20)
-    assert nodes.conquer(np.array([[2.0, 1.0, 1.0, 1.0]]))[0].nodes == [node]
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -2.0])
 @pytest.mark.parametrize("n_bytes", [1, 2**20])
 def test_a_negative_or_non_finite_distance_is_named(bad, n_bytes):

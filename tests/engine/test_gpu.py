@@ -105,13 +105,6 @@ def test_far_and_extreme_queries(device):
     assert_same_conquest(fit(problem, device=device), fit(problem), new)
 
 
-@pytest.mark.parametrize(("n", "stride"), [(1, 1), (10, 4), (64, 64), (65, 64), (1000, 8)])
-def test_chunks_have_every_column_once(n, stride):
-    columns = range(3 + n)
-    every = [columns[3::stride], *(columns[chunk] for chunk in backend.chunks(3, 3 + n, stride))]
-    assert sorted(column for chunk in every for column in chunk) == list(columns[3:])
-
-
 @each_device
 @pytest.mark.parametrize("outlier", [1.0, 1e6])
 def test_what_half_precision_leaves_out_is_farther(device, outlier):

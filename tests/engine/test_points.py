@@ -82,18 +82,6 @@ def test_holds_all_points_in_tight_boxes(n, kind):
     assert sorted(seen) == list(range(len(tree.nodes)))
 
 
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_large_trees_are_built_from_the_top(monkeypatch, n_threads):
-    X = random_points(0, size(2000), 2, "continuous")
-    whole = build_space_tree(X)
-    monkeypatch.setattr(points, "SUBTREE_POINTS", 64)
-    level_by_level = build_space_tree(X, n_threads)
-    for name in ("points", "order", "blocks", "leaf", "lows", "highs"):
-        np.testing.assert_array_equal(getattr(level_by_level, name), getattr(whole, name))
-    for name in ("block", "right", "parent"):
-        np.testing.assert_array_equal(level_by_level.nodes[name], whole.nodes[name])
-
-
 def test_equal_points_are_no_obstacle():
     # Queries are grouped by a tree as well, and they may coincide.
     tree = build_space_tree(np.ones((100, 2)))

@@ -36,13 +36,6 @@ def test_tree_and_prototypes_on_arbitrary_weights(levels, data):
     assert_is_the_tree(D + D.T, np.array(y))
 
 
-def test_an_arc_that_a_shorter_detour_replaces_makes_no_prototypes():
-    # 0 ties with 1 and 2; then 1 leads over 3 to 2 by shorter arcs, so 1-2 lies in no tree, though it was
-    # as short as the shortest arc to 2 when 1 joined.
-    D = np.array([[0.0, 4, 4, 9], [4, 0, 4, 1], [4, 4, 0, 1], [9, 1, 1, 0]])
-    assert_is_the_tree(D, np.array([0, 1, 0, 1]))
-
-
 def test_without_ties_prototypes_are_the_ends_of_edges_between_classes():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
