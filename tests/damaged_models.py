@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, OPFOutlierDetector, POPFClassifier
 from popf.io import container
-from popf.table_models.preparation import TablePreparation
+from popf.table_models.model import TablePreparation
 
 FRAME = pd.DataFrame(np.random.default_rng(1).normal(size=(24, 2)), columns=["a", "b"])
 LABELS = np.array(["no", "yes"])[np.arange(24) % 2]

@@ -12,7 +12,7 @@ from display_examples import MOON, MOONS, POOLED, new_axes
 from popf import POPFClassifier
 from popf.display import LogOddsDisplay
 from popf.display.log_odds import log_odds_of, split_log_odds
-from popf.table_models.preparation import TablePreparation
+from popf.table_models.model import TablePreparation
 
 pd = pytest.importorskip("pandas")
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import popf
 import popf.io
-from popf.table_models.preparation import TablePreparation
+from popf.table_models.model import TablePreparation
 
 pd = pytest.importorskip("pandas", reason="tables need popf[cli]")
 

@@ -4,8 +4,8 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from popf.cli import options
-from popf.cli.scoring import Scoring, model_for
-from popf.cli.terminal import aligned, named, open_data, show
+from popf.cli.scoring import Scoring
+from popf.cli.terminal import aligned, named, show
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def evaluate(
     ROC curve their order, the others the labels at the threshold. Intervals are 95 %, by the bootstrap over
     rows.
     """
-    table_model = model_for(model, n_jobs, threshold)
-    scoring = Scoring(table_model, open_data(data, delimiter, encoding, decimal, na))
+    scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs, threshold)
+    table_model = scoring.model
     column = scoring.choose_target(target)
     frame, probability = scoring.score_all([column], progress)
     codes = scoring.true_codes(frame, column)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from popf.cli import options
 from popf.cli.options import option
 from popf.cli.scoring import Scoring
-from popf.cli.terminal import aligned, open_data, show
+from popf.cli.terminal import aligned, show
 
 EXAMPLES = """\b
 Examples:
@@ -41,14 +41,13 @@ def explain(
     prototype over training rows to the row; it is as good as its longest arc is short. Lengths are distances
     between prepared (standardised) rows; values are shown in the units of the data.
     """
-    from popf.table_models import explain_row, open_model
+    from popf.table_models import explain_row
 
     if (row is None) == (where is None):
         raise ValueError("say which row is meant: either --row or --where.")
-    table_model = open_model(model)
-    scoring = Scoring(table_model, open_data(data, delimiter, encoding, decimal, na))
+    scoring = Scoring(model, data, (delimiter, encoding, decimal, na), labels_only=True)
     number, frame = _find(scoring, row, where)
-    facts = {"row": number, **explain_row(table_model, frame)}
+    facts = {"row": number, **explain_row(scoring.model, frame)}
     show(facts, lines_of(facts, features), json)
     return 0
 

@@ -62,7 +62,7 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
                 "read_as": column.role,
                 "n_values": column.n_values,
                 "n_missing": column.n_missing,
-                "problem": as_options(column.problem.text),
+                "problem": as_options(column.problem),
                 "note": as_options(column.note),
             }
             for column in columns
@@ -70,7 +70,7 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
     }
     rows = [["column", "read as", "values", "missing"]]
     for column in columns:
-        role = f"{column.role} (?)" if column.problem.text or column.note else column.role
+        role = f"{column.role} (?)" if column.problem or column.note else column.role
         rows.append([column.name, role, f"{column.n_values:,}", f"{column.n_missing:,}"])
     remarks = [found["problem"] or found["note"] for found in facts["columns"].values()]
     lines = [f"{table.path}: {counted(len(columns), 'column')}", *aligned(rows, left=True)]

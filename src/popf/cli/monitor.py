@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import column, option
-from popf.cli.scoring import Scoring, model_for
-from popf.cli.terminal import aligned, check_output, open_data, say, show
+from popf.cli.scoring import Scoring
+from popf.cli.terminal import aligned, check_output, say, show
 from popf.files import file_for
 from popf.formatting import counted
 
@@ -67,11 +67,10 @@ def monitor(
     check_output(plot, [model, data], (".png", ".svg", ".pdf"), "--plot")
     if not 0.0 < rise <= 1.0:
         raise ValueError(f"--rise must lie between 0 and 1, not at {rise:g}.")
-    table_model = model_for(model, n_jobs)
+    scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs)
+    table, table_model = scoring.table, scoring.model
     if not table_model.binary:
         raise ValueError(f"{model} has more than two classes: there is no one probability.")
-    table = open_data(data, delimiter, encoding, decimal, na)
-    scoring = Scoring(table_model, table)
     ids = scoring.choose_ids(id, COLUMNS)
     if not ids:
         raise ValueError("--id: name the column that identifies the consumers.")

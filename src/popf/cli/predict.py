@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import option
-from popf.cli.scoring import Scoring, check_table_output, id_columns, model_for
-from popf.cli.terminal import STDIO, open_data, say, show
+from popf.cli.scoring import Scoring, check_table_output, id_columns
+from popf.cli.terminal import STDIO, say, show
 from popf.formatting import counted, listed
 
 EXAMPLES = """\b
@@ -49,8 +49,9 @@ def predict(
     check_table_output(output, [model, data], json)
     if output == STDIO and sys.stdout.isatty():
         progress = False  # a bar between the rows
-    table_model = model_for(model, n_jobs, threshold, labels_only=True)
-    scoring = Scoring(table_model, open_data(data, delimiter, encoding, decimal, na))
+    how = (delimiter, encoding, decimal, na)
+    scoring = Scoring(model, data, how, n_jobs, threshold, labels_only=True)
+    table_model = scoring.model
     classes, probabilities = table_model.classes, []
     if not table_model.labels_only:
         probabilities = [f"probability_{label}" for label in classes.tolist()]

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from popf.cli import options
 from popf.cli.options import column, option
-from popf.cli.scoring import Scoring, check_table_output, id_columns, model_for
-from popf.cli.terminal import STDIO, aligned, named, open_data, show
+from popf.cli.scoring import Scoring, check_table_output, id_columns
+from popf.cli.terminal import STDIO, aligned, named, show
 from popf.formatting import counted, decimals
 
 EXAMPLES = """\b
@@ -54,10 +54,9 @@ def rank(
     check_table_output(output, [model, data], json)
     if visit_cost and value is None:
         raise ValueError("--visit-cost needs --value: a cost has no meaning without a gain.")
-    table_model = model_for(model, n_jobs)
-    scoring = Scoring(table_model, open_data(data, delimiter, encoding, decimal, na))
-    classes = table_model.classes
-    if positive is None and not table_model.binary:
+    scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs)
+    classes = scoring.model.classes
+    if positive is None and not scoring.model.binary:
         raise ValueError(f"{model} has {len(classes)} classes: name the one to find by --positive.")
     code = scoring.choose_class(positive)
     name = f"probability_{classes[code]}"

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from popf.cli import options
 from popf.cli.evaluate import measure_lines
 from popf.cli.options import option
-from popf.cli.scoring import Scoring, model_for
-from popf.cli.terminal import check_output, open_data, show
+from popf.cli.scoring import Scoring
+from popf.cli.terminal import check_output, show
 from popf.files import file_for
 from popf.formatting import counted
 
@@ -56,8 +56,8 @@ def report(
     check_output(output, [model, data], (".html", ".htm"))
     wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
     check_options(threshold, cost_fp, cost_fn, top)  # before any work
-    table_model = model_for(model, n_jobs)
-    scoring = Scoring(table_model, open_data(data, delimiter, encoding, decimal, na))
+    scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs)
+    table_model = scoring.model
     ids, column = scoring.choose_ids(id), scoring.choose_target(target)
     if column in ids:
         raise ValueError(f"--id {column} holds the labels: it cannot be an id as well.")

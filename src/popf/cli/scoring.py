@@ -6,27 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from popf.cli.terminal import STDIO, check_output, progress_bar, say
+from popf.cli.terminal import STDIO, check_output, open_data, progress_bar, say
 from popf.formatting import counted, near_words
 
 if TYPE_CHECKING:
-    from popf.table_models.model import Scored, TableModel
-    from popf.tables import Table
+    from popf.table_models.model import Scored
 
 #: Mebibytes that blocks of distances may take; the default of scikit-learn is a gibibyte.
 WORKING_MEMORY = 128
-
-
-def model_for(
-    path: Path, n_jobs: int, threshold: float | None = None, labels_only: bool = False
-) -> "TableModel":
-    """Open a model file, with another threshold where one is given; it must give probabilities."""
-    from popf.table_models import open_model
-
-    table_model = open_model(path, n_jobs).with_threshold(threshold)
-    if not labels_only and table_model.labels_only:
-        raise ValueError(f"{path} gives labels only, no probabilities: fit one by `popf fit`.")
-    return table_model
 
 
 def check_table_output(path: Path | None, inputs: Sequence[Path], json: bool) -> None:
@@ -41,11 +28,23 @@ def check_table_output(path: Path | None, inputs: Sequence[Path], json: bool) ->
 
 
 class Scoring:
-    """A model, and a table that it scores."""
+    """A model file, and a table that its model scores: with a threshold of its own, or another."""
 
-    def __init__(self, model: "TableModel", table: "Table") -> None:
-        self.model = model
-        self.table = table
+    def __init__(
+        self,
+        model: Path,
+        data: Path,
+        how: tuple[str | None, str, str, list[str] | None],
+        n_jobs: int | None = None,
+        threshold: float | None = None,
+        labels_only: bool = False,
+    ) -> None:
+        from popf.table_models import open_model
+
+        self.model = open_model(model, n_jobs).with_threshold(threshold)
+        if self.model.labels_only and not labels_only:
+            raise ValueError(f"{model} gives labels only, no probabilities: fit one by `popf fit`.")
+        self.table = open_data(data, *how)
         self.unknown: Counter[str] = Counter()  # scored rows with a category never seen, by column
 
     def choose_ids(self, asked: Sequence[str] | None, results: Sequence[str] = ()) -> list[str]:

@@ -44,7 +44,7 @@ OWN = {
     "EffectSizeWeights": "popf.probability.features",
     "WithinClassWhitening": "popf.probability.features",
     "DiscriminantStretch": "popf.probability.features",
-    "TablePreparation": "popf.table_models.preparation",
+    "TablePreparation": "popf.table_models.model",
 }
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 MODULES = {**OWN, **dict.fromkeys(SCALERS, "sklearn.preprocessing"), "Pipeline": "sklearn.pipeline"}

@@ -2,8 +2,7 @@
 
 ``training_rows``  what a fit is told, how columns are read, and the rows that are used, or what is wrong
 ``fitting``        a model from a table, and the threshold that costs least
-``preparation``    from the columns of a table to the numbers that a forest sees, and back
-``model``          a model that knows its columns, scores tables and is opened from a file
+``model``          a model that knows its columns, prepares and scores tables, and is opened from a file
 ``ranking``        whom to inspect first
 ``explaining``     paths through the forest in the user's own features and units
 """

@@ -10,8 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.metrics.thresholds import best_threshold, count_at_thresholds
-from popf.table_models.model import Layout, TableModel
-from popf.table_models.preparation import TablePreparation
+from popf.table_models.model import Layout, TableModel, TablePreparation
 from popf.table_models.training_rows import (
     FitOptions,
     TrainingRows,

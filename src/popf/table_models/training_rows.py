@@ -12,8 +12,7 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import counted, unknown
 from popf.probability.classifier import MAPS, METHODS
-from popf.table_models.model import infinite_cells, missing_numbers
-from popf.table_models.preparation import MISSING
+from popf.table_models.model import MISSING, infinite_cells, missing_numbers
 from popf.tables import ColumnTypes, Table
 from popf.tables.cells import Kind, labels_of
 
@@ -22,13 +21,8 @@ MANY_VALUES = 50
 #: How many rows a table must have, and how many values a column, before a column is called an id.
 MANY_ROWS, MANY_GROUPS = 20, 10
 _ID = re.compile(r"(?:^|[ _.-])(?:id|ID|Id)$|[a-z]I[dD]$")
-
-
-class Problem(NamedTuple):
-    """What is wrong with a table, and the parameter that most likely mends it; empty for nothing."""
-
-    text: str = ""
-    remedy: str = ""
+#: The first parameter that a problem names with a value is what most likely mends it.
+_REMEDY = re.compile(r"`\w+=[^`]+`")
 
 
 class Column(NamedTuple):
@@ -38,8 +32,8 @@ class Column(NamedTuple):
     role: str  # number or category for a feature, else target, id, dropped, weight, one per
     n_values: int  # different ones
     n_missing: int
-    problem: Problem = Problem()  # why it cannot be used
-    note: str = ""  # what should be looked at, but is no error
+    problem: str  # why it cannot be used, empty if it can
+    note: str  # what should be looked at, but is no error
 
     @property
     def words(self) -> str:
@@ -155,7 +149,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     columns, problems = _choose_columns(table, options)
     numbers, categories = with_role(columns, "number"), with_role(columns, "category")
     if not numbers + categories:
-        problems.append(Problem("no column is left to learn from."))
+        problems.append("no column is left to learn from.")
     weight = with_role(columns, "weight")
     known = with_role(columns, "target", "id", "one per")
     frame = table.frame(ColumnTypes([*numbers, *weight], categories, known))
@@ -173,7 +167,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
             y = labels_of(frame[options.target].tolist(), options.target, frame.index)
             _check_classes(np.unique(y), len(y), options)
         except ValueError as error:
-            problems.append(Problem(str(error)))
+            problems.append(str(error))
     if problems:
         raise ValueError(_listed(problems, table))
     # Weights whose mean is far from 1 would count as many more or fewer rows than there are.
@@ -199,12 +193,12 @@ def read_columns(
     n_rows = len(text)
     for name in table.names:
         kind, insisted = table.kind(text[name]), name in categorical
-        role, problem, note = roles.get(name), Problem(), ""
+        role, problem, note = roles.get(name), "", ""
         if role is None:
             role = "number" if kind.numbers and not insisted else "category"
             if not insisted or not kind.n_present:
                 problem = _problem(name, kind, n_rows)
-            if not insisted and not problem.text:
+            if not insisted and not problem:
                 note = _note(name, kind, n_rows)
         columns.append(Column(name, role, kind.n_values, n_rows - kind.n_present, problem, note))
     return columns
@@ -215,44 +209,39 @@ def with_role(columns: Sequence[Column], *roles: str) -> list[str]:
     return [column.name for role in roles for column in columns if column.role == role]
 
 
-def _problem(name: str, kind: Kind, n_rows: int) -> Problem:
+def _problem(name: str, kind: Kind, n_rows: int) -> str:
     """Find a column that is empty, a number or a date in disguise, a spoilt number, or a name."""
     drop, category, carried = f"`drop={[name]}`", f"`categorical={[name]}`", f"`id={[name]}`"
     if kind.n_present == 0:
-        return Problem(f"column {name!r} holds nothing at all: leave it out by {drop}.", drop)
+        return f"column {name!r} holds nothing at all: leave it out by {drop}."
     if kind.numbers:
-        return Problem()
+        return ""
     looks_like = f"column {name!r} holds {kind.looks_like}, such as {kind.odd_cell!r}"
     if "date" in kind.looks_like:
-        return Problem(
+        return (
             f"{looks_like}: put numbers in its place (the month, the days since some day), carry it "
-            f"through by {carried}, leave it out by {drop}, or make it categories by {category}.",
-            carried,
+            f"through by {carried}, leave it out by {drop}, or make it categories by {category}."
         )
     if "decimal" in kind.looks_like:
-        return Problem(f"{looks_like}: `decimal=','` reads them.", "`decimal=','`")
+        return f"{looks_like}: `decimal=','` reads them."
     if kind.looks_like:
-        return Problem(
+        return (
             f"{looks_like}: write them as plain numbers in the file, leave the column out by {drop}, or make "
-            f"it categories by {category}.",
-            drop,
+            f"it categories by {category}."
         )
     if kind.n_numbers >= 0.5 * kind.n_present:
-        absent = f"`na={[kind.odd_cell]}`"
-        return Problem(
+        return (
             f"column {name!r} holds numbers, but {kind.odd_cell!r} in row {kind.odd_row}. Mend it, or say "
-            f"what it is: {absent} for a missing value, {category} for categories.",
-            absent,
+            f"what it is: `na={[kind.odd_cell]}` for a missing value, {category} for categories."
         )
     # Every value becomes a column of 0 and 1, which some rows should share.
     if kind.n_values > max(MANY_VALUES, min(0.1 * n_rows, 20 * MANY_VALUES)):
-        return Problem(
+        return (
             f"column {name!r} holds {kind.n_values} different texts in {n_rows} rows (such as "
             f"{kind.odd_cell!r}): carry it through by {carried}, leave it out by {drop}, or insist by "
-            f"{category}.",
-            carried,
+            f"{category}."
         )
-    return Problem()
+    return ""
 
 
 def _note(name: str, kind: Kind, n_rows: int) -> str:
@@ -274,7 +263,7 @@ def _note(name: str, kind: Kind, n_rows: int) -> str:
     )
 
 
-def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], list[Problem]]:
+def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], list[str]]:
     """Read the columns by the roles that the options give them; find unknown names and unusable columns."""
     roles = dict.fromkeys(table.unnamed, "dropped")  # an index, or a delimiter at the end of lines
     problems = []
@@ -289,24 +278,22 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], li
         for name in filter(None, names):
             unknown_name = table.unknown_name(name, parameter)
             if unknown_name:
-                problems.append(Problem(unknown_name))
+                problems.append(unknown_name)
             elif role is not None:
                 roles[name] = role
     if options.target in (*options.id, *options.drop):
-        problems.append(
-            Problem(f"column {options.target!r} is the target: it cannot be an id, or dropped.")
-        )
+        problems.append(f"column {options.target!r} is the target: it cannot be an id, or dropped.")
     columns = read_columns(table, roles, options.categorical)
-    problems += [column.problem for column in columns if column.problem.text]
+    problems += [column.problem for column in columns if column.problem]
     return columns, problems
 
 
-def _listed(problems: list[Problem], table: Table) -> str:
+def _listed(problems: list[str], table: Table) -> str:
     """Write all problems of a table as one message, and the parameters that would mend them."""
     if len(problems) == 1:
-        return f"{table.path}: {problems[0].text}"
-    remedies = dict.fromkeys(problem.remedy for problem in problems if problem.remedy)
-    lines = [f"{table.path} cannot be used as it is:", *(problem.text for problem in problems)]
+        return f"{table.path}: {problems[0]}"
+    lines = [f"{table.path} cannot be used as it is:", *problems]
+    remedies = dict.fromkeys(found[0] for found in map(_REMEDY.search, problems) if found)
     if remedies:
         lines.append(f"What would do: {' '.join(remedies)}")
     return "\n- ".join(lines)
@@ -333,24 +320,21 @@ def _with_weight(frame: Any, column: list[str], table: Table) -> Any:
 
 def _cell_problems(
     frame: Any, numbers: list[str], columns: list[Column], options: FitOptions
-) -> list[Problem]:
+) -> list[str]:
     """Find infinite and missing numbers, and columns that are empty in the rows that are left."""
-    problems = []
-    infinite = infinite_cells(frame[numbers], frame.index)
-    if infinite:
-        problems.append(Problem(infinite))
-    sound = [column.name for column in columns if column.name in frame and not column.problem.text]
+    problems = list(filter(None, [infinite_cells(frame[numbers], frame.index)]))
+    sound = [column.name for column in columns if column.name in frame and not column.problem]
     empty = [name for name in sound if frame[name].isna().all()]
-    for name in empty:
-        drop = f"`drop={[name]}`"
-        text = f"column {name!r} holds nothing in the rows that are left to learn from"
-        problems.append(Problem(f"{text}: leave it out by {drop}.", drop))
+    problems += [
+        f"column {name!r} holds nothing in the rows that are left to learn from: leave it out by "
+        f"`drop={[name]}`."
+        for name in empty
+    ]
     if options.missing == "refuse":
         filled = [name for name in numbers if name in sound and name not in empty]
         gaps = missing_numbers(frame[filled], frame.index)
         if gaps:
-            fill = "`missing='median'`"
-            problems.append(Problem(f"{gaps}: fill them in, or let {fill} (or mean) do it.", fill))
+            problems.append(f"{gaps}: fill them in, or let `missing='median'` (or mean) do it.")
     return problems
 
 
