@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 
 from popf.formatting import near_words
 
-#: Suffixes of packed files.
-PACKED = (".gz", ".bz2")
+#: Suffixes of packed files, and what packs them.
+PACKED: dict[str, Any] = {".gz": gzip, ".bz2": bz2}
 #: What is wrong with a disk, by the number of the error.
 DISK = {
     errno.ENOSPC: "the disk is full",
@@ -151,10 +151,8 @@ def read_unpacked(path: str | os.PathLike[str]) -> bytes:
     place = check_file(path)
     content = place.read_bytes()
     try:
-        if place.suffix == ".gz":
-            content = gzip.decompress(content)
-        elif place.suffix == ".bz2":
-            content = bz2.decompress(content)
+        if place.suffix in PACKED:
+            content = PACKED[place.suffix].decompress(content)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise ValueError(
             f"{place} cannot be unpacked ({error}): it is cut short, or not what its suffix "

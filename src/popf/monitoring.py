@@ -200,12 +200,31 @@ def detection_table(
             "the side that is measured: give more consumers."
         )
     peaks = np.nan_to_num(values[sets & regular], nan=-1.0).max(axis=1)  # -1: too short to rise
-    table = []
+    measured, turned = began[~sets], began[~sets] >= 0
+    n_turned, table = int(turned.sum()), []
     for rate in rates:
         if not 0.0 <= rate < 1.0:
             raise ValueError(f"a rate of false alarms lies from 0 to below 1, not at {rate!r}.")
         limit = _limit(np.sort(peaks), rate)
-        table.append(_measured(rate, limit, alarms(values, limit)[~sets], began[~sets]))
+        first = alarms(values, limit)[~sets]
+        delays = (first - measured)[(first >= 0) & turned]
+        found = float((delays >= 0).sum() / n_turned)
+        lower, upper = wilson(found, n_turned)
+        table.append(
+            Detection(
+                aimed=float(rate),
+                limit=limit,
+                n_regular=int((~turned).sum()),
+                n_turned=n_turned,
+                false_alarm_rate=float((first >= 0)[~turned].mean()),
+                found=found,
+                found_lower=float(lower),
+                found_upper=float(upper),
+                too_early=float((delays < 0).sum() / n_turned),
+                median_delay=float(np.median(delays[delays >= 0])) if found else None,
+                found_soon=float(((delays >= 0) & (delays <= SOON)).sum() / n_turned),
+            )
+        )
     return table
 
 
@@ -216,26 +235,6 @@ def _limit(peaks: FloatArray, rate: float) -> float:
     if n_allowed == 0 or peaks[len(peaks) - n_allowed] == below:
         return float(np.nextafter(below, np.inf))
     return (below + float(peaks[len(peaks) - n_allowed])) / 2.0
-
-
-def _measured(rate: float, limit: float, first: IntArray, began: IntArray) -> Detection:
-    turned, alarmed = began >= 0, first >= 0
-    delays = (first - began)[alarmed & turned]
-    found, n_turned = float((delays >= 0).sum() / turned.sum()), int(turned.sum())
-    lower, upper = wilson(found, n_turned)
-    return Detection(
-        aimed=float(rate),
-        limit=limit,
-        n_regular=int((~turned).sum()),
-        n_turned=n_turned,
-        false_alarm_rate=float(alarmed[~turned].mean()),
-        found=found,
-        found_lower=float(lower),
-        found_upper=float(upper),
-        too_early=float((delays < 0).sum() / n_turned),
-        median_delay=float(np.median(delays[delays >= 0])) if found else None,
-        found_soon=float(((delays >= 0) & (delays <= SOON)).sum() / n_turned),
-    )
 
 
 def plot_rising(
@@ -256,11 +255,10 @@ def plot_rising(
     series : named tuple
         Of all consumers, as from `make_series`.
     who : sequence of int
-        Rows of `series` that rise; the first twelve are drawn, and all others are the background.
+        Rows of `series` that rise; the first twelve are drawn, all others are the background.
     first_alarm : sequence of int
         For each of them, the position in time of the alarm, -1 for none.
     names : sequence of str
-        Their names.
     time_label, label : str, default="time" and "probability"
         Of the axes.
     onset : sequence of float or None, default=None

@@ -124,7 +124,7 @@ def test_files_that_are_no_models(months, tmp_path, capfd, way):
 def test_columns_that_are_missing(months, tmp_path, capfd):
     rows().rename(columns={"load": "lod"}).to_csv(tmp_path / "t.csv", index=False)
     words = ("predict", months / "model.popf", tmp_path / "t.csv", "-o", tmp_path / "o.csv")
-    assert "Is 'lod' meant for 'load'?" in refused(capfd, *words)
+    assert "missing: 'load'; did you mean lod?" in refused(capfd, *words)
     base = ("fit", tmp_path / "t.csv", "-o", tmp_path / "m.popf", "--target")
     assert "did you mean stolen?" in refused(capfd, *base, "stollen")
     assert "--id" in refused(capfd, *base, "stolen", "--id", "nobody")

@@ -122,10 +122,3 @@ def test_without_pandas_a_line_says_how_to_get_it(months, tmp_path, capfd, monke
     said = refused(capfd, *words, status=1)
     assert 'pip install "popf[pandas]"' in said
     assert os.listdir(tmp_path) == []
-
-
-def test_without_pyarrow_a_line_says_how_to_get_it(months, tmp_path, capfd, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    words = ("predict", months / "model.popf", months / "good.csv", "-o", tmp_path / "o.parquet")
-    assert 'pip install "popf[parquet]"' in refused(capfd, *words, status=1)
-    assert os.listdir(tmp_path) == []

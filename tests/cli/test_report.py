@@ -87,40 +87,31 @@ def test_evaluate_and_report_agree_on_every_figure(report, tmp_path, capsys, thr
         assert f'<b id="{name}">{n}</b>' in text, name
 
 
-@pytest.fixture
-def three(tmp_path_factory):
-    """Rows of three classes, to fit and to judge."""
+def test_three_classes_of_a_table_and_of_a_saved_model(report, tmp_path, capsys):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(240, 3)), columns=["a", "b", "c"])
     frame["kind"] = np.digitize(frame["a"] + 0.3 * rng.normal(size=240), [-0.5, 0.8])
-    folder = tmp_path_factory.mktemp("three")
-    frame[120:].to_csv(folder / "test.csv", index=False)
-    return frame[:120], folder
-
-
-def test_evaluate_and_report_agree_on_all_classes_together(report, three, tmp_path, capsys):
-    frame, folder = three
-    frame.to_csv(folder / "train.csv", index=False)
-    run("fit", folder / "train.csv", "--target", "kind", "-o", folder / "m.popf")
-    found = facts(capsys, "evaluate", folder / "m.popf", folder / "test.csv")["measures"]
-    run(*report(folder / "m.popf", folder / "test.csv"))
+    train, test, fitted, saved = (
+        tmp_path / name for name in ("a.csv", "b.csv", "a.popf", "b.popf")
+    )
+    frame[:120].to_csv(train, index=False)
+    frame[120:].to_csv(test, index=False)
+    run("fit", train, "--target", "kind", "-o", fitted)
+    found = facts(capsys, "evaluate", fitted, test)["measures"]
+    run(*report(fitted, test))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    shown = {"log loss": "log_loss", "Brier score": "brier", "calibration error": "ece"}
-    for name, key in shown.items():
+    for name, key in {
+        "log loss": "log_loss",
+        "Brier score": "brier",
+        "calibration error": "ece",
+    }.items():
         assert f"{name} {found[key]['value']:.3f}" in text
     assert f"accuracy {100 * found['accuracy']['value']:.1f}\N{NO-BREAK SPACE}%" in text
-
-
-def test_models_of_popf_save_and_of_three_classes(report, three, tmp_path, capsys):
-    frame, folder = three
-    model = make_pipeline(StandardScaler(), POPFClassifier()).fit(
-        frame[["a", "b", "c"]], frame["kind"]
-    )
-    popf.save(model, folder / "m.popf")
-    words = report(folder / "m.popf", folder / "test.csv")
-    said = printed(capsys, *words, "--target", "kind").out
+    model = make_pipeline(StandardScaler(), POPFClassifier())
+    popf.save(model.fit(frame[["a", "b", "c"]][:120], frame["kind"][:120]), saved)
+    said = printed(capsys, *report(saved, test), "--target", "kind").out
     assert "for another class use --positive" in said
-    run(*words, "--target", "kind", "--positive", 1)
+    run(*report(saved, test), "--target", "kind", "--positive", 1)
     assert "How likely is kind = 1?" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 

@@ -52,13 +52,8 @@ def test_json_has_the_numbers_and_the_files(csv, tmp_path, capsys):
     assert found["figures"] == []
     assert found["methods"] == ["OPF", "P-OPF-NM"]
     assert (found["runs"], found["train_size"], found["seed"]) == (2, 0.25, 0)
-    assert found["datasets"]["mine"] == {
-        "n_samples": 60,
-        "n_features": 2,
-        "n_classes": 2,
-        "stand_in": False,
-        "source": "the user's",
-    }
+    mine = found["datasets"]["mine"]
+    assert (mine["n_samples"], mine["stand_in"], mine["source"]) == (60, False, "the user's")
     assert found["failures"] == []
     places = [(row["measure"], row["dataset"], row["method"]) for row in found["summaries"]]
     assert len(set(places)) == len(places)
@@ -68,9 +63,8 @@ def test_json_has_the_numbers_and_the_files(csv, tmp_path, capsys):
         rows = list(DictReader(Path(name).read_text().splitlines()))
         same = [row for row in found["summaries"] if row["measure"] == measure]
         for row, fact in zip(rows, same, strict=True):
-            assert (row["dataset"], row["method"]) == (fact["dataset"], fact["method"])
-            assert float(row["mean"]) == fact["mean"]
-            assert float(row["deviation"]) == fact["deviation"]
+            keys = ("dataset", "method", "mean", "deviation")
+            assert [row[key] for key in keys] == [str(fact[key]) for key in keys]
     of_liver = next(row for row in found["summaries"] if row["dataset"] == "liver")
     assert (of_liver["measure"], of_liver["paper_mean"]) == ("accuracy", 61.0)
     assert of_liver["paper_differs"] in (True, False)
@@ -161,12 +155,6 @@ def test_the_demo_fits_evaluates_explains_reports_and_compares(tmp_path, capsys,
         assert page.as_uri() in said.out
     monkeypatch.setattr(demo, "STEPS", {next(iter(demo.STEPS)): "sample"})
     assert "The tables are there already." in printed(capsys, "demo", "--out", out).out
-
-
-def test_the_demo_data_come_with_popf():
-    from popf.datasets import load
-
-    assert all(len(load(name, download=False).target) for name in demo.DATASETS)
 
 
 def test_sample_replaces_nothing(tmp_path, capsys):

@@ -69,21 +69,20 @@ def test_describe_tells_the_facts_without_the_arrays(model_path):
     popf.save(model, model_path, X=frame, facts={"source": "meters", "fit_seconds": 0.5})
     known = describe(model_path)
     assert known == json.loads(json.dumps(known))
-    assert known["estimator"] == "POPFClassifier"
-    assert known["steps"] == [
-        ["standardscaler", "StandardScaler"],
-        ["popfclassifier", "POPFClassifier"],
-    ]
-    assert known["n_samples"] == len(frame)
-    assert known["classes"] == ["benign", "malignant"]
-    assert sum(known["class_counts"]) == len(frame)
-    assert known["features"][0] == {"name": "a", "dtype": "float64"}
+    expected = {
+        "estimator": "POPFClassifier",
+        "steps": [[kind.lower(), kind] for kind in ("StandardScaler", "POPFClassifier")],
+        "n_samples": len(frame),
+        "classes": ["benign", "malignant"],
+        "class_counts": np.bincount(CANCER_Y[::4]).tolist(),
+        "features": [{"name": name, "dtype": "float64"} for name in frame],
+        "facts": {"source": "meters", "fit_seconds": 0.5},
+        "popf_version": popf.__version__,
+        "file_bytes": model_path.stat().st_size,
+    }
+    assert {key: known[key] for key in expected} == expected
     assert known["parameters"]["method"] == "forest"
-    assert known["facts"] == {"source": "meters", "fit_seconds": 0.5}
-    assert known["popf_version"] == popf.__version__
     assert set(known["libraries"]) == {"python", "numpy", "scipy", "scikit-learn", "numba"}
-    assert known["file_bytes"] == model_path.stat().st_size
-    assert len(known["sha256"]) == 64
 
 
 def test_numpy_reads_the_arrays_too(model_path):
@@ -129,7 +128,7 @@ def test_extra_missing_and_repeated_columns():
     with pytest.raises(ValueError, match="`extra` must be"):
         align(model, new, extra="maybe")
     with pytest.raises(
-        ValueError, match=r"2 columns that are missing: 'demand', 'peak'.*'Demand' meant"
+        ValueError, match=r"2 columns that are missing: 'demand', 'peak'; did you mean Demand"
     ):
         align(model, pd.DataFrame({"Demand": [1]}))
     twice = pd.concat([training, training[["peak"]]], axis=1)
@@ -256,10 +255,17 @@ def test_bad_paths_and_facts_are_refused(model_path, tmp_path):
 # Files that are no models
 
 
+def an_npz_file():
+    file = io.BytesIO()
+    np.savez(file, a=np.arange(3))
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "it is empty"),
+        (an_npz_file(), "another kind of zip"),
         (b"a,b\n1,2\n", "not a popf model"),
         (pickle.dumps(OPFClassifier()), "begins as a pickle"),
         (b"PK\x03\x04" + bytes(200), "copied in full"),
@@ -270,22 +276,6 @@ def test_foreign_files_are_refused(model_path, content, message):
     for read in (popf.load, describe):
         with pytest.raises(ModelFileError, match=message):
             read(model_path)
-
-
-def test_another_zip_is_refused(model_path):
-    with model_path.open("wb") as file:
-        np.savez(file, a=np.arange(3))
-    with pytest.raises(ModelFileError, match="another kind of zip"):
-        popf.load(model_path)
-
-
-def test_a_truncated_file_is_refused_at_any_length(model_path):
-    popf.save(OPFClassifier().fit(IRIS_X[::10], IRIS_Y[::10]), model_path)
-    whole = model_path.read_bytes()
-    for length in range(0, len(whole), 97):
-        model_path.write_bytes(whole[:length])
-        with pytest.raises(ModelFileError):
-            popf.load(model_path)
 
 
 def test_a_newer_file_asks_for_an_upgrade(model_path, monkeypatch):

@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -39,10 +39,10 @@ def _show_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def top(
     context: typer.Context,
-    version: Annotated[
-        bool, option("Show the version.", "--version", callback=_show_version, is_eager=True)
-    ] = False,
-    debug: Annotated[bool, option("Show the traceback of an error.", "--debug")] = False,
+    version: bool = option(
+        False, "Show the version.", "--version", callback=_show_version, is_eager=True
+    ),
+    debug: bool = option(False, "Show the traceback of an error.", "--debug"),
 ) -> None:
     """Optimum-path forest classification, with probabilities."""
     if context.invoked_subcommand is None:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,20 +25,19 @@ Examples:
 
 
 def convert(
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="IN", help="CSV, Parquet, svmlight, LibOPF, opfython; - is stdin."),
-    ],
-    output: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The suffix sets the format; - is CSV on stdout.")
-    ],
-    target: Annotated[str | None, column("The column with the labels. Default: the last.")] = None,
-    drop: options.Drop = None,
-    encode: options.Encode = None,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    json: options.Json = False,
+    source: Path = typer.Argument(
+        ..., metavar="IN", help="CSV, Parquet, svmlight, LibOPF, opfython; - is stdin."
+    ),
+    output: Path = typer.Argument(
+        ..., metavar="OUT", help="The suffix sets the format; - is CSV on stdout."
+    ),
+    target: str | None = column(None, "The column with the labels. Default: the last."),
+    drop: list[str] | None = options.DROP,
+    encode: str | None = options.ENCODE,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    json: bool = options.JSON,
 ) -> int:
     """Convert data between CSV (.csv, .tsv), Parquet (.parquet), svmlight (.svm) and LibOPF (.dat).
 

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -29,7 +29,7 @@ and Newton's method, which popf adds), and pooled, popf's default."""
 
 def demo(
     context: typer.Context,
-    out: Annotated[Path, option("Folder for all files.")] = Path("popf-demo"),
+    out: Path = option(Path("popf-demo"), "Folder for all files."),
 ) -> int:
     """Show popf at work: fit, evaluate, rank, explain and report, then the paper's experiment in small."""
     writable_folder(out)

@@ -1,6 +1,7 @@
 """``popf evaluate``: how good a model is on rows whose labels are known."""
 
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from popf.cli import options
@@ -33,18 +34,18 @@ LOWER_IS_BETTER = ("log_loss", "brier", "ece", "false_alarm_rate")
 
 
 def evaluate(
-    model: options.Model,
-    data: options.Data,
-    target: options.Target = None,
-    threshold: options.Threshold = None,
-    seed: options.BootstrapSeed = 0,
-    n_jobs: options.Jobs = -1,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    na: options.Missing = None,
-    progress: options.Progress = None,
-    json: options.Json = False,
+    model: Path = options.MODEL,
+    data: Path = options.DATA,
+    target: str | None = options.TARGET,
+    threshold: float | None = options.THRESHOLD,
+    seed: int = options.BOOTSTRAP_SEED,
+    n_jobs: int = options.JOBS,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    na: list[str] | None = options.MISSING,
+    progress: bool | None = options.PROGRESS,
+    json: bool = options.JSON,
 ) -> int:
     """Measure a model on rows that it was not fitted on, and whose labels are known.
 

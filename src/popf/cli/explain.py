@@ -1,7 +1,8 @@
 """``popf explain``: why a row gets its label."""
 
 from itertools import pairwise
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 from popf.cli import options
 from popf.cli.options import option
@@ -17,23 +18,18 @@ LONG_PATH, LONGEST_BAR = 12, 24
 
 
 def explain(
-    model: options.Model,
-    data: options.Data,
-    row: Annotated[
-        int | None, option("Number of the row, counted from 1 below the header.", min=1)
-    ] = None,
-    where: Annotated[
-        str | None,
-        option("Explain the first row with this value, instead of --row.", metavar="COLUMN=VALUE"),
-    ] = None,
-    features: Annotated[
-        int, option("How many features to show, the most influential first.", min=1)
-    ] = 8,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    na: options.Missing = None,
-    json: options.Json = False,
+    model: Path = options.MODEL,
+    data: Path = options.DATA,
+    row: int | None = option(None, "Number of the row, counted from 1 below the header.", min=1),
+    where: str | None = option(
+        None, "Explain the first row with this value, instead of --row.", metavar="COLUMN=VALUE"
+    ),
+    features: int = option(8, "How many features to show, the most influential first.", min=1),
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    na: list[str] | None = options.MISSING,
+    json: bool = options.JSON,
 ) -> int:
     """Tell which columns decide, and show the path through the forest.
 

@@ -1,7 +1,7 @@
 """``popf fit``: a model from a table."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from popf.cli import options
 from popf.cli.evaluate import evaluation, evaluation_lines
@@ -29,56 +29,45 @@ Examples:
 
 
 def fit(
-    data: options.Data,
-    target: Annotated[str, column("The column with the labels.")],
-    output: Annotated[Path, options.output("The model file to write.")],
-    id: options.Ids = None,
-    drop: options.Drop = None,
-    categorical: Annotated[
-        list[str] | None, column("Column of categories that look like numbers. Repeatable.")
-    ] = None,
-    missing: Annotated[
-        str, option("Missing numbers: refuse, or fill in median or mean.")
-    ] = "refuse",
-    positive: Annotated[
-        str | None, option("The class to find. Default: the rarer of two.", metavar="LABEL")
-    ] = None,
-    threshold: Annotated[
-        float | None, option("Probability from which a row is positive. Default: 0.5.")
-    ] = None,
-    cost_fp: Annotated[
-        float | None, option("Cost of a false alarm; with --cost-fn sets the threshold.")
-    ] = None,
-    cost_fn: options.CostFn = None,
-    one_per: Annotated[
-        str | None, column("Keep one random row per value, such as a consumer.")
-    ] = None,
-    sample_weight: Annotated[
-        str | None, column("Weights of the rows; only their ratios matter.")
-    ] = None,
-    method: Annotated[
-        str, option("How probabilities are made: pooled, forest or paper.")
-    ] = "pooled",
-    linear_map: Annotated[
-        str,
-        option("Linear map: none, weights, whitening, discriminant, or auto for the best of them."),
-    ] = "auto",
-    metric: Annotated[str, option("Distance between rows.")] = "euclidean",
-    scale: Annotated[bool, option("Standardise numbers.", "--scale/--no-scale")] = True,
-    test_size: Annotated[
-        float | None,
-        option(
-            "Share of the rows to hold out and evaluate on, such as 0.25; rows of one --id together."
-        ),
-    ] = None,
-    seed: Annotated[int, options.seed("Seed for everything random.")] = 0,
-    n_jobs: options.Jobs = -1,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    na: options.Missing = None,
-    progress: options.Progress = None,
-    json: options.Json = False,
+    data: Path = options.DATA,
+    target: str = column(..., "The column with the labels."),
+    output: Path = options.output(..., "The model file to write."),
+    id: list[str] | None = options.IDS,
+    drop: list[str] | None = options.DROP,
+    categorical: list[str] | None = column(
+        None, "Column of categories that look like numbers. Repeatable."
+    ),
+    missing: str = option("refuse", "Missing numbers: refuse, or fill in median or mean."),
+    positive: str | None = option(
+        None, "The class to find. Default: the rarer of two.", metavar="LABEL"
+    ),
+    threshold: float | None = option(
+        None, "Probability from which a row is positive. Default: 0.5."
+    ),
+    cost_fp: float | None = option(
+        None, "Cost of a false alarm; with --cost-fn sets the threshold."
+    ),
+    cost_fn: float | None = options.COST_FN,
+    one_per: str | None = column(None, "Keep one random row per value, such as a consumer."),
+    sample_weight: str | None = column(None, "Weights of the rows; only their ratios matter."),
+    method: str = option("pooled", "How probabilities are made: pooled, forest or paper."),
+    linear_map: str = option(
+        "auto", "Linear map: none, weights, whitening, discriminant, or auto for the best of them."
+    ),
+    metric: str = option("euclidean", "Distance between rows."),
+    scale: bool = option(True, "Standardise numbers.", "--scale/--no-scale"),
+    test_size: float | None = option(
+        None,
+        "Share of the rows to hold out and evaluate on, such as 0.25; rows of one --id together.",
+    ),
+    seed: int = options.seed("Seed for everything random."),
+    n_jobs: int = options.JOBS,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    na: list[str] | None = options.MISSING,
+    progress: bool | None = options.PROGRESS,
+    json: bool = options.JSON,
 ) -> int:
     """Fit a model to a table of rows whose labels are known.
 

@@ -1,7 +1,7 @@
 """``popf info``: what is in a model file or a data file, and how the columns of a table are read."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from zipfile import is_zipfile
 
 import typer
@@ -21,15 +21,14 @@ Examples:
 
 
 def info(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A model of `popf fit` or popf.save, or a data file."),
-    ],
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    na: options.Missing = None,
-    json: options.Json = False,
+    file: Path = typer.Argument(
+        ..., metavar="FILE", help="A model of `popf fit` or popf.save, or a data file."
+    ),
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    na: list[str] | None = options.MISSING,
+    json: bool = options.JSON,
 ) -> int:
     """Show what is in a model file, without loading the model, or in a data file.
 

@@ -1,7 +1,7 @@
 """``popf monitor``: whose probability rises over time."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from popf.cli import options
 from popf.cli.options import column, option
@@ -26,32 +26,28 @@ COLUMNS = (
 
 
 def monitor(
-    model: options.Model,
-    data: options.Data,
-    time: Annotated[str, column("Column with the period: numbers, or dates such as 2024-05.")],
-    output: Annotated[
-        Path | None,
-        options.output("CSV file of those whose probability rises, the steepest first."),
-    ] = None,
-    id: options.Ids = None,
-    rise: Annotated[float, option("Rise of the probability from which to raise an alarm.")] = 0.3,
-    recent: Annotated[int, option("Number of periods that count as recent.", min=1)] = 2,
-    history: Annotated[int, option("Number of periods needed before those.", min=1)] = 1,
-    plot: Annotated[Path | None, option("Picture of the first twelve: .png, .svg or .pdf.")] = None,
-    truth: Annotated[
-        str | None,
-        column(
-            "Column with the true labels, to measure how early and how reliably theft is found."
-        ),
-    ] = None,
-    seed: Annotated[int, options.seed("Seed of the split for --truth.")] = 0,
-    n_jobs: options.Jobs = -1,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    na: options.Missing = None,
-    progress: options.Progress = None,
-    json: options.Json = False,
+    model: Path = options.MODEL,
+    data: Path = options.DATA,
+    time: str = column(..., "Column with the period: numbers, or dates such as 2024-05."),
+    output: Path | None = options.output(
+        None, "CSV file of those whose probability rises, the steepest first."
+    ),
+    id: list[str] | None = options.IDS,
+    rise: float = option(0.3, "Rise of the probability from which to raise an alarm."),
+    recent: int = option(2, "Number of periods that count as recent.", min=1),
+    history: int = option(1, "Number of periods needed before those.", min=1),
+    plot: Path | None = option(None, "Picture of the first twelve: .png, .svg or .pdf."),
+    truth: str | None = column(
+        None, "Column with the true labels, to measure how early and how reliably theft is found."
+    ),
+    seed: int = options.seed("Seed of the split for --truth."),
+    n_jobs: int = options.JOBS,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    na: list[str] | None = options.MISSING,
+    progress: bool | None = options.PROGRESS,
+    json: bool = options.JSON,
 ) -> int:
     """Score consumers period by period, and list those whose probability rises.
 

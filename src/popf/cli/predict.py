@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from popf.cli import options
 from popf.cli.options import option
@@ -18,23 +18,23 @@ Examples:
 
 
 def predict(
-    model: options.Model,
-    data: options.Data,
-    output: Annotated[
-        Path | None, options.output("CSV (also .gz) or Parquet. Default: standard output, -.")
-    ] = None,
-    id: options.Ids = None,
-    threshold: options.Threshold = None,
-    chunk_rows: Annotated[
-        int | None, option("Rows held at a time. Default: some megabytes of cells.", min=1)
-    ] = None,
-    n_jobs: options.Jobs = -1,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    na: options.Missing = None,
-    progress: options.Progress = None,
-    json: options.Json = False,
+    model: Path = options.MODEL,
+    data: Path = options.DATA,
+    output: Path | None = options.output(
+        None, "CSV (also .gz) or Parquet. Default: standard output, -."
+    ),
+    id: list[str] | None = options.IDS,
+    threshold: float | None = options.THRESHOLD,
+    chunk_rows: int | None = option(
+        None, "Rows held at a time. Default: some megabytes of cells.", min=1
+    ),
+    n_jobs: int = options.JOBS,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    na: list[str] | None = options.MISSING,
+    progress: bool | None = options.PROGRESS,
+    json: bool = options.JSON,
 ) -> int:
     """Give every row of a table a probability for each class, and a label.
 

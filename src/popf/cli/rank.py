@@ -1,7 +1,7 @@
 """``popf rank``: whom to inspect first."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from popf.cli import options
 from popf.cli.options import column, option
@@ -19,25 +19,21 @@ SHOWN = 10
 
 
 def rank(
-    model: options.Model,
-    data: options.Data,
-    budget: Annotated[
-        int | None, option("How many rows can be inspected. Default: all.", min=1)
-    ] = None,
-    value: Annotated[str | None, column("What a hit in this row would bring.")] = None,
-    visit_cost: Annotated[float, option("Cost of inspecting a row; with --value.", min=0.0)] = 0.0,
-    output: Annotated[
-        Path | None, options.output("The ranked rows: CSV, Parquet, or - for stdout.")
-    ] = None,
-    id: options.Ids = None,
-    positive: options.Positive = None,
-    n_jobs: options.Jobs = -1,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    na: options.Missing = None,
-    progress: options.Progress = None,
-    json: options.Json = False,
+    model: Path = options.MODEL,
+    data: Path = options.DATA,
+    budget: int | None = option(None, "How many rows can be inspected. Default: all.", min=1),
+    value: str | None = column(None, "What a hit in this row would bring."),
+    visit_cost: float = option(0.0, "Cost of inspecting a row; with --value.", min=0.0),
+    output: Path | None = options.output(None, "The ranked rows: CSV, Parquet, or - for stdout."),
+    id: list[str] | None = options.IDS,
+    positive: str | None = options.POSITIVE,
+    n_jobs: int = options.JOBS,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    na: list[str] | None = options.MISSING,
+    progress: bool | None = options.PROGRESS,
+    json: bool = options.JSON,
 ) -> int:
     """List the rows to inspect first, and how many hits to expect among them.
 
@@ -83,11 +79,7 @@ def rank(
         "budget": budget,
         "value": value,
         "visit_cost": visit_cost,
-        "expected_hits": found.expected_hits,
-        "expected_hits_lower": found.lower,
-        "expected_hits_upper": found.upper,
-        "random_hits": found.random_hits,
-        "lift": found.lift,
+        **dict(zip(found._fields[2:], found[2:], strict=True)),
         "expected_gain": None if found.gains is None else float(found.gains[rows].sum()),
         "top": ranked.head(SHOWN).to_dict("records"),
     }

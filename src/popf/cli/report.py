@@ -1,7 +1,7 @@
 """``popf report``: one page on a model and the rows it is judged by."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from popf.cli import options
 from popf.cli.evaluate import measure_lines
@@ -21,29 +21,25 @@ SHOWN = ("log_loss", "brier", "ece", "auc")
 
 
 def report(
-    model: options.Model,
-    data: options.Data,
-    output: Annotated[Path, options.output("The page to write.")] = Path("report.html"),
-    target: options.Target = None,
-    id: options.Ids = None,
-    positive: options.Positive = None,
-    threshold: Annotated[
-        float | None, option("Where the slider starts. Default: the model's own.")
-    ] = None,
-    cost_fp: Annotated[
-        float | None, option("Cost of a false alarm. Default: as in training.")
-    ] = None,
-    cost_fn: options.CostFn = None,
-    top: Annotated[int, option("How many rows are listed, with their paths.")] = 100,
-    title: Annotated[str | None, option("Title of the page.")] = None,
-    seed: options.BootstrapSeed = 0,
-    n_jobs: options.Jobs = -1,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    na: options.Missing = None,
-    progress: options.Progress = None,
-    json: options.Json = False,
+    model: Path = options.MODEL,
+    data: Path = options.DATA,
+    output: Path = options.output(Path("report.html"), "The page to write."),
+    target: str | None = options.TARGET,
+    id: list[str] | None = options.IDS,
+    positive: str | None = options.POSITIVE,
+    threshold: float | None = option(None, "Where the slider starts. Default: the model's own."),
+    cost_fp: float | None = option(None, "Cost of a false alarm. Default: as in training."),
+    cost_fn: float | None = options.COST_FN,
+    top: int = option(100, "How many rows are listed, with their paths."),
+    title: str | None = option(None, "Title of the page."),
+    seed: int = options.BOOTSTRAP_SEED,
+    n_jobs: int = options.JOBS,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    na: list[str] | None = options.MISSING,
+    progress: bool | None = options.PROGRESS,
+    json: bool = options.JSON,
 ) -> int:
     """Write one page: how good the probabilities are, which threshold to use, who is at risk.
 

@@ -1,11 +1,11 @@
 """``popf reproduce``: the paper's experiment, or a study of one's own."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from popf.cli import options
 from popf.cli.convert import check_format, read_samples
-from popf.cli.options import Names, column, option
+from popf.cli.options import column, option
 from popf.cli.terminal import check_jobs, progress_bar, say, show
 from popf.files import writable_folder
 
@@ -13,54 +13,43 @@ SHOWN = ("accuracy", "seconds", "log_loss")
 
 
 def reproduce(
-    datasets: Annotated[
-        Names | None,
-        option(
-            "Data sets, separated by commas, or repeated. Default: the paper's 14.", metavar="NAMES"
-        ),
-    ] = None,
-    methods: Annotated[
-        Names | None,
-        option(
-            "Any of opf, ba, ffa, pso, nm, newton, pooled; separated by commas, or repeated.",
-            metavar="NAMES",
-        ),
-    ] = None,
-    runs: Annotated[int, option("Number of random splits of each data set.")] = 20,
-    train_size: Annotated[float, option("Share of the samples used for training.")] = 0.25,
-    seed: Annotated[int, options.seed("Seed for splits and methods.")] = 0,
-    n_jobs: Annotated[
-        int,
-        option("Number of runs at a time; -1 for one on every core.", callback=check_jobs),
-    ] = -1,
-    scale: Annotated[
-        bool | None,
-        option(
-            "Features standardised, or as they are. Default: both where it matters.",
-            "--scale/--raw",
-        ),
-    ] = None,
-    out: Annotated[Path, option("Folder for journal, tables and report.")] = Path(
-        "popf-reproduction"
+    datasets: list[str] | None = option(
+        None,
+        "Data sets, separated by commas, or repeated. Default: the paper's 14.",
+        metavar="NAMES",
     ),
-    data: Annotated[
-        Path | None, option("Your own data: CSV, Parquet, svmlight or LibOPF's binary format.")
-    ] = None,
-    target: Annotated[str | None, option("The column of --data that holds the labels.")] = None,
-    drop: Annotated[Names | None, column("Column of --data to leave out. Repeatable.")] = None,
-    encode: options.Encode = None,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = "utf-8",
-    decimal: options.Decimal = ".",
-    figures: Annotated[
-        bool | None,
-        option("Draw figures. Default: if matplotlib is installed.", "--figures/--no-figures"),
-    ] = None,
-    fresh: Annotated[
-        bool, option("Start again; the old journal is kept as .old.", "--fresh")
-    ] = False,
-    progress: options.Progress = None,
-    json: options.Json = False,
+    methods: list[str] | None = option(
+        None,
+        "Any of opf, ba, ffa, pso, nm, newton, pooled; separated by commas, or repeated.",
+        metavar="NAMES",
+    ),
+    runs: int = option(20, "Number of random splits of each data set."),
+    train_size: float = option(0.25, "Share of the samples used for training."),
+    seed: int = options.seed("Seed for splits and methods."),
+    n_jobs: int = option(
+        -1, "Number of runs at a time; -1 for one on every core.", callback=check_jobs
+    ),
+    scale: bool | None = option(
+        None,
+        "Features standardised, or as they are. Default: both where it matters.",
+        "--scale/--raw",
+    ),
+    out: Path = option(Path("popf-reproduction"), "Folder for journal, tables and report."),
+    data: Path | None = option(
+        None, "Your own data: CSV, Parquet, svmlight or LibOPF's binary format."
+    ),
+    target: str | None = option(None, "The column of --data that holds the labels."),
+    drop: list[str] | None = column(None, "Column of --data to leave out. Repeatable."),
+    encode: str | None = options.ENCODE,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str = options.ENCODING,
+    decimal: str = options.DECIMAL,
+    figures: bool | None = option(
+        None, "Draw figures. Default: if matplotlib is installed.", "--figures/--no-figures"
+    ),
+    fresh: bool = option(False, "Start again; the old journal is kept as .old.", "--fresh"),
+    progress: bool | None = options.PROGRESS,
+    json: bool = options.JSON,
 ) -> int:
     """Run the experiment of the paper, or the same on your own data.
 
@@ -103,7 +92,7 @@ def reproduce(
     return 1 if results.failures() else 0
 
 
-def _split(words: Names | None) -> Names | None:
+def _split(words: list[str] | None) -> list[str] | None:
     """Take lists with commas apart."""
     if not words:
         return None

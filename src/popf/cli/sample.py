@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -26,11 +26,9 @@ FILES = {
 
 
 def sample(
-    folder: Annotated[Path, typer.Argument(help="Folder to write to; created if needed.")] = Path(
-        "."
-    ),
-    seed: Annotated[int, options.seed("Seed of the random numbers.")] = 0,
-    json: options.Json = False,
+    folder: Path = typer.Argument(Path("."), help="Folder to write to; created if needed."),
+    seed: int = options.seed("Seed of the random numbers."),
+    json: bool = options.JSON,
 ) -> int:
     """Write generated tables of energy consumers, some of whom steal, to try popf on.
 

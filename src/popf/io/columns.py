@@ -1,13 +1,12 @@
 """Frames in the order of columns that a model was fitted on."""
 
-import difflib
 import warnings
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from popf.formatting import listed
+from popf.formatting import listed, near_words
 
 # How many names a message lists.
 SHOWN = 10
@@ -21,19 +20,14 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
     model : estimator
         Fitted. If it was fitted without names of features, only their number is checked.
     frame : pandas or polars DataFrame, pyarrow Table or array
-        What is to be predicted. An array has no names, so that only the number of columns is checked.
+        What is to be predicted; of an array only the number of columns is checked.
     extra : {"warn", "ignore", "error"}, default="warn"
-        What to do about columns that the model does not know. They are left out in any case.
+        What to do about columns that the model does not know, which are left out.
 
     Returns
     -------
     as `frame`
         With the columns of ``model.feature_names_in_``.
-
-    Raises
-    ------
-    ValueError
-        If columns are missing, or occur twice.
 
     Examples
     --------
@@ -69,7 +63,12 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
     count = Counter(have)
     missing = [name for name in names if name not in count]
     if missing:
-        raise ValueError(_missing(missing, [str(name) for name in have]))
+        many = f"{len(missing)} columns that are" if len(missing) > 1 else "a column that is"
+        there = [str(name) for name in have]
+        raise ValueError(
+            f"the model needs {many} missing: {_quoted(missing)}{near_words(missing[0], there)} "
+            f"There are: {_quoted(there) or 'none'}."
+        )
     twice = [name for name in names if count[name] > 1]
     if twice:
         raise ValueError(
@@ -84,17 +83,6 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
     if have == names:
         return frame
     return frame.select(names) if hasattr(frame, "column_names") else frame[names]
-
-
-def _missing(missing: list[str], have: list[str]) -> str:
-    """Say what is missing, and what may be meant by it."""
-    many = f"{len(missing)} columns that are" if len(missing) > 1 else "a column that is"
-    message = f"the model needs {many} missing: {_quoted(missing)}."
-    for name in missing[:SHOWN]:
-        near = difflib.get_close_matches(name, have, n=1)
-        if near:
-            return f"{message} Is {near[0]!r} meant for {name!r}?"
-    return f"{message} There are: {_quoted(have) or 'none'}."
 
 
 def _quoted(names: list[Any]) -> str:

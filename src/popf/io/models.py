@@ -73,25 +73,22 @@ def save(
 ) -> None:
     """Save a fitted model to a file that can be opened without running any code.
 
-    The file appears in one step, when it is whole: if saving fails, what was there before stays.
+    The file is written whole, or what was there before stays.
 
     Parameters
     ----------
     model : estimator of popf, or Pipeline
-        Fitted. A pipeline ends in such an estimator; before it may stand scalers of scikit-learn and popf's own
-        transformers.
+        Fitted; or a pipeline of scikit-learn's scalers and popf's transformers that ends in such an estimator.
     path : str or path-like
-        Where to; ``model.popf``, say.
     X : frame or array, default=None
-        The training samples, or some rows of them: the dtypes of its columns are noted in the file.
+        Some training samples: the dtypes of the columns are noted in the file.
     facts : mapping, default=None
         What else to note, such as where the data came from: text, numbers, lists and dicts of these.
 
     Raises
     ------
     TypeError
-        If something in the model cannot be saved so: a metric that is a function, another kind of step. For
-        these there is skops, with `popf.io.trusted_types`.
+        If something in the model cannot be saved so, such as a function: skops may, with `trusted_types`.
 
     Examples
     --------
@@ -106,11 +103,6 @@ def save(
     array(['b'], dtype='<U1')
     >>> known["estimator"], known["classes"], known["class_counts"], known["facts"]
     ('OPFClassifier', ['a', 'b'], [2, 1], {'source': 'a doctest'})
-    >>> try:
-    ...     popf.load(os.__file__)
-    ... except popf.io.ModelFileError as error:
-    ...     print(os.path.basename(str(error)))
-    os.py is not a popf model: it does not begin as one.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, not {path!r}.")
@@ -161,7 +153,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         decoder = Decoder(arrays)
         model = decoder.value(header["model"])
-        decoder.finish()
+        if decoder.arrays:
+            raise ValueError(f"array {next(iter(decoder.arrays))!r} belongs to nothing")
         final = _final_estimator(model)
         if type(final).__name__ not in MODELS:
             raise ValueError("it does not end in a forest")
@@ -176,9 +169,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Describe what is in a model file, without loading the model.
-
-    Only the header is read, and its checksum compared.
+    """Describe what is in a model file by its header, without loading the model.
 
     Parameters
     ----------
@@ -293,7 +284,14 @@ class Encoder:
 
     def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
         if array.dtype.kind == "O" and array.ndim == 1:
-            return {KIND: "objects", "items": [_entry(entry, where) for entry in array]}
+            items = [entry.item() if isinstance(entry, np.generic) else entry for entry in array]
+            for entry in items:
+                if not _is_plain(entry):
+                    raise TypeError(
+                        f"{where} holds {entry!r}, a {type(entry).__name__}; only text, finite numbers, truth "
+                        "values and None can be saved. Turn such labels into text first."
+                    )
+            return {KIND: "objects", "items": items}
         if not can_hold(array.dtype) or array.ndim > 2:
             raise TypeError(
                 f"{where} is an array of {array.dtype} in {array.ndim} dimensions, which popf.save "
@@ -335,19 +333,10 @@ class Encoder:
         return entry
 
 
-def _entry(entry: Any, where: str) -> Any:
-    """Encode what an array of objects may hold."""
-    if isinstance(entry, np.generic):
-        entry = entry.item()
-    if isinstance(entry, str):
-        return str(entry)
+def _is_plain(entry: Any) -> bool:
+    """Whether an array of objects may hold it: None, text, a truth value or a finite number."""
     finite = type(entry) is float and math.isfinite(entry)
-    if finite or entry is None or type(entry) in (bool, int):
-        return entry
-    raise TypeError(
-        f"{where} holds {entry!r}, a {type(entry).__name__}; only text, finite numbers, truth values and "
-        "None can be saved. Turn such labels into text first."
-    )
+    return finite or entry is None or type(entry) in (bool, int, str)
 
 
 def _refusal(value: Any, where: str) -> str:
@@ -372,10 +361,10 @@ def _refusal(value: Any, where: str) -> str:
 
 
 class Decoder:
-    """Turns JSON and the arrays of the container back into values and estimators."""
+    """Turns JSON and the arrays of the container, each used once, back into values and estimators."""
 
     def __init__(self, arrays: Arrays) -> None:
-        self._arrays = dict(arrays)
+        self.arrays = arrays
 
     def value(self, entry: Any) -> Any:
         """Decode a value."""
@@ -388,10 +377,14 @@ class Decoder:
                 return self._estimator(entry)
             case "array" | "number" as kind:
                 # Taken out: two things must not share one array, which one of them might change.
-                array = self._arrays.pop(entry["name"])
+                array = self.arrays.pop(entry["name"])
                 return array if kind == "array" else array[()]
             case "objects":
-                return _objects(entry["items"])
+                if not all(map(_is_plain, entry["items"])):
+                    raise ValueError("an array of objects holds more than text and numbers")
+                objects = np.empty(len(entry["items"]), dtype=object)
+                objects[:] = entry["items"]
+                return objects
             case "dict":
                 return {self.value(key): self.value(value) for key, value in entry["items"]}
             case "tuple":
@@ -403,11 +396,6 @@ class Decoder:
                 return _SOLVERS[entry["class"]](**fields)
             case kind:
                 raise ValueError(f"a value of the kind {str(kind)[:80]!r}")
-
-    def finish(self) -> None:
-        """Raise ValueError if an array was not asked for."""
-        if self._arrays:
-            raise ValueError(f"array {next(iter(self._arrays))!r} belongs to nothing")
 
     def _estimator(self, entry: dict[str, Any]) -> Any:
         name = entry["class"]
@@ -431,14 +419,6 @@ class Decoder:
         estimator = make(**parameters)
         estimator.__setstate__({**estimator.__getstate__(), **fitted})
         return estimator
-
-
-def _objects(items: list[Any]) -> NDArray[Any]:
-    if not all(item is None or type(item) in (bool, int, float, str) for item in items):
-        raise ValueError("an array of objects holds more than text and numbers")
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
 
 
 def _class(name: str) -> Any:

@@ -328,7 +328,11 @@ class TableModel:
             codes = np.searchsorted(self.classes, self.model.predict(features))
             return Scored(start, frame, None, codes, unknown)
         probability = self.model.predict_proba(features)
-        return Scored(start, frame, probability, self.codes(probability), unknown)
+        codes, positive = probability.argmax(axis=1), self.layout.positive
+        if self.binary:
+            called = probability[:, positive] >= self.layout.threshold
+            codes = np.where(called, positive, 1 - positive)
+        return Scored(start, frame, probability, codes, unknown)
 
     def count_training_rows(self, frame: Any) -> int:
         """Count rows with the features of a training row; 0 if chance explains them.
@@ -347,13 +351,6 @@ class TableModel:
         n_seen = sum(row.tobytes() in seen for row in np.asarray(rows, dtype=np.float64) + 0.0)
         by_chance = sum(n for n in seen.values() if n > 1) / len(known)
         return n_seen if n_seen > 0.5 * (1.0 + by_chance) * len(frame) else 0
-
-    def codes(self, probability: FloatArray) -> IntArray:
-        """Label rows by the threshold, or with three classes and more by the largest probability."""
-        if not self.binary:
-            return np.asarray(probability.argmax(axis=1))
-        positive = self.layout.positive
-        return np.where(probability[:, positive] >= self.layout.threshold, positive, 1 - positive)
 
 
 def infinite_cells(numbers: Any, rows: Sequence[int]) -> str:

@@ -17,14 +17,10 @@ class Ranking(NamedTuple):
     rows: IntArray  # positions
     gains: FloatArray | None  # of all rows, probability times value minus the cost of a visit
     expected_hits: float  # the sum of the probabilities
-    lower: int  # hits are from here ...
-    upper: int  # ... to here, 19 times in 20
+    expected_hits_lower: int  # hits are from here ...
+    expected_hits_upper: int  # ... to here, 19 times in 20
     random_hits: float  # expected among as many rows chosen at random
-
-    @property
-    def lift(self) -> float:
-        """How many times as many hits as among rows chosen at random."""
-        return self.expected_hits / self.random_hits if len(self.rows) else float("nan")
+    lift: float  # how many times as many hits as those
 
 
 def rank_rows(
@@ -44,9 +40,9 @@ def rank_rows(
         order = order[gains[order] > 0.0]
     rows = order[:budget]
     chosen = probability[rows]
-    lower, upper = hits_interval(chosen)
-    random_hits = len(rows) * float(probability.mean())
-    return Ranking(rows, gains, float(chosen.sum()), lower, upper, random_hits)
+    hits, random_hits = float(chosen.sum()), len(rows) * float(probability.mean())
+    lift = hits / random_hits if len(rows) else float("nan")
+    return Ranking(rows, gains, hits, *hits_interval(chosen), random_hits, lift)
 
 
 def hits_interval(probability: FloatArray) -> tuple[int, int]:

@@ -4,7 +4,6 @@ A file is read a few rows at a time, so it may be larger than memory. Every colu
 for: numbers, text, or text exactly as written.
 """
 
-import bz2
 import csv
 import gzip
 import io
@@ -319,11 +318,10 @@ class CsvFile(Table):
         path, encoding = self.path, self.dialect.encoding
         if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
             encoding = "utf-8-sig"  # spreadsheets put a mark before the first name
-        packed: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix)
         try:
             with open(path, "rb") as raw:
                 self._raw: Any = raw  # its position tells how far reading is
-                stream: Any = raw if packed is None else packed(raw)
+                stream: Any = PACKED[path.suffix].open(raw) if path.suffix in PACKED else raw
                 with _Text(stream, encoding=encoding, newline="") as text:
                     yield text
         except UnicodeError as error:
