@@ -323,7 +323,7 @@ def test_the_format_can_be_named_for_every_suffix(tmp_path):
         ("dat", [[1.0]], [2**31], {}, ValueError, "32 bits"),
         ("dat", [[1e39]], [1], {}, ValueError, "single precision"),
         ("dat", [[1.0]], [1], {"ids": [2**40]}, ValueError, "32 bits"),
-        ("csv", [[1.0]], [1, 2], {}, ValueError, "one label for each of 1"),
+        ("csv", [[1.0]], [1, 2], {}, ValueError, "inconsistent numbers of samples"),
         ("csv", [[1.0]], [1], {"feature_names": ["a", "b"]}, ValueError, "2 feature_names"),
         ("csv", [[1.0]], [1], {"feature_names": ["target"]}, ValueError, "several columns"),
         ("csv", [[1.0]], [1], {"feature_names": ["1"], "target_name": "2"}, ValueError, "letter"),

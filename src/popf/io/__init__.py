@@ -1,15 +1,14 @@
 """Models in files that are safe to share.
 
-``models``      `save` and `load` (also ``popf.save``, ``popf.load``), `describe`; `trusted_types` for skops
-``columns``     `align`: frames in the order of columns that a model was fitted on
+``models``      `save` and `load` (also ``popf.save``, ``popf.load``), `describe`, `align` for frames;
+                `trusted_types` for skops
 ``container``   the file: a JSON header and arrays, checked before use
 
 Nothing here uses pickle, and nothing in a file is run.
 """
 
-from popf.io.columns import align
 from popf.io.container import ModelFileError
-from popf.io.models import describe, load, save
+from popf.io.models import align, describe, load, save
 from popf.io.models import trusted_types as trusted_types
 
 __all__ = ["ModelFileError", "align", "describe", "load", "save"]

@@ -28,16 +28,15 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
 
         - ``label`` (by the threshold), ``probabilities`` by class (None for a model of labels only),
           ``threshold``, ``positive``;
-        - ``log_odds``: ``prior`` (the baseline), ``forest``, ``features`` and their sum ``total``, for the
-          class ``pos_label`` of ``probability`` against ``against``: the positive one, or of more than two
-          the most probable against the next. None for the paper's method and for labels only;
-        - ``path``: stations from the prototype to the row, each with ``training_row`` (from 1; None for the row
-          itself), ``label``, ``values`` by feature (None where a map does not let them be found again) and
-          ``length`` of the arc that leads to it; ``deciding_arc``, the position in ``path`` to which the
-          longest arc leads; ``path_label``, ``path_cost``;
-        - ``offers``: the cost of the best path of every class;
-        - ``contributions``: by feature its share of the squared length of the deciding arc (None where the
-          metric or a map forbids it).
+        - ``log_odds``, None for the paper's method and for labels only: ``prior``, ``forest``, ``features`` and
+          their sum ``total``, for the class ``pos_label`` of ``probability`` against ``against``, the positive
+          one or of more than two the most probable against the next;
+        - ``path``, stations from the prototype to the row: ``training_row`` (from 1; None for the row itself),
+          ``label``, ``values`` by feature (None where a map cannot be undone), ``length`` of the arc to it;
+        - ``deciding_arc``, where in ``path`` the longest arc leads to; ``path_label``, ``path_cost``;
+        - ``offers``, the cost of the best path of every class;
+        - ``contributions``, each feature's share of the squared length of the deciding arc, None where the
+          metric or a map forbids it.
 
     Examples
     --------

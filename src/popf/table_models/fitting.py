@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.metrics.thresholds import best_threshold, count_at_thresholds
+from popf.probability.classifier import POPFClassifier
 from popf.table_models.model import Layout, TableModel, TablePreparation
 from popf.table_models.training_rows import (
     FitOptions,
@@ -48,7 +49,6 @@ def fit_table(
     Parameters
     ----------
     table : Table
-        Of `open_table`.
     options : FitOptions
     stage : callable
         Told in words what is being done.
@@ -116,8 +116,6 @@ def fit_table(
 
 def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) -> Any:
     """Make the pipeline of a table, not fitted: `TablePreparation`, then `POPFClassifier`."""
-    from popf.probability.classifier import POPFClassifier
-
     preparation = TablePreparation(
         numbers, categories, missing=options.missing, scale=options.scale
     )

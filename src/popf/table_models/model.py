@@ -233,9 +233,8 @@ class TableModel:
     preparation : TablePreparation or None
         The first step of a model of `popf fit`.
     classes : ndarray
-        The labels.
     labels_only, binary : bool
-        Whether the model gives no probabilities; whether it gives those of two classes, and so has a threshold.
+        Whether the model gives no probabilities; whether it gives those of two classes.
     positive, threshold : label, float
         The class to find, and the probability from which on a row is of it; None unless `binary`.
 

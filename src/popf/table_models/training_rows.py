@@ -53,29 +53,24 @@ class FitOptions:
     id, drop, categorical : sequence of str
         Columns that are carried through, left out, or categories although they look like numbers.
     one_per : str or None
-        A column by which rows belong together, as all months of a consumer do: one random row of each is
-        kept. Rows that are nearly alike make left-out probabilities too sure.
+        Keep one random row for each value of this column, such as a consumer of whom there are many months.
     sample_weight : str or None
-        The column with weights, of which only the ratios matter. A row of weight 0 is left out before
-        anything else.
+        The column with weights, of which only the ratios matter; rows of weight 0 are left out.
     missing : {"refuse", "median", "mean"}
         What to do about missing numbers; a missing text is a category of its own.
     scale : bool
         Whether to standardise numbers.
     positive : str or None
-        The class to find, of two; None for the rarer one, and of equally frequent ones the second in sorted
-        order, unless a threshold or costs are given: then it must be named.
+        The class to find, of two; None for the rarer, or the second of equally frequent ones.
     threshold : float or None
         From which probability on a row is called positive.
     cost_fp, cost_fn : float or None
-        What a false alarm and a miss cost: then the threshold of the least cost is chosen.
+        What a false alarm and a miss cost, to choose the threshold by.
     method, linear_map, metric : str
         As for `POPFClassifier`; "none" is no map.
     test_size : float or None
-        The share of the rows to keep aside, from each class alike. Rows with the same value in the first
-        column of `id` whose values repeat stay together.
-    seed : int
-    n_jobs : int
+        The share of the rows to keep aside, from each class alike; rows of one `id` stay together.
+    seed, n_jobs : int
     """
 
     target: str

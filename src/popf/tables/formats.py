@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Bunch, check_array
+from sklearn.utils import Bunch, check_X_y
 
 from popf.files import PACKED, check_file, file_for, read_unpacked, write_packed
 from popf.formatting import decimals
@@ -75,16 +75,17 @@ def read(
         ``.tsv``; ``.parquet`` or ``.pq``; ``.dat`` or ``.opf`` for LibOPF; ``.json`` for opfython. ``.txt`` is
         svmlight, LibOPF's, opfython's or CSV by its first line. ``.gz`` or ``.bz2`` after it is unpacked.
     target : str or int, default=None
-        The column with the labels, by name or position; None for the last. Only for CSV and Parquet.
+        The column of CSV or Parquet with the labels, by name or position; None for the last. CSV whose first
+        line is all numbers has no names: its columns are ``x1``, ``x2``, ..., and `target` must be given.
     format : {"svmlight", "csv", "parquet", "libopf", "opfython"}, default=None
         In place of what the suffix says. opfython's CSV, without names, needs ``"opfython"``.
     encode : {"onehot", "ordinal"}, default=None
-        Turn columns of text into a column of 0 and 1 for every value, or into the values' numbers in sorted
-        order; None for an error that names the columns. Only for CSV and Parquet.
+        Turn columns of text into a column of 0 and 1 for every value, or number the values in sorted order;
+        None for an error that names the columns.
     delimiter : str, default=None
         Between cells of CSV; None for the one of comma, semicolon, tab and bar that gives most columns.
     encoding : str, default="utf-8"
-        Of the text of a CSV file.
+        Of CSV.
     return_X_y : bool, default=False
         Return ``(data, target)`` alone.
 
@@ -92,13 +93,8 @@ def read(
     -------
     Bunch
         `data` of shape (n_samples, n_features), float64, unknown values as NaN; `target`, integers, real
-        numbers or text; `feature_names`; `target_name`; `ids`, the samples' identifiers in LibOPF's and
-        opfython's files, else None; `format`, the format that it was read in.
-
-    Notes
-    -----
-    A CSV file opens with the names of its columns. Where the first line is all numbers, it counts as a sample,
-    the columns are named ``x1``, ``x2``, ..., and `target` must be given.
+        numbers or text; `feature_names`; `target_name`; `ids` of LibOPF's and opfython's samples, else None;
+        `format`.
 
     Examples
     --------
@@ -181,18 +177,17 @@ def write(
 ) -> None:
     """Write samples and labels to a file, whole or not at all.
 
-    Reading the file gives the same numbers back, to the last bit; LibOPF's format alone keeps single
-    precision only. Its labels are whole numbers from 1, and 0 for samples without a label; text is numbered
-    from 1 in sorted order.
+    Reading gives the same numbers back, to the last bit, except that LibOPF's format keeps single precision.
+    Its labels are whole numbers from 1, and 0 for none; text is numbered from 1 in sorted order.
 
     Parameters
     ----------
     path : str or path-like
         The suffix tells the format, as for `read`.
     X : array-like of shape (n_samples, n_features)
-        Numbers; NaN for unknown values.
+        NaN for unknown values.
     y : array-like of shape (n_samples,)
-        Labels; numbers for svmlight. In CSV, text that looks like a number comes back as a number.
+        Labels, numbers for svmlight; text that looks like a number is read back from CSV as a number.
     feature_names : list of str, default=None
         Kept by CSV and Parquet. None for the names of X's columns, or ``x1``, ``x2``, ...
     target_name : str, default="target"
@@ -206,8 +201,14 @@ def write(
     kind = format_of(path, format)
     if kind == "opfython":
         raise ValueError("opfython's files are read, but not written: write CSV or LibOPF's .dat.")
-    data = check_array(X, dtype=np.float64, ensure_all_finite=False, input_name="X")
-    labels = _checked_labels(y, len(data))
+    data, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
+    if labels.dtype.kind == "O":
+        types = sorted({type(label).__name__ for label in labels.tolist()})
+        if len(types) != 1:
+            raise TypeError(f"y mixes labels of several types ({', '.join(types)}): give all one.")
+        labels = np.array(labels.tolist())
+    if labels.dtype.kind not in "biufU":
+        raise TypeError(f"y must hold integers, real numbers or text, not {labels.dtype}.")
     if feature_names is None:
         feature_names = getattr(X, "columns", default_names(data.shape[1]))
     names = [str(name) for name in feature_names]
@@ -252,25 +253,6 @@ def format_of_file(path: str | os.PathLike[str], format: str | None = None) -> s
     if format is None and suffix_of(path) == ".txt":
         return text_format(read_unpacked(path))
     return kind
-
-
-def _checked_labels(y: ArrayLike, n_samples: int) -> NDArray[Any]:
-    labels = np.asarray(y)
-    if labels.shape != (n_samples,):
-        raise ValueError(
-            f"y must hold one label for each of {n_samples} samples, not shape {labels.shape}."
-        )
-    if labels.dtype.kind == "O":
-        kinds = {type(label) for label in labels.tolist()}
-        if len(kinds) != 1:
-            names = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise TypeError(f"y mixes labels of several types ({names}): give all one type.")
-        labels = np.array(labels.tolist())
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y holds NaN or infinity: give every sample a label.")
-    if labels.dtype.kind not in "biufU":
-        raise TypeError(f"y must hold integers, real numbers or text, not {labels.dtype}.")
-    return labels
 
 
 def _checked_ids(ids: ArrayLike, n_samples: int) -> NDArray[np.int64]:
