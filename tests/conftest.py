@@ -87,6 +87,21 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """A folder with training and test rows of three classes, and a model fitted to the first."""
+    from table_commands import consumers, fit, pd
+
+    folder = tmp_path_factory.mktemp("three")
+    frame = consumers(300)
+    level = frame["demand"] + 900 * np.random.default_rng(0).normal(size=300)
+    frame["stolen"] = np.array(["low", "mid", "top"])[pd.qcut(level, 3, labels=False)]
+    frame[::2].to_csv(folder / "train.csv", index=False)
+    frame[1::2].to_csv(folder / "test.csv", index=False)
+    fit(folder / "train.csv", folder / "model.popf")
+    return folder
+
+
+@pytest.fixture(scope="module")
 def months(tmp_path_factory):
     """A folder with good rows, four months of each consumer, and a model fitted to them."""
     from table_commands import consumer_months, fit

@@ -173,21 +173,15 @@ def test_equally_frequent_classes_need_a_name_where_costs_are_given(files, capsy
     assert facts(capsys, *fitting(*files))["positive"] == "legit"
 
 
-def test_three_classes_take_the_largest_probability(files, tmp_path, capsys):
-    frame = consumers(90).assign(stolen=np.arange(90) % 3)
-    frame["demand"] += 3000.0 * frame["stolen"]
-    frame.to_csv(files[0], index=False)
-    found = facts(capsys, *fitting(*files))
-    assert found["classes"] == {"0": 30, "1": 30, "2": 30}
+def test_three_classes_take_the_largest_probability(three, tmp_path, capsys):
+    found = facts(capsys, *fitting(three / "train.csv", tmp_path / "m.popf"))
+    assert found["classes"].keys() == {"low", "mid", "top"}
     assert found["threshold"] is None
-    scored = scores(tmp_path, tmp_path / "s.csv", model="m.popf", data="t.csv")
-    table = scored[[f"probability_{k}" for k in range(3)]].to_numpy()
-    assert scored["predicted"].tolist() == table.argmax(axis=1).tolist()
-    measured = facts(capsys, "evaluate", *files[::-1])
-    assert np.array(measured["confusion"]).sum() == 90
-    assert "recall" not in measured["measures"]
-    said = refused(capsys, "predict", *files[::-1], "--threshold", 0.3)
-    assert "for two classes" in said
+    scored = scores(three, tmp_path / "s.csv", data="test.csv")
+    table = scored[[f"probability_{name}" for name in found["classes"]]]
+    assert scored["predicted"].tolist() == table.idxmax(axis=1).str.slice(12).tolist()
+    words = ("predict", three / "model.popf", three / "test.csv", "--threshold", 0.3)
+    assert "for two classes" in refused(capsys, *words)
 
 
 def test_a_fit_ends_with_what_the_model_and_its_parts_score(place, tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 
 from popf.table_models import open_model
 from popf.table_models.ranking import N_EXACT, hits_interval, rank_rows
-from table_commands import consumers, facts, pd, printed, refused, run
+from table_commands import facts, pd, printed, refused
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 9])
@@ -64,17 +64,14 @@ def test_ranked_rows_are_the_most_probable_ones(place, tmp_path, capsys):
     assert "... 5 more in" in last
 
 
-def test_an_id_may_not_be_called_as_a_result_and_three_classes_need_a_name(place, tmp_path, capsys):
+def test_results_keep_their_names_and_three_classes_need_one(place, three, tmp_path, capsys):
     new = pd.read_csv(place / "new.csv").rename(columns={"consumer": "rank"})
     new.to_csv(tmp_path / "n.csv", index=False)
     clash = ("rank", place / "model.popf", tmp_path / "n.csv", "--id", "rank")
     assert "has the name of a result" in refused(capsys, *clash)
-    frame = consumers(60).assign(kind=np.arange(60) % 3).drop(columns=["stolen", "consumer"])
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    run("fit", tmp_path / "t.csv", "--target", "kind", "-o", tmp_path / "m.popf")
-    three = ("rank", tmp_path / "m.popf", tmp_path / "t.csv")
-    assert "name the one to find by --positive" in refused(capsys, *three)
-    assert facts(capsys, *three, "--positive", 2)["positive"] == 2
+    words = ("rank", three / "model.popf", three / "test.csv")
+    assert "name the one to find by --positive" in refused(capsys, *words)
+    assert facts(capsys, *words, "--positive", "top")["positive"] == "top"
 
 
 @pytest.mark.parametrize(

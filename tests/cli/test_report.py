@@ -87,32 +87,22 @@ def test_evaluate_and_report_agree_on_every_figure(report, tmp_path, capsys, thr
         assert f'<b id="{name}">{n}</b>' in text, name
 
 
-def test_three_classes_of_a_table_and_of_a_saved_model(report, tmp_path, capsys):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(240, 3)), columns=["a", "b", "c"])
-    frame["kind"] = np.digitize(frame["a"] + 0.3 * rng.normal(size=240), [-0.5, 0.8])
-    train, test, fitted, saved = (
-        tmp_path / name for name in ("a.csv", "b.csv", "a.popf", "b.popf")
-    )
-    frame[:120].to_csv(train, index=False)
-    frame[120:].to_csv(test, index=False)
-    run("fit", train, "--target", "kind", "-o", fitted)
-    found = facts(capsys, "evaluate", fitted, test)["measures"]
-    run(*report(fitted, test))
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    for name, key in {
-        "log loss": "log_loss",
-        "Brier score": "brier",
-        "calibration error": "ece",
-    }.items():
+def test_three_classes_of_a_table_and_of_a_saved_model(report, three, tmp_path, capsys):
+    page, test = tmp_path / "page.html", three / "test.csv"
+    found = facts(capsys, "evaluate", three / "model.popf", test)["measures"]
+    run(*report(three / "model.popf", test))
+    text = page.read_text(encoding="utf-8")
+    shown = {"log loss": "log_loss", "Brier score": "brier", "calibration error": "ece"}
+    for name, key in shown.items():
         assert f"{name} {found[key]['value']:.3f}" in text
     assert f"accuracy {100 * found['accuracy']['value']:.1f}\N{NO-BREAK SPACE}%" in text
+    train, saved = pd.read_csv(three / "train.csv"), tmp_path / "saved.popf"
     model = make_pipeline(StandardScaler(), POPFClassifier())
-    popf.save(model.fit(frame[["a", "b", "c"]][:120], frame["kind"][:120]), saved)
-    said = printed(capsys, *report(saved, test), "--target", "kind").out
-    assert "for another class use --positive" in said
-    run(*report(saved, test), "--target", "kind", "--positive", 1)
-    assert "How likely is kind = 1?" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    popf.save(model.fit(train[["demand", "load"]], train["stolen"]), saved)
+    words = report(saved, test, "--target", "stolen")
+    assert "for another class use --positive" in printed(capsys, *words).out
+    run(*words, "--positive", "mid")
+    assert "How likely is stolen = mid?" in page.read_text(encoding="utf-8")
 
 
 def test_rows_of_one_class_give_no_report(report, tmp_path, capsys):

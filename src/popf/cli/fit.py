@@ -105,13 +105,7 @@ def fit(
         stage(f"writing {output}")
         with writing(output):
             save(table_model.model, output, X=example, facts=table_model.layout.as_facts())
-    for name, n in fitted.rows.repeated.items():
-        one_per = as_options(f"`one_per={name!r}`")
-        say(
-            f"note: {name!r} repeats ({n:,} values): rows that belong together are nearly alike, which "
-            f"makes the model overconfident. Consider {one_per}."
-        )
-    for note in filter(None, (found.note for found in fitted.rows.columns)):
+    for note in fitted.rows.notes:
         say(f"note: {as_options(note)}")
     chosen = getattr(table_model.final, "linear_map_", None)
     facts = {

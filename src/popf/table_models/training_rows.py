@@ -136,7 +136,7 @@ class TrainingRows(NamedTuple):
     columns: list[Column]  # how each is read
     n_read: int  # rows of the file
     n_weightless: int  # those of weight 0, which are left out
-    repeated: dict[str, int]  # id columns whose values repeat, with the number of different ones
+    notes: list[str]  # what should be looked at, but is no error
 
 
 def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
@@ -176,7 +176,13 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         columns,
         n_read,
         n_weightless,
-        {name: n for name, n in counts.items() if 1 < n < 0.5 * len(frame)},
+        [
+            f"{name!r} repeats ({n:,} values): rows that belong together are nearly alike, which makes the "
+            f"model overconfident. Consider `one_per={name!r}`."
+            for name, n in counts.items()
+            if 1 < n < 0.5 * len(frame)
+        ]
+        + [column.note for column in columns if column.note],
     )
 
 

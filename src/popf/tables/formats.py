@@ -303,7 +303,7 @@ def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Wr
     with ExitStack() as stack:
         file: Any = stack.enter_context(file_for(output))
         if delimiter is None:
-            yield stack.enter_context(_parquet_writer(file))
+            yield _parquet_writer(file, stack)
             return
         if packing == ".gz":
             packed = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
@@ -339,8 +339,7 @@ def _csv_writer(text: Any, delimiter: str, probabilities: Sequence[str]) -> Writ
     return write
 
 
-@contextmanager
-def _parquet_writer(file: Any) -> Iterator[Writer]:
+def _parquet_writer(file: Any, stack: ExitStack) -> Writer:
     pyarrow = need_pyarrow()
     writer: Any = None
 
@@ -348,11 +347,7 @@ def _parquet_writer(file: Any) -> Iterator[Writer]:
         nonlocal writer
         batch = pyarrow.Table.from_pandas(frame, preserve_index=False)
         if writer is None:
-            writer = pyarrow.parquet.ParquetWriter(file, batch.schema)
+            writer = stack.enter_context(pyarrow.parquet.ParquetWriter(file, batch.schema))
         writer.write_table(batch.cast(writer.schema))
 
-    try:
-        yield write
-    finally:
-        if writer is not None:
-            writer.close()
+    return write

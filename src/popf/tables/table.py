@@ -87,6 +87,8 @@ class Table(ABC):
         Columns declared as truth values, which only Parquet has.
     unnamed : tuple of str
         Columns that have no name in the file, as they are called here.
+    share : float
+        How much of the file was read by now, from 0 to 1.
     """
 
     path: Path
@@ -94,11 +96,7 @@ class Table(ABC):
     dialect: Dialect = Dialect()
     booleans: frozenset[str] = frozenset()
     unnamed: tuple[str, ...] = ()
-
-    @property
-    @abstractmethod
-    def share(self) -> float:
-        """How much of the file was read by now, from 0 to 1."""
+    share: float = 0.0
 
     @abstractmethod
     def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
@@ -253,13 +251,6 @@ class CsvFile(Table):
         self.names = names if self.has_names else [f"x{n}" for n in range(1, len(names) + 1)]
         self._check_names()
 
-    @property
-    def share(self) -> float:
-        """How much of the file was read by now, from 0 to 1."""
-        if self._raw.closed:
-            return 1.0
-        return float(self._raw.tell() / max(1, self.path.stat().st_size))
-
     def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
         dtypes = {name: "float64" if name in types.numbers else "str" for name in self.names}
         na_values = dict.fromkeys(types.numbers, na_spellings(self.dialect.na))
@@ -289,6 +280,7 @@ class CsvFile(Table):
                 if blank.any():
                     self._check_widths()
                 start += len(frame)
+                self.share = self._raw.tell() / self.path.stat().st_size
                 yield frame
         if start == 0:
             raise ValueError(f"{self.path} has names of columns, but no row.")
@@ -442,25 +434,19 @@ class ParquetFile(Table):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._done = 0
         with self._open() as file:
             self.names = [str(name) for name in file.schema_arrow.names]
             self.booleans = frozenset(
                 str(f.name) for f in file.schema_arrow if str(f.type) == "bool"
             )
-            self._rows = file.metadata.num_rows
+            self._n_rows = file.metadata.num_rows
         check_names(self.names, str(path))
-        if self._rows == 0:
+        if self._n_rows == 0:
             raise ValueError(f"{path} has names of columns, but no row.")
-
-    @property
-    def share(self) -> float:
-        """How much of the file was read by now, from 0 to 1."""
-        return float(self._done / self._rows)
 
     def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
         wanted = list(dict.fromkeys([*types.numbers, *types.texts, *types.verbatim]))
-        self._done = 0
+        n_done = 0
         with self._open() as file:
             for batch in file.iter_batches(n_rows, columns=wanted):
                 frame = batch.to_pandas()
@@ -468,7 +454,8 @@ class ParquetFile(Table):
                     frame[name] = self._numbers(frame[name], name)
                 for name in {*types.texts, *types.verbatim}:
                     frame[name] = _as_text(frame[name])
-                self._done += len(frame)
+                n_done += len(frame)
+                self.share = n_done / self._n_rows
                 yield frame
 
     def _numbers(self, column: Any, name: str) -> Any:
