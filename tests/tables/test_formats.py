@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from popf.datasets import read, read_distances, write
 from popf.tables import open_table
-from popf.tables.cells import kind_of, match_labels
+from popf.tables.columns import kind_of, match_labels
 from popf.tables.formats import FORMATS
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False, width=64)

@@ -52,9 +52,7 @@ def info(
 
 def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
     """Tell how every column of a table is read, and what would have to be said about it."""
-    from popf.table_models.training_rows import read_columns
-
-    columns = read_columns(table, {})
+    columns = table.columns()
     facts = {
         "columns": {
             column.name: {

@@ -44,7 +44,7 @@ def rank(
     import numpy as np
 
     from popf.table_models.ranking import rank_rows
-    from popf.tables.cells import whole
+    from popf.tables.columns import whole
     from popf.tables.formats import table_writer
 
     check_table_output(output, [model, data], json)

@@ -83,7 +83,7 @@ class Scoring:
 
     def choose_class(self, asked: str | None) -> int:
         """Choose the class to find, as a position: the one asked for, else the model's."""
-        from popf.tables.cells import find_class
+        from popf.tables.columns import find_class
 
         if asked is None:
             return self.model.layout.positive
@@ -131,7 +131,7 @@ class Scoring:
 
     def true_codes(self, frame: Any, column: str) -> Any:
         """Return the true classes of scored rows, as positions in the classes of the model."""
-        from popf.tables.cells import match_labels
+        from popf.tables.columns import match_labels
 
         where = f"column {column!r} of {self.table.path}"
         return match_labels(frame[column].tolist(), self.model.classes, where)

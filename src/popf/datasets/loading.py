@@ -20,7 +20,7 @@ from popf.datasets.stand_ins import make_energy_theft, make_synthetic
 from popf.engine.structures import FloatArray
 from popf.files import PACKED, write_packed
 from popf.tables import read
-from popf.tables.cells import whole
+from popf.tables.columns import whole
 from popf.tables.samples import parse_svmlight, svmlight_bytes
 
 Data = tuple[FloatArray, NDArray[Any]]

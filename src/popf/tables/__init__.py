@@ -1,7 +1,7 @@
 """Files of data: CSV and Parquet with named columns, whole or in pieces; other formats that hold numbers.
 
 ``table``     a file with named columns, CSV or Parquet, read in pieces
-``cells``     what a cell holds: a number, text, nothing, a label
+``columns``   what the cells of a column hold, and how it is read
 ``formats``   which format a file has; `read` and `write` features and labels
 ``samples``   features and labels as arrays: from a table, svmlight's, LibOPF's and opfython's files
 """

@@ -17,7 +17,7 @@ from sklearn.utils import Bunch, check_X_y
 
 from popf.files import PACKED, check_file, file_for, read_unpacked, write_packed
 from popf.formatting import decimals
-from popf.tables.cells import is_missing, is_number
+from popf.tables.columns import is_missing, is_number
 from popf.tables.samples import (
     default_names,
     libopf_bytes,

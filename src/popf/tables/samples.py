@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import listed
-from popf.tables.cells import labels_of, whole
+from popf.tables.columns import labels_of, whole
 from popf.tables.table import ColumnTypes, Table, check_names
 
 _HEADER = 12  # bytes

@@ -13,7 +13,7 @@ import warnings
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,16 @@ import numpy as np
 
 from popf.files import PACKED, check_file
 from popf.formatting import import_extra, listed, near_words
-from popf.tables.cells import Kind, is_missing, is_number, kind_of, na_spellings, text_cells
+from popf.tables.columns import (
+    Column,
+    Kind,
+    column_of,
+    is_missing,
+    is_number,
+    kind_of,
+    na_spellings,
+    text_cells,
+)
 
 # How many cells are held at a time, unless the number of rows is given.
 _CELLS = 400_000
@@ -129,6 +138,16 @@ class Table(ABC):
     def kind(self, column: Any) -> Kind:
         """Tell whether a column of `text` holds numbers."""
         return kind_of(column, self.dialect.na, self.dialect.decimal)
+
+    def columns(
+        self, roles: Mapping[str, str] | None = None, categorical: Collection[str] = ()
+    ) -> list[Column]:
+        """Tell how every column is read; `roles` are those of columns that are no features."""
+        text, known = self.text(), roles or {}
+        return [
+            column_of(name, self.kind(text[name]), len(text), known.get(name), name in categorical)
+            for name in self.names
+        ]
 
     def unknown_name(self, name: str, parameter: str) -> str:
         """Say that a column which a parameter names is not there; empty if it is."""

@@ -1,4 +1,4 @@
-"""What a cell of a table holds: a number, text, nothing, or a label."""
+"""What the cells of a column hold: numbers, text, nothing, labels; and how the column is read."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -15,6 +15,11 @@ _INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
 _SHOWN = 5
+#: A column of text with more different values than this is no category if there are many for its rows.
+MANY_VALUES = 50
+#: How many rows a table must have, and how many values a column, before a column is called an id.
+MANY_ROWS, MANY_GROUPS = 20, 10
+_ID = re.compile(r"(?:^|[ _.-])(?:id|ID|Id)$|[a-z]I[dD]$")
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[ap]m)?(?: ?z|[+-]\d\d:?\d\d)?"
@@ -50,6 +55,23 @@ class Kind(NamedTuple):
     odd_row: int | None  # the first row, from 1, with a cell that is no number
     odd_cell: str  # what stands there
     looks_like: str  # the key in `DISGUISES` if it is a number or a date in disguise, else empty
+
+
+class Column(NamedTuple):
+    """How a column is read."""
+
+    name: str
+    role: str  # number or category for a feature, else target, id, dropped, weight, one per
+    n_values: int  # different ones
+    n_missing: int
+    problem: str  # why it cannot be used, empty if it can
+    note: str  # what should be looked at, but is no error
+
+    @property
+    def words(self) -> str:
+        """The role; of a category with the number of its values."""
+        n_values = counted(self.n_values, "value")
+        return f"category, {n_values}" if self.role == "category" else self.role
 
 
 def is_missing(word: str, na: Sequence[str] = ()) -> bool:
@@ -118,6 +140,72 @@ def _disguise(odd: list[tuple[str, int]], n_present: int, n_numbers: int) -> str
         if n_like and n_like + n_numbers >= _MOST * n_present:
             return name
     return ""
+
+
+def column_of(name: str, kind: Kind, n_rows: int, role: str | None, insisted: bool) -> Column:
+    """Tell how a column is read: in its role or, with None, as a feature, as a category if insisted on."""
+    problem = note = ""
+    if role is None:
+        role = "number" if kind.numbers and not insisted else "category"
+        if not insisted or not kind.n_present:
+            problem = _problem(name, kind, n_rows)
+        if not insisted and not problem:
+            note = _note(name, kind, n_rows)
+    return Column(name, role, kind.n_values, n_rows - kind.n_present, problem, note)
+
+
+def _problem(name: str, kind: Kind, n_rows: int) -> str:
+    """Find a column that is empty, a number or a date in disguise, a spoilt number, or a name."""
+    drop, category, carried = f"`drop={[name]}`", f"`categorical={[name]}`", f"`id={[name]}`"
+    if kind.n_present == 0:
+        return f"column {name!r} holds nothing at all: leave it out by {drop}."
+    if kind.numbers:
+        return ""
+    looks_like = f"column {name!r} holds {kind.looks_like}, such as {kind.odd_cell!r}"
+    if "date" in kind.looks_like:
+        return (
+            f"{looks_like}: put numbers in its place (the month, the days since some day), carry it "
+            f"through by {carried}, leave it out by {drop}, or make it categories by {category}."
+        )
+    if "decimal" in kind.looks_like:
+        return f"{looks_like}: `decimal=','` reads them."
+    if kind.looks_like:
+        return (
+            f"{looks_like}: write them as plain numbers in the file, leave the column out by {drop}, or make "
+            f"it categories by {category}."
+        )
+    if kind.n_numbers >= 0.5 * kind.n_present:
+        return (
+            f"column {name!r} holds numbers, but {kind.odd_cell!r} in row {kind.odd_row}. Mend it, or say "
+            f"what it is: `na={[kind.odd_cell]}` for a missing value, {category} for categories."
+        )
+    # Every value becomes a column of 0 and 1, which some rows should share.
+    if kind.n_values > max(MANY_VALUES, min(0.1 * n_rows, 20 * MANY_VALUES)):
+        return (
+            f"column {name!r} holds {kind.n_values} different texts in {n_rows} rows (such as "
+            f"{kind.odd_cell!r}): carry it through by {carried}, leave it out by {drop}, or insist by "
+            f"{category}."
+        )
+    return ""
+
+
+def _note(name: str, kind: Kind, n_rows: int) -> str:
+    """Call out a feature that looks like an id: by its name, another in every row, or equal groups of rows."""
+    if n_rows < MANY_ROWS or kind.n_values < MANY_GROUPS or (kind.numbers and not kind.whole):
+        return ""
+    if _ID.search(name) and not kind.rows_each:
+        return f"{name!r} is called an id, and is used as a feature. If it is one: `id={[name]}`."
+    if not kind.rows_each:
+        return ""
+    if kind.rows_each == 1:
+        return (
+            f"{name!r} has another whole number in every row, as an id has, and is used as a feature. If it "
+            f"is one: `id={[name]}`."
+        )
+    return (
+        f"{name!r} has {kind.n_values:,} values in {kind.rows_each} rows each, as ids of rows that belong "
+        f"together have, and is used as a feature. If it is one: `id={[name]}`, or `one_per={name!r}`."
+    )
 
 
 def _distinct(column: Any) -> tuple[list[str], NDArray[np.int64]]:
