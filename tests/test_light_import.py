@@ -36,7 +36,7 @@ def test_importing_popf_adds_nothing_but_popf_to_scikit_learn():
     ("code", "heavy"),
     [
         ("import popf; popf.OPFClassifier()", HEAVY | {"popf.io", "popf.engine.training"}),
-        ("from popf.__main__ import main; main([])", HEAVY | {"popf.io"}),
+        ("from popf.__main__ import main; main([])", HEAVY | {"popf.io", "popf.tables", "rich"}),
         ("import popf.metrics", {"numba", "popf.engine"}),
         ("import popf.probability.features", HEAVY | {"scipy.optimize"}),
         (

@@ -26,6 +26,8 @@ from popf.tables.columns import labels_of, whole
 from popf.tables.table import ColumnTypes, Table, check_names
 
 _HEADER = 12  # bytes
+#: What scikit-learn raises for text that is not svmlight's.
+_NOT_SVMLIGHT = (ValueError, OverflowError, TypeError, IndexError)
 
 
 class Samples(NamedTuple):
@@ -113,7 +115,7 @@ def parse_svmlight(content: bytes, where: str) -> Samples:
 
     try:
         sparse, labels = load_svmlight_file(io.BytesIO(content))
-    except (ValueError, OverflowError, TypeError, IndexError) as error:
+    except _NOT_SVMLIGHT as error:
         raise ValueError(
             f"{where} is not svmlight text, 'label index:value ...' in every line, "
             f"line {_first_odd_line(content)}: {error}"
@@ -126,17 +128,12 @@ def parse_svmlight(content: bytes, where: str) -> Samples:
 
 def _first_odd_line(content: bytes) -> str:
     """Find the line that cannot be read, for an error message."""
+    from sklearn.datasets import load_svmlight_file
+
     for number, line in enumerate(content.splitlines(), start=1):
-        words = line.partition(b"#")[0].split()
         try:
-            if words:
-                float(words[0])
-            for word in words[1:]:
-                index, _, value = word.partition(b":")
-                if index != b"qid":
-                    int(index)
-                    float(value)
-        except ValueError:
+            load_svmlight_file(io.BytesIO(line))
+        except _NOT_SVMLIGHT:
             return f"{number} ({line[:40].decode('utf-8', 'replace')!r})"
     return "unknown"
 
