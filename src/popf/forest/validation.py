@@ -100,7 +100,7 @@ def validate_samples(
     if len(rows) < len(samples):
         samples = samples[np.ix_(rows, rows)] if precomputed else samples[rows]
         labels, weights = labels[rows], weights[rows]
-    classes, codes = _encode(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
     return LabelledSamples(samples, codes, classes, weights, rows)
 
 
@@ -117,21 +117,6 @@ def validate_new(estimator: Any, X: ArrayLike, metric: "Metric", rows: IntArray)
     if metric.precomputed and new.shape[1] != len(rows):
         new = np.ascontiguousarray(new[:, rows])
     return new
-
-
-def _encode(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Give the sorted labels, and for every sample the number of its label: ``classes[codes]`` is `y`."""
-    if y.dtype.kind in "iu" and len(y):
-        low, high = int(y.min()), int(y.max())
-        if high - low < len(y):  # counting is ten times as fast as sorting
-            wide = y if y.dtype.itemsize == 8 else y.astype(np.int64)  # 127 - (-128) as int8
-            offset = (wide - wide.dtype.type(low)).astype(np.int64)
-            present = np.bincount(offset, minlength=high - low + 1) > 0
-            codes = (np.cumsum(present) - 1)[offset]
-            classes = np.flatnonzero(present).astype(wide.dtype) + wide.dtype.type(low)
-            return classes.astype(y.dtype), codes
-    classes, codes = np.unique(y, return_inverse=True)
-    return classes, codes.astype(np.int64, copy=False)
 
 
 def check_precomputed(D: FloatArray) -> FloatArray:
