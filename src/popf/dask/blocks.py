@@ -1,8 +1,7 @@
 """Blocks of samples, in memory or on disk: rows that lie together, so that few pairs of blocks are near.
 
-Rows come in any order. Some rows of each chunk tell where to cut space so that about as many fall into each
-cell. Then every chunk sorts its rows by cell, and a block gathers the rows of its cell from all chunks. A block
-is never much larger than the largest chunk, or than the size asked for.
+Some rows tell where to cut space so that about as many fall into each cell; a block has the rows of one cell.
+It is never much larger than the largest chunk, or than the size asked for.
 """
 
 import tempfile
@@ -46,7 +45,7 @@ class Block(NamedTuple):
 
 
 class StoredBlock(NamedTuple):
-    """A block on disk, as parts of what `save` wrote: (path, start, stop)."""
+    """A block on disk, as parts of what `sort_by_cell` wrote: (path, start, stop)."""
 
     parts: tuple[tuple[str, int, int], ...]
     n_features: int
@@ -73,12 +72,6 @@ class StoredCosts(NamedTuple):
     def load(self) -> FloatArray:
         """Map them into memory."""
         return np.memmap(self.path, np.float64, "r")
-
-
-def save(block: Block, path: str) -> None:
-    """Write the arrays of a block to files whose names begin with `path`."""
-    for name, array in block._asdict().items():
-        array.tofile(f"{path}-{name}")
 
 
 def concatenate(*parts: Block) -> Block:
@@ -269,7 +262,8 @@ def sort_by_cell(
     block = Block(first + order, points, codes, weights[order])
     if path is None:
         return block, starts
-    save(block, path)
+    for name, array in block._asdict().items():
+        array.tofile(f"{path}-{name}")
     return None, starts
 
 

@@ -45,14 +45,11 @@ class Tasks:
     def __init__(self, client: Any, local: bool) -> None:
         self.client = client
         self.local = local
-        # A digit first: Dask takes a word without any for a part of the name.
-        self._token = "0" + uuid.uuid4().hex
-        self._count = 0
         self._living: WeakSet[Any] = WeakSet()
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function on a worker, where blocks on disk are read; returns a future."""
-        future = self.client.submit(call_with_loaded, function, *arguments, key=self._key(name))
+        future = self.client.submit(call_with_loaded, function, *arguments, key=_key(name))
         self._living.add(future)
         return future
 
@@ -63,16 +60,10 @@ class Tasks:
 
         All calls go to the scheduler as one graph: the graphs of a collection's chunks are those of the whole.
         """
-        lazy = [
-            dask.delayed(function)(*arguments, dask_key_name=self._key(name)) for arguments in calls
-        ]
+        lazy = [dask.delayed(function)(*each, dask_key_name=_key(name)) for each in calls]
         futures: list[Any] = self.client.compute(lazy)
         self._living.update(futures)
         return futures
-
-    def _key(self, name: str) -> str:
-        self._count += 1
-        return f"{name}-{self._token}-{self._count}"
 
     def gather(self, futures: Any) -> Any:
         """Wait for results."""
@@ -81,6 +72,11 @@ class Tasks:
     def cancel(self) -> None:
         """Cancel everything that is not done."""
         self.client.cancel(list(self._living), force=True)
+
+
+def _key(name: str) -> str:
+    # A digit first: Dask takes a word without any for a part of the name.
+    return f"{name}-0{uuid.uuid4().hex}"
 
 
 def load(value: Any) -> Any:

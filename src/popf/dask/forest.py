@@ -21,7 +21,7 @@ from popf.dask.prediction import Part, Query, cheapest, first_of, run_query
 from popf.dask.sources import Source, columns_of, open_source
 from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
-from popf.forest.metrics import Metric, choose_metric
+from popf.forest.metrics import choose_metric
 from popf.forest.optimum_path_forest import class_margins
 from popf.forest.validation import check_algorithm, choose_device, pays_on_host, resources_of
 from popf.formatting import check_integer
@@ -83,7 +83,17 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _open(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> tuple[Source, Settings]:
         """Check everything that can be checked before samples are read."""
-        metric = _checked_metric(self.metric, self.metric_params)
+        metric = choose_metric(self.metric, self.metric_params)
+        if metric.precomputed:
+            raise ValueError(
+                "`metric='precomputed'` does not serve here: blocks of samples know no distances to "
+                "others. Use popf.OPFClassifier on one machine."
+            )
+        if metric.learns_parameters:
+            raise ValueError(
+                f"metric {self.metric!r} takes its parameters from all samples, which are never in one "
+                "place here: give them by `metric_params`."
+            )
         check_algorithm(self.algorithm, metric)
         lies_like = da.utils.meta_from_array(X) if isinstance(X, da.Array) else X
         device = choose_device(self.device, lies_like, metric, self.algorithm)
@@ -127,21 +137,6 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _parameters_of(self, plain: type[BaseEstimator]) -> dict[str, Any]:
         return {name: getattr(self, name) for name in plain().get_params(deep=False)}
-
-
-def _checked_metric(name: Any, params: Any) -> Metric:
-    metric = choose_metric(name, params)
-    if metric.precomputed:
-        raise ValueError(
-            "`metric='precomputed'` does not serve here: blocks of samples know no distances to others. "
-            "Use popf.OPFClassifier on one machine."
-        )
-    if metric.learns_parameters:
-        raise ValueError(
-            f"metric {name!r} takes its parameters from all samples, which are never in one place "
-            "here: give them by `metric_params`."
-        )
-    return metric
 
 
 class DaskOPFClassifier(DaskClassifier):

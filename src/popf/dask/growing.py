@@ -1,9 +1,7 @@
-"""The tree of all samples from pairs of blocks, and the forest on it.
+"""The tasks that grow the tree of all samples from pairs of blocks, and the forest on it.
 
-First every block grows its own tree, and neighbouring blocks are joined by one arc each: some spanning tree of
-all samples. It bounds the length of the arcs of the shortest one, so that pairs of blocks whose boxes are
-farther apart are skipped, and samples too far from the other block left out. The candidates of all other pairs
-are then merged, a few lists at a time.
+Trees of the blocks, and one arc between neighbours each, are some spanning tree of all samples. It tells which
+pairs of blocks, and which of their samples, are too far apart to matter; see `popf.dask.spanning`.
 """
 
 from operator import attrgetter
@@ -81,8 +79,16 @@ class ForestInBlocks(NamedTuple):
 
 def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> ForestInBlocks:
     """Grow the forest of all blocks."""
-    choice = tasks.submit("choose-algorithm", _choose_algorithm, samples.blocks[0], settings)
-    settings = settings._replace(algorithm=tasks.gather(choice))
+    algorithm = "prim"
+    if settings.metric.euclidean:
+
+        def choose(block: Block) -> str:
+            return settle_algorithm(block.points, settings.resources, settings.algorithm)
+
+        algorithm = tasks.gather(tasks.submit("choose-algorithm", choose, samples.blocks[0]))
+    settings = settings._replace(
+        algorithm=algorithm, exponent=samples.exponent, n_classes=len(samples.classes)
+    )
     forest, n_pairs = _grow_on_all(tasks, samples, settings)
     trained = tasks.gather(forest)
     if samples.folder is None:
@@ -90,15 +96,7 @@ def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> F
     else:
         costs = StoredCosts(f"{samples.folder}/costs")
         trained.forest.costs.tofile(costs.path)
-    settings = settings._replace(exponent=samples.exponent, n_classes=len(samples.classes))
     return ForestInBlocks(settings, samples, trained, costs, n_pairs)
-
-
-def _choose_algorithm(block: Block, settings: Settings) -> str:
-    """Choose the algorithm that suits one block."""
-    if not settings.metric.euclidean:
-        return "prim"
-    return settle_algorithm(block.points, settings.resources, settings.algorithm)
 
 
 def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> tuple[Any, int]:
@@ -135,9 +133,11 @@ def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> 
         )
     # Pairs stand beside the blocks that they join, so that merging soon drops arcs.
     merged = _merge_all(tasks, n, [trees[pair] for pair in sorted(trees)])
-    described = tasks.gather(
-        [tasks.submit("get-ties", _without_arcs, tree) for tree in trees.values()]
-    )
+    ties = [
+        tasks.submit("get-ties", lambda tree: tree._replace(arcs=NO_ARCS), tree)
+        for tree in trees.values()
+    ]
+    described = tasks.gather(ties)
     more = [tree.sure for tree in described]
     more += _settle_ties(tasks, samples, dict(zip(trees, described, strict=True)), merged, settings)
     return tasks.submit("grow-forest", forest_on_tree, merged, n, more, euclidean), len(pairs)
@@ -179,10 +179,6 @@ def _merge_all(tasks: Tasks, n: int, level: list[Any]) -> Any:
         ]
         if len(level) == 1:
             return level[0]
-
-
-def _without_arcs(tree: BlockTree) -> BlockTree:
-    return tree._replace(arcs=NO_ARCS)
 
 
 def _merge(n_samples: int, *parts: BlockTree | Arcs) -> Arcs:

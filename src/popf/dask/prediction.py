@@ -6,12 +6,12 @@ A model may be larger than a worker's memory, so it comes in parts. Each part of
 
 from collections.abc import Callable
 from functools import cached_property
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
 import numpy as np
+import pandas as pd
 from dask import delayed
 from numpy.typing import NDArray
 from scipy.special import logsumexp
@@ -129,8 +129,6 @@ def run_query(query: Query, parts: list[Any], X: Any, client: Any) -> Any:
     if isinstance(X, da.Array):
         return _run_on_array(query, parts, X)
     if hasattr(X, "iloc"):
-        import pandas as pd
-
         pieces = [X.iloc[i : i + CHUNK_ROWS] for i in range(0, max(len(X), 1), CHUNK_ROWS)]
         lazy = [_run_on_partition(query, parts, delayed(piece)) for piece in pieces]
         return pd.concat(dask.compute(*lazy, scheduler=client))
@@ -141,20 +139,20 @@ def run_query(query: Query, parts: list[Any], X: Any, client: Any) -> Any:
 def _run_on_array(query: Query, parts: list[Any], X: Any) -> Any:
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    width = () if query.columns is None else (len(query.columns),)
-    meta = np.empty((0,) * (1 + len(width)), dtype=query.dtype)
+    meta = _predict(query, np.empty((0, 0)))  # the prediction for no rows has the width and type
     predictions = [
-        da.from_delayed(_run_on_partition(query, parts, rows), (size, *width), meta=meta)
+        da.from_delayed(_run_on_partition(query, parts, rows), (size, *meta.shape[1:]), meta=meta)
         for rows, size in zip(X.to_delayed().ravel(), X.chunks[0], strict=True)
     ]
     return da.concatenate(predictions, allow_unknown_chunksizes=True)
 
 
 def _run_on_frame(query: Query, parts: list[Any], X: Any) -> Any:
-    # The prediction for no rows has the names and types.
-    meta = _predict(query, import_module("dask.dataframe.utils").make_meta(X))
+    from dask.dataframe import from_delayed
+    from dask.dataframe.utils import make_meta
+
+    meta = _predict(query, make_meta(X))
     predictions = [_run_on_partition(query, parts, rows) for rows in X.to_delayed()]
-    from_delayed = import_module("dask.dataframe").from_delayed
     return from_delayed(predictions, meta=meta, divisions=X.divisions, verify_meta=False)
 
 
@@ -179,8 +177,6 @@ def _predict(query: Query, X: Any, *offers: FloatArray | None) -> Any:
         values = query.finish(query.combine(*offers), check_chunk(X))
     if not hasattr(X, "index"):
         return values
-    import pandas as pd
-
     if query.columns is None:
         return pd.Series(values, index=X.index, dtype=query.dtype)
     return pd.DataFrame(values, index=X.index, columns=query.columns)

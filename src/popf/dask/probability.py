@@ -280,19 +280,18 @@ class SamplesInChunks(TrainingSamples):
         ]
         samples = make_blocks(self.tasks, self.source._replace(chunks=chunks), self.settings)
         model = grow_forest(self.tasks, samples, self.settings)
-        nodes = np.searchsorted(model.samples.rows, self.rows[self.ordered.rows[everyone]])
+        nodes = np.searchsorted(samples.rows, self.rows[self.ordered.rows[everyone]])
         unit = median_cost(model.to_forest(), nodes, self.ordered.weights[everyone])
         if unit == 0.0:  # all nodes have company where they are
             few = preparation.apply(self.features(everyone[:N_FOR_DISTANCE]))
             unit = _mean_distance(self.tasks, model, few, nodes) or 1.0
+        settings, costs = model.settings, model.costs
 
         def scores(new: IntArray, taus: FloatArray) -> FloatArray:
             queries = preparation.apply(self.features(new))
             scattered = self.tasks.client.scatter(queries, broadcast=False)
             offers = [
-                self.tasks.submit(
-                    "sum-paths", _sums, model.settings, model.costs, block, scattered, taus
-                )
+                self.tasks.submit("sum-paths", _sums, settings, costs, block, scattered, taus)
                 for block in samples.blocks
             ]
             found = np.full((len(new), self.n_classes, taus.size), -np.inf)
@@ -351,23 +350,19 @@ def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInC
 
 def _mean_distance(tasks: Tasks, model: ForestInBlocks, few: FloatArray, nodes: IntArray) -> float:
     """Take the mean of the distances from a few samples to nodes that are not 0, as in memory; 0 if all are."""
+    metric, exponent = model.settings.metric, model.settings.exponent
+
+    def sum_and_count(block: Block, copies: IntArray) -> tuple[float, int]:
+        points = np.ldexp(block.points, exponent)
+        distances = metric.transform(metric.blocks(few, points)(0, len(few)))
+        counts = ((distances > 0.0) & (distances < np.inf)) * copies[block.samples]
+        return float(distances[counts > 0] @ counts[counts > 0]), int(counts.sum())
+
     copies = np.bincount(nodes, minlength=len(model.samples.rows))
-    sums = [
-        tasks.submit("sum-distances", _sum_distances, model.settings, block, few, copies)
-        for block in model.samples.blocks
-    ]
+    blocks = model.samples.blocks
+    sums = [tasks.submit("sum-distances", sum_and_count, block, copies) for block in blocks]
     total, n = np.sum(tasks.gather(sums), axis=0)
     return float(total / n) if n else 0.0
-
-
-def _sum_distances(
-    settings: Settings, block: Block, few: FloatArray, copies: IntArray
-) -> tuple[float, int]:
-    """Sum the distances that are not 0 from a few samples to those of a block, and count them."""
-    metric, points = settings.metric, np.ldexp(block.points, settings.exponent)
-    distances = metric.transform(metric.blocks(few, points)(0, len(few)))
-    counts = ((distances > 0.0) & (distances < np.inf)) * copies[block.samples]
-    return float(distances[counts > 0] @ counts[counts > 0]), int(counts.sum())
 
 
 def _take(rows: Rows, which: Any) -> FloatArray:

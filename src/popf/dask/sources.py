@@ -124,7 +124,8 @@ def _lazy_map(array: np.memmap[Any, Any], block_size: int | None) -> Any:
     rows = block_size or _default_block_size(int(np.prod(array.shape[1:])))
     sizes = tuple(min(rows, len(array) - start) for start in range(0, len(array), rows))
     chunks = (sizes or (0,), *((n,) for n in array.shape[1:]))
-    return da.map_blocks(_read_map, chunks=chunks, dtype=array.dtype, meta=array[:0], where=where)
+    nothing = np.empty((0,) * array.ndim, array.dtype)
+    return da.map_blocks(_read_map, chunks=chunks, meta=nothing, where=where)
 
 
 def _read_map(where: tuple[Any, ...], block_info: Any = None) -> NDArray[Any]:
