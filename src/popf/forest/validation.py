@@ -90,7 +90,7 @@ def validate_samples(
     )
     check_labels(labels)
     if precomputed:
-        samples = check_precomputed(samples)
+        check_square(samples)
     weights, rows = np.ones(len(samples)), np.arange(len(samples))
     if sample_weight is not None:
         weights = _check_sample_weight(to_host(sample_weight), samples, dtype=np.float64)
@@ -101,6 +101,10 @@ def validate_samples(
         samples = samples[np.ix_(rows, rows)] if precomputed else samples[rows]
         labels, weights = labels[rows], weights[rows]
     classes, codes = np.unique(labels, return_inverse=True)
+    if precomputed:
+        # Only now: distances of samples without weight do not matter, and one class alone says more.
+        check_enough_classes(classes)
+        samples = check_precomputed(samples)
     return LabelledSamples(samples, codes, classes, weights, rows)
 
 
@@ -119,14 +123,19 @@ def validate_new(estimator: Any, X: ArrayLike, metric: "Metric", rows: IntArray)
     return new
 
 
-def check_precomputed(D: FloatArray) -> FloatArray:
-    """Check a finite matrix of distances; where it is not quite symmetric, copy what is above the diagonal."""
+def check_square(D: FloatArray) -> None:
+    """Raise ValueError if `D` cannot be a matrix of distances between samples."""
     if D.shape[0] != D.shape[1]:
         raise ValueError(
             "metric 'precomputed' needs a square matrix of the distances between all training "
             f"samples, but X has shape {D.shape}. To compute one: "
             "sklearn.metrics.pairwise_distances(X)."
         )
+
+
+def check_precomputed(D: FloatArray) -> FloatArray:
+    """Check a finite matrix of distances; where it is not quite symmetric, copy what is above the diagonal."""
+    check_square(D)
     symmetric = True
     step = max(1, CHECKED_AT_A_TIME // len(D))
     for start in range(0, len(D), step):
