@@ -490,10 +490,7 @@ class ScannedNodes:
 
 @jit
 def _conquer_block(block, costs, class_index, nodes, distances):
-    """Find the smallest by (max(C, d), d, class, index) in each row.
-
-    Returns the flat index of a negative or non-finite distance, or -1.
-    """
+    """Find the smallest (max(C, d), d, class, index) in each row; returns the flat index of a bad d, or -1."""
     n_queries, n_training = block.shape
     for q in range(n_queries):
         best, best_cost, best_distance = -1, np.inf, np.inf

@@ -175,10 +175,7 @@ def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray
 
 
 def distinct_distances(distances: FloatArray) -> FloatArray:
-    """Give for each sample its distinct distances to all, in order and padded by infinity.
-
-    They tell samples apart that are known by their distances only.
-    """
+    """Sort each sample's distinct distances, padded by infinity, to tell samples without features apart."""
     ranked = np.sort(distances, axis=1)
     ranked[:, 1:][ranked[:, 1:] == ranked[:, :-1]] = np.inf
     ranked.sort(axis=1)

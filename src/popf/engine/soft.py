@@ -393,10 +393,7 @@ class CompetingPoints(NamedTuple):
 
 
 def too_small(norms: FloatArray, reach: float, n_features: int, taus: FloatArray) -> FloatArray:
-    """Return the squared distances below which products are too wrong, for queries of these squared norms.
-
-    `reach` is the largest squared norm on the other side.
-    """
+    """Return for queries the squared distance below which products with nodes of a `reach` are too wrong."""
     # An error of a cost, in units of the bandwidth, is that of its exponential.
     allowed = ERROR * float(taus.min())
     error = 2.0 * (n_features + 16) * float(np.finfo(np.float64).eps) * (norms + reach)

@@ -70,10 +70,7 @@ class Tile(NamedTuple):
 def order_points(
     points: FloatArray, block: int = BLOCK, n_threads: int = 1, side: BoolArray | None = None
 ) -> OrderedPoints:
-    """Cut the points at the median of their most spread feature until blocks are small.
-
-    No block has points on both sides, if `side` tells on which of two each one lies.
-    """
+    """Cut the points, each `side` alone, at the median of their most spread feature until blocks are small."""
     pieces, n_before = [np.arange(len(points))], 0
     if side is not None:
         pieces = [np.flatnonzero(~side), np.flatnonzero(side)]
@@ -199,10 +196,7 @@ def set_rows(tile, points, rows, n_rows, center):
 
 @helper
 def set_columns(tile, points, start, stop, center):
-    """Take the points from `start` to `stop` for the columns of a tile; returns how many it has.
-
-    They want nothing.
-    """
+    """Take points `start` to `stop` for the columns of a tile, which want nothing; returns how many."""
     right, norms, bounds, shrink = tile.right, tile.column_norms, tile.column_bounds, tile.shrink
     n_columns = -(-(stop - start) // LANES) * LANES
     for j in range(n_columns):
@@ -210,8 +204,7 @@ def set_columns(tile, points, start, stop, center):
         if start + j < stop:
             norms[j] = _move(points, start + j, center, shrink, right, j)
         else:
-            for f in range(len(center)):
-                right[j, f] = 0.0
+            right[j] = 0.0
             norms[j] = np.inf
     return n_columns
 

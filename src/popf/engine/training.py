@@ -134,13 +134,7 @@ def find_neighbours(
         lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
         search = partial(neighbours.nearest_outsiders, space, n_threads)
         return Neighbourhood(lists, search, space.order, space)
-    return _neighbours_by_products(points, resources, side)
-
-
-def _neighbours_by_products(
-    points: FloatArray, resources: Resources, side: BoolArray | None
-) -> Neighbourhood:
-    n_threads = resources.n_threads
+    # By matrix products.
     block = tiles.block_size(points.shape[1], resources.n_bytes // n_threads)
     if n_threads > 1:  # enough blocks that threads need not wait for one
         share = len(points) // (BLOCKS_PER_THREAD * n_threads * LANES) * LANES
@@ -180,10 +174,7 @@ def _by_point(tree: SpanningTree, order: IntArray, n_threads: int) -> SpanningTr
 
 
 def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
-    """Copy results from distinct points back to the samples.
-
-    A sample hangs on the first one at its point, unless both are prototypes.
-    """
+    """Copy results to the samples; each hangs on the first one at its point, unless both are prototypes."""
     first, point_of = distinct.first, distinct.point_of
     if len(first) == len(point_of):
         return found

@@ -405,10 +405,7 @@ def _pairs_within(
     limits: FloatArray,
     split: int | None,
 ) -> tuple[IntArray, IntArray, FloatArray] | None:
-    """List pairs of components that may be as near as the limit of their row, with their squares.
-
-    Returns None if there are too many at once.
-    """
+    """List pairs of components within the limit of their row, with their squares; None if too many."""
     kernels, decider = placed.kernels, placed.decider
     with np.errstate(over="ignore"):
         limit = kernels.put(np.nextafter(limits.astype(np.float32), np.float32(np.inf)))

@@ -274,10 +274,7 @@ def _write(best, above, number, edges, weights, n_roots, n_edges, start, stop):
 
 @jit
 def _number(above, number, start, stop):
-    """Assign the numbers of their roots to components, with path compression.
-
-    Other threads compress paths, too: wherever they lead to, it is on the way to the root.
-    """
+    """Assign the numbers of their roots to components; paths that other threads compress lead there, too."""
     for c in range(start, stop):
         root = find_root(above, c)
         if root != c:
@@ -295,10 +292,7 @@ def find_root(above: IntArray, node: int) -> int:
 
 @jit
 def merge_clusters(tree: SpanningTree, linkage: FloatArray) -> None:
-    """Fill SciPy's linkage matrix: clusters merge in the order of the edges, which are sorted.
-
-    Cluster n + i is the one that row i makes.
-    """
+    """Fill SciPy's linkage matrix from sorted edges; row i makes cluster n + i."""
     n_edges = len(tree.lower)
     above = np.arange(2 * n_edges + 1)
     size = np.ones(2 * n_edges + 1)

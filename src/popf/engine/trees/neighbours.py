@@ -45,10 +45,7 @@ class Nearest(NamedTuple):
 
 
 def neighbours_to_list(n_features: int) -> int:
-    """How many neighbours to list: more cost more once, and spare searches.
-
-    In the plane two were best, with eight features four.
-    """
+    """How many neighbours to list: more cost more once, and spare searches. In the plane two were best."""
     return min(8, max(2, n_features // 2))
 
 

@@ -88,10 +88,7 @@ def _update(joined, step, row, frontier, labels):
 
 @jit
 def _settle(lowest, frontier, is_prototype, unsettled):
-    """Mark the ends of the arcs of weight `lowest` between classes.
-
-    Positions of samples with several rivals go to `unsettled`; returns how many.
-    """
+    """Mark the ends of arcs of weight `lowest` between classes; returns how many samples stay `unsettled`."""
     n_unsettled = 0
     for k in range(frontier.keys.size):
         if frontier.keys[k] != lowest or frontier.rivals[k] == NONE:

@@ -205,10 +205,7 @@ def nearest_outsiders(
     search: OutgoingArcSearch,
     sides: BoolArray | None = None,
 ) -> None:
-    """Find the shortest arc out of every component that is not certain of it.
-
-    With `sides`, as for `nearest_neighbours`, only arcs between the sides are looked for.
-    """
+    """Find the shortest arc, between `sides` if there are any, out of every component not certain of it."""
     of, firsts = search.components.of, ordered.starts[:-1]
     # The component that holds all points of a block, or -1.
     lowest, highest = np.minimum.reduceat(of, firsts), np.maximum.reduceat(of, firsts)
