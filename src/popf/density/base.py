@@ -62,8 +62,6 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
     def _cluster(self, X: ArrayLike, metric: "Metric", **removal: float) -> "Grown":
         """Check samples without labels, and grow their forest."""
         samples = validate_data(self, to_host(X), dtype=np.float64, order="C", ensure_min_samples=2)
-        if metric.precomputed:
-            samples = check_precomputed(samples)
         return self._grow(samples, None, metric, **removal)
 
     def _grow(
@@ -72,7 +70,7 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
         from popf.density.forest import Removal, grow_forest
 
         return grow_forest(
-            samples,
+            check_precomputed(samples) if metric.precomputed else samples,
             codes,
             metric,
             None if self.n_neighbors == "auto" else int(self.n_neighbors),

@@ -1,7 +1,7 @@
 """What every estimator checks before it works: parameters, samples, labels, weights; and where it works."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -62,6 +62,8 @@ def validate_training(
     metric, device, resources = validate_parameters(estimator, X)
     data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
     check_enough_classes(data.classes)
+    if metric.precomputed:
+        data = replace(data, samples=check_precomputed(data.samples))
     if pays_on_host(device, estimator.algorithm, data.samples.shape[1]):
         device, resources = "cpu", resources._replace(backend=None)
     return TrainingData(**vars(data), metric=metric, device=device, resources=resources)
