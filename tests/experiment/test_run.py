@@ -18,11 +18,13 @@ from popf import OPFClassifier, POPFClassifier
 from popf.datasets.registry import RECORDS
 from popf.experiment import JournalError, protocol, reproduce, run, table
 from popf.experiment.protocol import Protocol, choose_methods, definition, own_dataset, seeded
-from popf.experiment.tables import ACCURACY, PAPER_METHODS, SECONDS
+from popf.experiment.tables import ACCURACY, SECONDS
 from popf.metrics import opf_accuracy_score
 from strategies import blobs
 
 # The paper's own numbers
+
+PAPER_METHODS = ("OPF", "P-OPF-BA", "P-OPF-FFA", "P-OPF-PSO", "P-OPF-NM")
 
 
 def test_the_papers_tables_are_complete():

@@ -110,8 +110,8 @@ def list_datasets(*, data_home: Folder = None) -> Catalogue:
 
     Parameters
     ----------
-    data_home : str or path-like, default=None
-        The folder that `load` looks in; None for the environment variable ``POPF_DATA``, or none.
+    data_home
+        As for `load`.
 
     Returns
     -------

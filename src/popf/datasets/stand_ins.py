@@ -141,9 +141,8 @@ def make_energy_theft_months(
     ----------
     profile, strength, random_state
         As for `make_energy_theft`.
-    n_consumers : int, default=500
-    n_months : int, default=24
-        At least 2. The first month is always regular.
+    n_consumers, n_months : int, default=500 and 24
+        At least 1 and 2. The first month is always regular.
     theft_rate : float, default=None
         Share of consumers who turn to theft at some time; None for the profile's own.
 

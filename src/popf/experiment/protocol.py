@@ -79,10 +79,9 @@ Wanted = Mapping[str, tuple[Any, Any] | Dataset] | Iterable[str] | str | None
 
 
 def choose_datasets(wanted: Wanted, say: Say) -> dict[str, Dataset]:
-    """Turn what a user asks for into data sets by name.
+    """Turn what a user asks for into data sets by name; None for those of the paper's 14 that are here.
 
-    None stands for those of the paper's 14 that are available here; `say` gets a sentence about each one
-    that is left out. A name that is asked for must be available.
+    `say` gets a sentence about each of these that is left out. A name that is asked for must be available.
     """
     chosen: dict[str, Dataset] = {}
     if isinstance(wanted, Mapping):
@@ -273,10 +272,7 @@ def is_paper_method(estimator: BaseEstimator) -> bool:
 def measure(
     protocol: Protocol, dataset: Dataset, form: str, run: int, methods: Methods
 ) -> list[Record]:
-    """Fit copies of all methods on the training part of a split, and score them on the test part.
-
-    Each gets a record of its scores and seconds, or ``failed`` and why.
-    """
+    """Fit and score all methods on a split: records of scores and seconds, or ``failed`` and why."""
     split = protocol.samples(dataset, form, run)
     random_state = protocol.random_state(run)
     records = []

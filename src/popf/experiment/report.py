@@ -70,9 +70,7 @@ def reproduce(
         Start again; an existing journal is kept as ``journal.jsonl.old``.
     figures : bool or None, default=None
         Draw figures; None for: if matplotlib is installed.
-    say : callable, default=None
-        Called with a sentence about what was resumed, repaired or left out.
-    **study
+    say, **study
         The parameters of `run`, except ``journal``.
 
     Returns

@@ -105,17 +105,13 @@ class Results:
                 yield name, form
 
     def values(self, measure: str, dataset: str, method: str, form: str = "raw") -> FloatArray:
-        """Values of a measure run by run, NaN where there is none.
+        """Return an array of the values of a measure run by run, NaN where there is none.
 
         Parameters
         ----------
         measure : {"accuracy", "log_loss", "brier", "ece", "seconds", "train_seconds", "test_seconds"}
         dataset, method : str
         form : {"raw", "scaled"}, default="raw"
-
-        Returns
-        -------
-        ndarray of shape (n_runs,)
         """
         found = np.full(self.protocol.runs, np.nan)
         names = ("train_seconds", "test_seconds") if measure == "seconds" else (measure,)
@@ -196,10 +192,7 @@ def signed_rank_test(one: FloatArray, other: FloatArray) -> float:
 
 
 def best_and_equals(values: Mapping[str, FloatArray], larger_is_better: bool = True) -> set[str]:
-    """Find the method with the best mean, and those that a test at 0.05 does not call worse.
-
-    `values` are scores run by run, on the same splits; NaN where a run is missing.
-    """
+    """Find the best mean of scores run by run (NaN for none), and those that a test does not call worse."""
     present = {name: runs for name, runs in values.items() if np.isfinite(runs).any()}
     if not present:
         return set()

@@ -129,10 +129,7 @@ def run(
 
 
 def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) -> dict[str, Any]:
-    """All that decides the results, for the journal to compare.
-
-    Neither the number of runs nor the choice of forms is in it: more of both extend a study.
-    """
+    """All that decides the results, for the journal to compare; more runs and forms only extend a study."""
     return {
         "seed": int(protocol.seed),
         "train_size": float(protocol.train_size),
