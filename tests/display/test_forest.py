@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -62,14 +61,6 @@ def test_regions_are_what_the_forest_predicts():
     assert x[-1] > MOONS[:, 0].max()
     display = DRAWN["forest"](new_axes())
     assert np.array_equal(display.regions_.get_array().ravel(), display.layout.regions[2].ravel())
-
-
-def test_more_features_are_projected_and_the_picture_says_so():
-    forest = OPFClassifier().fit(*load_iris(return_X_y=True))
-    display = ForestDisplay.from_estimator(forest, ax=new_axes())
-    assert display.regions_ is None
-    assert display.ax_.get_xlabel() == "principal component 1 (92 % of the variance)"
-    assert display.ax_.get_ylabel() == "component 2 (5 %)"
 
 
 def test_one_feature_is_drawn_over_the_path_cost():
