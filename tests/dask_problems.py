@@ -47,6 +47,12 @@ def samples(kind, n, rng):
         X = rng.normal(size=(n, 3))
     elif kind == "grid":
         X = rng.integers(0, 9, size=(n, 2)).astype(float)
+    elif kind == "distinct grid":  # many ties, but no place twice
+        places = np.stack(np.meshgrid(*[np.arange(4.0)] * 4), axis=-1).reshape(-1, 4)
+        X = np.ascontiguousarray(rng.permutation(places)[:n])
+    elif kind == "copies":  # places of several samples; two blocks by the first feature share none
+        X = rng.integers(0, 3, size=(n, 4)).astype(float)
+        X[:, 0] = np.arange(n) % 2
     elif kind == "coarse":
         X = rng.integers(0, 3, size=(n, 3)).astype(float)
     elif kind == "one-hot":  # all distinct samples equally far from each other

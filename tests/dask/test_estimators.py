@@ -24,9 +24,9 @@ def test_the_cluster_gives_the_plain_forest_and_predictions(client, kind, device
     new, _ = samples(kind, 90, rng)
     plain = OPFClassifier().fit(X, y)
     algorithm = "auto" if device == "cpu" else "brute"
-    model = DaskOPFClassifier(client, algorithm=algorithm, device=device).fit(*as_dask(X, y))
+    model = DaskOPFClassifier(client, algorithm=algorithm, device=device).fit(*as_dask(X, y, 100))
     assert_same_forest(model, plain)
-    assert model.n_blocks_ == 8
+    assert model.n_blocks_ == 4
     assert model.to_local().device_ == device
     lazy = da.from_array(new, chunks=(40, new.shape[1]))
     for method in ("predict", "decision_function"):
@@ -109,10 +109,10 @@ def test_probabilities_are_those_of_one_machine(client, params, n_classes):
 def test_bandwidths_are_fitted_to_all_samples_where_the_rest_is_chosen_by_some(client, monkeypatch):
     monkeypatch.setattr(fitting, "N_TO_CHOOSE", 120)
     rng = np.random.default_rng(SEED)
-    X, y = two_classes(500, 3, rng)
+    X, y = two_classes(400, 3, rng)
     X[:, 0] = np.round(X[:, 0], 1)  # samples are ordered by further features, too
     plain = POPFClassifier().fit(X, y)
-    model = DaskPOPFClassifier(client).fit(*as_dask(X, y, 90))
+    model = DaskPOPFClassifier(client).fit(*as_dask(X, y, 150))
     assert_same_probabilities(model, plain, rng.normal(size=(70, 3)))
 
 
