@@ -16,7 +16,6 @@ from popf.display import (
     LandscapeDisplay,
     LogOddsDisplay,
     ReliabilityDisplay,
-    ThresholdDisplay,
     canvas,
 )
 from popf.display.curves import prepare_reliability, prepare_thresholds
@@ -25,6 +24,7 @@ from refusals import refused
 
 STYLES = ("default", "dark_background")
 landscape_of, log_odds_of = LandscapeDisplay.from_estimator, LogOddsDisplay.from_estimator
+reliability_of = ReliabilityDisplay.from_estimator
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -63,29 +63,11 @@ def test_every_curve_colour_stands_out_from_light_and_dark(style, contrast):
             assert contrast(to_rgb(colour), look.background) > 2.1
 
 
-@pytest.mark.parametrize("display", [ReliabilityDisplay, ThresholdDisplay])
-@pytest.mark.parametrize(
-    ("estimator", "error", "words"),
-    [
-        (LogisticRegression(), NotFittedError, "not fitted"),
-        (
-            LinearRegression().fit(X, Y),
-            ValueError,
-            "LinearRegression is not a classifier with predict_proba",
-        ),
-        (LinearSVC().fit(X, Y), ValueError, "wrap a classifier in"),
-    ],
-)
-def test_what_gives_no_probabilities_is_refused_plainly(display, estimator, error, words):
-    with pytest.raises(error, match=words):
-        display.from_estimator(estimator, X, Y)
-    assert plt.get_fignums() == []
-
-
 def nowhere(thetas):
     return thetas[:, 0] * np.nan
 
 
+REGRESSION, SVM = LinearRegression().fit(X, Y), LinearSVC().fit(X, Y)
 NO_SAMPLES = OPFClassifier("precomputed").fit(1 - np.eye(2), [0, 1])
 REFUSED = [
     (lambda: prepare_forest(OPFClassifier()), NotFittedError, "not fitted"),
@@ -109,6 +91,9 @@ REFUSED = [
         ValueError,
         "against=1 is the class itself",
     ),
+    (lambda: reliability_of(LogisticRegression(), X, Y), NotFittedError, "not fitted"),
+    (lambda: reliability_of(REGRESSION, X, Y), ValueError, "not a classifier with predict_proba"),
+    (lambda: reliability_of(SVM, X, Y), ValueError, "wrap a classifier in"),
     (lambda: prepare_reliability(Y, np.ones((400, 2)) / 2), ValueError, "pass its column"),
     (lambda: prepare_reliability(Y, Y[:-1]), ValueError, "400 samples and y_prob has 399"),
     (lambda: prepare_reliability(Y, Y * 2), ValueError, "probabilities lie between 0 and 1"),
@@ -122,6 +107,7 @@ REFUSED = [
 @pytest.mark.parametrize(("draw", "kind", "said"), REFUSED, ids=[said for _, _, said in REFUSED])
 def test_what_cannot_be_drawn_is_refused_plainly(draw, kind, said):
     refused(draw, said, kind=kind)
+    assert plt.get_fignums() == []
 
 
 @pytest.mark.parametrize("name", DRAWN)
