@@ -61,13 +61,13 @@ def rank(
     values = None if value is None else _values(scoring, value)
     frame, probabilities = scoring.score_all(ids, progress)
     probability = probabilities[:, code]
-    found = rank_rows(probability, budget, values, visit_cost)
-    rows = found.rows
+    expected = rank_rows(probability, budget, values, visit_cost)._asdict()
+    rows, gains = expected.pop("rows"), expected.pop("gains")
     ranked = id_columns(frame[ids].iloc[rows], rows)
     ranked.insert(0, "rank", np.arange(1, len(rows) + 1))
     ranked[name] = probability[rows]
-    if values is not None and found.gains is not None:
-        ranked[gain[0]], ranked[gain[1]] = whole(values)[rows], found.gains[rows].round(6)
+    if values is not None:
+        ranked[gain[0]], ranked[gain[1]] = whole(values)[rows], gains[rows].round(6)
     if output is not None:
         with table_writer(output, [name]) as write:
             write(ranked)
@@ -79,8 +79,8 @@ def rank(
         "budget": budget,
         "value": value,
         "visit_cost": visit_cost,
-        **dict(zip(found._fields[2:], found[2:], strict=True)),
-        "expected_gain": None if found.gains is None else float(found.gains[rows].sum()),
+        **expected,
+        "expected_gain": None if gains is None else float(gains[rows].sum()),
         "top": ranked.head(SHOWN).to_dict("records"),
     }
     ranked_rows = f"Ranked {counted(len(probability), 'row')} of {named(data)}"

@@ -237,17 +237,6 @@ class TableModel:
         Whether the model gives no probabilities; whether it gives those of two classes.
     positive, threshold : label, float
         The class to find, and the probability from which on a row is of it; None unless `binary`.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from popf import POPFClassifier
-    >>> from popf.table_models.model import Layout, TableModel
-    >>> frame = pandas.DataFrame({"size": [0.0, 1.0, 2.0, 7.0, 8.0, 9.0]})
-    >>> fitted = POPFClassifier().fit(frame, ["no", "no", "no", "yes", "yes", "yes"])
-    >>> table_model = TableModel(fitted, Layout(["size"], threshold=0.3))
-    >>> [str(table_model.classes[code]) for code in table_model.score(frame).codes]
-    ['no', 'no', 'no', 'yes', 'yes', 'yes']
     """
 
     def __init__(self, model: Any, layout: Layout) -> None:
