@@ -244,10 +244,10 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
     missing = [name for name in names if name not in count]
     if missing:
         many = f"{len(missing)} columns that are" if len(missing) > 1 else "a column that is"
-        there = [str(name) for name in have]
+        near = near_words(missing[0], [str(name) for name in have if name not in names])
         raise ValueError(
-            f"the model needs {many} missing: {_quoted(missing)}{near_words(missing[0], there)} "
-            f"There are: {_quoted(there) or 'none'}."
+            f"the model needs {many} missing: {_quoted(missing)}{near} There are: "
+            f"{_quoted(have) or 'none'}."
         )
     twice = [name for name in names if count[name] > 1]
     if twice:
