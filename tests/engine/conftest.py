@@ -9,7 +9,7 @@ def small_chunks(monkeypatch):
     for name, value in {
         "runtime.threads.CHUNK_ROWS": 64,
         "trees.neighbours.CHUNK_BLOCKS": 2,
-        "trees.tile_neighbours.CALL_BLOCKS": 2,
+        "trees.tiles.CALL_BLOCKS": 2,
         "conquest.CHUNK_BLOCKS": 2,
         "points.SMALLEST_SUBTREE": 64,
         "distances.GRAIN": 2000,

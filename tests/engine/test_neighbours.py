@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from popf.engine import tiles
-from popf.engine.points import build_space_tree
+from popf.engine.points import build_space_tree, order_points
 from popf.engine.structures import ARC, Components, OutgoingArcSearch, SpanningTree
-from popf.engine.trees import neighbours, tile_neighbours
+from popf.engine.trees import neighbours, tiles
 from popf.engine.trees.boruvka import padded_range, spanning_tree
 from strategies import KINDS, bounded, random_points, seeds, size
 
@@ -22,8 +21,8 @@ def lists_of(kind, n, d, n_neighbours):
     """List neighbours by a space tree, or by products if `n_neighbours` is None."""
     X = random_points(n, n, d, kind)
     if n_neighbours is None:
-        ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
-        return ordered.points, tile_neighbours.nearest_neighbours(ordered)
+        ordered = order_points(X, tiles.SMALLEST_BLOCK)
+        return ordered.points, tiles.nearest_neighbours(ordered)
     tree = build_space_tree(X)
     return tree.points, neighbours.nearest_neighbours(tree, n_neighbours)
 
@@ -76,8 +75,8 @@ class TestNearestOutsiders:
         rng = np.random.default_rng(seed)
         X = random_points(seed, size(90), 2, kind)
         if by_products:
-            ordered = tiles.order_points(X, tiles.SMALLEST_BLOCK)
-            search = partial(tile_neighbours.nearest_outsiders, ordered)
+            ordered = order_points(X, tiles.SMALLEST_BLOCK)
+            search = partial(tiles.nearest_outsiders, ordered)
         else:
             ordered = build_space_tree(X)
             search = partial(neighbours.nearest_outsiders, ordered)

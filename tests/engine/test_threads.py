@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 
 from popf import OPFClassifier
 from popf.engine.runtime.threads import Team, map_chunks
-from popf.engine.trees import tile_neighbours as products
+from popf.engine.trees import tiles
 from strategies import assert_same_conquest, assert_same_forest, fit, gaussian, grid
 
 ALGORITHMS = ("kd_tree", "brute")
@@ -84,7 +84,7 @@ class TestSameForest:
 
 
 def test_products_are_made_by_the_threads_of_n_jobs(monkeypatch):
-    enter, seen, blas_threads = products._enter, set(), set()
+    enter, seen, blas_threads = tiles._enter, set(), set()
 
     def watched(*arguments):
         seen.add(threading.get_ident())
@@ -93,7 +93,7 @@ def test_products_are_made_by_the_threads_of_n_jobs(monkeypatch):
         )
         return enter(*arguments)
 
-    monkeypatch.setattr(products, "_enter", watched)
+    monkeypatch.setattr(tiles, "_enter", watched)
     fit(gaussian(0, 1500, 3), "brute", n_jobs=3, working_memory=0.2)
     # Those of other tests may come and go meanwhile, so only who took part is counted.
     assert 1 <= len(seen) <= 3

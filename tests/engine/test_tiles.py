@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from popf.engine import tiles
+from popf.engine import points
 from popf.engine.runtime.simd import LANES
+from popf.engine.trees import tiles
 from strategies import KINDS, bounded, random_points, seeds, size
 
 
@@ -81,7 +82,7 @@ class TestTiles:
     @pytest.mark.parametrize("kind", KINDS)
     def test_blocks_hold_all_points_within_their_radius(self, kind, block):
         X = random_points(0, size(500), 4, kind)
-        ordered = tiles.order_points(X, block)
+        ordered = points.order_points(X, block)
         np.testing.assert_array_equal(np.sort(ordered.order), np.arange(len(X)))
         np.testing.assert_array_equal(ordered.points, X[ordered.order])
         assert ordered.starts[0] == 0
@@ -94,13 +95,13 @@ class TestTiles:
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_gaps_never_exceed_the_distances_between_blocks(self, kind):
-        ordered = tiles.order_points(random_points(1, size(500), 3, kind), tiles.SMALLEST_BLOCK)
+        ordered = points.order_points(random_points(1, size(500), 3, kind), tiles.SMALLEST_BLOCK)
         D = naive.squared_distances(ordered.points, ordered.points)
         n_blocks = len(ordered.radii)
         nearest = np.minimum.reduceat(D, ordered.starts[:-1], axis=0)
         nearest = np.minimum.reduceat(nearest, ordered.starts[:-1], axis=1)
         for b in range(n_blocks):
-            assert (tiles.gap(ordered, b, np.arange(n_blocks)) <= nearest[b]).all()
+            assert (points.gap(ordered, b, np.arange(n_blocks)) <= nearest[b]).all()
 
     @pytest.mark.parametrize("n_bytes", [1, 2**16, 2**20, 2**30])
     @pytest.mark.parametrize("d", [1, 100, 5000])

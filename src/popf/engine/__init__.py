@@ -3,8 +3,7 @@
 Data goes one way: samples, spanning tree, prototypes, forest; then new samples are conquered, or all paths to
 them are summed.
 
-``points``      copies, scales and de-duplicates the samples; builds a tree over them, for low dimension
-``tiles``       matrix products as bounds on distances, for high dimension
+``points``      copies, scales and de-duplicates the samples; lays them out in space, as a tree or as blocks
 ``distances``   metrics beyond the Euclidean one
 ``trees/``      the minimum spanning tree and its prototypes
 ``training``    these stages in a row, the competition of prototypes, and the choice of an algorithm

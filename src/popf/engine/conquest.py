@@ -22,8 +22,10 @@ from popf.engine.points import (
     SpaceTree,
     build_space_tree,
     lowest_in_nodes,
+    order_points,
     scale_exponent,
     scaled_copy,
+    squared_distance,
 )
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import (
@@ -36,16 +38,14 @@ from popf.engine.runtime.simd import (
 )
 from popf.engine.runtime.threads import BufferPool, Team, chunk_size, map_chunks, one_blas_thread
 from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray, Resources
-from popf.engine.tiles import (
+from popf.engine.trees.tiles import (
     PANEL,
     block_size,
     empty_tiles,
     multiply,
-    order_points,
     rough_median,
     set_columns,
     set_rows,
-    squared_distance,
     sufficient_bits,
 )
 

@@ -1,11 +1,13 @@
-"""The samples as the engine wants them: own copy, safe scale, no duplicates, and a tree over them in space.
+"""The samples as the engine wants them: own copy, safe scale, no duplicates, and laid out in space.
 
-The space tree cuts points at the median of the widest side, down to blocks of sixteen. It is laid out in
-preorder: the left child of node i is i + 1. All blocks but the last are full, so nothing is wasted on padding.
-Boxes are tight: they hold the points, not the cells.
+For low dimension they make a tree, for high dimension blocks. The space tree cuts points at the median of the
+widest side, down to blocks of sixteen. It is laid out in preorder: the left child of node i is i + 1. All
+blocks but the last are full, so nothing is wasted on padding. Boxes are tight: they hold the points, not the
+cells.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import ALONE, Team
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 
 # Values of a chunk that stays in the cache while several passes go over it.
 CHUNK_VALUES = 1 << 17
@@ -402,3 +404,106 @@ def lowest_in_nodes(nodes, values):
             for i in range(start + 1, min(start + LANES, len(values))):
                 lowest[node] = min(lowest[node], values[i])
     return lowest
+
+
+# Blocks of points ---------------------------------------------------------------------------------------------
+
+
+class OrderedPoints(NamedTuple):
+    """Points in an order in which neighbours in space are mostly neighbours in memory."""
+
+    points: FloatArray
+    order: IntArray  # points[i] was row order[i] of the input
+    starts: IntArray  # block b is range(starts[b], starts[b + 1])
+    centers: FloatArray  # (n_blocks, n_features)
+    radii: FloatArray  # no point of the block is farther from its centre
+
+
+def order_points(
+    points: FloatArray, block: int, n_threads: int = 1, side: BoolArray | None = None
+) -> OrderedPoints:
+    """Cut the points, each `side` alone, at the median of their most spread feature until blocks are small."""
+    pieces, n_before = [np.arange(len(points))], 0
+    if side is not None:
+        pieces = [np.flatnonzero(~side), np.flatnonzero(side)]
+
+    def cut(level: list[IntArray], at: int, _: int) -> list[IntArray]:
+        piece = level[at]
+        if len(piece) <= block:
+            return [piece]
+        sample = points[piece[:: max(1, len(piece) // 64)]]
+        column = points[piece, int(np.argmax(sample.max(axis=0) - sample.min(axis=0)))]
+        # Whole blocks on the left, so that only the last one is short.
+        n_left = block * ((-(-len(piece) // block)) // 2)
+        parted = np.argpartition(column, n_left)
+        return [piece[parted[:n_left]], piece[parted[n_left:]]]
+
+    with Team(n_threads) as team:
+        while len(pieces) > n_before:  # level by level, until nothing is cut any more
+            n_before = len(pieces)
+            halves = team.map_chunks(partial(cut, pieces), n_before, 1)
+            pieces = [piece for pair in halves for piece in pair]
+        order = np.concatenate(pieces)
+        starts = np.cumsum([0] + [len(piece) for piece in pieces])
+        n_blocks, n_features = len(pieces), points.shape[1]
+        ordered = OrderedPoints(
+            np.empty((len(points), n_features)),
+            order,
+            starts,
+            np.empty((n_blocks, n_features)),
+            np.empty(n_blocks),
+        )
+        team.map_chunks(lambda start, stop: _fill_blocks(ordered, points, start, stop), n_blocks, 1)
+    return ordered
+
+
+@jit
+def _fill_blocks(ordered, points, start, stop):
+    """Copy the points of some blocks, and find their centres and radii."""
+    copies, order, starts = ordered.points, ordered.order, ordered.starts
+    centers, n_features = ordered.centers, points.shape[1]
+    for block in range(start, stop):
+        a, b = starts[block], starts[block + 1]
+        for f in range(n_features):
+            centers[block, f] = 0.0
+        for i in range(a, b):
+            row = order[i]
+            for f in range(n_features):
+                copies[i, f] = points[row, f]
+                centers[block, f] += points[row, f]
+        for f in range(n_features):
+            centers[block, f] /= b - a
+        largest = 0.0
+        for i in range(a, b):
+            largest = max(largest, squared_distance(copies, i, centers, block))
+        # Rounded up: radii serve as upper bounds.
+        ordered.radii[block] = np.sqrt(largest) * (1.0 + 1e-9)
+
+
+@jit
+def gap(ordered, block, others):
+    """Return lower bounds on the squared distances between a block and others."""
+    gaps = np.empty(len(others))
+    for i in range(len(others)):
+        gaps[i] = gap_between(ordered, block, others[i])
+    return gaps
+
+
+@helper
+def gap_between(ordered, block, other):
+    """Return a lower bound on the squared distances between two blocks."""
+    radii = ordered.radii
+    between = np.sqrt(squared_distance(ordered.centers, block, ordered.centers, other))
+    clear = max(between * (1.0 - 1e-9) - radii[block] - radii[other], 0.0)
+    # The radii are rounded up and the distance down; what is left of rounding is far below 1e-9.
+    return clear * clear * (1.0 - 1e-9)
+
+
+@helper
+def squared_distance(x, i, y, j):
+    """Compute the squared distance of two rows, feature after feature as everywhere."""
+    total = 0.0
+    for f in range(x.shape[1]):
+        difference = x[i, f] - y[j, f]
+        total += difference * difference
+    return total

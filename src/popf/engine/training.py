@@ -11,10 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from popf.engine import tiles
 from popf.engine.conquest import EuclideanConquest
 from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.points import DistinctPoints, SpaceTree, build_space_tree, distinct_points
+from popf.engine.points import (
+    DistinctPoints,
+    SpaceTree,
+    build_space_tree,
+    distinct_points,
+    order_points,
+)
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
@@ -28,7 +33,7 @@ from popf.engine.structures import (
     Resources,
     SpanningTree,
 )
-from popf.engine.trees import boruvka, neighbours, prim, tile_neighbours
+from popf.engine.trees import boruvka, neighbours, prim, tiles
 from popf.engine.trees.boruvka import Search
 
 # Blocks of points for each thread at least, where products are taken.
@@ -139,10 +144,10 @@ def find_neighbours(
     if n_threads > 1:  # enough blocks that threads need not wait for one
         share = len(points) // (BLOCKS_PER_THREAD * n_threads * LANES) * LANES
         block = min(block, max(tiles.SMALLEST_BLOCK, share))
-    ordered = tiles.order_points(points, block, n_threads, side)
+    ordered = order_points(points, block, n_threads, side)
     sides = None if side is None else side[ordered.order[ordered.starts[:-1]]]  # of the blocks
-    lists = tile_neighbours.nearest_neighbours(ordered, n_threads, sides)
-    search = partial(tile_neighbours.nearest_outsiders, ordered, n_threads, sides=sides)
+    lists = tiles.nearest_neighbours(ordered, n_threads, sides)
+    search = partial(tiles.nearest_outsiders, ordered, n_threads, sides=sides)
     return Neighbourhood(lists, search, ordered.order)
 
 

@@ -1,4 +1,14 @@
-"""Neighbours and outsiders by blocks of matrix products, for dimensions in which a space tree prunes nothing.
+"""Tiles of matrix products: bounds on distances, and neighbours and outsiders for high dimension.
+
+``|x - y|² = |x|² + |y|² - 2 x·y`` turns distances into a matrix product, the fastest thing a processor does,
+but it cancels: far from the origin little of it is true. So both blocks are first moved to the centre of the
+first one, and the result is used only as a *lower bound*. With unit roundoff u and d features, rounding
+changes it by at most ``(d + 16) u (|x| + |y|)² <= 2 (d + 16) u (|x|² + |y|²)``, all operations counted (the two
+conversions, the product in any order of summation, the norms, the sums), and that is taken off the norms.
+Whatever passes a bound is computed anew, directly and in float64, before anything is decided.
+
+A tile is multiplied panel after panel, each read while it is still in the cache, and all within one
+call of a kernel: threads that went back to Python for every step would wait for its lock most of the time.
 
 Every pair of blocks is multiplied once and serves both. Pairs come in the order of a tournament, in which a
 block meets one other in each turn, so that threads seldom want the same block at the same time.
@@ -8,11 +18,12 @@ Where they have ended, `nearest_outsiders` compares blocks once more, the neares
 
 from itertools import combinations
 from threading import Lock, RLock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.points import OrderedPoints, gap, gap_between, squared_distance
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
 from popf.engine.runtime.threads import BufferPool, Team, map_chunks, one_blas_thread
@@ -25,22 +36,14 @@ from popf.engine.structures import (
     NeighbourLists,
     OutgoingArcSearch,
 )
-from popf.engine.tiles import (
-    PANEL,
-    OrderedPoints,
-    Tile,
-    empty_tiles,
-    gap,
-    gap_between,
-    multiply,
-    rough_median,
-    set_columns,
-    set_rows,
-    squared_distance,
-    sufficient_bits,
-)
 from popf.engine.trees.boruvka import offer, search_twice, wanted_points
 
+# Points in a block: enough that laying them out costs little beside the products, few enough that what
+# one block learns soon serves the next.
+BLOCK = 1024
+SMALLEST_BLOCK = 64
+# Points on a side of a panel: enough for BLAS, few enough for the products to stay in the cache.
+PANEL = 256
 N_NEIGHBOURS = 8
 # Of two sides few arcs are wanted that lead across.
 N_ACROSS = 4
@@ -48,6 +51,155 @@ N_ACROSS = 4
 CALL_BLOCKS = 16
 # Shares of a search for each thread, so that all end at about the same time.
 SHARES = 4
+
+
+def block_size(n_features: int, n_bytes: int) -> int:
+    """How many points make a block, so that a tile and what it is made of take at most `n_bytes`."""
+    # A tile in float64, and two blocks of points in float64 and in the tile's precision.
+    block = BLOCK
+    while block > SMALLEST_BLOCK and 8 * block * (block + 4 * n_features) > n_bytes:
+        block -= LANES
+    return block
+
+
+class Tile(NamedTuple):
+    """Two blocks of points, relative to a centre, and norms from which the rounding error is taken off.
+
+    Pairs are wanted that are within the bound of their row or of their column.
+    """
+
+    left: NDArray[Any]  # (n_rows, n_features)
+    right: NDArray[Any]  # (n_columns, n_features), a multiple of sixteen columns
+    memory: NDArray[Any]  # (PANEL * PANEL,), for the products of a panel
+    row_norms: NDArray[Any]
+    column_norms: NDArray[Any]  # infinite past the end
+    row_bounds: NDArray[Any]
+    column_bounds: NDArray[Any]
+    widen: float  # bound * widen + slack in the tile's precision is not below the bound in float64
+    slack: float  # also covers squares that vanish below the smallest normal number
+    shrink: float  # norms times this leave room for the rounding error; if 0, every pair passes every bound
+
+
+@helper
+def sufficient_bits(n_features, radius, bound, extent):
+    """How many bits a tile's numbers need to tell enough about squared distances of about `bound`.
+
+    What it lets pass in vain lies within about ``6 (d + 16) u radius²`` of the bound, where `radius` is that of
+    the block whose centre the tile has. Points are within `extent` of it, and squares must not overflow.
+    Returns 32, 64 or, where even float64 would let squares vanish, 0.
+    """
+    error = 6.0 * (n_features + 16) * 2.0**-23 * radius * radius
+    if radius >= 1e-12 and radius + extent <= 1e15 and error <= 0.05 * bound:
+        return 32
+    return 64 if radius >= 1e-140 and radius + extent <= 1e150 else 0
+
+
+@helper
+def rough_median(values):
+    """Return about the median of many values, from a few of them."""
+    step = max(1, len(values) // 64)
+    some = np.empty(-(-len(values) // step))
+    for i in range(len(some)):
+        value, j = values[i * step], i
+        while j > 0 and some[j - 1] > value:
+            some[j] = some[j - 1]
+            j -= 1
+        some[j] = value
+    return some[len(some) // 2]
+
+
+def empty_tile(n_rows: int, n_columns: int, n_features: int, real: Any) -> Tile:
+    """Allocate a tile of at most so many rows and columns."""
+    n_columns = -(-n_columns // LANES) * LANES
+    facts = np.finfo(real)
+    return Tile(
+        left=np.empty((n_rows, n_features), real),
+        right=np.empty((n_columns, n_features), real),
+        memory=np.empty(PANEL * PANEL, real),
+        row_norms=np.empty(n_rows, real),
+        column_norms=np.empty(n_columns, real),
+        row_bounds=np.empty(n_rows, real),
+        column_bounds=np.empty(n_columns, real),
+        widen=1.0 + 4.0 * float(facts.eps),
+        slack=(n_features + 16) * float(facts.tiny),
+        shrink=1.0 - 2.0 * (n_features + 16) * float(facts.eps),
+    )
+
+
+def empty_tiles(n_rows: int, n_columns: int, n_features: int) -> dict[int, Tile]:
+    """Allocate tiles by the bits of their numbers, see `sufficient_bits`.
+
+    Kernels are given one of them, and compiled for it alone: most data never needs the others.
+    """
+    single, double = (
+        empty_tile(n_rows, n_columns, n_features, real) for real in (np.float32, np.float64)
+    )
+    return {32: single, 64: double, 0: double._replace(shrink=0.0)}
+
+
+@helper
+def set_rows(tile, points, rows, n_rows, center):
+    """Take the first of these rows of the points for the rows of a tile; they want everything."""
+    left, norms, bounds, shrink = tile.left, tile.row_norms, tile.row_bounds, tile.shrink
+    for i in range(n_rows):
+        norms[i] = _move(points, rows[i], center, shrink, left, i)
+        bounds[i] = np.inf
+
+
+@helper
+def set_columns(tile, points, start, stop, center):
+    """Take points `start` to `stop` for the columns of a tile, which want nothing; returns how many."""
+    right, norms, bounds, shrink = tile.right, tile.column_norms, tile.column_bounds, tile.shrink
+    n_columns = -(-(stop - start) // LANES) * LANES
+    for j in range(n_columns):
+        bounds[j] = -np.inf
+        if start + j < stop:
+            norms[j] = _move(points, start + j, center, shrink, right, j)
+        else:
+            right[j] = 0.0
+            norms[j] = np.inf
+    return n_columns
+
+
+@helper
+def _move(points, row, center, shrink, out, at):
+    """Move a point to the centre, in the precision of `out`; returns its squared norm, shrunken.
+
+    If `shrink` is 0, the point is the centre itself, so that all its products and bounds are 0.
+    """
+    n_features = len(center)
+    if shrink == 0.0:
+        out[at] = 0.0
+        return 0.0
+    for f in range(n_features):
+        out[at, f] = points[row, f] - center[f]
+    # Four sums, because one would wait for itself.
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    whole = n_features - n_features % 4
+    for f in range(0, whole, 4):
+        a, b = np.float64(out[at, f]), np.float64(out[at, f + 1])
+        c, d = np.float64(out[at, f + 2]), np.float64(out[at, f + 3])
+        first += a * a
+        second += b * b
+        third += c * c
+        fourth += d * d
+    for f in range(whole, n_features):
+        a = np.float64(out[at, f])
+        first += a * a
+    return shrink * ((first + second) + (third + fourth))
+
+
+@helper
+def multiply(tile, row, last_row, column, last_column):
+    """Multiply the panel of a tile that begins at a row and a column, and ends with the tile at the latest."""
+    n_rows, n_columns = min(PANEL, last_row - row), min(PANEL, last_column - column)
+    products = tile.memory[: n_rows * n_columns].reshape(n_rows, n_columns)
+    left, right = tile.left[row : row + n_rows], tile.right[column : column + n_columns]
+    np.dot(left, right.T, products)
+    return products
+
+
+# Neighbours and outsiders -------------------------------------------------------------------------------------
 
 
 def nearest_neighbours(
