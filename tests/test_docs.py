@@ -288,6 +288,13 @@ def test_the_figures_of_the_readme_are_those_measured():
     assert table.count(" s |") > 10
 
 
+def test_what_is_cited_is_what_the_citation_file_says():
+    page = (DOCS / "cite.md").read_text(encoding="utf-8")
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    given = re.findall(r'^ *(?:title|doi|url|version): "?(.*?)"?$', text, re.MULTILINE)
+    assert [one for one in given if f"{{{one}}}" not in page] == []
+
+
 def test_the_version_is_one_and_the_command_line_shows_help(capsys):
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert declared["dynamic"] == ["version"]  # taken from popf.__version__
