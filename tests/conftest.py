@@ -130,14 +130,12 @@ def client():
     """Two workers in this process; not the default client, so nobody takes it by accident."""
     from distributed import Client
 
-    with Client(
-        processes=False,
-        n_workers=2,
-        threads_per_worker=1,
-        dashboard_address=":0",
-        set_as_default=False,
-        silence_logs=50,
-    ) as connected:
+    from dask_problems import quiet_cluster
+
+    with (
+        quiet_cluster(2, processes=False) as workers,
+        Client(workers, set_as_default=False) as connected,
+    ):
         yield connected
 
 

@@ -3,19 +3,19 @@
 import dask
 import dask.array as da
 import numpy as np
+from distributed import LocalCluster
 
-from popf.dask.cluster import Settings, call_with_loaded
+from popf.dask.cluster import Settings, Tasks, call_with_loaded
 from popf.forest.metrics import choose_metric
 
 SEED = 20240615
 
 
-class Here:
+class Here(Tasks):
     """Tasks that are done at once, in this process, and remembered."""
 
-    local = False
-
     def __init__(self):
+        super().__init__(client=None, local=False)
         self.done = []
 
     def submit(self, name, function, *arguments):
@@ -68,3 +68,14 @@ def samples(kind, n, rng):
 
 def as_dask(X, y, rows=50):
     return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
+
+
+def quiet_cluster(n_workers, processes):
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=processes,
+        dashboard_address=":0",
+        silence_logs=50,
+        memory_limit=0,
+    )

@@ -12,6 +12,7 @@ from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, forest
 from popf.dask.blocks import Block, SamplesInBlocks
 from popf.dask.growing import grow_forest
+from popf.dask.spanning import tree_of_block, tree_of_two
 from popf.engine.points import scale_exponent, scaled_copy
 
 KINDS = ["normal", "grid", "distinct grid", "coarse", "copies", "one-hot", "clusters", "one place"]
@@ -39,7 +40,7 @@ def assert_same_forest(grown, plain):
 
 @pytest.mark.parametrize("device", ["cpu", *DEVICES])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_blocks", [2, 6])
+@pytest.mark.parametrize("n_blocks", [2, 9])
 def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, device):
     rng = np.random.default_rng([SEED, n_blocks, KINDS.index(kind)])
     for by_place in (False, True):
@@ -74,6 +75,19 @@ def test_ties_cost_nothing_where_there_are_none():
     names = [name for name, _ in tasks.done]
     assert "settle-ties" not in names
     assert names.count("tree-of-two-blocks") == 10
+
+
+def test_products_of_two_blocks_leave_as_few_candidates_as_a_space_tree():
+    rng = np.random.default_rng(SEED)
+    X, y = samples("normal", 90, rng)
+    first, second = block_of(X, y, np.arange(0, 90, 2)), block_of(X, y, np.arange(1, 90, 2))
+    found = []
+    for algorithm in ("kd_tree", "brute"):
+        method = settings(algorithm)
+        trees = tree_of_block(first, method), tree_of_block(second, method)
+        arcs = tree_of_two(first, second, method, trees).arcs
+        found.append(set(zip(arcs.lower.tolist(), arcs.higher.tolist(), strict=True)))
+    assert found[0] == found[1]
 
 
 def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():

@@ -131,7 +131,7 @@ def test_bad_input_gives_one_clear_error(client, few_samples):
     nan = X.copy()
     nan[31, 1] = np.nan
     mixed = da.from_array(np.array(["a"] * 30 + [1] * 30, dtype=object), chunks=30)
-    words = pd.DataFrame({"a": X[:, 0], "b": ["x"] * 60})
+    words, three = pd.DataFrame({"a": X[:, 0], "b": ["x"] * 60}), np.arange(60) % 3
 
     def fit(*arguments, estimator=DaskOPFClassifier, **parameters):
         return estimator(**{"client": client, **parameters}).fit(*arguments)
@@ -156,11 +156,7 @@ def test_bad_input_gives_one_clear_error(client, few_samples):
         (lambda: fit(*lazy, block_size=0), ValueError, "block_size"),
         (lambda: fit(*lazy, metric="precomputed"), ValueError, "precomputed"),
         (lambda: fit(*lazy, metric="mahalanobis"), ValueError, "metric_params"),
-        (
-            lambda: fit(lazy[0], np.arange(60) % 3, method="paper", **popf),
-            ValueError,
-            "Only binary",
-        ),
+        (lambda: fit(lazy[0], three, method="paper", **popf), ValueError, "Only binary"),
         (lambda: fit(*lazy, threshold=2.0, **popf), ValueError, "threshold"),
     ):
         with pytest.raises(error, match=message):

@@ -7,9 +7,9 @@ import threading
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
-from dask_problems import SEED, as_dask, two_classes
+from dask_problems import SEED, as_dask, quiet_cluster, two_classes
 from gpus import has_gpu
 from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, cluster
@@ -61,17 +61,6 @@ def test_an_interrupt_cancels_what_is_under_way(client, few_samples, monkeypatch
     assert all(future.cancelled() for future in asked[-1])
     assert not hasattr(model, "costs_")
     assert not model.__sklearn_is_fitted__()
-
-
-def quiet_cluster(n_workers, processes):
-    return LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        processes=processes,
-        dashboard_address=":0",
-        silence_logs=50,
-        memory_limit=0,
-    )
 
 
 def test_a_killed_worker_costs_time_but_changes_nothing(monkeypatch):

@@ -103,8 +103,7 @@ class SamplesInBlocks(NamedTuple):
     @property
     def log_masses(self) -> FloatArray:
         """Logarithms of the weight of each class."""
-        logs: FloatArray = np.log(np.bincount(self.codes, weights=self.weights))
-        return logs
+        return np.asarray(np.log(np.bincount(self.codes, weights=self.weights)))
 
 
 def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBlocks:
@@ -128,7 +127,7 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBl
     firsts = np.cumsum([0, *map(len, kept)]).tolist()
     sort = partial(sort_by_cell, classes=classes, exponent=exponent, cells=cells, n_cells=n_cells)
     sorted_ = tasks.submit_lazy("sort-rows", sort, zip(chunks, firsts, paths, strict=False))
-    starts = tasks.gather([tasks.submit("describe-rows", itemgetter(1), rows) for rows in sorted_])
+    starts = tasks.map("describe-rows", itemgetter(1), sorted_)
     blocks: list[Any] = []
     for group in _group_cells(starts, most):
         if folder is not None:
@@ -137,7 +136,7 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBl
         else:
             rows = [tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group]
             blocks.append(tasks.submit("gather-block", concatenate, *rows))
-    found = tasks.gather([tasks.submit("describe-block", _describe, block) for block in blocks])
+    found = tasks.map("describe-block", _describe, blocks)
     lows, highs, without_points = zip(*found, strict=True)
     _, _, codes, weights = concatenate(*without_points)
     rows_used = np.concatenate([start + k for start, k in zip(source.starts, kept, strict=False)])

@@ -65,6 +65,12 @@ class Tasks:
         self._living.update(futures)
         return futures
 
+    def map(
+        self, name: str, function: Callable[..., Any], values: Iterable[Any], *more: Any
+    ) -> list[Any]:
+        """Call a function with each of some values, and what all need; waits for the results."""
+        return list(self.gather([self.submit(name, function, value, *more) for value in values]))
+
     def gather(self, futures: Any) -> Any:
         """Wait for results."""
         return self.client.gather(futures)

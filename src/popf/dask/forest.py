@@ -105,7 +105,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, source.columns, skip_check_array=True)
         if pays_on_host(device, self.algorithm, self.n_features_in_):
             device = "cpu"
-        if tasks.local or source.on_disk:
+        if tasks.local or isinstance(X, str | Path | np.memmap):  # samples need not stay in memory
             source = source._replace(folder=self._new_folder())
         settings = Settings(metric, self.algorithm, device, n_threads, n_bytes, self.block_size)
         return source, settings

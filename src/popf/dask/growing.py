@@ -10,21 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from dask import delayed
 
+from popf.dask import spanning
 from popf.dask.blocks import Block, SamplesInBlocks, StoredCosts, concatenate
 from popf.dask.cluster import Settings, Tasks, backend_here, load
 from popf.dask.prediction import Part
-from popf.dask.spanning import (
-    NO_ARCS,
-    Arcs,
-    BlockTree,
-    boxes_reached,
-    bridge,
-    confirm_ties,
-    link,
-    reduce_arcs,
-    tree_of_block,
-    tree_of_two,
-)
+from popf.dask.spanning import NO_ARCS, Arcs, BlockTree
 from popf.engine.points import DistinctPoints
 from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources, SpanningTree
 from popf.engine.training import Trained, compete, copy_to_samples, euclidean_tree
@@ -104,7 +94,7 @@ def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> 
     parts, n_blocks, n = samples.blocks, len(samples.blocks), len(samples.rows)
     euclidean = settings.metric.euclidean
     trees: dict[tuple[int, int], Any] = {
-        (a, a): tasks.submit("tree-of-block", tree_of_block, parts[a], settings)
+        (a, a): tasks.submit("tree-of-block", spanning.tree_of_block, parts[a], settings)
         for a in range(n_blocks)
     }
     pairs = [(a, b) for a in range(n_blocks) for b in range(a + 1, n_blocks)]
@@ -114,30 +104,24 @@ def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> 
         centres = samples.lows / 2.0 + samples.highs / 2.0
         chain, _ = euclidean_tree(centres, "prim", Resources())
         bridges = [
-            tasks.submit("find-bridge", bridge, parts[a], parts[b])
+            tasks.submit("find-bridge", spanning.bridge, parts[a], parts[b])
             for a, b in zip(chain.lower.tolist(), chain.higher.tolist(), strict=True)
         ]
         some_tree = _merge_all(tasks, n, [*trees.values(), *bridges])
-        links = tasks.submit("join-sets", link, some_tree, n)
+        links = tasks.submit("join-sets", spanning.link, some_tree, n)
         boxes = (samples.lows, samples.highs)
-        reached = tasks.gather(
-            [tasks.submit("reach-boxes", boxes_reached, part, links, *boxes) for part in parts]
-        )
+        reached = tasks.map("reach-boxes", spanning.boxes_reached, parts, links, *boxes)
         pairs = [(a, b) for a, b in pairs if reached[a][b] or reached[b][a]]
     if settings.algorithm == "brute":
         links = None  # products do not gain by leaving samples out
     for a, b in pairs:
         known = (trees[a, a], trees[b, b])
         trees[a, b] = tasks.submit(
-            "tree-of-two-blocks", tree_of_two, parts[a], parts[b], settings, known, links
+            "tree-of-two-blocks", spanning.tree_of_two, parts[a], parts[b], settings, known, links
         )
     # Pairs stand beside the blocks that they join, so that merging soon drops arcs.
     merged = _merge_all(tasks, n, [trees[pair] for pair in sorted(trees)])
-    ties = [
-        tasks.submit("get-ties", lambda tree: tree._replace(arcs=NO_ARCS), tree)
-        for tree in trees.values()
-    ]
-    described = tasks.gather(ties)
+    described = tasks.map("get-ties", lambda tree: tree._replace(arcs=NO_ARCS), trees.values())
     more = [tree.sure for tree in described]
     more += _settle_ties(tasks, samples, dict(zip(trees, described, strict=True)), merged, settings)
     return tasks.submit("grow-forest", forest_on_tree, merged, n, more, euclidean), len(pairs)
@@ -156,18 +140,17 @@ def _settle_ties(
     n = len(samples.rows)
     sure = [tree.sure for tree in described.values()]
     known = tasks.gather(tasks.submit("mark-prototypes", mark_prototypes, merged, n, sure))
-    links = tasks.submit("join-sets", link, merged, n)
+    links = tasks.submit("join-sets", spanning.link, merged, n)
     asked = []
     for pair, tree in described.items():
         unknown = ~known[tree.tied]
         if unknown.any():
             members = [samples.blocks[b] for b in sorted(set(pair))]
             found = tasks.submit(
-                "settle-ties", confirm_ties, tree, unknown, links, settings, *members
+                "settle-ties", spanning.confirm_ties, tree, unknown, links, settings, *members
             )
             asked.append(found)
-    prototypes: list[IntArray] = tasks.gather(asked)
-    return prototypes
+    return list(tasks.gather(asked))
 
 
 def _merge_all(tasks: Tasks, n: int, level: list[Any]) -> Any:
@@ -183,7 +166,7 @@ def _merge_all(tasks: Tasks, n: int, level: list[Any]) -> Any:
 
 def _merge(n_samples: int, *parts: BlockTree | Arcs) -> Arcs:
     lists = [part.arcs if isinstance(part, BlockTree) else part for part in parts]
-    return reduce_arcs(lists, n_samples)
+    return spanning.reduce_arcs(lists, n_samples)
 
 
 def mark_prototypes(merged: Arcs, n_samples: int, more: list[IntArray]) -> BoolArray:

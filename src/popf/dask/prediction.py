@@ -96,8 +96,7 @@ def first_of(*offers: FloatArray) -> FloatArray:
 
 def cheapest(*offers: FloatArray) -> FloatArray:
     """Choose among offers of `Part.costs_by_class`; exponents are the same everywhere."""
-    least: FloatArray = np.minimum.reduce(offers)
-    return least
+    return np.asarray(np.minimum.reduce(offers))
 
 
 def add_sums(*logs: FloatArray) -> FloatArray:
@@ -105,8 +104,7 @@ def add_sums(*logs: FloatArray) -> FloatArray:
     if len(logs) == 1:
         return logs[0]
     with np.errstate(divide="ignore"):
-        total: FloatArray = logsumexp(np.stack(logs), axis=0)
-    return total
+        return np.asarray(logsumexp(np.stack(logs), axis=0))
 
 
 class Query(NamedTuple):

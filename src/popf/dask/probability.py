@@ -285,18 +285,18 @@ class SamplesInChunks(TrainingSamples):
         if unit == 0.0:  # all nodes have company where they are
             few = preparation.apply(self.features(everyone[:N_FOR_DISTANCE]))
             unit = _mean_distance(self.tasks, model, few, nodes) or 1.0
-        settings, costs = model.settings, model.costs
+        settings = model.settings
 
         def scores(new: IntArray, taus: FloatArray) -> FloatArray:
-            queries = preparation.apply(self.features(new))
-            scattered = self.tasks.client.scatter(queries, broadcast=False)
-            offers = [
-                self.tasks.submit("sum-paths", _sums, settings, costs, block, scattered, taus)
-                for block in samples.blocks
-            ]
+            def sums(block: Block, costs: FloatArray, queries: FloatArray) -> FloatArray:
+                return Part(settings, costs, block).sums(queries, taus)
+
+            prepared = preparation.apply(self.features(new))
+            queries = self.tasks.client.scatter(prepared, broadcast=False)
+            offers = self.tasks.map("sum-paths", sums, samples.blocks, model.costs, queries)
             found = np.full((len(new), self.n_classes, taus.size), -np.inf)
             present = np.searchsorted(self.classes, samples.classes)
-            found[:, present] = add_sums(*self.tasks.gather(offers)) - samples.log_masses[:, None]
+            found[:, present] = add_sums(*offers) - samples.log_masses[:, None]
             return found
 
         return GrownForest(preparation, model, None, unit, scores)
@@ -313,8 +313,7 @@ def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
         if len(which)
     ]
     found = tasks.gather(tasks.submit_lazy("take-rows", _take, calls))
-    fetched: FloatArray = np.concatenate(found)[back]
-    return fetched
+    return np.asarray(np.concatenate(found)[back])
 
 
 def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInChunks:
@@ -334,18 +333,8 @@ def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInC
             yield np.concatenate(found)[rows]
 
     ordered = order_samples(columns(), codes.astype(np.int64), weights[rows])
-    return SamplesInChunks(
-        ordered,
-        len(classes),
-        settings.metric,
-        settings.algorithm,
-        settings.resources,
-        tasks,
-        source,
-        rows,
-        classes,
-        settings,
-    )
+    how = settings.metric, settings.algorithm, settings.resources
+    return SamplesInChunks(ordered, len(classes), *how, tasks, source, rows, classes, settings)
 
 
 def _mean_distance(tasks: Tasks, model: ForestInBlocks, few: FloatArray, nodes: IntArray) -> float:
@@ -359,9 +348,8 @@ def _mean_distance(tasks: Tasks, model: ForestInBlocks, few: FloatArray, nodes: 
         return float(distances[counts > 0] @ counts[counts > 0]), int(counts.sum())
 
     copies = np.bincount(nodes, minlength=len(model.samples.rows))
-    blocks = model.samples.blocks
-    sums = [tasks.submit("sum-distances", sum_and_count, block, copies) for block in blocks]
-    total, n = np.sum(tasks.gather(sums), axis=0)
+    sums = tasks.map("sum-distances", sum_and_count, model.samples.blocks, copies)
+    total, n = np.sum(sums, axis=0)
     return float(total / n) if n else 0.0
 
 
@@ -373,9 +361,3 @@ def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> 
     """Prepare a chunk; a weight below 0 stands for the one that the sample has."""
     X, y, own = checked_rows(rows)
     return Rows(preparation.apply(X), y, np.where(weights < 0.0, own, weights))
-
-
-def _sums(
-    settings: Settings, costs: FloatArray, block: Block, X: FloatArray, taus: FloatArray
-) -> FloatArray:
-    return Part(settings, costs, block).sums(X, taus)

@@ -33,7 +33,6 @@ class Source(NamedTuple):
     chunks: list[Any]  # delayed Rows
     sizes: list[int]  # how many rows each has
     columns: Any  # see columns_of
-    on_disk: bool  # samples in files need not stay in memory
     folder: str | None = None  # where blocks are put, None to keep them on the workers
 
     @property
@@ -51,7 +50,7 @@ def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> S
         if path.suffix != ".npy":
             return _open_parquet(path, y, sample_weight, block_size)
         X = np.load(path, mmap_mode="r")
-    columns, on_disk = columns_of(X), isinstance(X, np.memmap)
+    columns = columns_of(X)
     X = _as_dask_array(X, "X", block_size)
     if len(X) == 0:
         raise ValueError(
@@ -69,7 +68,7 @@ def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> S
     else:
         parts.append(_column(sample_weight, "sample_weight", X))
     chunks = [delayed(Rows)(*rows) for rows in zip(*parts, strict=True)]
-    return Source(chunks, list(sizes), columns, on_disk)
+    return Source(chunks, list(sizes), columns)
 
 
 def _column(values: Any, name: str, X: Any) -> Any:
@@ -185,7 +184,7 @@ def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -
                 sizes.append(size)
     if not chunks:
         raise ValueError(f"the Parquet files at {str(path)!r} hold no rows.")
-    return Source(chunks, sizes, pd.DataFrame(columns=columns), True)
+    return Source(chunks, sizes, pd.DataFrame(columns=columns))
 
 
 def _read_parquet(path: str, groups: list[int], columns: list[str], *others: str) -> Rows:
@@ -217,5 +216,4 @@ def check_chunk(X: Any, name: str = "X") -> FloatArray:
     X = to_host(X)
     if len(X) == 0:
         return np.empty(X.shape)
-    checked: FloatArray = check_array(X, dtype=np.float64, order="C", input_name=name)
-    return checked
+    return np.asarray(check_array(X, dtype=np.float64, order="C", input_name=name))

@@ -3,16 +3,14 @@
 An arc of the tree of all samples lies in that of every subset that holds both of its ends, so the whole tree
 lies in the union of the trees of all pairs of blocks, where Kruskal's algorithm finds it.
 
-Prototypes are the ends of every arc between classes that lies in *some* minimum spanning tree, and so in one
-of its two blocks. Either it is in the tree that the pair found; then `reduce_arcs` keeps it for as long as it
-ties. Or it tied with an edge there; then the pair reports its ends, and `confirm_ties` decides once the whole
-tree is known. Data without ties pay nothing.
+Prototypes are the ends of every arc between classes that lies in *some* minimum spanning tree. If the tree of
+its two blocks has the arc, `reduce_arcs` keeps it for as long as it ties. If it tied with an edge there, the
+pair reports its ends, and `confirm_ties` decides once the whole tree is known. Data without ties pay nothing.
 
-Which samples of two blocks are near enough to be joined follows from any spanning tree of all samples. Let
-r(u) be the longest edge on its path from u to a fixed sample, the head. An arc (u, v) of the shortest tree is
-no longer than the longest edge on any path between its ends, so no longer than max(r(u), r(v)). Only samples
-matter that have a box, or a sample, of the other block within that distance; equality counts, so that no tie is
-lost.
+In any spanning tree of all samples, let r(u) be the longest edge on the path from u to a fixed sample, the
+head. An arc (u, v) of the shortest tree is no longer than the longest edge between its ends in any tree, so no
+longer than max(r(u), r(v)). Only samples matter that have a box, or a sample, of the other block within that
+distance; equality counts, so that no tie is lost.
 """
 
 from typing import Any, NamedTuple
