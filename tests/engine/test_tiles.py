@@ -67,17 +67,6 @@ class TestTiles:
         fresh, used = (make_tile(rows, columns, rows[0], real, value) for value in (0.0, np.nan))
         np.testing.assert_array_equal(lower_bounds(used), lower_bounds(fresh))
 
-    @given(seed=seeds, exponent=st.integers(-85, -60))
-    @bounded(60)
-    def test_admit_pairs_whose_squares_nearly_vanish_in_float32(self, seed, exponent):
-        rng = np.random.default_rng(seed)
-        points = np.ldexp(rng.normal(size=(20, 2)), exponent)
-        squared = naive.squared_distances(points, points)
-        tile = make_tile(points, points, np.zeros(2), np.float32)
-        for column in range(20):  # each bound is that of one pair, which must pass
-            tile.row_bounds[:] = squared[:, column] * tile.widen + tile.slack
-            assert (lower_bounds(tile)[:, column] <= tile.row_bounds).all()
-
     @pytest.mark.parametrize("block", [tiles.SMALLEST_BLOCK, 100])
     @pytest.mark.parametrize("kind", KINDS)
     def test_blocks_hold_all_points_within_their_radius(self, kind, block):
