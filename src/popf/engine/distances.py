@@ -195,15 +195,14 @@ def kernel_rows(name: str, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
         size = -(-len(others) // n_parts)
 
         def row(i: int) -> FloatArray:
-            weights = np.empty((1, len(others)))
-            query, mass = values[i : i + 1], masses[i : i + 1]
+            weights = np.empty(len(others))
+            query, mass, out = values[i : i + 1], masses[i : i + 1], weights[np.newaxis]
 
             def fill(start: int, stop: int) -> None:
-                fill_block(kernel.code, query, mass, points, point_masses, start, stop, weights)
+                fill_block(kernel.code, query, mass, points, point_masses, start, stop, out)
 
             map_chunks(fill, len(others), size, n_parts)
-            row_of_weights: FloatArray = weights[0]
-            return row_of_weights
+            return weights
 
         return row
 
