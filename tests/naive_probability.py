@@ -75,10 +75,10 @@ def pool(parts, y, w, ridge=40.0, temperature=8.0):
     return minimum(objective, start, bounds), objective
 
 
-def trust(z, prior, y, w, n_candidates):
+def trust(z, prior, y, w):
     """How far to trust z beside the prior: the penalised log loss is least, or the gain is beyond doubt."""
     sizes = np.array([w[y == k].sum() for k in np.unique(y)])
-    price = np.log(n_candidates * len(sizes) ** 2 / (1.0 / sizes).sum())
+    price = 1.0 + np.log(len(sizes) ** 2 / (1.0 / sizes).sum())
 
     def objective(t):
         return w.sum() * log_loss(t * z + (1.0 - t) * prior, y, w) + t * price
@@ -124,6 +124,22 @@ def splines(x, knots):
     return np.column_stack(columns)
 
 
+def step(x, cut):
+    """A smooth step from 0 to 1."""
+    return 1.0 / (1.0 + np.exp(-4.0 * (x - cut)))
+
+
+def score_of_product(x, y, cuts, labels, w, P):
+    """The score test of the product of two centred steps, for logistic regressions with probabilities P."""
+    first = step(x, cuts[0]) - np.average(step(x, cuts[0]), weights=w)
+    second = step(y, cuts[1]) - np.average(step(y, cuts[1]), weights=w)
+    product, total = first * second, 0.0
+    for k in range(P.shape[1]) if P.shape[1] > 2 else [1]:
+        score = (w * ((labels == k) - P[:, k]) * product).sum()
+        total += score**2 / (w * P[:, k] * (1.0 - P[:, k]) * product**2).sum()
+    return total
+
+
 def additive_exponents(part, scaled):
     """What a regression says, feature after feature; `part` holds what was fitted, by name."""
     basis = part["basis"]
@@ -133,7 +149,9 @@ def additive_exponents(part, scaled):
         splines(cut[:, feature], knots)
         for feature, knots in zip(basis["smooth"], basis["knots"].T, strict=True)
     ]
-    blocks += [cut[:, [first]] * cut[:, [second]] for first, second in basis["pairs"]]
+    for pair, cuts, means in zip(basis["pairs"], basis["cuts"], basis["means"], strict=True):
+        first, second = (step(cut[:, f], c) - m for f, c, m in zip(pair, cuts, means, strict=True))
+        blocks.append((first * second)[:, None])
     columns = np.hstack([np.empty((len(scaled), 0)), *blocks])
     return (columns - part["center"]) @ part["coefficients"].T + part["intercepts"]
 

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive_probability
@@ -73,9 +75,9 @@ def test_a_second_fit_forgets_the_first():
 
 def test_fitted_attributes_show_what_each_part_got():
     model = POPFClassifier().fit(X, Y)
-    assert list(model.pool_weights_) == ["forest", "linear", "spline"]
+    assert list(model.pool_weights_) == ["forest", "linear", "spline", "pairs"]
     assert min(model.pool_weights_.values()) >= 0.0
-    assert set(model.held_out_losses_) == {"forest", "linear", "spline", "pool", "prior"}
+    assert set(model.held_out_losses_) == {*model.pool_weights_, "pool", "prior"}
     assert model.held_out_losses_["pool"] < model.held_out_losses_["prior"]
     frequent = np.bincount(Y).max() / len(Y)
     for scores, prior in ((model.held_out_accuracies_, frequent), (model.held_out_aucs_, 0.5)):
@@ -90,6 +92,19 @@ def test_fitted_attributes_show_what_each_part_got():
 
 
 # scikit-learn's tools ----------------------------------------------------------------------------
+
+
+def test_searches_and_calibration():
+    search = GridSearchCV(
+        POPFClassifier(), {"method": ["forest", "paper"]}, scoring="neg_log_loss", cv=3
+    ).fit(WIDE, Y)
+    assert search.best_params_ == {"method": "forest"}
+    y = (Y == 1) & (np.arange(len(Y)) % 3 == 0)
+    forest = POPFClassifier("forest", linear_map=None)
+    tuned = TunedThresholdClassifierCV(forest, scoring="balanced_accuracy", cv=3).fit(X, y)
+    assert 0.0 < tuned.best_threshold_ < 0.5
+    calibrated = CalibratedClassifierCV(forest, cv=3).fit(X, Y)
+    assert calibrated.predict_proba(NEW).shape == (len(NEW), 2)
 
 
 def test_precomputed_distances():
@@ -149,8 +164,7 @@ def test_interactions_are_found_used_and_explained(n_classes):
     assert_array_equal(
         pickle.loads(pickle.dumps(model)).predict_proba(new), model.predict_proba(new)
     )
-    additive = LogisticRegression().fit(X, rng.random(300) < expit(2.0 * X[:, 0])).predict(X)
-    assert len(POPFClassifier().fit(X, additive).interactions_) == 0
+    assert len(POPFClassifier().fit(X[:, :1], y[:300]).interactions_) == 0
 
 
 @pytest.mark.parametrize("method", ["pooled", "forest"])

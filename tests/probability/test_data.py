@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
+from popf.probability import fitting
 from popf.probability.fitting import warn_if_useless
 from probability_problems import (
     DUPLICATE_LABELS,
@@ -173,6 +174,12 @@ def test_probabilities_that_are_no_better_than_the_frequencies_are_reported():
         warn_if_useless(0.0, 0.8, 400.0, masses)
     for trust, accuracy in ((0.9, 0.8), (0.0, 0.55), (0.0, 0.3)):
         warn_if_useless(trust, accuracy, 400.0, masses)
+
+
+def test_a_fit_warns_where_the_forest_is_good_and_the_probabilities_are_not(monkeypatch):
+    monkeypatch.setattr(fitting, "trust_in", lambda *_: 0.0)
+    with pytest.warns(UserWarning, match="The forest labels .* OPFClassifier may serve you better"):
+        POPFClassifier().fit(X, Y)
 
 
 def heavy(kind, d):

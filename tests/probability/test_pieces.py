@@ -9,15 +9,18 @@ from sklearn.preprocessing import SplineTransformer
 
 import naive_probability
 from popf.probability.features import fit_scaling, weighted_quantile
-from popf.probability.pooling import fit_pool, trust_in
+from popf.probability.fitting import HeldOutForest, HeldOutRegressions, Options, choose_parts
+from popf.probability.pooling import PARTS, fit_pool, trust_in
 from popf.probability.regressions import (
     Designs,
     Labels,
     Penalty,
-    RidgeRegressions,
+    add_pairs,
     fit_softmax,
+    log_losses,
     log_softmax,
     make_basis,
+    regressions_of_kind,
     spline_columns,
 )
 from popf.probability.soft_competition import BandwidthGrid, fit_forest_scaling
@@ -196,24 +199,23 @@ def test_what_gets_a_spline():
     X = np.column_stack(
         [np.arange(n), np.arange(n) % 2, np.ones(n), np.arange(n) % 3, almost, RNG.normal(size=n)]
     )
-    y, w = np.arange(n) % 2, np.ones(n)
-    basis = make_basis(X, y, w, "spline")
+    basis = make_basis(X, splines=True)
     assert_array_equal(basis.smooth, [0, 3, 5])
     assert_array_equal(basis.plain, [1, 4])
     assert (np.diff(basis.knots, axis=0) > 0.0).all()
-    assert_array_equal(make_basis(X, y, w, "linear").plain, [0, 1, 3, 4, 5])
+    assert_array_equal(make_basis(X, splines=False).plain, [0, 1, 3, 4, 5])
     far = basis.columns(np.full((1, 6), 1e300))
     assert_array_equal(far, basis.columns(np.full((1, 6), 1e30)))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("kind", ["linear", "products", "spline"])
+@pytest.mark.parametrize("kind", ["linear", "spline", "pairs"])
 @pytest.mark.parametrize(("n", "d"), [(50, 2), (9, 12)], ids=["d < n", "d > n"])
 def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d):
     rng = np.random.default_rng(3)
     X, y, w = rng.normal(size=(n, d)), np.arange(n) % n_classes, rng.integers(1, 4, n).astype(float)
     X[:, 0] += y
-    part = RidgeRegressions(X, y, w, n_classes, kind).fit(0.3)
+    part = regressions_of_kind(kind, X, y, w, n_classes).fit(0.3)
     columns = part.basis.columns(X) - part.center
     assert_allclose(w @ columns, 0.0, atol=1e-9)
     spread = np.sqrt(w @ columns**2 / w.sum())
@@ -239,10 +241,46 @@ def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d)
 
 def test_regressions_without_features_or_without_a_class():
     y = np.repeat([0, 2], [30, 10])
-    part = RidgeRegressions(np.ones((40, 2)), y, np.ones(40), 3, "spline").fit(1.0)
+    part = regressions_of_kind("pairs", np.ones((40, 2)), y, np.ones(40), 3).fit(1.0)
     P = naive_probability.softmax(part.exponents(np.ones((1, 2))))
     assert_allclose(P, [[0.74, 0.01, 0.25]], atol=0.01)
     assert part.shares(np.ones((1, 2))).shape == (1, 2, 3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_pairs_are_those_of_the_highest_scores(n_classes):
+    rng = np.random.default_rng(4)
+    n = 60
+    X, w = rng.normal(size=(n, 4)), rng.integers(1, 4, n)
+    X[:, 1] = X[:, 1] > 0.0
+    y = np.where((X[:, 0] > 0.0) & (X[:, 1] == 1.0), n_classes - 1, np.arange(n) % n_classes)
+    P = rng.dirichlet(np.full(n_classes, 5.0), size=n)
+    basis = add_pairs(make_basis(X, splines=True), X, y, w.astype(float), P)
+    cuts = {
+        f: [0.5] if f == 1 else [naive_probability.quantile(X[:, f], w, i / 6) for i in range(1, 6)]
+        for f in range(4)
+    }
+    every = [
+        ((a, b), (s, t))
+        for a in range(4)
+        for b in range(a + 1, 4)
+        for s in cuts[a]
+        for t in cuts[b]
+    ]
+    scores = [
+        naive_probability.score_of_product(X[:, a], X[:, b], c, y, w, P) for (a, b), c in every
+    ]
+    best = np.argsort(scores)[::-1][: len(basis.pairs)]
+    assert_array_equal(basis.pairs, [every[i][0] for i in best])
+    assert_allclose(basis.cuts, [every[i][1] for i in best])
+    means = [
+        [
+            np.average(naive_probability.step(X[:, f], c), weights=w)
+            for f, c in zip(*every[i], strict=True)
+        ]
+        for i in best
+    ]
+    assert_allclose(basis.means, means)
 
 
 # Softmax regressions and the pool ----------------------------------------------------------------
@@ -315,12 +353,32 @@ def test_trust_is_what_pays_for_itself(n_classes, strength):
     w = np.arange(len(y)) % 3 + 1.0
     z = rng.normal(size=(len(y), n_classes)) + strength * (np.arange(n_classes) == y[:, None])
     labels = labelled(y, w)
-    found = trust_in(z, labels, 3)
-    assert_allclose(found, naive_probability.trust(z, labels.prior, y, w, 3), atol=1e-6)
+    found = trust_in(z, labels)
+    assert_allclose(found, naive_probability.trust(z, labels.prior, y, w), atol=1e-6)
     assert (found < 1e-3) == (strength < 0.4)
     # Samples of small weight are no less than samples.
     light, mean = labels._replace(weights=w * 1e-3), labels._replace(weights=w / w.mean())
-    assert_allclose(trust_in(z, light, 3), trust_in(z, mean, 3))
+    assert_allclose(trust_in(z, light), trust_in(z, mean))
+
+
+def test_a_fold_has_no_say_in_what_is_chosen_for_it():
+    rng, n = np.random.default_rng(5), 120
+    y, here = np.arange(n) % 2, np.arange(n) < 30
+    scores = -rng.exponential(size=(2, n, 2, 18)) - 2.0 * (np.arange(2) != y[:, None])[..., None]
+    z = rng.normal(size=(2, n, 2))
+    found = []
+    for codes in (y, np.where(here, 1 - y, y)):
+        labels = labelled(y, np.ones(n))._replace(codes=codes)
+        forests = [
+            HeldOutForest(u, BandwidthGrid(), np.ones(18), None, log_losses(u[:, :, 9], codes))
+            for u in scores
+        ]
+        tried = HeldOutRegressions([0.1, 1.0], list(z), log_losses(z, codes))
+        options = Options(PARTS, True, None, True, True, 0.5)
+        found.append(choose_parts(forests, {"linear": tried}, labels, ~here, options))
+    one, other = found
+    assert (one.forest, one.strengths) == (other.forest, other.strengths)
+    assert_array_equal(one.exponents, other.exponents)
 
 
 # Bandwidths --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.metrics.evaluation import roc_area
 from popf.probability.features import Candidate, candidates_for
@@ -22,19 +22,18 @@ from popf.probability.pooling import (
     HeldOut,
     Pool,
     fit_pool,
-    pool_without_fold,
     trust_in,
 )
 from popf.probability.regressions import (
-    MOST_FOR_NEWTON,
     N_PRODUCTS,
+    N_SPLINES,
     STRENGTHS,
     Labels,
-    Regression,
-    RidgeRegressions,
     centered,
+    log_losses,
     log_softmax,
     prior_exponents,
+    regressions_of_kind,
 )
 from popf.probability.soft_competition import (
     LOWEST,
@@ -60,8 +59,8 @@ N_FOR_ONE_SPLIT = 10_000
 SHIFT, MOST_SHIFTS = 16.0, 1
 #: A ratio of log losses at which no weaker ridge is tried.
 CLEARLY_WORSE = 1.02
-#: What products of features must gain in log likelihood, beside the features alone.
-PRICE_OF_PRODUCTS = 4.0
+#: Pairs of features are tried only if a regression has no more slopes.
+MOST_WITH_PAIRS = 500
 #: By how many standard errors labels must beat the most frequent class to be called good.
 CLEARLY = 4.0
 
@@ -69,7 +68,7 @@ CLEARLY = 4.0
 class Options(NamedTuple):
     """What is asked for; `smoothing` is that of the targets."""
 
-    parts: tuple[str, ...]  # "forest", and with features "linear" and "spline"
+    parts: tuple[str, ...]  # "forest", and with features "linear", "spline" and "pairs"
     squash: str | bool
     linear_map: Any
     background: bool
@@ -97,7 +96,7 @@ class Choice(NamedTuple):
     grid: BandwidthGrid
     widest: float  # bandwidth of a class, in the unit of the forest's metric
     scaling: ForestScaling
-    regressions: dict[str, Regression]  # of the additive parts
+    strengths: dict[str, float]  # of the additive parts
     pool: Pool
     trust: float  # from 0, where the class frequencies are the answer, to 1
     held_out: HeldOut
@@ -134,7 +133,7 @@ def choose(
 ) -> Choice:
     """Choose features, bandwidths, strengths and weights by samples that the parts have not seen.
 
-    `before` is what fewer samples decided: the regressions, and about where bandwidths are.
+    `before` is what fewer samples decided: the strengths, and about where bandwidths are.
     """
     labels = held_out_labels(training, splits)
     codes, weights, prior = labels.codes, labels.weights, labels.prior
@@ -147,47 +146,41 @@ def choose(
         hold_out_forest(training, splits, candidate, labels, options, widest)
         for candidate in candidates
     ]
-    best = int(np.argmin([found.shared.loss for found in forests]))  # of equals the simplest
-    forest = forests[best]
-    scaling = fit_forest_scaling(
-        forest.scores,
-        labels,
-        forest.grid,
-        options.smoothing,
-        options.background,
-        options.class_bandwidths,
-    )
-    found, regressions = [scaling.exponents_on_grid(forest.scores)], {}
+    regressions = {}
     if len(options.parts) > 1:
         fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
         scored = [training.features(split.scored) for split in splits]
-        for name in options.parts[1:]:
-            known = None if before is None else before.regressions[name]
-            regressions[name], exponents = hold_out_additive(name, fitted, scored, labels, known)
-            found.append(exponents)
-
-    # Pool the parts.
-    parts = centered(np.stack(found))
+        for name in additive_parts(options.parts, scored[0].shape[1], len(prior)):
+            strengths = STRENGTHS if before is None else (before.strengths[name],)
+            regressions[name] = hold_out_regressions(name, strengths, fitted, scored, labels)
+    chosen = choose_parts(forests, regressions, labels, np.full(len(codes), True), options)
+    forest, scaling, parts = forests[chosen.forest], chosen.scaling, chosen.exponents
     pool = fit_pool(parts, labels, options.smoothing)
     # The mean of the forest's exponents is no evidence on any sample: it belongs to the biases of the pool.
     mean = np.average(parts[0], axis=0, weights=weights)
     scaling = scaling._replace(biases=scaling.biases - mean)
     pool = pool._replace(biases=pool.biases + pool.weights[0] * mean)
 
-    # What the pool says of each fold without having seen it decides how far it is trusted.
-    pooled = pool_without_fold(parts, labels, options.smoothing)
-    by_name = dict(zip([*options.parts, "pool"], [*parts, pooled], strict=True))
+    # What the others would choose says of each fold how good parts and pool are, and how far to trust them.
+    unseen, pooled = np.empty_like(parts), np.empty_like(parts[0])
+    for fold in np.unique(labels.folds):
+        here = labels.folds == fold
+        without = choose_parts(forests, regressions, labels, ~here, options).exponents
+        unseen[:, here] = without[:, here]
+        of_others = fit_pool(without[:, ~here], labels.take(~here), options.smoothing)
+        pooled[here] = of_others.exponents(without[:, here])
+    by_name = dict(zip([FOREST, *regressions, "pool"], [*unseen, pooled], strict=True))
     losses = {name: labels.log_loss(exponents) for name, exponents in by_name.items()}
     by_name["prior"] = np.broadcast_to(prior, pooled.shape)
     names = [candidate.name for candidate in candidates]
     return Choice(
-        candidate=candidates[best],
+        candidate=candidates[chosen.forest],
         grid=forest.grid,
         widest=float(forest.bandwidths[scaling.steps].max()),
         scaling=scaling,
-        regressions=regressions,
+        strengths=chosen.strengths,
         pool=pool,
-        trust=trust_in(pooled, labels, 2 * len(candidates)),  # with products or bandwidths by class
+        trust=trust_in(pooled, labels),
         held_out=HeldOut(
             losses={**losses, "prior": float(np.average(-prior[codes], weights=weights))},
             accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
@@ -199,6 +192,48 @@ def choose(
     )
 
 
+def additive_parts(parts: tuple[str, ...], n_features: int, n_classes: int) -> tuple[str, ...]:
+    """Leave the forest out, and pairs where there are none or where they would cost too much."""
+    n_slopes = (n_features * N_SPLINES + N_PRODUCTS) * (1 if n_classes == 2 else n_classes)
+    return parts[1:] if n_features > 1 and n_slopes <= MOST_WITH_PAIRS else parts[1:-1]
+
+
+class Parts(NamedTuple):
+    """What some of the held-out samples choose, and what all are told by it."""
+
+    forest: int  # which of the forests
+    scaling: ForestScaling
+    strengths: dict[str, float]
+    exponents: FloatArray  # (n_parts, n_rows, n_classes)
+
+
+def choose_parts(
+    forests: "Sequence[HeldOutForest]",
+    regressions: "dict[str, HeldOutRegressions]",
+    labels: Labels,
+    rows: BoolArray,
+    options: Options,
+) -> Parts:
+    """Choose map, bandwidths, slopes and strengths by some of the held-out samples."""
+    weights = labels.weights * rows
+    best = int(np.argmin([forest.losses @ weights for forest in forests]))  # of equals the simplest
+    forest = forests[best]
+    scaling = fit_forest_scaling(
+        forest.scores[rows],
+        labels.take(rows),
+        forest.grid,
+        options.smoothing,
+        options.background,
+        options.class_bandwidths,
+    )
+    exponents, strengths = [scaling.exponents_on_grid(forest.scores)], {}
+    for name, tried in regressions.items():
+        own = int(np.argmin(tried.losses @ weights))  # of equals the strongest ridge
+        strengths[name] = tried.strengths[own]
+        exponents.append(tried.exponents[own])
+    return Parts(best, scaling, strengths, centered(np.stack(exponents)))
+
+
 def fit_chosen(
     training: TrainingSamples, choice: Choice, squash: bool
 ) -> tuple[Evidence, GrownForest]:
@@ -206,14 +241,14 @@ def fit_chosen(
     grown = training.grow(None, choice.candidate)
     ordered, pool = training.ordered, choice.pool
     scaling, additive = None, {}
-    if choice.regressions:
+    if choice.strengths:
         scaled = training.scaled(np.arange(len(ordered.rows)), squash)
         scaling = scaled.scaling
-        for (name, chosen), weight in zip(
-            choice.regressions.items(), pool.weights[1:], strict=True
+        for (name, strength), weight in zip(
+            choice.strengths.items(), pool.weights[1:], strict=True
         ):
-            ridge = RidgeRegressions(*scaled[1:], training.n_classes, chosen.kind)
-            additive[name], intercepts = ridge.fit(chosen.strength).without_intercepts()
+            ridge = regressions_of_kind(name, *scaled[1:], training.n_classes)
+            additive[name], intercepts = ridge.fit(strength).without_intercepts()
             pool = pool._replace(biases=pool.biases + weight * centered(intercepts))
     evidence = Evidence(
         preparation=grown.preparation,
@@ -277,6 +312,7 @@ class HeldOutForest(NamedTuple):
     grid: BandwidthGrid
     bandwidths: FloatArray  # those of the grid, in the unit of the forest's metric
     shared: ForestScaling
+    losses: FloatArray  # of the samples, with one bandwidth for all classes
 
 
 def hold_out_forest(
@@ -308,7 +344,8 @@ def hold_out_forest(
         if attempt == MOST_SHIFTS or 0 < step < last or shared.slopes[0] == 0.0:
             break
         grid = grid._replace(widest=grid.widest * (SHIFT if step == 0 else 1.0 / SHIFT))
-    return HeldOutForest(scores, grid, grid.ranked(unit), shared)
+    losses = log_losses(shared.exponents_on_grid(scores), labels.codes)
+    return HeldOutForest(scores, grid, grid.ranked(unit), shared, losses)
 
 
 def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -> FloatArray:
@@ -318,53 +355,40 @@ def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -
     return np.swapaxes(by_chain, 2, 3).reshape(scores.shape)
 
 
-def hold_out_additive(
-    name: str,
-    fitted: Sequence[ScaledSamples],
-    scored: Sequence[FloatArray],
-    labels: Labels,
-    known: Regression | None,
-) -> tuple[Regression, FloatArray]:
-    """Choose a regression by the loss of held-out samples, and return their exponents.
+class HeldOutRegressions(NamedTuple):
+    """Exponents of held-out samples by regressions of several strengths, the strongest ridge first."""
 
-    The linear part gets products of features if these gain enough. `known` is what fewer samples chose.
-    """
-    if known is not None:
-        kept = _hold_out_ridge(known.kind, (known.strength,), fitted, scored, labels)
-        return kept[:2]
-    kept = _hold_out_ridge(name, STRENGTHS, fitted, scored, labels)
-    n_slopes = (scored[0].shape[1] + N_PRODUCTS) * len(labels.masses)
-    if name == "linear" and n_slopes <= MOST_FOR_NEWTON:
-        tried = _hold_out_ridge("products", STRENGTHS, fitted, scored, labels)
-        gain = (kept[2] - tried[2]) * max(labels.weights.sum(), len(labels.codes))
-        kept = tried if gain > PRICE_OF_PRODUCTS else kept
-    return kept[:2]
+    strengths: list[float]
+    exponents: list[FloatArray]
+    losses: FloatArray  # (n_strengths, n_rows)
 
 
-def _hold_out_ridge(
+def hold_out_regressions(
     kind: str,
     strengths: Sequence[float],
     fitted: Sequence[ScaledSamples],
     scored: Sequence[FloatArray],
     labels: Labels,
-) -> tuple[Regression, FloatArray, float]:
-    """Choose the strength, from the strongest ridge on, until the loss clearly rises."""
-    ridges = [RidgeRegressions(*each[1:], len(labels.masses), kind) for each in fitted]
+) -> HeldOutRegressions:
+    """Fit regressions, from the strongest ridge on, until the loss clearly rises."""
+    ridges = [regressions_of_kind(kind, *each[1:], len(labels.masses)) for each in fitted]
     columns = [
         ridge.columns(each.scaling.apply(new))
         for ridge, each, new in zip(ridges, fitted, scored, strict=True)
     ]
-    tried: list[tuple[Regression, FloatArray, float]] = []
+    exponents: list[FloatArray] = []
+    means: list[float] = []
     for strength in strengths:
-        exponents = [
+        found = [
             ridge.fit(strength).exponents_of_columns(new)
             for ridge, new in zip(ridges, columns, strict=True)
         ]
-        found = np.concatenate(exponents)
-        tried.append((Regression(kind, strength), found, labels.log_loss(found)))
-        if tried[-1][2] > CLEARLY_WORSE * min(loss for *_, loss in tried):
+        exponents.append(np.concatenate(found))
+        means.append(labels.log_loss(exponents[-1]))
+        if means[-1] > CLEARLY_WORSE * min(means):
             break
-    return min(tried, key=lambda each: each[2])  # of equals the strongest ridge
+    losses = log_losses(np.stack(exponents), labels.codes)
+    return HeldOutRegressions(list(strengths[: len(exponents)]), exponents, losses)
 
 
 def _accuracy(exponents: FloatArray, labels: Labels) -> float:

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from popf.probability.soft_competition import ForestScaling, SoftCompetition
 
 FOREST = "forest"
-PARTS = (FOREST, "linear", "spline")
+PARTS = (FOREST, "linear", "spline", "pairs")
 
 #: The ridge that draws weights to what the losses alone suggest; so many samples' likelihood make a unit of it.
 RIDGE = 40.0
 TEMPERATURE = 8.0
+#: What evidence must gain in log likelihood, beside Schwarz's price, for what was tried to find it.
+PRICE_OF_SEARCH = 1.0
 #: Evidence that gains so many times its price is beyond doubt.
 BEYOND_DOUBT = 1.5
 PRECISION = 1e-12
@@ -76,30 +78,20 @@ def fit_pool(parts: FloatArray, labels: Labels, smoothing: float) -> Pool:
     return Pool(found, np.append(0.0, theta[n_free:]))
 
 
-def pool_without_fold(parts: FloatArray, labels: Labels, smoothing: float) -> FloatArray:
-    """Pool the exponents of each fold with weights that the others would choose."""
-    found: FloatArray = np.empty_like(parts[0])
-    for fold in np.unique(labels.folds):
-        here = labels.folds == fold
-        pool = fit_pool(parts[:, ~here], labels.take(~here), smoothing)
-        found[here] = pool.exponents(parts[:, here])
-    return found
-
-
-def trust_in(exponents: FloatArray, labels: Labels, n_tried: int) -> float:
+def trust_in(exponents: FloatArray, labels: Labels) -> float:
     """Decide how far held-out evidence can be trusted to say more than the prior, from 0 to 1.
 
-    The trust t mixes exponents, t z + (1 - t) prior. It minimises the log loss of all samples plus t log(N m).
-    N is the number of classes times the harmonic mean of their sizes: by Schwarz's approximation the price of
-    two parameters, t and the bandwidth; m is the number of models tried. So t is 0 where evidence gains less
-    than it costs. Where all of it gains clearly more than the price, there is no doubt, and t is 1.
+    The trust t mixes exponents, t z + (1 - t) prior. It minimises the log loss of all samples plus
+    t (1 + log N). N is the number of classes times the harmonic mean of their sizes: by Schwarz's approximation
+    the price of two parameters, t and the bandwidth. So t is 0 where evidence gains less than it costs. Where
+    all of it gains clearly more than the price, there is no doubt, and t is 1.
     """
     codes, prior = labels.codes, labels.prior
     # The mean sample is one at least.
     weights = labels.weights * max(1.0, len(codes) / labels.weights.sum())
     own = np.bincount(codes, weights=weights).astype(np.float64)
     own = own[own > 0.0]
-    price = float(np.log(n_tried * max(len(own) ** 2 / (1.0 / own).sum(), 1.0)))
+    price = PRICE_OF_SEARCH + float(np.log(max(len(own) ** 2 / (1.0 / own).sum(), 1.0)))
     evidence = exponents - prior
     for_own = evidence[np.arange(len(codes)), codes]
 
@@ -166,9 +158,9 @@ class Evidence:
 
     @property
     def pairs(self) -> IntArray:
-        """Features whose products are in the linear part: (n_pairs, 2)."""
+        """Pairs of features that have a say together: (n_pairs, 2)."""
         found = [part.basis.pairs for part in self.additive.values()]
-        return np.concatenate([np.empty((0, 2), np.int64), *found])
+        return np.unique(np.concatenate([np.empty((0, 2), np.int64), *found]), axis=0)
 
     @property
     def prior_weight(self) -> float:
@@ -292,7 +284,7 @@ class EvidenceAttributes:
     _evidence: Evidence | None
 
     pool_weights_ = _of_evidence("weights_by_name", "The weight of each part in the pool.")
-    interactions_ = _of_evidence("pairs", "Features whose products are in the linear part.")
+    interactions_ = _of_evidence("pairs", "Pairs of features that have a say together.")
     bandwidths_ = _of_evidence("bandwidths", "The bandwidth of each class.")
     slopes_ = _of_evidence("forest_scaling.slopes", "Slopes of the forest.")
     biases_ = _of_evidence("forest_scaling.biases", "Biases of the forest.")

@@ -13,6 +13,7 @@ from scipy.special import expit
 from sklearn import config_context
 
 from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.probability.features import weighted_quantile
 
 MAX_ITERATIONS = 100
 MAX_HALVINGS = 30
@@ -31,13 +32,18 @@ STRENGTHS_ALLOWED = (1e-8, 1e6)
 SMALLEST_GAP = 1e-9
 #: A column that varies less is constant but for rounding.
 LEAST_DEVIATION = 1e-12
+#: What the variance of a score is at least, in samples.
+LEAST_VARIANCE = 1e-9
 #: Up to so many parameters Newton's method is quicker than L-BFGS.
 MOST_FOR_NEWTON = 300
 #: What scikit-learn need not check again in every fit.
 QUICKLY = {"assume_finite": True, "skip_parameter_validation": True}
-#: So many features, those that tell most about the classes, are multiplied in pairs.
-MOST_MULTIPLIED = 8
-N_PRODUCTS = MOST_MULTIPLIED * (MOST_MULTIPLIED - 1) // 2
+#: Pairs of features: so many steps of each, of so many features at most, and so many products of two steps.
+N_STEPS, MOST_PAIRED, N_PRODUCTS = 5, 60, 24
+#: How steep a step is, for features of variance 1.
+STEEPNESS = 4.0
+#: The ridge of the splines that pairs of features are to add something to.
+STRENGTH_BEFORE_PAIRS = 0.1
 
 
 def log_softmax(exponents: FloatArray) -> FloatArray:
@@ -332,22 +338,20 @@ def _sum_of_rows(values: FloatArray) -> FloatArray:
     return total
 
 
-class Regression(NamedTuple):
-    """A regression to fit; `kind` is "linear", "products" (linear, and products of pairs) or "spline"."""
-
-    kind: str
-    strength: float
-
-
 class Basis(NamedTuple):
-    """Columns made of features: as they are, cubic splines, linear beyond their knots, and products of two."""
+    """Columns made of features: as they are, cubic splines, linear beyond their knots, and products of steps.
+
+    A step of a feature x is the logistic function of 4 (x - cut), less its mean.
+    """
 
     plain: IntArray  # features that are taken as they are
     smooth: IntArray  # features with splines
-    pairs: IntArray  # (n_pairs, 2), features that are multiplied
     knots: FloatArray  # (n_knots, n_smooth)
     low: FloatArray  # features are cut one range beyond the training samples,
     high: FloatArray  # so that nothing grows without bounds
+    pairs: IntArray = np.empty((0, 2), dtype=np.int64)  # features whose steps are multiplied
+    cuts: FloatArray = np.empty((0, 2))  # where the steps are
+    means: FloatArray = np.empty((0, 2))
 
     def columns(self, samples: FloatArray) -> FloatArray:
         """Make the columns: (n_samples, n_columns)."""
@@ -356,7 +360,12 @@ class Basis(NamedTuple):
         if len(self.smooth):
             found.append(spline_columns(samples[:, self.smooth], self.knots))
         if len(self.pairs):
-            found.append(samples[:, self.pairs[:, 0]] * samples[:, self.pairs[:, 1]])
+            first, second = (
+                expit(STEEPNESS * (samples[:, self.pairs[:, side]] - self.cuts[:, side]))
+                - self.means[:, side]
+                for side in range(2)
+            )
+            found.append(first * second)
         return np.hstack(found)
 
     def features(self) -> IntArray:
@@ -403,14 +412,14 @@ class AdditiveEvidence(NamedTuple):
         return found
 
 
-def make_basis(samples: FloatArray, codes: IntArray, weights: FloatArray, kind: str) -> Basis:
-    """Choose the columns: splines for features of more than two values, none for constant features."""
+def make_basis(samples: FloatArray, splines: bool) -> Basis:
+    """Choose the columns: splines, if wanted, of features with more than two values; none of constants."""
     plain, smooth, knots = [], [], []
     ranked = np.sort(samples, axis=0)
     new = np.diff(ranked, axis=0) > 0.0
     n_distinct = 1 + new.sum(axis=0)
     for feature in np.flatnonzero(n_distinct > 1):
-        if kind == "spline" and n_distinct[feature] > 2:
+        if splines and n_distinct[feature] > 2:
             # Quantiles of the distinct values, which lie apart however often a value is repeated.
             distinct = ranked[np.append(True, new[:, feature]), feature]
             places = np.linspace(0.0, len(distinct) - 1.0, N_KNOTS)
@@ -420,22 +429,60 @@ def make_basis(samples: FloatArray, codes: IntArray, weights: FloatArray, kind: 
                 knots.append(own)
                 continue
         plain.append(feature)
-    pairs = np.empty((0, 2), dtype=np.int64)
-    if kind == "products":
-        best = np.argsort(-_effects(samples[:, plain], codes, weights), kind="stable")
-        multiplied = np.sort(np.array(plain, dtype=np.int64)[best[:MOST_MULTIPLIED]])
-        pairs = np.column_stack(
-            [multiplied[places] for places in np.triu_indices(len(multiplied), 1)]
-        )
     low, high = ranked[0], ranked[-1]
     return Basis(
         np.array(plain, dtype=np.int64),
         np.array(smooth, dtype=np.int64),
-        pairs,
         np.array(knots).reshape(-1, N_KNOTS).T,
         low - (high - low),
         high + (high - low),
     )
+
+
+def add_pairs(
+    basis: Basis, samples: FloatArray, codes: IntArray, weights: FloatArray, probability: FloatArray
+) -> Basis:
+    r"""Add products of steps of two features that would improve given probabilities most.
+
+    A product z is judged by the score test, :math:`(\sum_i w_i r_i z_i)^2 / \sum_i w_i p_i (1 - p_i) z_i^2`
+    with the residuals r, summed over the classes.
+    """
+    features, cuts = _steps(basis, samples, codes, weights)
+    steps = expit(STEEPNESS * (samples[:, features] - cuts))
+    means = weights @ steps / weights.sum()
+    steps -= means
+    squares, scores = steps**2, np.zeros((len(cuts), len(cuts)))
+    present = np.unique(codes)
+    for k in present if len(present) > 2 else present[1:]:
+        own = probability[:, k]
+        covariance = steps.T @ ((weights * ((codes == k) - own))[:, None] * steps)
+        variance = squares.T @ ((weights * own * (1.0 - own))[:, None] * squares)
+        scores += covariance**2 / np.maximum(variance, LEAST_VARIANCE)
+    first, second = np.nonzero(features[:, None] < features)
+    best = np.argsort(-scores[first, second], kind="stable")[:N_PRODUCTS]
+    chosen = np.column_stack([first[best], second[best]])
+    return basis._replace(pairs=features[chosen], cuts=cuts[chosen], means=means[chosen])
+
+
+def _steps(
+    basis: Basis, samples: FloatArray, codes: IntArray, weights: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """List steps, by their features and cuts: at quantiles, but halfway between the two values of a feature."""
+    varying = np.sort(np.concatenate([basis.plain, basis.smooth]))
+    if len(varying) > MOST_PAIRED:
+        effects = _effects(samples[:, varying], codes, weights)
+        varying = np.sort(varying[np.argsort(-effects, kind="stable")[:MOST_PAIRED]])
+    shares = np.arange(1, N_STEPS + 1) / (N_STEPS + 1.0)
+    features, cuts = [], []
+    for feature in varying:
+        values = samples[:, feature]
+        low, high = values.min(), values.max()
+        own = np.unique(weighted_quantile(values[:, None], weights, *shares))
+        if ((values == low) | (values == high)).all() or len(own) == 1:
+            own = np.array([low / 2.0 + high / 2.0])
+        features += [feature] * len(own)
+        cuts += own.tolist()
+    return np.array(features, dtype=np.int64), np.array(cuts)
 
 
 def _effects(samples: FloatArray, codes: IntArray, weights: FloatArray) -> FloatArray:
@@ -451,16 +498,21 @@ def _effects(samples: FloatArray, codes: IntArray, weights: FloatArray) -> Float
 class RidgeRegressions:
     """Ridge logistic regressions on the standardised columns of samples, for any strength.
 
-    `kind` is that of a `Regression`; some of the classes may be missing.
+    Some of the classes may be missing.
     """
 
     def __init__(
-        self, samples: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int, kind: str
+        self,
+        samples: FloatArray,
+        codes: IntArray,
+        weights: FloatArray,
+        n_classes: int,
+        basis: Basis,
     ) -> None:
         from sklearn.linear_model import LogisticRegression
 
-        self._basis = make_basis(samples, codes, weights, kind)
-        columns = self._basis.columns(samples)
+        self._basis = basis
+        columns = basis.columns(samples)
         share = weights / weights.sum()
         self._center = share @ columns
         columns = columns - self._center
@@ -517,6 +569,20 @@ class RidgeRegressions:
             warnings.simplefilter("ignore")
             self._model.fit(self._columns, self._codes, sample_weight=self._weights)
         return self._model.coef_, self._model.intercept_
+
+
+def regressions_of_kind(
+    kind: str, samples: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int
+) -> RidgeRegressions:
+    """Prepare regressions on the features ("linear"), on splines of them ("spline"), or also on "pairs"."""
+    basis = make_basis(samples, splines=kind != "linear")
+    regressions = RidgeRegressions(samples, codes, weights, n_classes, basis)
+    if kind != "pairs":
+        return regressions
+    splines = regressions.fit(STRENGTH_BEFORE_PAIRS)
+    probability = np.exp(log_softmax(splines.exponents(samples)))
+    basis = add_pairs(basis, samples, codes, weights, probability)
+    return RidgeRegressions(samples, codes, weights, n_classes, basis)
 
 
 def spline_columns(samples: FloatArray, knots: FloatArray) -> FloatArray:

@@ -143,7 +143,9 @@ def _additive_from(fields: Fields, n_features: int, n_classes: int) -> AdditiveE
         raise inside.refuse("high", "not below low")
     plain = inside.integers("plain", (None,), 0, last)
     pairs = inside.integers("pairs", (None, 2), 0, last)
-    basis = Basis(plain, smooth, pairs, knots, low, high)
+    shape = pairs.shape
+    cuts, means = inside.floats("cuts", shape), inside.floats("means", shape, 0.0, 1.0)
+    basis = Basis(plain, smooth, knots, low, high, pairs, cuts, means)
     n_columns = len(basis.features())
     return AdditiveEvidence(
         basis,

@@ -27,7 +27,7 @@ NOTE = (
     "which cannot be undone."
 )
 METHODS = {
-    "pooled": "the forest, pooled with logistic regressions on the features and on splines of them",
+    "pooled": "the forest, pooled with logistic regressions on features, splines and pairs of them",
     "forest": "the forest alone: every training sample offers a path, and those of each class are weighed",
     "paper": "the paper’s P-OPF: the cost of the winning path alone",
 }
@@ -36,6 +36,7 @@ HELD_OUT = {
     "forest": "the forest",
     "linear": "logistic regression",
     "spline": "logistic regression on splines",
+    "pairs": "logistic regression on splines and pairs",
     "prior": "the class frequencies",
 }
 
