@@ -56,10 +56,8 @@ class Tasks:
     def submit_lazy(
         self, name: str, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
     ) -> list[Any]:
-        """Call a function with arguments that may be delayed, and are not kept afterwards; returns futures.
-
-        All calls go to the scheduler as one graph: the graphs of a collection's chunks are those of the whole.
-        """
+        """Call a function with arguments that may be delayed, and are not kept afterwards; returns futures."""
+        # As one graph: the graphs of a collection's chunks are those of the whole.
         lazy = [dask.delayed(function)(*each, dask_key_name=_key(name)) for each in calls]
         futures: list[Any] = self.client.compute(lazy)
         self._living.update(futures)
@@ -99,8 +97,7 @@ def call_with_loaded(function: Callable[..., Any], *arguments: Any) -> Any:
 def tasks_on(client: Any) -> Iterator[Tasks]:
     """Connect to a cluster: the client given, the default one, or threads of this process.
 
-    An interrupt, or any error, cancels what is under way. If the connection to the scheduler is lost,
-    the error says so.
+    An interrupt, or any error, cancels what is under way.
     """
     local = False
     if client is None:

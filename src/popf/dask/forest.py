@@ -130,7 +130,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return OPFClassifier.from_forest(
             model.to_forest(samples),
             self._parameters_of(OPFClassifier),
-            model.n_features,
+            model.samples.lows.shape[1],
             model.samples.rows,
             model.settings.device,
         )

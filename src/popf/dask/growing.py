@@ -33,15 +33,10 @@ class ForestInBlocks(NamedTuple):
     costs: Any  # of all samples, in the engine's unit: a future, or StoredCosts
     n_pairs: int  # of blocks, those that were compared
 
-    @property
-    def n_features(self) -> int:
-        """The number of features."""
-        return int(self.samples.lows.shape[1])
-
     def parts(self) -> list[Any]:
         """Delayed parts of the model: one if it is small, else one for each block."""
-        blocks = self.samples.blocks
-        if 8 * len(self.samples.rows) * self.n_features <= self.settings.n_bytes // 4:
+        blocks, n_features = self.samples.blocks, self.samples.lows.shape[1]
+        if 8 * len(self.samples.rows) * n_features <= self.settings.n_bytes // 4:
             return [delayed(Part)(self.settings, self.costs, *blocks)]
         return [delayed(Part)(self.settings, self.costs, block) for block in blocks]
 
@@ -155,18 +150,17 @@ def _settle_ties(
 
 def _merge_all(tasks: Tasks, n: int, level: list[Any]) -> Any:
     """Merge candidates as a tree of tasks."""
+
+    def merge(*parts: BlockTree | Arcs) -> Arcs:
+        lists = [part.arcs if isinstance(part, BlockTree) else part for part in parts]
+        return spanning.reduce_arcs(lists, n)
+
     while True:
-        level = [
-            tasks.submit("merge-trees", _merge, n, *level[i : i + MERGED_AT_ONCE])
-            for i in range(0, len(level), MERGED_AT_ONCE)
-        ]
+        starts = range(0, len(level), MERGED_AT_ONCE)
+        several = [level[start : start + MERGED_AT_ONCE] for start in starts]
+        level = [tasks.submit("merge-trees", merge, *parts) for parts in several]
         if len(level) == 1:
             return level[0]
-
-
-def _merge(n_samples: int, *parts: BlockTree | Arcs) -> Arcs:
-    lists = [part.arcs if isinstance(part, BlockTree) else part for part in parts]
-    return spanning.reduce_arcs(lists, n_samples)
 
 
 def mark_prototypes(merged: Arcs, n_samples: int, more: list[IntArray]) -> BoolArray:

@@ -62,11 +62,10 @@ def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> S
     groups = group_neighbours(sizes, max(sizes))
     sizes = tuple(sum(sizes[i] for i in group) for group in groups)
     X = X.rechunk((sizes, -1))  # a sample is needed whole
-    parts = [X.to_delayed().ravel(), _column(y, "y", X)]
-    if sample_weight is None:
-        parts.append([None] * len(sizes))
-    else:
-        parts.append(_column(sample_weight, "sample_weight", X))
+    weights = [None] * len(sizes)
+    if sample_weight is not None:
+        weights = _column(sample_weight, "sample_weight", X)
+    parts = X.to_delayed().ravel(), _column(y, "y", X), weights
     chunks = [delayed(Rows)(*rows) for rows in zip(*parts, strict=True)]
     return Source(chunks, list(sizes), columns)
 

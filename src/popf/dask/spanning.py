@@ -73,10 +73,7 @@ def tree_of_block(
     side: BoolArray | None = None,
     trees: tuple[BlockTree, ...] = (),
 ) -> BlockTree:
-    """Grow the minimum spanning tree of a block; if it has two sides, keep the arcs between these.
-
-    `trees` are those of the sides.
-    """
+    """Grow the minimum spanning tree of a block; of two sides, which have `trees`, keep the arcs between."""
     sure = NOBODY
     if not settings.metric.euclidean:
         rows = settings.metric.rows(block.points, settings.n_threads)
@@ -201,10 +198,7 @@ def join_arcs(parts: list[Arcs]) -> Arcs:
 
 
 def reduce_arcs(candidates: list[Arcs], n_samples: int) -> Arcs:
-    """Keep the candidates in the minimum spanning tree, and arcs between classes that tie with it.
-
-    They come in the order (weight, lower index, higher index).
-    """
+    """Keep, in order, the candidates in the minimum spanning tree and arcs between classes that tie with it."""
     arcs = join_arcs(candidates)
     arcs = arcs.take(_order_of_arcs(arcs))
     state = np.zeros(len(arcs.weights), dtype=np.int8)
