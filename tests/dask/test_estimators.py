@@ -102,7 +102,7 @@ def test_probabilities_are_those_of_one_machine(client, params, n_classes):
     weight = rng.integers(0, 4, size=360).astype(float)
     plain = POPFClassifier(**params).fit(X, y, weight)
     model = DaskPOPFClassifier(client, **params)
-    model.fit(*as_dask(X, y, 90), da.from_array(weight, chunks=100))
+    model.fit(*as_dask(X, y, 130), da.from_array(weight, chunks=100))
     assert_same_probabilities(model, plain, new)
 
 
@@ -122,7 +122,7 @@ def test_samples_may_all_have_company(client):
     X, y = np.repeat(points, 4, axis=0), np.arange(480) % 2
     y[::4] = X[::4, 0] > 0
     plain = POPFClassifier(method="forest").fit(X, y)
-    model = DaskPOPFClassifier(client, method="forest").fit(*as_dask(X, y, 100))
+    model = DaskPOPFClassifier(client, method="forest").fit(*as_dask(X, y, 160))
     np.testing.assert_allclose(model.bandwidths_, plain.bandwidths_, rtol=1e-12)
     np.testing.assert_allclose(model.predict_proba(points), plain.predict_proba(points), rtol=1e-9)
 
@@ -132,6 +132,6 @@ def test_probabilities_of_blocks_on_a_device_are_the_plain_ones(client, device):
     rng = np.random.default_rng(SEED)
     X, y = two_classes(300, 6, rng)
     new = rng.normal(size=(60, 6))
-    model = DaskPOPFClassifier(client, device=device).fit(*as_dask(X, y, 80))
+    model = DaskPOPFClassifier(client, device=device).fit(*as_dask(X, y, 110))
     expected = POPFClassifier().fit(X, y).predict_proba(new)
     np.testing.assert_allclose(model.predict_proba(new), expected, atol=1e-5)
