@@ -155,6 +155,9 @@ def choose(
             regressions[name] = hold_out_regressions(name, strengths, fitted, scored, labels)
     chosen = choose_parts(forests, regressions, labels, np.full(len(codes), True), options)
     forest, scaling, parts = forests[chosen.forest], chosen.scaling, chosen.exponents
+    if len(set(scaling.steps)) == 1 and len(set(scaling.slopes)) == 1:
+        # One bandwidth for all classes is enough: no fold needs to look for more.
+        options = options._replace(class_bandwidths=False)
     pool = fit_pool(parts, labels, options.smoothing)
     # The mean of the forest's exponents is no evidence on any sample: it belongs to the biases of the pool.
     mean = np.average(parts[0], axis=0, weights=weights)
@@ -373,7 +376,7 @@ def hold_out_regressions(
     """Fit regressions, from the strongest ridge on, until the loss clearly rises."""
     ridges = [regressions_of_kind(kind, *each[1:], len(labels.masses)) for each in fitted]
     columns = [
-        ridge.columns(each.scaling.apply(new))
+        ridge.centered_columns(each.scaling.apply(new))
         for ridge, each, new in zip(ridges, fitted, scored, strict=True)
     ]
     exponents: list[FloatArray] = []

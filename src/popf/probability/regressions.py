@@ -360,13 +360,18 @@ class Basis(NamedTuple):
         if len(self.smooth):
             found.append(spline_columns(samples[:, self.smooth], self.knots))
         if len(self.pairs):
-            first, second = (
-                expit(STEEPNESS * (samples[:, self.pairs[:, side]] - self.cuts[:, side]))
-                - self.means[:, side]
-                for side in range(2)
-            )
-            found.append(first * second)
+            found.append(self.products(samples))
         return np.hstack(found)
+
+    def products(self, samples: FloatArray) -> FloatArray:
+        """Make the last columns, those of the pairs."""
+        first, second = (
+            expit(STEEPNESS * (samples[:, self.pairs[:, side]] - self.cuts[:, side]))
+            - self.means[:, side]
+            for side in range(2)
+        )
+        product: FloatArray = first * second
+        return product
 
     def features(self) -> IntArray:
         """Tell which features each column is made of: (n_columns, 2), twice the same but for products."""
@@ -498,21 +503,20 @@ def _effects(samples: FloatArray, codes: IntArray, weights: FloatArray) -> Float
 class RidgeRegressions:
     """Ridge logistic regressions on the standardised columns of samples, for any strength.
 
-    Some of the classes may be missing.
+    `columns` are those of the basis; some of the classes may be missing.
     """
 
     def __init__(
         self,
-        samples: FloatArray,
+        basis: Basis,
+        columns: FloatArray,
         codes: IntArray,
         weights: FloatArray,
         n_classes: int,
-        basis: Basis,
     ) -> None:
         from sklearn.linear_model import LogisticRegression
 
         self._basis = basis
-        columns = basis.columns(samples)
         share = weights / weights.sum()
         self._center = share @ columns
         columns = columns - self._center
@@ -534,11 +538,11 @@ class RidgeRegressions:
         self._model = LogisticRegression(
             solver="newton-cholesky" if newton else "lbfgs",
             max_iter=1000,
-            tol=1e-8 if newton else 1e-4,
+            tol=1e-6 if newton else 1e-4,
             warm_start=True,
         )
 
-    def columns(self, samples: FloatArray) -> FloatArray:
+    def centered_columns(self, samples: FloatArray) -> FloatArray:
         """Make the columns of new samples, for `AdditiveEvidence.exponents_of_columns`."""
         columns: FloatArray = self._basis.columns(samples) - self._center
         return columns
@@ -576,13 +580,15 @@ def regressions_of_kind(
 ) -> RidgeRegressions:
     """Prepare regressions on the features ("linear"), on splines of them ("spline"), or also on "pairs"."""
     basis = make_basis(samples, splines=kind != "linear")
-    regressions = RidgeRegressions(samples, codes, weights, n_classes, basis)
+    columns = basis.columns(samples)
+    regressions = RidgeRegressions(basis, columns, codes, weights, n_classes)
     if kind != "pairs":
         return regressions
     splines = regressions.fit(STRENGTH_BEFORE_PAIRS)
-    probability = np.exp(log_softmax(splines.exponents(samples)))
+    probability = np.exp(log_softmax(splines.exponents_of_columns(columns - splines.center)))
     basis = add_pairs(basis, samples, codes, weights, probability)
-    return RidgeRegressions(samples, codes, weights, n_classes, basis)
+    columns = np.hstack([columns, basis.products(samples)])
+    return RidgeRegressions(basis, columns, codes, weights, n_classes)
 
 
 def spline_columns(samples: FloatArray, knots: FloatArray) -> FloatArray:
