@@ -6,7 +6,7 @@
 ``training``          samples in an order of their own, folds, and forests on some of them
 ``features``          1. squashed features, and the linear maps that may come after
 ``soft_competition``  the forest's scores, 2. a background under them, 3. bandwidths and slopes of the classes
-``regressions``       softmax regressions, and 4. ridge regressions on the features and on splines of them
+``regressions``       softmax regressions, and 4. ridge regressions on features, splines and pairs
 ``pooling``           5. all evidence pooled, how far it is trusted, and how a probability splits
 """
 
