@@ -154,7 +154,7 @@ def test_the_rarer_class_is_the_one_to_find(files, capsys, rare, frequent):
     table["stolen"] = np.where(table["stolen"] == "yes", rare, frequent)
     table.to_csv(files[0], index=False)
     said = f"class to find: {rare}, from probability 0.0"  # a miss is dear, so the threshold is low
-    costs = ("--cost-fp", 1, "--cost-fn", 20)
+    costs = ("--method", "forest", "--cost-fp", 1, "--cost-fn", 20)
     assert said in printed(capsys, *fitting(*files, *costs)).out.splitlines()[0]
     assert said in printed(capsys, "evaluate", *files[::-1]).out.splitlines()[0]
     assert said in printed(capsys, "predict", *files[::-1]).err.splitlines()[0]
@@ -216,7 +216,8 @@ def test_rows_of_one_id_are_kept_aside_together(files, capsys):
     months = consumers(240).assign(month=np.arange(240) // 40, consumer=np.arange(240) % 40)
     months["stolen"] = np.where((months["consumer"] % 4 == 0) & (months["month"] > 3), "yes", "no")
     months.to_csv(files[0], index=False)
-    words = ("fit", files[0], "--target", "stolen", "--test-size", 0.25, "-o", files[1], "--id")
+    words = ("fit", files[0], "--target", "stolen", "--test-size", 0.25, "-o", files[1])
+    words = (*words, "--method", "forest", "--id")
 
     def kept(*more):
         run(*words, *more)

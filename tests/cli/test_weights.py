@@ -50,7 +50,10 @@ def test_large_weights_do_not_flatter_the_held_out_loss(tmp_path, capsys):
     assert heavy["held_out"]["pool"] == pytest.approx(plain["held_out"]["pool"], rel=1e-9)
 
 
-@pytest.mark.parametrize("words", [(), ("--linear-map", "auto"), ("--cost-fp", 1, "--cost-fn", 9)])
+BY_COST = ("--method", "forest", "--cost-fp", 1, "--cost-fn", 9)
+
+
+@pytest.mark.parametrize("words", [(), BY_COST], ids=["plain", "by cost"])
 def test_weight_zero_is_no_row_whatever_it_holds(tmp_path, capsys, words):
     frame = consumers(N).assign(weight=1.0)
     frame.loc[50:, "weight"] = 0.0
