@@ -1,5 +1,6 @@
 """What the estimators on densities share: checks, growing the forest, claiming new samples, and state."""
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from popf.forest.metrics import Metric
 
 
-class DensityEstimator(BaseEstimator):  # type: ignore[misc]
+class DensityEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator whose ``forest_`` is a `DensityForest`."""
 
     forest_: "DensityForest"
@@ -85,9 +86,9 @@ class DensityEstimator(BaseEstimator):  # type: ignore[misc]
         new = validate_new(self, X, self.forest_.metric, np.arange(len(self.forest_.node_of)))
         return self.forest_.claim(new, resources_of(self))
 
+    @abstractmethod
     def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
         """Read what was fitted beside the forest."""
-        raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
