@@ -9,6 +9,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from dask_problems import SEED, as_dask, two_classes
 from popf import OPFClassifier, POPFClassifier
@@ -110,11 +111,15 @@ def test_the_temporary_folder_goes_with_the_estimator(few_samples, tmp_path, mon
     # No client: threads of this process, blocks on disk.
     model = DaskOPFClassifier().fit(*few_samples)
     assert len(list(tmp_path.glob("popf-*"))) == 1
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copy.predict(few_samples[0]), model.predict(few_samples[0]))
+    with pytest.raises(TypeError, match="temporary folder"):
+        pickle.dumps(model)
+    labels = model.predict(few_samples[0])
     del model
     gc.collect()
     assert list(tmp_path.glob("popf-*")) == []
+    lasting = DaskOPFClassifier(scratch=tmp_path / "scratch").fit(*few_samples)
+    copy = pickle.loads(pickle.dumps(lasting))
+    np.testing.assert_array_equal(copy.predict(few_samples[0]), labels)
 
 
 def test_what_lies_on_the_cluster_is_not_pickled(client, few_samples):
@@ -145,6 +150,8 @@ def test_bad_input_gives_one_clear_error(client, few_samples):
         (lambda: fit(lazy[0], np.zeros(60)), ValueError, "one class only"),
         (lambda: fit(lazy[0], X[:, 0]), ValueError, "continuous"),
         (lambda: fit(lazy[0], None), ValueError, "requires y"),
+        (lambda: fit(csr_array(X), y), TypeError, "toarray"),
+        (lambda: fit(X, np.array(["a", "b", None] * 20)), ValueError, r"y\[2\] is missing"),
         (lambda: fit(lazy[0][:0], y[:0]), ValueError, "0 sample"),
         (lambda: fit(lazy[0][:, 0], y), ValueError, "rows and columns"),
         (lambda: fit(*lazy, -np.ones(60)), ValueError, negative),

@@ -72,6 +72,7 @@ def test_bad_parameters_are_refused_by_name(estimator, settings, said):
 def test_bad_samples_are_refused():
     refused(lambda: KNNOPFClassifier().fit(X, np.zeros(50)), "one class only")
     refused(lambda: OPFClustering().fit([[1.0]]), "minimum of 2 is required")
+    refused(lambda: OPFClustering().fit([[1e308], [-1e308]]), "samples 1 and 0 is inf", "scale")
     model = OPFClustering(5).fit(X)
     refused(lambda: model.fit([[1.0], [np.nan]]), "NaN")
     assert not hasattr(model, "forest_")
@@ -110,6 +111,11 @@ def test_what_does_not_fit_the_forest_is_refused():
         state = {**fitted.__getstate__(), name: value}
         other = type(fitted).__new__(type(fitted))
         refused(lambda other=other, state=state: other.__setstate__(state), f"{name} of")
+
+
+def test_models_of_huge_values_are_saved_and_loaded(model_path):
+    model = OPFClustering(5).fit(X * 1e300)
+    assert_same_model(model, again(model, model_path), X * 1e300)
 
 
 def test_precomputed_distances_survive_without_the_matrix(model_path):

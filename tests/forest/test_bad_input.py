@@ -1,6 +1,7 @@
 """What users get wrong: an error that names the value and says what would be right."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances
@@ -47,6 +48,8 @@ CONSTANT, FAR = changed(X, (slice(None), 1), 2.0), changed(np.abs(X) + 0.1, (4, 
 VALUES = {
     "one class": (lambda: fit(y=np.zeros(30, dtype=int)), "one class", "only, 0:", "two classes"),
     "one class of weight": (lambda: fit(weight=1 - Y), "one class only, 0:", "at least two"),
+    "missing label": (lambda: fit(y=np.array(["a", None] * 15)), "y[1] is missing", "Drop"),
+    "missing text": (lambda: fit(y=pd.Series(["a", None] * 15, dtype="string")), "y[1] is missing"),
     "negative weight": (lambda: weighing(-1.5), "sample_weight[4] is -1.5", "weight of 0"),
     "NaN weight": (lambda: weighing(np.nan), "sample_weight contains NaN"),
     "infinite weight": (lambda: weighing(np.inf), "sample_weight contains infinity"),
@@ -75,7 +78,6 @@ VALUES = {
 TYPES = {
     "bytes": (lambda: fit(y=np.array([b"a", b"b"] * 15)), "bytes", "Convert the labels"),
     "mixed": (lambda: fit(y=np.array(["a", 1] * 15, dtype=object)), "y", "(int, str)", "one type"),
-    "gap": (lambda: fit(y=np.array(["a", None] * 15)), "y", "(NoneType, str)", "one type"),
     "number": (lambda: fit(3), "a name or a function d(x, y)", "3"),
     "no dict": (lambda: with_params("minkowski", [3]), "must be a dict or None", "[3]", "list"),
     "of a function": (lambda: with_params(lambda x, y: 0.0, {"p": 3}), "unexpected keyword", "'p'"),

@@ -103,8 +103,9 @@ def test_ties_among_precomputed_distances_do_not_fall_to_the_order_of_the_rows()
         pd.Series(["a", "b", pd.NA, pd.NA], dtype="string"),
         [0, 1, None, None],
         [0.0, 1.0, -1.0, -1.0],
+        pd.Series([0, 1, None, None], dtype="Int64"),
     ],
-    ids=["None", "-1 among text", "Series", "NA", "None among numbers", "real numbers"],
+    ids=["None", "-1 among text", "Series", "NA", "None among numbers", "real numbers", "Int64"],
 )
 def test_marks_of_unlabelled_samples(y):
     model = SemiSupervisedOPFClassifier().fit([[0.0], [9.0], [1.0], [8.0]], y)

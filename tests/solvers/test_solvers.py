@@ -279,7 +279,9 @@ def boxed(*box):
         (lambda: PlattObjective([1.0], [0.5], [0.0]), "all weights are 0; at least one sample"),
         (lambda: PlattObjective([1.0], [0.5])([1.0, 2.0, 3.0]), r"shape \(3,\); give \(2,\) or"),
         (lambda: platt_targets([1, -1], [1.0]), "there are 1 weights for 2 samples; give one each"),
-        (lambda: platt_targets([[1, -1]]), r"y has shape \(1, 2\); give one class per sample"),
+        (lambda: platt_targets([[1, -1]]), r"y has shape \(1, 2\); give one value per sample"),
+        (lambda: platt_targets([1, np.nan]), "Input y contains NaN"),
+        (lambda: platt_targets([1, 0], smoothing=-1), "smoothing is -1; .* greater than 0"),
     ],
 )
 def test_bad_values_are_refused_with_a_remedy(make, message):

@@ -23,6 +23,7 @@ from popf.forest.validation import (
     check_any_weight,
     check_enough_classes,
     check_labels,
+    check_no_label_missing,
     check_weights,
     to_host,
 )
@@ -165,8 +166,7 @@ def checked_rows(rows: Rows, start: int = 0) -> tuple[FloatArray, NDArray[Any], 
         column = np.asarray(to_host(rows.weights)).reshape(-1, 1)
         weights = check_chunk(column, "sample_weight")[:, 0]
         check_weights(weights, start)
-    for row in np.flatnonzero(y != y):
-        raise ValueError(f"y[{start + row}] is missing: every sample needs a label.")
+    check_no_label_missing(y, start)
     return X, y, weights
 
 

@@ -41,10 +41,12 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return type(self)(**values)
 
     def __getstate__(self) -> dict[str, Any]:
-        if hasattr(self, "_model") and not isinstance(self._model.costs, StoredCosts):
+        if hasattr(self, "_model") and (
+            self.scratch is None or not isinstance(self._model.costs, StoredCosts)
+        ):
             raise TypeError(
-                f"a fitted {type(self).__name__} has its samples on the cluster, so it cannot be saved: "
-                "save what .to_local() gives."
+                f"a fitted {type(self).__name__} has its samples on the cluster, or in a temporary folder, so "
+                "it cannot be saved: save what .to_local() gives."
             )
         return {**super().__getstate__(), "client": None}
 
@@ -100,7 +102,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_device_of_workers(tasks, device)
         n_threads, n_bytes, _ = resources_of(self)
         if self.block_size is not None:
-            check_integer("`block_size`", self.block_size, 1, " rows, or None")
+            check_integer("`block_size`", self.block_size, 1, ", or None")
         source = open_source(X, y, sample_weight, self.block_size)
         validate_data(self, source.columns, skip_check_array=True)
         if pays_on_host(device, self.algorithm, self.n_features_in_):

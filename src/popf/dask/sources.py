@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from dask import delayed
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
 from popf.engine.structures import FloatArray
@@ -199,6 +200,8 @@ def _read_parquet(path: str, groups: list[int], columns: list[str], *others: str
 
 def columns_of(X: Any) -> Any:
     """Make an empty table or array with the columns of X, by which scikit-learn checks features."""
+    if issparse(X):
+        raise TypeError("X is sparse, but dense data is required: pass X.toarray().")
     if hasattr(X, "columns"):
         return pd.DataFrame(columns=list(X.columns))
     shape = getattr(X, "shape", None) or np.shape(X)
@@ -213,6 +216,6 @@ def columns_of(X: Any) -> Any:
 def check_chunk(X: Any, name: str = "X") -> FloatArray:
     """Check a chunk of samples as scikit-learn does."""
     X = to_host(X)
-    if len(X) == 0:
+    if X.shape[0] == 0:
         return np.empty(X.shape)
     return np.asarray(check_array(X, dtype=np.float64, order="C", input_name=name))

@@ -17,7 +17,7 @@ from popf.density.propagation import (
     open_density,
     propagate,
 )
-from popf.engine.distances import rows_per_block
+from popf.engine.distances import refuse_weight, rows_per_block
 from popf.engine.points import (
     SpaceTree,
     build_space_tree,
@@ -194,7 +194,7 @@ class DensityForest:
         if not ((roots[roots] == roots).all() and (codes[roots] == codes).all()):
             raise fields.refuse("roots", "nodes of the same class that are roots themselves")
         paths = Paths(
-            fields.number("longest", 0.0),
+            fields.number("longest", 0.0, float(np.finfo(np.float64).max)),
             fields.floats("densities", (n_nodes,), 0.01, 1.0),  # no mean is below exp(-4.5)
             fields.floats("values", (n_nodes,), -HIGHEST, HIGHEST),
             roots,
@@ -232,6 +232,8 @@ def grow_forest(
     node_codes, counts, tried = labels[rows], np.bincount(node_of), None
     k = min(n_neighbors or max_neighbors, len(samples) - 1)
     graph = NodeIndex(points, counts, metric).graph(k, resources)
+    for node, place in np.argwhere(np.isinf(graph.distances)):
+        refuse_weight(np.inf, f"samples {rows[node]} and {rows[graph.neighbours[node, place]]}")
     if n_neighbors is None and codes is None:
         tried, k = _cuts(graph, k, removal, resources)
     elif n_neighbors is None:

@@ -123,9 +123,9 @@ class _Euclidean(_Compiled):
             self.params = {"gamma": gamma}
 
     def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
-        if self.name == "euclidean":  # the root first: the square itself may be out of range
-            return np.asarray(np.ldexp(np.sqrt(weights), exponent))
-        with np.errstate(over="ignore", under="ignore"):  # then the square is inf, or 0
+        with np.errstate(over="ignore", under="ignore"):  # what is out of range is inf, or 0
+            if self.name == "euclidean":  # the root first: its square may be out of range
+                return np.asarray(np.ldexp(np.sqrt(weights), exponent))
             return transform_squared(self.name, np.ldexp(weights, 2 * exponent), self.gamma)
 
 

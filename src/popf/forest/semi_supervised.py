@@ -1,6 +1,5 @@
 """The Optimum-Path Forest classifier for data of which few samples have a label."""
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,13 @@ from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, Span
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest, order_of_samples
 from popf.forest.spanning_tree import grow_tree
-from popf.forest.validation import TrainingData, check_enough_classes, to_host, validate_training
+from popf.forest.validation import (
+    TrainingData,
+    check_enough_classes,
+    is_missing,
+    to_host,
+    validate_training,
+)
 
 
 class SemiSupervisedOPFClassifier(OPFClassifier):
@@ -82,7 +87,7 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
         X, sample_weight
             As for `OPFClassifier.fit`.
         y : array-like of shape (n_samples,)
-            Labels, of two classes or more; -1 for unlabelled samples, or None where labels are text.
+            Labels, of two classes or more; -1, None or NaN for unlabelled samples.
 
         Returns
         -------
@@ -168,9 +173,13 @@ def _split_labels(y: Any) -> tuple[Any, BoolArray]:
             "-1 among numbers."
         )
     if flat.dtype.kind == "O":
-        labelled = np.array([not _is_mark(label) for label in flat.tolist()], dtype=np.bool_)
+        labelled = np.array(
+            [not (is_missing(label) or label == -1) for label in flat.tolist()], dtype=np.bool_
+        )
     else:
-        labelled = flat != -1 if flat.dtype.kind in "if" else np.ones(len(flat), dtype=np.bool_)
+        labelled = flat == flat
+        if flat.dtype.kind in "if":
+            labelled &= flat != -1
     known = flat[labelled]
     if len(flat) and len(set(known.tolist())) < 2:
         found = f"one class only, {known.tolist()[0]!r}" if len(known) else "no class"
@@ -182,10 +191,3 @@ def _split_labels(y: Any) -> tuple[Any, BoolArray]:
     if labels.dtype.kind == "O" and not any(isinstance(label, str) for label in known):
         labels = np.array(labels.tolist())  # numbers, which None had made objects
     return labels, labelled
-
-
-def _is_mark(label: Any) -> bool:
-    """Whether an object marks an unlabelled sample: None, -1, or what pandas makes of None."""
-    if isinstance(label, Real):
-        return bool(label != label or label == -1)
-    return label is None or type(label).__name__ == "NAType"

@@ -87,8 +87,11 @@ def validate_samples(
     precomputed: bool = False,
 ) -> LabelledSamples:
     """Check samples, labels and weights; samples of weight 0 are left out, of a matrix their columns too."""
+    X, y = to_host(X), to_host(y)
+    if y is not None:
+        check_no_label_missing(np.asarray(y))
     samples, labels = validate_data(
-        estimator, to_host(X), to_host(y), dtype=np.float64, order="C", ensure_min_samples=2
+        estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2
     )
     check_labels(labels)
     if precomputed:
@@ -103,10 +106,6 @@ def validate_samples(
         samples = samples[np.ix_(rows, rows)] if precomputed else samples[rows]
         labels, weights = labels[rows], weights[rows]
     classes, codes = np.unique(labels, return_inverse=True)
-    if precomputed:
-        # Only now: distances of samples without weight do not matter, and one class alone says more.
-        check_enough_classes(classes)
-        samples = check_precomputed(samples)
     return LabelledSamples(samples, codes, classes, weights, rows)
 
 
@@ -233,6 +232,23 @@ def check_any_weight(total: int) -> None:
         )
 
 
+def is_missing(label: Any) -> bool:
+    """Tell whether an object stands for no label: None, NaN, or pandas' NA."""
+    if isinstance(label, Real):
+        return bool(label != label)
+    return label is None or type(label).__name__ == "NAType"
+
+
+def check_no_label_missing(y: NDArray[Any], start: int = 0) -> None:
+    """Raise ValueError if a label is missing; the first is that of row `start`."""
+    objects = y.dtype.kind == "O"
+    for row in np.flatnonzero([*map(is_missing, y.ravel().tolist())] if objects else y != y):
+        raise ValueError(
+            f"y[{start + row}] is missing: every sample needs a label. Drop the samples without one, or use "
+            "SemiSupervisedOPFClassifier."
+        )
+
+
 def check_labels(y: NDArray[Any]) -> None:
     """Raise an error unless `y` can be labels."""
     try:
@@ -252,8 +268,8 @@ def check_enough_classes(classes: NDArray[Any]) -> None:
     if len(classes) < 2:
         (label,) = classes.tolist()
         raise ValueError(
-            f"y has one class only, {label!r}: prototypes are found where classes meet, so a "
-            "forest needs samples of at least two classes."
+            f"the training samples have one class only, {label!r}: prototypes are found where classes meet, so "
+            "a forest needs samples of at least two classes."
         )
 
 

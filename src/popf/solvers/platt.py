@@ -13,6 +13,7 @@ from scipy.special import expit
 from sklearn.utils import check_array
 
 from popf.engine.structures import FloatArray
+from popf.formatting import check_real
 
 # How many values of q are computed at once: a few arrays of this size fit into the second-level cache.
 BLOCK = 16_384
@@ -45,9 +46,8 @@ def platt_targets(
     >>> platt_targets([1, 1, -1])
     array([0.75      , 0.75      , 0.33333333])
     """
-    positive = np.asarray(y) > 0
-    if positive.ndim != 1:
-        raise ValueError(f"y has shape {positive.shape}; give one class per sample, (n_samples,)")
+    positive = _as_vector(y, "y") > 0.0
+    check_real("smoothing", smoothing, 0.0, strictly=True)
     w = _as_weights(weights, positive.size)
     n_positive, n_negative = float(w[positive].sum()), float(w[~positive].sum())
     a = smoothing
