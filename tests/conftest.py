@@ -73,7 +73,7 @@ def liver(no_network):
     return load("liver", download=False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def place(tmp_path_factory):
     """A folder with training, test and new rows, and a model fitted to the first."""
     from table_commands import consumers, fit
@@ -86,7 +86,7 @@ def place(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def three(tmp_path_factory):
     """A folder with training and test rows of three classes, and a model fitted to the first."""
     from table_commands import consumers, fit, pd
@@ -101,7 +101,7 @@ def three(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def months(tmp_path_factory):
     """A folder with good rows, four months of each consumer, and a model fitted to them."""
     from table_commands import consumer_months, fit
@@ -112,7 +112,7 @@ def months(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def small_study():
     """The results of two data sets, three methods, seven runs."""
     from popf.experiment import run

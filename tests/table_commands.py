@@ -60,9 +60,14 @@ def commands(months, data, out):
     }  # fmt: skip
 
 
+#: The quickest fit, for where the method does not matter.
+QUICK = ("--method", "forest", "--linear-map", "none")
+
+
 def fitting(data, out, *words):
     """The words of a command that fits a table of consumers."""
-    return ["fit", data, "--target", "stolen", "--id", "consumer", *words, "-o", out]
+    words = ["--id", "consumer", "--n-jobs", 1, *words]
+    return ["fit", data, "--target", "stolen", *words, "-o", out]
 
 
 def run(*words):
@@ -71,7 +76,7 @@ def run(*words):
 
 
 def fit(data, out, *words):
-    run(*fitting(data, out, "--n-jobs", 1, *words))
+    run(*fitting(data, out, *words))
 
 
 def printed(captured, *words):

@@ -6,7 +6,7 @@ import pytest
 import popf
 from popf.metrics import evaluate
 from popf.table_models import open_model
-from table_commands import facts, pd, printed, refused, run
+from table_commands import QUICK, facts, pd, printed, refused, run
 
 
 def test_measures_are_those_of_the_library(place, capsys):
@@ -72,7 +72,7 @@ def test_rows_that_are_alike_by_chance_are_not_taken_for_training_rows(tmp_path,
     for name, rows in (("train", table[:120]), ("test", table[120:])):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
     train, model = tmp_path / "train.csv", tmp_path / "model.popf"
-    run("fit", train, "--target", "y", "-o", model)
+    run("fit", train, "--target", "y", *QUICK, "-o", model)
     for name, noticed in (("test", False), ("train", True)):
         said = printed(capsys, "evaluate", model, tmp_path / f"{name}.csv").err
         assert ("features of a training row" in said) is noticed

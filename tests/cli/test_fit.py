@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 import popf
 from popf.__main__ import main
 from popf.table_models import open_model
-from table_commands import consumers, facts, fit, fitting, pd, printed, refused, run, scores
+from table_commands import QUICK, consumers, facts, fit, fitting, pd, printed, refused, run, scores
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_missing_numbers_are_filled_in_as_told(files, capsys, how):
     frame.loc[9, "region"] = np.nan
     frame.to_csv(table, index=False, na_rep="n.d.")
     assert "'n.d.' in row 3" in refused(capsys, *fitting(*files))
-    marked = fitting(*files, "--na", "n.d.")
+    marked = fitting(*files, "--na", "n.d.", *QUICK)
     assert "'demand' (2); the first in row 3" in refused(capsys, *marked)
     assert facts(capsys, *marked, "--missing", how)["n_imputed"] == 2
     filled = frame.fillna({"demand": getattr(frame["demand"], how)()})
@@ -41,7 +41,7 @@ def test_missing_numbers_are_filled_in_as_told(files, capsys, how):
 def test_numbers_may_be_categories_and_columns_left_out(files, capsys):
     frame = consumers(80).assign(tariff=np.arange(80) % 3, note="x")
     frame.to_csv(files[0], index=False)
-    found = facts(capsys, *fitting(*files, "--categorical", "tariff", "--drop", "note"))
+    found = facts(capsys, *fitting(*files, *QUICK, "--categorical", "tariff", "--drop", "note"))
     assert found["columns"] == {
         "consumer": "id",
         "demand": "number",
@@ -58,7 +58,7 @@ def test_columns_that_look_like_ids_are_called_out(files, capsys):
     named = np.arange(80) ** 2 % 71
     table = consumers(80).assign(person=np.arange(80) // 4, meterID=named, paid=named)
     table.to_csv(files[0], index=False)
-    said = printed(capsys, "fit", files[0], "--target", "stolen", "-o", files[1]).err
+    said = printed(capsys, "fit", files[0], "--target", "stolen", *QUICK, "-o", files[1]).err
     for words in (
         "'consumer' has another whole number in every row",
         "'person' has 20 values in 4 rows each",
@@ -113,8 +113,8 @@ def test_how_columns_are_read_is_shown_before_and_after_the_fit(tmp_path, capsys
     assert "--drop day" in found["day"]["problem"]
     assert "--id index" in found["index"]["note"]
     assert "such as '2024-05-01'" in printed(capsys, "info", tmp_path / "t.csv").out
-    fitted = printed(capsys, *fitting(tmp_path / "t.csv", tmp_path / "m.popf", "--drop", "day"))
-    said = " ".join(fitted.out.split())
+    fitted = fitting(tmp_path / "t.csv", tmp_path / "m.popf", "--drop", "day", *QUICK)
+    said = " ".join(printed(capsys, *fitted).out.split())
     for words in ("dropped 2: index, day", "ids consumer", "numbers 2: demand, load"):
         assert words in said
     assert "categories 2: region (2 values), tariff (1 value)" in said
@@ -123,7 +123,7 @@ def test_how_columns_are_read_is_shown_before_and_after_the_fit(tmp_path, capsys
 def test_a_missing_text_is_a_category_and_whole_numbers_match(files, tmp_path):
     frame = consumers(80).assign(tariff=["1", "2", "", "3"] * 20)
     frame.to_csv(files[0], index=False)
-    fit(*files, "--categorical", "tariff")
+    fit(*files, "--categorical", "tariff", *QUICK)
     frame["tariff"] = ["1.0", "2.0", "", "3.0"] * 20  # as pandas writes whole numbers with gaps
     frame.to_csv(tmp_path / "n.csv", index=False)
     first, again = (
@@ -139,8 +139,8 @@ def test_one_row_per_consumer(files, capsys):
     months = pd.concat([consumers(40, seed=seed) for seed in range(3)], ignore_index=True)
     months["stolen"] = np.where(months["demand"] > 0, "yes", "no")
     months.to_csv(files[0], index=False)
-    assert "--one-per consumer" in printed(capsys, *fitting(*files)).err
-    words = ("fit", files[0], "--target", "stolen", "--one-per", "consumer", "-o", files[1])
+    assert "--one-per consumer" in printed(capsys, *fitting(*files, *QUICK)).err
+    words = ("fit", files[0], "--target", "stolen", "--one-per", "consumer", *QUICK, "-o", files[1])
     found = facts(capsys, *words)
     assert (found["n_rows"], found["n_rows_read"]) == (40, 120)
     assert found["columns"]["consumer"] == "one per"
@@ -150,18 +150,17 @@ def test_one_row_per_consumer(files, capsys):
 
 @pytest.mark.parametrize(("rare", "frequent"), [("fraud", "legit"), ("yes", "no")])
 def test_the_rarer_class_is_the_one_to_find(files, capsys, rare, frequent):
-    table = consumers(120)
+    table = consumers(100)
     table["stolen"] = np.where(table["stolen"] == "yes", rare, frequent)
     table.to_csv(files[0], index=False)
     said = f"class to find: {rare}, from probability 0.0"  # a miss is dear, so the threshold is low
-    costs = ("--method", "forest", "--cost-fp", 1, "--cost-fn", 20)
+    costs = (*QUICK, "--cost-fp", 1, "--cost-fn", 20)
     assert said in printed(capsys, *fitting(*files, *costs)).out.splitlines()[0]
-    assert said in printed(capsys, "evaluate", *files[::-1]).out.splitlines()[0]
     assert said in printed(capsys, "predict", *files[::-1]).err.splitlines()[0]
     found = facts(capsys, "evaluate", *files[::-1])
     assert found["positive"] == rare
     assert found["measures"]["recall"]["value"] > 0.9
-    swapped = facts(capsys, *fitting(*files, "--positive", frequent))
+    swapped = facts(capsys, *fitting(*files, *QUICK, "--positive", frequent))
     assert swapped["positive"] == frequent
 
 
@@ -170,11 +169,11 @@ def test_equally_frequent_classes_need_a_name_where_costs_are_given(files, capsy
     for about in (["--cost-fp", 1, "--cost-fn", 20], ["--threshold", 0.2]):
         said = refused(capsys, *fitting(*files, *about))
         assert "--positive fraud or --positive legit" in said
-    assert facts(capsys, *fitting(*files))["positive"] == "legit"
+    assert facts(capsys, *fitting(*files, *QUICK))["positive"] == "legit"
 
 
 def test_three_classes_take_the_largest_probability(three, tmp_path, capsys):
-    found = facts(capsys, *fitting(three / "train.csv", tmp_path / "m.popf"))
+    found = facts(capsys, *fitting(three / "train.csv", tmp_path / "m.popf", *QUICK))
     assert found["classes"].keys() == {"low", "mid", "top"}
     assert found["threshold"] is None
     scored = scores(three, tmp_path / "s.csv", data="test.csv")
@@ -200,7 +199,7 @@ def test_a_fit_ends_with_what_the_model_and_its_parts_score(place, tmp_path, cap
 def test_rows_kept_aside_judge_the_model(files, tmp_path, capsys):
     table = consumers(160)
     table.to_csv(files[0], index=False)
-    words = fitting(*files, "--test-size", 0.25)
+    words = fitting(*files, *QUICK, "--test-size", 0.25)
     found = facts(capsys, *words)
     assert (found["n_rows"], found["n_rows_read"], found["test"]["n_rows"]) == (120, 160, 40)
     rare = (table["stolen"] == "yes").mean()
@@ -217,7 +216,7 @@ def test_rows_of_one_id_are_kept_aside_together(files, capsys):
     months["stolen"] = np.where((months["consumer"] % 4 == 0) & (months["month"] > 3), "yes", "no")
     months.to_csv(files[0], index=False)
     words = ("fit", files[0], "--target", "stolen", "--test-size", 0.25, "-o", files[1])
-    words = (*words, "--method", "forest", "--id")
+    words = (*words, *QUICK, "--id")
 
     def kept(*more):
         run(*words, *more)
@@ -244,7 +243,8 @@ def test_the_stages_of_a_fit_are_shown_and_compiling_too(place, tmp_path, capsys
     from popf.cli.terminal import stages
 
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    said = printed(capsys, *fitting(place / "train.csv", tmp_path / "m.popf", "--progress"))
+    words = (*QUICK, "--progress")
+    said = printed(capsys, *fitting(place / "train.csv", tmp_path / "m.popf", *words))
     assert "reading" in said.err
     assert "fitting 200 rows" in said.err
     assert "fitting" not in said.out
@@ -258,7 +258,7 @@ def test_the_stages_of_a_fit_are_shown_and_compiling_too(place, tmp_path, capsys
 
 def test_a_model_saved_in_python_is_understood(place, tmp_path, capsys):
     frame = consumers(200)[["demand", "load", "stolen"]]
-    model = make_pipeline(StandardScaler(), popf.POPFClassifier(threshold=0.2))
+    model = make_pipeline(StandardScaler(), popf.POPFClassifier("forest", threshold=0.2))
     model.fit(frame[["demand", "load"]], frame["stolen"])
     popf.save(model, tmp_path / "m.popf", X=frame[["demand", "load"]])
     scored = scores(place, tmp_path / "s.csv", model=tmp_path / "m.popf")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from popf.__main__ import main
-from table_commands import facts, refused
+from table_commands import QUICK, facts, refused
 
 PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 
@@ -31,7 +31,7 @@ def test_json_has_the_keys_that_the_page_names(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     commands = [
         "sample",
-        "fit consumers.csv --target stolen --id consumer -o model.popf",
+        f"fit consumers.csv --target stolen --id consumer {' '.join(QUICK)} -o model.popf",
         "predict model.popf new.csv -o scored.csv",
         "rank model.popf new.csv --budget 50",
         "evaluate model.popf test.csv",

@@ -11,7 +11,7 @@ import popf
 from popf import POPFClassifier
 from popf.datasets import make_energy_theft
 from popf.table_models import open_model
-from table_commands import facts, fit, fitting, pd, printed, refused, run
+from table_commands import QUICK, facts, fit, fitting, pd, printed, refused, run
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
     frame["stolen"] = np.where(data.target == 1, "yes", "no")
     frame[:400].to_csv(folder / "train.csv", index=False)
     frame[400:].to_csv(folder / "test.csv", index=False)
-    fit(folder / "train.csv", folder / "model.popf")
+    fit(folder / "train.csv", folder / "model.popf", *QUICK)
     return folder
 
 
@@ -49,7 +49,7 @@ def test_a_model_and_a_file_give_a_page(report, tmp_path, capsys):
 
 
 def test_the_costs_that_the_model_was_fitted_with_are_remembered(report, tmp_path, capsys):
-    costs = ("--method", "forest", "--cost-fp", 2, "--cost-fn", 14)
+    costs = (*QUICK, "--cost-fp", 2, "--cost-fn", 14)
     run(*fitting("train.csv", tmp_path / "m.popf", *costs))
     words = report(tmp_path / "m.popf", "test.csv")
     own = open_model(tmp_path / "m.popf").layout.threshold
@@ -97,7 +97,7 @@ def test_three_classes_of_a_table_and_of_a_saved_model(report, three, tmp_path, 
         assert f"{name} {found[key]['value']:.3f}" in text
     assert f"accuracy {100 * found['accuracy']['value']:.1f}\N{NO-BREAK SPACE}%" in text
     train, saved = pd.read_csv(three / "train.csv"), tmp_path / "saved.popf"
-    model = make_pipeline(StandardScaler(), POPFClassifier())
+    model = make_pipeline(StandardScaler(), POPFClassifier("forest"))
     popf.save(model.fit(train[["demand", "load"]], train["stolen"]), saved)
     words = report(saved, test, "--target", "stolen")
     assert "for another class use --positive" in printed(capsys, *words).out

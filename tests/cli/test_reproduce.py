@@ -8,7 +8,7 @@ import pytest
 
 from popf.__main__ import main
 from popf.cli import demo
-from table_commands import facts, printed, refused, run
+from table_commands import QUICK, facts, printed, refused, run
 
 FAST = ["--methods", "opf,nm", "--runs", "2", "--n-jobs", "1", "--no-figures"]
 
@@ -140,6 +140,9 @@ def test_an_interruption_ends_with_130_and_an_unforeseen_error_with_1(
 
 
 def test_the_demo_fits_evaluates_explains_reports_and_compares(tmp_path, capsys, monkeypatch):
+    quick = {"fit": " ".join(["", *QUICK])}  # the tutorial's page runs the default
+    steps = {step + quick.get(step.split()[0], ""): why for step, why in demo.STEPS.items()}
+    monkeypatch.setattr(demo, "STEPS", steps)
     monkeypatch.setattr(demo, "DATASETS", ("liver",))
     monkeypatch.setattr(demo, "RUNS", 1)
     monkeypatch.setattr("popf.experiment.report.find_spec", lambda name: None)  # no figures

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import popf
-from table_commands import consumers, facts, fit, fitting, printed, refused, scores
+from table_commands import QUICK, consumers, facts, fit, fitting, printed, refused, scores
 
 N = 100
 WEIGHTS = np.random.default_rng(1).integers(0, 4, N)
@@ -21,28 +21,28 @@ def with_gaps(frame, seed=2):
     return frame
 
 
-def fitted(folder, name, frame, *words):
-    """Fit a table; give its probabilities of new rows."""
+def fitted(folder, capsys, frame, *words):
+    """Fit a table; give its probabilities of new rows, and what the fit says of itself."""
     frame.to_csv(folder / "train.csv", index=False)
-    fit(folder / "train.csv", folder / f"{name}.popf", *words)
-    new = folder / "new.csv"
-    consumers(120, seed=5).to_csv(new, index=False)
-    scored = scores(folder, folder / "scored.csv", model=f"{name}.popf", data=new)
-    return scored["probability_yes"].to_numpy()
+    said = facts(capsys, *fitting(folder / "train.csv", folder / "m.popf", *words))
+    consumers(120, seed=5).to_csv(folder / "new.csv", index=False)
+    scored = scores(folder, folder / "scored.csv", model="m.popf")
+    return scored["probability_yes"].to_numpy(), said
 
 
-@pytest.mark.parametrize("words", [(), ("--missing", "median")], ids=" ".join)
-def test_only_the_ratios_of_weights_matter(tmp_path, words):
-    frame = with_gaps(consumers(N)) if words else consumers(N)
-    weighted = fitted(tmp_path, "a", frame.assign(weight=WEIGHTS), *WEIGHED, *words)
-    large = fitted(tmp_path, "b", frame.assign(weight=1e6 * WEIGHTS), *WEIGHED, *words)
+def test_only_the_ratios_of_weights_matter(tmp_path, capsys):
+    frame, filled = with_gaps(consumers(N)), ("--missing", "median")
+    weighted, large = (
+        fitted(tmp_path, capsys, frame.assign(weight=weights), *WEIGHED, *filled)[0]
+        for weights in (WEIGHTS, 1e6 * WEIGHTS)
+    )
     assert_allclose(weighted, large, rtol=0, atol=1e-9)
-    plain = fitted(tmp_path, "c", frame[WEIGHTS > 0], *words)
+    plain, _ = fitted(tmp_path, capsys, frame[WEIGHTS > 0], *filled)
     assert np.abs(weighted - plain).max() > 0.01  # or the weights would not matter here
 
 
 def test_large_weights_do_not_flatter_the_held_out_loss(tmp_path, capsys):
-    consumers(N).assign(weight=1000).to_csv(tmp_path / "t.csv", index=False)
+    consumers(60).assign(weight=1000).to_csv(tmp_path / "t.csv", index=False)
     heavy, plain = (
         facts(capsys, *fitting(tmp_path / "t.csv", tmp_path / "m.popf", *words))
         for words in (WEIGHED, ("--drop", "weight"))
@@ -50,7 +50,7 @@ def test_large_weights_do_not_flatter_the_held_out_loss(tmp_path, capsys):
     assert heavy["held_out"]["pool"] == pytest.approx(plain["held_out"]["pool"], rel=1e-9)
 
 
-BY_COST = ("--method", "forest", "--cost-fp", 1, "--cost-fn", 9)
+BY_COST = (*QUICK, "--cost-fp", 1, "--cost-fn", 9)
 
 
 @pytest.mark.parametrize("words", [(), BY_COST], ids=["plain", "by cost"])
@@ -61,13 +61,10 @@ def test_weight_zero_is_no_row_whatever_it_holds(tmp_path, capsys, words):
     frame.loc[51, "stolen"] = "unknown"
     frame.loc[52, "region"] = "moon"
     frame.loc[53:60, "demand"] = [1e9, np.nan, np.inf, -1e9, 1e9, 1e9, 1e9, 1e9]
-    base = fitting(tmp_path / "train.csv", tmp_path / "again.popf", *words)
-    with_none = fitted(tmp_path, "a", frame, *WEIGHED, *words)
-    said = facts(capsys, *base, *WEIGHED)
-    without = fitted(tmp_path, "b", frame[:50].drop(columns="weight"), *words)
-    fewer = facts(capsys, *base)
+    with_none, said = fitted(tmp_path, capsys, frame, *WEIGHED, *words)
+    assert popf.io.describe(tmp_path / "m.popf")["n_samples"] == 50
+    without, fewer = fitted(tmp_path, capsys, frame[:50].drop(columns="weight"), *words)
     assert_allclose(with_none, without, rtol=0, atol=1e-9)
-    assert [popf.io.describe(tmp_path / f"{name}.popf")["n_samples"] for name in "ab"] == [50, 50]
     told = {key: said[key] for key in ("n_rows", "n_rows_read", "n_zero_weight")}
     assert told == {"n_rows": 50, "n_rows_read": 100, "n_zero_weight": 50}
     assert fewer["n_zero_weight"] == 0
@@ -80,7 +77,7 @@ def test_paths_name_the_rows_of_the_file(tmp_path, capsys, words):
     frame = consumers(N).assign(weight=np.arange(N) % 2, meter=[f"m{i // 3}" for i in range(N)])
     frame.to_csv(tmp_path / "t.csv", index=False)
     dropped = "meter" if words == WEIGHED else "weight"
-    fit(tmp_path / "t.csv", tmp_path / "m.popf", "--drop", dropped, *words)
+    fit(tmp_path / "t.csv", tmp_path / "m.popf", "--drop", dropped, *words, *QUICK)
     for row in (1, 8, 30):
         why = facts(capsys, "explain", tmp_path / "m.popf", tmp_path / "t.csv", "--row", row)
         for station in why["path"][:-1]:
@@ -92,7 +89,8 @@ def test_paths_name_the_rows_of_the_file(tmp_path, capsys, words):
 def test_one_row_per_consumer_is_a_row_that_counts(tmp_path, capsys):
     frame = consumers(N).assign(weight=np.arange(N) % 2, meter=[f"m{i // 2}" for i in range(N)])
     frame.to_csv(tmp_path / "t.csv", index=False)
-    words = fitting(tmp_path / "t.csv", tmp_path / "m.popf", *WEIGHED, "--one-per", "meter")
+    words = (*WEIGHED, "--one-per", "meter", *QUICK)
+    words = fitting(tmp_path / "t.csv", tmp_path / "m.popf", *words)
     found = facts(capsys, *words)
     assert (found["n_rows"], found["n_zero_weight"]) == (50, 50)
     said = " ".join(printed(capsys, *words).out.split())
