@@ -1,5 +1,7 @@
 """Samples to fit probabilities to, and short names for the classifier's methods."""
 
+from functools import cache
+
 import numpy as np
 from sklearn.datasets import make_blobs, make_moons
 
@@ -31,3 +33,9 @@ def scale_of(X):
 
 WIDE = X * 4.0 * scale_of(X)  # the paper's features, wide enough that A lies inside its box
 WIDE_NEW = NEW * 4.0 * scale_of(X)
+
+
+@cache
+def fitted(method="pooled", n_classes=2):
+    """A model of the samples above; all tests share it, so none may change it."""
+    return POPFClassifier(method).fit(*((X3, Y3) if n_classes == 3 else (WIDE, Y)))

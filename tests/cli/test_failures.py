@@ -51,7 +51,7 @@ def test_a_file_that_may_not_grow(months, tmp_path, capfd):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full on this system")
 def test_a_full_disk_behind_standard_output_is_no_bad_input(months, capfd, monkeypatch):
-    nowhere = open("/dev/full", "w")
+    nowhere = open("/dev/full", "w")  # noqa: SIM115 (it cannot be closed in peace)
     monkeypatch.setattr(sys, "stdout", nowhere)
     assert main(["predict", str(months / "model.popf"), str(months / "good.csv")]) == 1
     assert "no space left on device" in capfd.readouterr().err

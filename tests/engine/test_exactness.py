@@ -68,13 +68,14 @@ class TestAgainstTheDefinition:
         ids=["small grids", "binary features", "many scales at once", "arbitrary floats"],
     )
     @given(data=st.data())
-    @bounded(50)
+    @bounded(30)
     def test_on_small_problems(self, drawn, data):
         problem = data.draw(drawn)
         expected = expected_forest(problem)
         for algorithm in ALGORITHMS:
-            assert_is_the_forest(fit(problem, algorithm), problem, expected)
-            assert_same_forest(fit(problem, algorithm, n_jobs=3), fit(problem, algorithm))
+            forest = fit(problem, algorithm)
+            assert_is_the_forest(forest, problem, expected)
+            assert_same_forest(fit(problem, algorithm, n_jobs=3), forest)
 
     # More points than a leaf of the space tree (16) and than a block of products (64) hold.
     @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ class TestAgainstTheDefinition:
 
 
 @given(problems(small_integers))
-@bounded(60)
+@bounded(40)
 def test_left_out_costs_are_the_cheapest_paths_of_the_others(problem):
     forest = fit(problem)
     offers = np.maximum(forest.costs_, np.sqrt(naive.squared_distances(problem.X, problem.X)))
@@ -126,11 +127,11 @@ def test_left_out_costs_are_the_cheapest_paths_of_the_others(problem):
 
 
 LARGE = {
-    "grid in the plane": lambda: grid(0, size(3000), 2, 60, n_classes=3),
-    "grid in space": lambda: grid(1, size(3000), 3, 12, n_classes=2),
-    "binary features": lambda: grid(2, size(2500), 30, 2, n_classes=4),
-    "continuous": lambda: gaussian(3, size(2500), 5, n_classes=3),
-    "clusters": lambda: clusters(4, size(2000), 10, 1e-9),
+    "grid in the plane": lambda: grid(0, size(1500), 2, 40, n_classes=3),
+    "grid in space": lambda: grid(1, size(1500), 3, 10, n_classes=2),
+    "binary features": lambda: grid(2, size(1000), 30, 2, n_classes=4),
+    "continuous": lambda: gaussian(3, size(1000), 5, n_classes=3),
+    "clusters": lambda: clusters(4, size(1000), 10, 1e-9),
 }
 
 
@@ -165,7 +166,7 @@ class TestOneForest:
         queries = np.concatenate([problem.queries, problem.X[:200], problem.X[:200] + 0.25])
         assert_same_conquest(forest, reference, queries)
 
-    def test_paths_of_thousands_of_samples_are_valid(self, large):
+    def test_paths_of_many_samples_are_valid(self, large):
         problem, reference = large
         assert_paths_are_valid(reference, problem.y)
 
@@ -187,7 +188,7 @@ def assert_rows_may_come_in_any_order(problem, order, algorithm):
 
 class TestTheOrderOfTheRows:
     @given(problems(small_integers), st.randoms(use_true_random=False))
-    @bounded(40)
+    @bounded(20)
     def test_changes_nothing_on_small_grids(self, problem, random):
         order = list(range(len(problem.X)))
         random.shuffle(order)

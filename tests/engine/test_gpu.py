@@ -193,7 +193,7 @@ def test_soft_scores_equal_those_of_the_processor(device, monkeypatch):
 @each_device
 def test_a_model_goes_on_without_the_device(device):
     X, y = gaussian(0, 120, 8)[:2]
-    for model in (OPFClassifier(device=device), POPFClassifier(device=device)):
+    for model in (OPFClassifier(device=device), POPFClassifier("forest", device=device)):
         model.fit(X, y)
         again = pickle.loads(pickle.dumps(model))
         assert_array_equal(again.predict(X), model.predict(X))
@@ -204,9 +204,9 @@ def test_few_features_are_left_to_the_space_tree(monkeypatch):
     # A GPU is asked for, and must be there, but need not work.
     monkeypatch.setattr(cuda, "cuda_kernels", host.HostKernels)
     X, y = gaussian(0, 60, FEW_FEATURES)[:2]
-    for estimator in (OPFClassifier, POPFClassifier):
-        assert estimator(device="cuda").fit(X, y).device_ == "cpu"
-        assert estimator(device="cuda", algorithm="brute").fit(X, y).device_ == "cuda"
+    for model in (OPFClassifier(device="cuda"), POPFClassifier("forest", device="cuda")):
+        assert model.fit(X, y).device_ == "cpu"
+        assert model.set_params(algorithm="brute").fit(X, y).device_ == "cuda"
 
 
 @gpu

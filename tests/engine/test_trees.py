@@ -29,7 +29,7 @@ def assert_is_the_tree(D, y):
     "levels", [st.integers(0, 2), st.floats(0, 10, width=32)], ids=["heavy ties", "any weights"]
 )
 @given(data=st.data())
-@bounded(100)
+@bounded(50)
 def test_tree_and_prototypes_on_arbitrary_weights(levels, data):
     n = data.draw(st.integers(1, 14))
     entries = data.draw(st.lists(levels, min_size=n * n, max_size=n * n))

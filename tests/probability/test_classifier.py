@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive_probability
 from popf import POPFClassifier
 from popf.solvers import PSO
-from probability_problems import NEW, NEW3, WIDE, WIDE_NEW, X3, Y3, X, Y, distances, paper
+from probability_problems import NEW, NEW3, WIDE, WIDE_NEW, X3, Y3, X, Y, distances, fitted, paper
 from refusals import refused
 
 # Answers -----------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ def test_answers_fit_together(method, n_classes):
     if (method, n_classes) == ("paper", 3):
         refused(lambda: paper().fit(samples, y), "3", "pooled")
         return
-    model = POPFClassifier(method).fit(samples, y)
+    model = fitted(method, n_classes)
     P, decisions = model.predict_proba(new), model.decision_function(new)
     assert_allclose(P.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     assert_allclose(model.predict_log_proba(new), np.log(P), rtol=1e-9, atol=1e-12)
@@ -42,39 +42,39 @@ def test_answers_fit_together(method, n_classes):
     assert log_loss(y, model.predict_proba(samples)) < 0.9 * np.log(n_classes)
 
 
-@pytest.mark.parametrize(("samples", "y", "new"), [(X, Y, NEW), (X3, Y3, NEW3)], ids=["2", "3"])
-def test_probabilities_are_those_of_the_definition(samples, y, new):
-    model = POPFClassifier().fit(samples, y)
-    fitted, forest = model.__getstate__()["evidence_"], model.opf_.forest_
-    nodes, weights = fitted["nodes"], fitted["node_weights"]
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_are_those_of_the_definition(n_classes):
+    samples, new = (WIDE, WIDE_NEW) if n_classes == 2 else (X3, NEW3)
+    model = fitted(n_classes=n_classes)
+    evidence, forest = model.__getstate__()["evidence_"], model.opf_.forest_
+    nodes, weights = evidence["nodes"], evidence["node_weights"]
     D = distances(model.prepare(new), model.prepare(samples)[nodes])
     costs, codes = forest.costs[nodes], forest.codes[nodes]
     u = naive_probability.scores(costs, codes, weights, D, model.bandwidths_)
-    assert_allclose(
-        model.predict_proba(new), naive_probability.probabilities(fitted, u, new), rtol=0, atol=1e-9
-    )
+    expected = naive_probability.probabilities(evidence, u, new)
+    assert_allclose(model.predict_proba(new), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("threshold", [0.01, 0.5, 0.99])
-def test_predict_thresholds_the_probability(method, threshold):
-    y = np.array(["no", "yes"])[Y]
-    model = POPFClassifier(method, threshold=threshold).fit(WIDE, y)
+def test_predict_thresholds_the_probability(method):
+    model = POPFClassifier(method, threshold=0.01).fit(WIDE, np.array(["no", "yes"])[Y])
     P = model.predict_proba(WIDE_NEW)[:, 1]
-    above = np.greater_equal(P, threshold).astype(int)
-    assert_array_equal(model.predict(WIDE_NEW), model.classes_[above])
+    for threshold in (0.01, 0.5, 0.99):
+        above = np.greater_equal(P, threshold).astype(int)
+        predicted = model.set_params(threshold=threshold).predict(WIDE_NEW)
+        assert_array_equal(predicted, model.classes_[above])
 
 
 def test_a_second_fit_forgets_the_first():
-    model = POPFClassifier().fit(X3, Y3).fit(X, Y)
-    assert_array_equal(model.predict_proba(NEW), POPFClassifier().fit(X, Y).predict_proba(NEW))
+    model = POPFClassifier().fit(X3, Y3).fit(WIDE, Y)
+    assert_array_equal(model.predict_proba(WIDE_NEW), fitted().predict_proba(WIDE_NEW))
     model.set_params(method="paper").fit(WIDE, Y)
     assert not hasattr(model, "bandwidths_")
     assert model.A_ < 0.0
 
 
 def test_fitted_attributes_show_what_each_part_got():
-    model = POPFClassifier().fit(X, Y)
+    model = fitted()
     assert list(model.pool_weights_) == ["forest", "linear", "spline", "pairs"]
     assert min(model.pool_weights_.values()) >= 0.0
     assert set(model.held_out_losses_) == {*model.pool_weights_, "pool", "prior"}
@@ -88,7 +88,7 @@ def test_fitted_attributes_show_what_each_part_got():
     assert set(model.linear_map_losses_) == maps
     assert 0.0 <= model.prior_weight_ <= 1.0
     assert model.slopes_.shape == model.biases_.shape == model.bandwidths_.shape == (2,)
-    assert_array_equal(model.samples_, X)
+    assert_array_equal(model.samples_, WIDE)
 
 
 # scikit-learn's tools ----------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_precomputed_distances():
     # The folds are other ones, because there are no values to sort by.
     assert abs(P - direct.predict_proba(WIDE_NEW)).mean() < 0.05
     paper_ = POPFClassifier("paper", metric="precomputed").fit(distances(WIDE, WIDE), Y)
-    expected = POPFClassifier("paper").fit(WIDE, Y).predict_proba(WIDE_NEW)
+    expected = fitted("paper").predict_proba(WIDE_NEW)
     assert_allclose(paper_.predict_proba(distances(WIDE_NEW, WIDE)), expected, rtol=0, atol=1e-9)
 
 
@@ -139,7 +139,7 @@ def test_the_split_of_the_log_odds_is_exact():
         assert_allclose(found, P if P.shape[1] > 2 else P[:, 1], rtol=0, atol=1e-9)
         assert list(split.to_pandas().columns) == ["prior", "forest", *frame, "total"]
         assert len(model.explain(frame[rows])) == len(P)
-    refused(lambda: POPFClassifier("paper").fit(WIDE, Y).explain_proba(WIDE), "paper")
+    refused(lambda: fitted("paper").explain_proba(WIDE), "paper")
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -182,10 +182,9 @@ def test_what_all_samples_share_is_neither_the_forests_nor_a_features(method):
 
 
 def test_paths_take_samples_as_they_are():
-    model = POPFClassifier().fit(X, Y)
-    (path,) = model.explain(X[:1])
+    (path,) = fitted().explain(WIDE[:1])
     assert_allclose(path.weights[-1], 0.0, atol=1e-9)
-    assert model.prepare(X).shape == X.shape
+    assert fitted().prepare(WIDE).shape == WIDE.shape
 
 
 # What users get wrong ----------------------------------------------------------------------------

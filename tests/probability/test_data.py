@@ -24,30 +24,30 @@ from probability_problems import (
     X,
     Y,
     distances,
+    fitted,
 )
 from strategies import size
 
 # What must not matter ----------------------------------------------------------------------------
 
 
-SETS = {"moons": (X, Y, NEW), "blobs": (X3, Y3, NEW3)}
+SETS = {2: (WIDE, Y, WIDE_NEW), 3: (X3, Y3, NEW3)}
 
 
-@pytest.mark.parametrize("factor", [1e-150, 1e-3, 1e6, 1e150])
-@pytest.mark.parametrize(("samples", "y", "queries"), SETS.values(), ids=SETS)
-def test_the_units_of_the_features(samples, y, queries, factor):
+@pytest.mark.parametrize("factor", [1e-150, 1e6])
+@pytest.mark.parametrize("n_classes", SETS)
+def test_the_units_of_the_features(n_classes, factor):
+    samples, y, queries = SETS[n_classes]
     units = np.array([factor, 1.0 / factor])
-    one, other = POPFClassifier().fit(samples, y), POPFClassifier().fit(samples * units, y)
-    assert_allclose(
-        other.predict_proba(queries * units), one.predict_proba(queries), rtol=0, atol=1e-6
-    )
+    P = POPFClassifier().fit(samples * units, y).predict_proba(queries * units)
+    assert_allclose(P, fitted(n_classes=n_classes).predict_proba(queries), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["pooled", "forest"])
-@pytest.mark.parametrize(("samples", "y", "queries"), SETS.values(), ids=SETS)
-def test_order_of_the_rows_and_names_of_the_labels(samples, y, queries, method):
-    P = POPFClassifier(method).fit(samples, y).predict_proba(queries)
-    assert_array_equal(POPFClassifier(method).fit(samples, y).predict_proba(queries), P)
+@pytest.mark.parametrize("n_classes", SETS)
+def test_order_of_the_rows_and_names_of_the_labels(n_classes, method):
+    samples, y, queries = SETS[n_classes]
+    P = fitted(method, n_classes).predict_proba(queries)
     shuffled = np.random.default_rng(0).permutation(len(y))
     again = POPFClassifier(method).fit(samples[shuffled], y[shuffled]).predict_proba(queries)
     assert_allclose(again, P, rtol=0, atol=1e-12)
@@ -55,13 +55,13 @@ def test_order_of_the_rows_and_names_of_the_labels(samples, y, queries, method):
     assert_array_equal(named.predict_proba(queries), P)
 
 
-@pytest.mark.parametrize("n", [300, 3000, size(30_000)])
+@pytest.mark.parametrize("n", [300, size(12_000)])  # more than are taken for choices
 def test_order_of_the_rows_of_larger_sets(n):
     rng = np.random.default_rng(n)
     samples = rng.normal(size=(n, 3))
     y = (np.sin(2.0 * samples[:, 0]) + samples[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(int)
     queries, shuffled = rng.normal(size=(50, 3)), rng.permutation(n)
-    model = POPFClassifier() if n < 3000 else POPFClassifier("forest", linear_map=None)
+    model = POPFClassifier() if n < 1000 else POPFClassifier("forest", linear_map=None)
     P = model.fit(samples, y).predict_proba(queries)
     again = model.fit(samples[shuffled], y[shuffled]).predict_proba(queries)
     assert_allclose(again, P, rtol=0, atol=1e-6)
@@ -89,9 +89,9 @@ def test_threads_and_memory(method):
 # Weights -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("linear_map", [None, "auto"])
-@pytest.mark.parametrize(("samples", "y", "queries"), SETS.values(), ids=SETS)
-def test_integer_weights_are_repetition(samples, y, queries, linear_map):
+@pytest.mark.parametrize(("n_classes", "linear_map"), [(2, "auto"), (3, "auto"), (2, None)])
+def test_integer_weights_are_repetition(n_classes, linear_map):
+    samples, y, queries = SETS[n_classes]
     w = np.random.default_rng(1).integers(0, 4, len(y))
     model = POPFClassifier(linear_map=linear_map)
     weighted = model.fit(samples, y, sample_weight=w).predict_proba(queries)
@@ -158,7 +158,7 @@ def test_noise_of_categories_is_answered_by_the_class_frequencies():
 @pytest.mark.parametrize(("n", "d", "n_classes"), [(100, 5, 2), (120, 4, 3)])
 def test_noise_is_answered_by_the_class_frequencies(n, d, n_classes):
     excess = []
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         samples, y = rng.normal(size=(n, d)), np.arange(n) % n_classes
         new, truth = rng.normal(size=(2000, d)), np.arange(2000) % n_classes
@@ -194,11 +194,11 @@ def heavy(kind, d):
         return Z, y
     if kind == "pareto":
         return np.sign(Z) * (1.0 - np.minimum(np.abs(Z) / 5.0, 0.9999)) ** -3.0, y
-    return np.exp(float(kind) * Z), y
+    return np.exp(3.0 * Z), y
 
 
-@pytest.mark.parametrize("d", [2, 8, 20])
-@pytest.mark.parametrize("kind", ["2", "3", "pareto", "far rows"])
+@pytest.mark.parametrize("d", [2, 20])
+@pytest.mark.parametrize("kind", ["lognormal", "pareto", "far rows"])
 def test_heavy_tails(kind, d):
     samples, y = heavy(kind, d)
     samples, new, y, truth = samples[:600], samples[600:], y[:600], y[600:]
@@ -224,6 +224,6 @@ def test_far_rows_leave_no_nan():
 
 
 def test_extreme_queries_stay_finite():
-    model, far = POPFClassifier().fit(X, Y), [[1e100, 0.0], [-1e100, 1e100]]
+    model, far = fitted(), [[1e100, 0.0], [-1e100, 1e100]]
     assert np.isfinite(model.predict_proba(far)).all()
     assert not np.isnan(model.decision_function(far)).any()
