@@ -69,6 +69,12 @@ def test_a_cell_far_down_is_named_by_its_row(months, tmp_path, capfd):
     assert not (tmp_path / "o.csv").exists()
 
 
+def test_decimal_commas_without_the_option_are_called_so(months, tmp_path, capfd):
+    rows().to_csv(tmp_path / "data.csv", index=False, sep=";", decimal=",")
+    words = ("predict", months / "model.popf", tmp_path / "data.csv", "-o", tmp_path / "o.csv")
+    assert refused(capfd, *words).endswith("--decimal , reads decimal commas.\n")
+
+
 @pytest.mark.parametrize(
     ("change", "target", "expected"),
     [

@@ -209,6 +209,8 @@ def test_rows_kept_aside_judge_the_model(files, tmp_path, capsys):
     assert facts(capsys, "evaluate", files[1], tmp_path / "aside.csv") == found["test"]
     assert "On 40 rows kept aside" in printed(capsys, *words).out
     assert "--test-size: The test_size = 1" in refused(capsys, *words, "--test-size", 0.001)
+    table.assign(stolen=["once", *table["stolen"][1:]]).to_csv(files[0], index=False)
+    assert "--test-size needs two rows in every class, and once has one" in refused(capsys, *words)
 
 
 def test_rows_of_one_id_are_kept_aside_together(files, capsys):
@@ -233,7 +235,7 @@ def test_rows_of_one_id_are_kept_aside_together(files, capsys):
     months.assign(stolen=np.where(months["consumer"] == 7, "yes", "no")).to_csv(
         files[0], index=False
     )
-    said = "--test-size, which keeps rows of one --id together: The least populated class"
+    said = "--test-size needs two different values of --id in every class, and yes has one"
     assert said in refused(capsys, *words, "consumer")
 
 

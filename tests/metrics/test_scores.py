@@ -79,6 +79,13 @@ def test_labels_of_any_type(dress):
     assert opf_accuracy_score(dress(true), dress(predicted)) == opf_accuracy_score(true, predicted)
 
 
+def test_the_order_of_the_classes_does_not_matter():
+    for seed in range(30):
+        true, predicted = np.random.default_rng(seed).integers(0, 2, (2, 50))
+        reversed_ = opf_accuracy_score(1 - true, 1 - predicted)
+        assert opf_accuracy_score(true, predicted) == reversed_
+
+
 @st.composite
 def forecasts(draw, max_classes=4):
     """Labels, rows of probabilities (many of them equal), weights and a number of bins."""

@@ -407,20 +407,27 @@ def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
     numbers = np.arange(len(rows.y))
     if options.test_size is None:
         return numbers, numbers[:0]
-    codes = np.unique(rows.y, return_inverse=True)[1]
+    classes, codes = np.unique(rows.y, return_inverse=True)
     by_frequency = np.argsort(np.bincount(codes), kind="stable")
     rarest = np.full(rows.groups.max() + 1, len(by_frequency))
     np.minimum.at(rarest, rows.groups, np.argsort(by_frequency)[codes])
+    strata = by_frequency[rarest]
+    alone = np.flatnonzero(np.bincount(strata) == 1)
+    if len(alone):
+        unit = "rows" if len(rarest) == len(numbers) else "different values of `id`"
+        raise ValueError(
+            f"`test_size` needs two {unit} in every class, and {classes[alone[0]]!s} has one: give more of it, "
+            "or leave out that class or `test_size`."
+        )
     try:
         _, drawn = train_test_split(
             np.arange(len(rarest)),
             test_size=options.test_size,
-            stratify=by_frequency[rarest],
+            stratify=strata,
             random_state=options.seed,
         )
     except ValueError as error:
-        together = "" if len(rarest) == len(numbers) else ", which keeps rows of one `id` together"
-        raise ValueError(f"`test_size`{together}: {error}") from error
+        raise ValueError(f"`test_size`: {error}") from error
     aside = np.isin(rows.groups, drawn)
     return numbers[~aside], numbers[aside]
 

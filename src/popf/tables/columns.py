@@ -29,12 +29,13 @@ _DAYS = (
     rf"\d{{1,2}}[ -]{_MONTH}(?:[ -]\d{{2,4}})?",
     rf"{_MONTH}[ -](?:\d{{1,2}},? )?\d{{4}}",
 )
-#: Text that is no category but a number or a date in disguise; the first pattern that all cells follow counts.
+DATES, DECIMAL_COMMA = "dates or times", "numbers with a decimal comma"
+#: Text that is no category but a number or a date in disguise; the first pattern that most cells follow counts.
 DISGUISES = {
-    "dates or times": re.compile(rf"(?:{'|'.join(_DAYS)})(?:[t ]{_CLOCK})?|{_CLOCK}"),
+    DATES: re.compile(rf"(?:{'|'.join(_DAYS)})(?:[t ]{_CLOCK})?|{_CLOCK}"),
     "percentages": re.compile(r"[+-]?\d+(?:[.,]\d+)? ?%"),
     "numbers with thousands separators": re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?"),
-    "numbers with a decimal comma": re.compile(r"[+-]?\d*,\d+"),
+    DECIMAL_COMMA: re.compile(r"[+-]?\d*,\d+"),
     "amounts": re.compile(
         r"[a-z]{0,2}[$€£¥] ?[+-]?\d[\d.,']*|[+-]?\d[\d.,']* ?[$€£¥]|[+-]?\d{1,3}(?:[.']\d{3})+(?:,\d+)?"
     ),
@@ -162,12 +163,12 @@ def _problem(name: str, kind: Kind, n_rows: int) -> str:
     if kind.numbers:
         return ""
     looks_like = f"column {name!r} holds {kind.looks_like}, such as {kind.odd_cell!r}"
-    if "date" in kind.looks_like:
+    if kind.looks_like == DATES:
         return (
             f"{looks_like}: put numbers in its place (the month, the days since some day), carry it "
             f"through by {carried}, leave it out by {drop}, or make it categories by {category}."
         )
-    if "decimal" in kind.looks_like:
+    if kind.looks_like == DECIMAL_COMMA:
         return f"{looks_like}: `decimal=','` reads them."
     if kind.looks_like:
         return (

@@ -24,6 +24,7 @@ import numpy as np
 from popf.files import PACKED, check_file
 from popf.formatting import import_extra, listed, near_words
 from popf.tables.columns import (
+    DECIMAL_COMMA,
     Column,
     Kind,
     column_of,
@@ -411,12 +412,15 @@ class CsvFile(Table):
                     continue
                 for name in numbers:
                     kind = self.kind(frame[name])
-                    if kind.odd_row is not None:
-                        raise ValueError(
-                            f"{self.path}, row {start + kind.odd_row}: column {name!r} must hold numbers, "
-                            f"not {kind.odd_cell!r}. Mend the cell, or name it as missing: "
-                            f"`na=[{kind.odd_cell!r}]`."
-                        ) from error
+                    if kind.odd_row is None:
+                        continue
+                    remedy = f"Mend the cell, or name it as missing: `na=[{kind.odd_cell!r}]`."
+                    if kind.looks_like == DECIMAL_COMMA:
+                        remedy = "`decimal=','` reads decimal commas."
+                    raise ValueError(
+                        f"{self.path}, row {start + kind.odd_row}: column {name!r} must hold numbers, not "
+                        f"{kind.odd_cell!r}. {remedy}"
+                    ) from error
                 break
 
     def _check_widths(self) -> None:
