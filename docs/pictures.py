@@ -1,11 +1,14 @@
-"""Draw the pictures of these pages, as plain SVG: ``python docs/pictures.py``.
+"""Draw the pictures of these pages: ``python docs/pictures.py``, or with the names of some.
 
 The pictures are kept under ``_static``; run this again, from the root of the project, when they should
-change. Names after the command draw only those.
+change. That of the report is a photograph by Chromium, and needs Playwright.
 """
 
 import json
+import runpy
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -316,7 +319,7 @@ def draw_landscape():
 
 
 def draw_scaling():
-    """Draw the measured times of fits over n, as the page on scaling tabulates them."""
+    """Draw the measured times of fits over n."""
     from types import SimpleNamespace
 
     import matplotlib.pyplot as plt
@@ -338,9 +341,41 @@ def draw_scaling():
             axes.loglog(*zip(*points, strict=True), marker=mark, label=where)
         axes.set(title=f"{d} features", xlabel="samples")
         axes.grid(alpha=0.3)
-    panels[0].set_ylabel("seconds of a fit")
+    panels[0].set_ylabel("fit time (s)")
     panels[0].legend()
     return SimpleNamespace(figure_=figure)
+
+
+def draw_monitoring():
+    """Keep the picture that the example draws."""
+    example = Path(__file__).parents[1] / "examples" / "plot_monitoring.py"
+    figure = runpy.run_path(str(example))["figure"]
+    figure.savefig(FOLDER / "monitoring.png", dpi=150, metadata={"Software": None})
+
+
+def draw_report():
+    """Photograph the parts of a report on the sample tables that need no words."""
+    from playwright.sync_api import sync_playwright
+
+    from popf.__main__ import main
+
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))))
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        data, model, test, page = (
+            f"{folder}/{name}" for name in ("consumers.csv", "m.popf", "test.csv", "report.html")
+        )
+        costs = ("--cost-fp", "1", "--cost-fn", "10")
+        main(["sample", folder])
+        main(["fit", data, "--target", "stolen", "--id", "consumer", *costs, "-o", model])
+        main(["report", model, test, "-o", page])
+        opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        view = opened.new_page(viewport={"width": 1160, "height": 900})
+        view.goto(f"file://{page}")
+        view.evaluate(
+            "document.querySelectorAll('header, nav, #quality, #model').forEach(part => part.remove())"
+        )
+        view.locator("main").screenshot(path=FOLDER / "report.png")
+        opened.close()
 
 
 WIDE_BOX = ((-30, 10), (-10, 10))
@@ -353,6 +388,8 @@ DISPLAYS = {
     "landscape": draw_landscape,
     "scaling": draw_scaling,
 }
+DRAWINGS = {"how-opf-works": draw_forest, "probabilities": draw_probabilities}
+OTHERS = {"monitoring": draw_monitoring, "report": draw_report}
 
 
 def draw_displays(names):
@@ -368,8 +405,15 @@ def draw_displays(names):
                 plt.close(figure)
 
 
+def draw(names):
+    draw_displays([name for name in names if name in DISPLAYS])
+    for name in names:
+        if name in DRAWINGS:
+            (FOLDER / f"{name}.svg").write_text(DRAWINGS[name](), encoding="utf-8")
+        elif name in OTHERS:
+            OTHERS[name]()
+
+
 if __name__ == "__main__":
     sys.path.append(str(Path(__file__).parents[1]))  # the benchmarks
-    draw_displays(sys.argv[1:] or DISPLAYS)
-    (FOLDER / "forest.svg").write_text(draw_forest(), encoding="utf-8")
-    (FOLDER / "probabilities.svg").write_text(draw_probabilities(), encoding="utf-8")
+    draw(sys.argv[1:] or [*DISPLAYS, *DRAWINGS, *OTHERS])

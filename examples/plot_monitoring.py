@@ -88,11 +88,10 @@ figure = plot_rising(
     time_label="month",
     label="probability of theft",
 )
+# sphinx_gallery_thumbnail_path = '_static/monitoring.png'
 place = Path(tempfile.gettempdir()) / "popf-rising.png"
 figure.savefig(place, dpi=150)
 
 # %%
 # .. image:: /_static/monitoring.png
 #    :alt: Twelve small pictures of probabilities over 24 months; most jump when theft begins
-#
-# sphinx_gallery_thumbnail_path = '_static/monitoring.png'

@@ -44,12 +44,16 @@ for word, path in zip(new, opf.explain(distances(new, words)), strict=True):
     print(f"{word:10} {path.label:8} cost {path.cost:.0f}   {steps}")
 
 # %%
-# Words have no coordinates, so the picture makes some up that fit the distances as well as a plane can. Framed
-# words are prototypes.
+# Words have no coordinates, so the picture makes some up that fit the distances as well as a plane can, and then
+# moves words apart that would cover each other. Framed words are prototypes.
 squares = distances(words, words) ** 2
 centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
 values, vectors = np.linalg.eigh(-centred / 2)  # classical scaling
 places = vectors[:, -2:] * np.sqrt(values[-2:])
+for _ in range(50):
+    across, up = (places[:, None] - places[None]).transpose(2, 0, 1)
+    close = (abs(across) < 0.7) & (abs(up) < 0.35)
+    places[:, 1] += 0.05 * (np.sign(up) * close).sum(axis=1)
 colours = {"German": "#0072B2", "Italian": "#D55E00"}
 figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 for node, before in enumerate(opf.predecessors_):
