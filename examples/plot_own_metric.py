@@ -44,7 +44,7 @@ for word, path in zip(new, opf.explain(distances(new, words)), strict=True):
     print(f"{word:10} {path.label:8} cost {path.cost:.0f}   {steps}")
 
 # %%
-# Words have no coordinates, so the picture makes some up that fit the distances as well as a plane can, and then
+# Words have no coordinates, so the picture makes some up that fit the distances as well as a plane can, and
 # moves words apart that would cover each other. Framed words are prototypes.
 squares = distances(words, words) ** 2
 centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()

@@ -44,8 +44,8 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     :math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau_k}`, and probabilities are the softmax of
     :math:`a_k u_k + b_k`, fitted to samples that the forest has not seen.
 
-    **pooled** (the default): the forest sees what is local and joint; two logistic regressions, on the features
-    and on splines of them, see what is global and adds up. Held-out samples decide their weights in the pool.
+    **pooled** (the default): the forest sees what is local and joint; logistic regressions on the features, on
+    splines and on pairs of them see what is global and adds up. Held-out samples decide the weights.
     Features need no scaling: they are squashed first, so that neither units nor tails matter.
 
     **paper**: the P-OPF of Fernandes et al. [1]_, for two classes: :math:`P = 1 / (1 + e^{A y C + B})`, with a
