@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import naive
 from gpus import DEVICES, gpu
 from popf import OPFClassifier, POPFClassifier
-from popf.engine import training
 from popf.engine.gpu import backend, cuda, host
 from popf.engine.soft import CompetingPoints
-from popf.forest.validation import FEW_FEATURES, backend_for, is_on_gpu
+from popf.engine.structures import LOW_DIMENSION
+from popf.forest.validation import backend_for, is_on_gpu
 from strategies import (
     Problem,
     assert_same_conquest,
@@ -200,10 +200,9 @@ def test_a_model_goes_on_without_the_device(device):
 
 
 def test_few_features_are_left_to_the_space_tree(monkeypatch):
-    assert FEW_FEATURES == training.LOW_DIMENSION
     # A GPU is asked for, and must be there, but need not work.
     monkeypatch.setattr(cuda, "cuda_kernels", host.HostKernels)
-    X, y = gaussian(0, 60, FEW_FEATURES)[:2]
+    X, y = gaussian(0, 60, LOW_DIMENSION)[:2]
     for model in (OPFClassifier(device="cuda"), POPFClassifier("forest", device="cuda")):
         assert model.fit(X, y).device_ == "cpu"
         assert model.set_params(algorithm="brute").fit(X, y).device_ == "cuda"

@@ -23,7 +23,12 @@ from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.metrics import choose_metric
 from popf.forest.optimum_path_forest import class_margins
-from popf.forest.validation import check_algorithm, choose_device, pays_on_host, resources_of
+from popf.forest.validation import (
+    check_algorithm,
+    choose_device,
+    processor_is_faster,
+    resources_of,
+)
 from popf.formatting import check_integer
 
 
@@ -97,15 +102,15 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "place here: give them by `metric_params`."
             )
         check_algorithm(self.algorithm, metric)
-        lies_like = da.utils.meta_from_array(X) if isinstance(X, da.Array) else X
-        device = choose_device(self.device, lies_like, metric, self.algorithm)
+        like = da.utils.meta_from_array(X) if isinstance(X, da.Array) else X
+        device = choose_device(self.device, like, metric, self.algorithm)
         check_device_of_workers(tasks, device)
         n_threads, n_bytes, _ = resources_of(self)
         if self.block_size is not None:
             check_integer("`block_size`", self.block_size, 1, ", or None")
         source = open_source(X, y, sample_weight, self.block_size)
         validate_data(self, source.columns, skip_check_array=True)
-        if pays_on_host(device, self.algorithm, self.n_features_in_):
+        if processor_is_faster(device, self.algorithm, self.n_features_in_):
             device = "cpu"
         if tasks.local or isinstance(X, str | Path | np.memmap):  # samples need not stay in memory
             source = source._replace(folder=self._new_folder())

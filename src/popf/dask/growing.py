@@ -17,8 +17,14 @@ from popf.dask.prediction import Part
 from popf.dask.spanning import NO_ARCS, Arcs, BlockTree
 from popf.engine.points import DistinctPoints
 from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources, SpanningTree
-from popf.engine.training import Trained, compete, copy_to_samples, euclidean_tree
-from popf.forest.optimum_path_forest import OptimumPathForest, settle_algorithm
+from popf.engine.training import (
+    Trained,
+    choose_algorithm,
+    compete,
+    copy_to_samples,
+    euclidean_tree,
+)
+from popf.forest.optimum_path_forest import OptimumPathForest
 
 # How many lists of candidates are merged at a time.
 MERGED_AT_ONCE = 4
@@ -68,7 +74,7 @@ def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> F
     if settings.metric.euclidean:
 
         def choose(block: Block) -> str:
-            return settle_algorithm(block.points, settings.resources, settings.algorithm)
+            return choose_algorithm(block.points, settings.algorithm, settings.resources)
 
         algorithm = tasks.gather(tasks.submit("choose-algorithm", choose, samples.blocks[0]))
     settings = settings._replace(

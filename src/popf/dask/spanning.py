@@ -20,7 +20,12 @@ import numpy as np
 from popf.dask.blocks import Block, box_of, concatenate
 from popf.dask.cluster import Settings
 from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.points import DistinctPoints, build_space_tree, collapse_duplicates
+from popf.engine.points import (
+    DistinctPoints,
+    build_space_tree,
+    collapse_duplicates,
+    push_children,
+)
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
@@ -356,12 +361,8 @@ def _confirm(space, samples, classes, reach, asked, links):
             node = stack[top]
             if box_distance(points, u, lows, highs, node) > reach[u]:
                 continue
-            right = nodes[node]["right"]
-            if right >= 0:  # the nearer half is taken from the stack first
-                below = points[u, nodes[node]["feature"]] < nodes[node]["value"]
-                stack[top] = right if below else node + 1
-                stack[top + 1] = node + 1 if below else right
-                top += 2
+            if nodes[node]["right"] >= 0:
+                top = push_children(nodes, node, points, u, stack, top)
                 continue
             start = np.int64(nodes[node]["block"]) * LANES
             for v in range(start, min(start + LANES, n)):

@@ -10,7 +10,7 @@ them are summed.
 ``conquest``    who conquers a new sample
 ``soft``        sums over all paths to a sample, which probabilities are made of
 ``structures``  what the stages hand to each other, and what they ask of a GPU
-``gpu/``        the answers of a GPU; imported by nobody here
+``gpu/``        the same on a GPU; the rest of the engine does not import it
 ``runtime/``    compilation, vector instructions, threads
 
 Nothing here knows scikit-learn or an estimator; nothing here imports from the layers above.

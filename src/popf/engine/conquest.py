@@ -23,6 +23,7 @@ from popf.engine.points import (
     build_space_tree,
     lowest_in_nodes,
     order_points,
+    push_children,
     scale_exponent,
     scaled_copy,
     squared_distance,
@@ -49,10 +50,10 @@ from popf.engine.trees.tiles import (
     sufficient_bits,
 )
 
-# From 2**FAR times the size of the training data, differences within that no longer matter: they
-# vanish in float64, and nearer by, squares can be taken without harm.
+# A query beyond 2**FAR times the size of the training data is, in float64, at the same distance from all of
+# it; squares of nearer ones do not overflow.
 FAR = 400
-# Blocks of queries, or of points, in one call: short enough for Ctrl-C, long enough to forget the call.
+# Blocks of queries, or of points, in one call: short enough for Ctrl-C, long enough that the call costs little.
 CHUNK_BLOCKS, CALL_BLOCKS = 256, 16
 # Queries of a block at least, and blocks for each thread, so that all end at about the same time.
 FEWEST_QUERIES, SHARES = 256, 3
@@ -222,6 +223,16 @@ class CostedTree(NamedTuple):
         return found
 
 
+@helper
+def _wins(cost, distance, v, best_cost, best_distance, winner, rank):
+    """Tell whether point v conquers instead of the winner so far: the first by (cost, distance, rank)."""
+    if cost != best_cost:
+        return cost < best_cost
+    if distance != best_distance:
+        return distance < best_distance
+    return winner < 0 or rank[v] < rank[winner]
+
+
 @jit
 def _conquer_in_space(index, grouped, start, stop, found):
     """Find who conquers the queries of some blocks; nodes and queries by the names they came with."""
@@ -264,13 +275,9 @@ def _conquer_in_space(index, grouped, start, stop, found):
                 mask &= near | ~level
                 if mask == 0:
                     continue
-            right = nodes[here]["right"]
-            if right >= 0:
+            if nodes[here]["right"] >= 0:
                 # The nearer child is searched first: it lowers the bounds for the other.
-                side = query_points[base, nodes[here]["feature"]] < nodes[here]["value"]
-                stack[top] = right if side else here + 1
-                stack[top + 1] = here + 1 if side else right
-                top += 2
+                top = push_children(nodes, here, query_points, base, stack, top)
                 continue
             other = nodes[here]["block"]
             first = other * LANES
@@ -289,14 +296,8 @@ def _conquer_in_space(index, grouped, start, stop, found):
                     if v >= n:  # the last block is filled up with points at infinity
                         break
                     offer = max(costs[v], out[j])
-                    if offer > cost:
-                        continue
-                    if offer == cost:
-                        if out[j] > distance:
-                            continue
-                        if out[j] == distance and winner >= 0 and rank[v] > rank[winner]:
-                            continue
-                    cost, distance, winner = offer, out[j], v
+                    if _wins(offer, out[j], v, cost, distance, winner, rank):
+                        cost, distance, winner = offer, out[j], v
                 cost_bounds[lane], distance_bounds[lane] = cost, distance
                 winners[lane] = winner
         for lane in range(min(LANES, n_queries - base)):
@@ -416,16 +417,10 @@ def _offer_panel(tile, products, place, index, queries, offers, wanted):
                     continue  # past the end, or too dear
                 squared = squared_distance(queries, q, points, v)
                 offered = max(point_costs[v], squared)
-                if offered > cost:
-                    continue
-                if offered == cost:
-                    if squared > distance:
-                        continue
-                    if squared == distance and winner >= 0 and rank[v] > rank[winner]:
-                        continue
-                cost, distance, winner = offered, squared, v
-                # All costs to come are at least `floor`: at that cost only who is nearer can still win.
-                row_bounds[at] = (distance if floor == cost else cost) * widen + slack
+                if _wins(offered, squared, v, cost, distance, winner, rank):
+                    cost, distance, winner = offered, squared, v
+                    # All costs to come are at least `floor`: at that cost only who is nearer can still win.
+                    row_bounds[at] = (distance if floor == cost else cost) * widen + slack
         costs[q], distances[q], nodes[q] = cost, distance, winner
 
 

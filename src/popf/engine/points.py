@@ -20,10 +20,10 @@ from popf.engine.structures import BoolArray, FloatArray, IntArray
 
 # Values of a chunk that stays in the cache while several passes go over it.
 CHUNK_VALUES = 1 << 17
-# Powers of two whose inverses are numbers as well.
+# Up to this exponent a power of two and its inverse are both normal numbers.
 LARGEST_EXPONENT = 1000
-# A subtree of this many points is built in one call, short enough for Ctrl-C between two calls; fewer
-# make a thread's share of the work, but so few not.
+# Subtrees of at most so many points are built in one call, which is short enough for Ctrl-C. Several threads
+# take smaller ones, so that all have some, but none below the second number: handing out would take longer.
 SUBTREE_POINTS = 1 << 18
 SMALLEST_SUBTREE = 1 << 12
 # Blocks begin at a multiple of so many bytes, a cache line.
@@ -276,6 +276,7 @@ def _quickselect(points, order, start, stop, middle, feature):
     """Reorder rows so that those before `middle` are no larger in `feature` than those after (quickselect)."""
     sample = np.empty(63)
     low, high = start, stop - 1
+    # Invariant: rows before `low` are no larger than those from there on, rows after `high` no smaller.
     while low < high:
         # The pivot is what an evenly spaced sample, sorted by insertion, has at the rank looked for.
         n = high + 1 - low
@@ -288,6 +289,7 @@ def _quickselect(points, order, start, stop, middle, feature):
                 j -= 1
             sample[j] = value
         pivot = sample[min(size - 1, (middle - low) * size // n)]
+        # Hoare's partition: rows before i are at most the pivot, rows after j at least.
         i, j = low, high
         while i <= j:
             while points[i, feature] < pivot:
@@ -305,7 +307,7 @@ def _quickselect(points, order, start, stop, middle, feature):
             high = j
         elif middle >= i:
             low = i
-        else:
+        else:  # what lies between the two parts equals the pivot
             return
 
 
@@ -388,6 +390,36 @@ def _join_boxes(tree, node):
     for f in range(lows.shape[1]):
         lows[node, f] = min(lows[left, f], lows[right, f])
         highs[node, f] = max(highs[left, f], highs[right, f])
+
+
+@helper
+def push_children(nodes, node, points, row, stack, top):
+    """Push the children of an inner node, the one nearer to a point last; returns the new top of the stack."""
+    right, is_left = (
+        nodes[node]["right"],
+        points[row, nodes[node]["feature"]] < nodes[node]["value"],
+    )
+    stack[top] = right if is_left else node + 1
+    stack[top + 1] = node + 1 if is_left else right
+    return top + 2
+
+
+@helper
+def climb(nodes, lows, highs, home, node):
+    """Go from a node to its parent: returns that, -1 above the root, the sibling, and a gap to it.
+
+    The gap bounds the squared distances between the boxes of a leaf, `home`, and of the sibling from below. It
+    is that along the one feature that parted them, where most siblings are too far already.
+    """
+    parent = nodes[node]["parent"]
+    if parent < 0:
+        return parent, parent, 0.0
+    sibling, f = (
+        nodes[parent]["right"] if node == parent + 1 else parent + 1,
+        nodes[parent]["feature"],
+    )
+    gap = max(lows[sibling, f] - highs[home, f], lows[home, f] - highs[sibling, f], 0.0)
+    return parent, sibling, gap * gap
 
 
 @jit

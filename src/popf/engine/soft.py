@@ -33,7 +33,7 @@ from popf.engine.runtime.simd import (
 from popf.engine.runtime.threads import BufferPool, map_chunks, one_blas_thread
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 
-# Nodes met at a time: enough to forget the call, few enough to stay in the first cache.
+# Nodes of a chunk: enough that the call costs little, few enough to stay in the first cache.
 CHUNK = 256
 CHUNK_BLOCKS = CHUNK // LANES
 # How wrong a sum of exponentials may be, relative to it: what is left out, and the rounding of distances.
@@ -42,7 +42,7 @@ ERROR = 1e-8
 CALL_QUERIES = 64
 # Queries and nodes of a tile: enough for BLAS, few enough to stay in the cache.
 TILE_QUERIES, TILE_NODES = 256, 1024
-# By so many points all are centred.
+# How many points tell where the centre is.
 CENTRED_BY = 1000
 
 
@@ -60,7 +60,7 @@ def _scratch_for(n_queries: int, n_bandwidths: int) -> Scratch:
 
 
 @jit
-def _take(scratch, row, size, weights, start, taus):
+def _add_paths(scratch, row, size, weights, start, taus):
     """Add the exponentials of the costs in ``scratch.costs[row]`` to the sums of a query.
 
     There are `size` of them, a multiple of eight, with ``weights[start : start + size]``.
@@ -69,7 +69,7 @@ def _take(scratch, row, size, weights, start, taus):
     n_chains, n_halvings = taus.shape
     low, least = scratch.low[row], smallest(costs, row, size)
     if least < low:
-        # A cheaper path: the sums become relative to that one.
+        # A cheaper path: from now on the sums are relative to that one.
         if low < np.inf:
             for chain in range(n_chains):
                 for half in range(n_halvings):
@@ -155,7 +155,7 @@ def _compete_at_distances(block, nodes, taus, scratch, scores):
                     near[i] = weights[first + i]
                 for i in range(size, padded):
                     offers[0, i], near[i] = np.inf, 0.0
-                _take(scratch, 0, padded, near, 0, taus)
+                _add_paths(scratch, 0, padded, near, 0, taus)
             _finish(scratch, nodes.masses[k], taus, scores[q : q + 1, k])
 
 
@@ -268,12 +268,15 @@ def _add_chunk(space, chunk, queries, q, row, scratch, taus):
     mine = scratch.costs[row : row + 1]
     for block in range(first, last):
         path_costs(space.blocks, block, queries, q, space.costs, mine, (block - first) * LANES)
-    _take(scratch, row, (last - first) * LANES, space.weights, first * LANES, taus)
+    _add_paths(scratch, row, (last - first) * LANES, space.weights, first * LANES, taus)
 
 
 @jit
 def _compete_in_space(space, queries, taus, bounds, scratch, scores):
-    """Let all classes compete for some queries, four of them at a time."""
+    """Let all classes compete for some queries, four of them at a time.
+
+    A bound of a chunk is the least that its paths may cost, or -1 once it was added or found negligible.
+    """
     blocks, costs, weights, edges = space.blocks, space.costs, space.weights, space.chunks
     for q in range(0, len(queries), QUERIES):
         n_here = min(QUERIES, len(queries) - q)
@@ -285,7 +288,7 @@ def _compete_in_space(space, queries, taus, bounds, scratch, scores):
                 scratch.low[g], scratch.sums[g] = np.inf, 0.0
                 nearest = _find_bounds(space, first_chunk, last_chunk, queries, q + g, bounds[g])
                 _add_chunk(space, nearest, queries, q + g, g, scratch, taus)
-                bounds[g, nearest - first_chunk] = -1.0  # met
+                bounds[g, nearest - first_chunk] = -1.0  # done
             for chunk in range(first_chunk, last_chunk):
                 wanted = 0
                 for g in range(n_here):
@@ -305,7 +308,7 @@ def _compete_in_space(space, queries, taus, bounds, scratch, scores):
                     at = (block - first) * LANES
                     path_costs_of_four(blocks, block, queries, q, costs, scratch.costs, at)
                 for g in range(QUERIES):
-                    _take(scratch, g, (last - first) * LANES, weights, first * LANES, taus)
+                    _add_paths(scratch, g, (last - first) * LANES, weights, first * LANES, taus)
             _finish(scratch, mass, taus, scores[q : q + n_here, k])
 
 
@@ -356,8 +359,8 @@ class CompetingPoints(NamedTuple):
             center=center,
         )
 
-    def reach(self, start: int, stop: int) -> float:
-        """Return the largest squared norm of the nodes at some places of a class."""
+    def largest_norm(self, start: int, stop: int) -> float:
+        """Return the largest squared norm of the nodes from `start` to `stop`."""
         norms = self.norms[start:stop]
         return float(norms[np.isfinite(norms)].max(initial=0.0))
 
@@ -387,23 +390,29 @@ class CompetingPoints(NamedTuple):
                 shape = n_queries, stop - start
                 products = memory[: shape[0] * shape[1]].reshape(shape)
                 np.matmul(queries, self.points[start:stop].T, out=products)
-                least = too_small(norms, self.reach(start, stop), queries.shape[1], taus)
-                _take_tile(products, self, start, queries, norms, least, taus, scratch)
+                largest = self.largest_norm(start, stop)
+                least = recompute_below(norms, largest, queries.shape[1], taus)
+                _add_tile(products, self, start, queries, norms, least, taus, scratch)
             _finish(scratch, mass, taus, scores[:, k])
 
 
-def too_small(norms: FloatArray, reach: float, n_features: int, taus: FloatArray) -> FloatArray:
-    """Return for queries the squared distance below which products with nodes of a `reach` are too wrong."""
+def recompute_below(
+    norms: FloatArray, largest: float, n_features: int, taus: FloatArray
+) -> FloatArray:
+    """Find the squared distance, for each query, below which products err by more than `ERROR` allows.
+
+    `norms` are the squared norms of the queries, `largest` is that of the nodes.
+    """
     # An error of a cost, in units of the bandwidth, is that of its exponential.
     allowed = ERROR * float(taus.min())
-    error = 2.0 * (n_features + 16) * float(np.finfo(np.float64).eps) * (norms + reach)
+    error = 2.0 * (n_features + 16) * float(np.finfo(np.float64).eps) * (norms + largest)
     with np.errstate(over="ignore"):
         least: FloatArray = (error / (2.0 * allowed)) ** 2
     return least
 
 
 @jit
-def _take_tile(products, nodes, start, queries, norms, least, taus, scratch):
+def _add_tile(products, nodes, start, queries, norms, least, taus, scratch):
     """Turn products into path costs, the smallest computed anew, and add their exponentials."""
     points, weights, costs = nodes.points, nodes.weights, scratch.costs
     stop = start + products.shape[1]
@@ -424,4 +433,4 @@ def _take_tile(products, nodes, start, queries, norms, least, taus, scratch):
                             gap = queries[q, f] - points[start + v, f]
                             squared += gap * gap
                         costs[q, i] = max(floors[v], np.sqrt(squared))
-            _take(scratch, q, size, weights, start + first, taus)
+            _add_paths(scratch, q, size, weights, start + first, taus)

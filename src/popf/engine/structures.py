@@ -6,6 +6,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+#: With up to so many features a space tree on the processor is always the quickest.
+LOW_DIMENSION = 4
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -65,10 +68,10 @@ ARC = np.dtype(
 
 
 class Components(NamedTuple):
-    """The components of a Borůvka round, and what the points in them are."""
+    """The component of every point in a Borůvka round, and the points' indices and classes."""
 
-    of: NDArray[np.int32]  # the component of every point, numbered from 0
-    indices: IntArray  # the index of every point, which breaks ties
+    of: NDArray[np.int32]  # numbered from 0
+    indices: IntArray  # break ties
     classes: IntArray
 
 
@@ -96,7 +99,7 @@ class Conquered(NamedTuple):
 
 
 class Backend(Protocol):
-    """What a device is asked for in place of the processor, by Euclidean distances and to the same bit."""
+    """What a device computes in place of the processor: Euclidean distances only, the same to the bit."""
 
     def place(self, points: FloatArray) -> Any:
         """Lay out points on the device, for the methods below."""

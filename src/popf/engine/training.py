@@ -24,6 +24,7 @@ from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import (
+    LOW_DIMENSION,
     Backend,
     BoolArray,
     FloatArray,
@@ -38,10 +39,9 @@ from popf.engine.trees.boruvka import Search
 
 # Blocks of points for each thread at least, where products are taken.
 BLOCKS_PER_THREAD = 4
-# The dimension up to which the space tree always wins, and how its work is sampled in others.
-LOW_DIMENSION = 4
+# How `choose_algorithm` samples the work of a space tree: sizes of the samples, and blocks searched for.
 SAMPLE_SIZES = (2048, 8192)
-SAMPLE_SEARCHES = 32  # blocks of sixteen points
+SAMPLE_SEARCHES = 32
 
 
 class Trained(NamedTuple):
@@ -221,13 +221,17 @@ def hang_duplicates(
     return whole, others, hooks
 
 
-def choose_algorithm(X: FloatArray) -> str:
-    """Choose "kd_tree" or "brute", matrix products, for Euclidean distances.
+def choose_algorithm(X: FloatArray, algorithm: str, resources: Resources) -> str:
+    """Replace "auto" by "kd_tree" or "brute" for Euclidean distances; a GPU always takes "brute".
 
     How far a space tree prunes is a matter of the data's own dimension: a line in a hundred dimensions is still
     a line. So a few searches are made in the space tree of a sample, and the vector operations they take are
     extrapolated to all samples. No clock is read: the choice is the same every time.
     """
+    if resources.backend is not None:
+        return "brute"
+    if algorithm != "auto":
+        return algorithm
     n_samples, n_features = X.shape
     if n_features <= LOW_DIMENSION:
         return "kd_tree"
@@ -321,11 +325,15 @@ def _attach_edges(lower, higher, bits, prototypes, states, low, high):
 def _sweep(states, lengths, order, prototypes, index, root):
     """Take leaves off the tree until the root is left, offering paths inwards, and then outwards.
 
-    The `lengths` are the weights in `states`, read as the numbers whose bits they are.
+    The `lengths` are the weights in `states`, read as the numbers whose bits they are. Paths reach
+    a node through its children or its parent: the first sweep offers the best of the former, the second that of
+    the latter.
     """
+    # Inwards. Invariant: the cost of a node is that of the best path through the leaves taken off below it.
     taken = 0
     for start in range(len(states)):
         v = start
+        # A parent that has become a leaf by this is taken off next.
         while states[v]["degree"] == 1 and v != root:
             leaf = states[v]
             u = leaf["parent"]
@@ -338,6 +346,7 @@ def _sweep(states, lengths, order, prototypes, index, root):
             taken += 1
             if not prototypes[u]:
                 offered = max(leaf["cost"], lengths[v])
+                # Of children with equal offers, the one of the lowest index is the predecessor.
                 if offered < inner["cost"] or (
                     offered == inner["cost"]
                     and inner["predecessor"] >= 0
@@ -347,7 +356,9 @@ def _sweep(states, lengths, order, prototypes, index, root):
                     inner["root"] = leaf["root"]
             v = u
     states[root]["parent"] = -1
-    for i in range(taken - 1, -1, -1):  # and back: the best path from above, if it is better
+    # Outwards, parents before children: the path through the parent, if it is better. Where that came through
+    # this very child, it costs no less.
+    for i in range(taken - 1, -1, -1):
         v = order[i]
         leaf, inner = states[v], states[states[v]["parent"]]
         offered = max(inner["cost"], lengths[v])

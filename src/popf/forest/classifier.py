@@ -28,7 +28,7 @@ from popf.forest.validation import (
 
 
 def _of_forest(name: str, doc: str) -> Any:
-    """Make a fitted attribute that looks up another of ``forest_``."""
+    """Make a fitted attribute that reads an attribute of ``forest_``."""
 
     def get(self: "OPFClassifier") -> Any:
         check_is_fitted(self)
@@ -174,7 +174,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,)
         """
-        new, resources = self._checked(X)
+        new, resources = self._validate(X)
         nodes = self.forest_.conquer(new, resources).nodes
         return to_device_of(X, self.classes_[self.forest_.codes[nodes]])
 
@@ -197,7 +197,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> forest.conquer([[0.25], [2.0]]).costs
         array([0.75, 1.  ])
         """
-        new, resources = self._checked(X)
+        new, resources = self._validate(X)
         found = self.forest_.conquer(new, resources)
         return Conquest(to_device_of(X, found.nodes), to_device_of(X, found.costs))
 
@@ -221,7 +221,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array([[0.75, 3.75],
                [1.  , 2.  ]])
         """
-        new, resources = self._checked(X)
+        new, resources = self._validate(X)
         return to_device_of(X, self.forest_.costs_by_class(new, resources))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -244,7 +244,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> forest.decision_function([[2.0]])
         array([[ 1., -1., -6.]])
         """
-        new, resources = self._checked(X)
+        new, resources = self._validate(X)
         return to_device_of(X, class_margins(self.forest_.costs_by_class(new, resources)))
 
     def explain(self, X: ArrayLike) -> list[Path]:
@@ -269,7 +269,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> path.nodes, path.weights, path.bottleneck, path.cost
         (array([1, 0]), array([1. , 0.5]), 0, 1.0)
         """
-        new, resources = self._checked(X)
+        new, resources = self._validate(X)
         return self.forest_.explain(new, resources)
 
     prototypes_ = _of_forest("prototypes", "The training samples that are prototypes.")
@@ -322,7 +322,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         return set_metric_tags(super().__sklearn_tags__(), self.metric)
 
-    def _checked(self, X: ArrayLike) -> tuple[FloatArray, Resources]:
-        """Check new samples; return them, and what their conquest may use."""
+    def _validate(self, X: ArrayLike) -> tuple[FloatArray, Resources]:
+        """Check new samples; return them, and the resources for their conquest."""
         check_is_fitted(self)
         return validate_new(self, X, self.forest_.metric, self.sample_indices_), resources_of(self)

@@ -1,6 +1,7 @@
 """Metrics by name: from the user's `metric` and `metric_params` to what the engine works with."""
 
 import numbers
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,7 +47,7 @@ METRIC_NAMES = tuple(
 )
 
 
-class Metric:
+class Metric(ABC):
     """How far apart samples are."""
 
     # Whether the engine's weights are squared Euclidean distances, so that fast algorithms apply.
@@ -56,7 +57,7 @@ class Metric:
 
     def __init__(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         self.name = name  # as the user would write it, an alias resolved
-        # What `choose_metric` makes the same metric of, learned parameters included.
+        # ``choose_metric(source, params)`` makes the same metric again, learned parameters included.
         self.source: str | Callable[..., Any] = name
         self.params = dict(params or {})
 
@@ -64,20 +65,20 @@ class Metric:
         """Return the metric with the parameters that are taken from the training data."""
         return self
 
-    def check(self, X: FloatArray) -> None:
+    def check(self, X: FloatArray) -> None:  # noqa: B027, most metrics take all finite numbers
         """Raise ValueError if `X` lies outside the domain of the metric."""
 
     def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
         """Turn the engine's weights (Euclidean: squared, of samples times ``2**-exponent``) into distances."""
         return weights
 
+    @abstractmethod
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
         """Make weights between training samples for `popf.engine.trees.prim.spanning_tree`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
         """Make weights from new samples to training samples for `popf.engine.conquest`."""
-        raise NotImplementedError
 
 
 class _Compiled(Metric):
@@ -244,7 +245,7 @@ class _Precomputed(Metric):
 def choose_metric(
     metric: str | Callable[..., float], metric_params: Mapping[str, Any] | None = None
 ) -> Metric:
-    """Find the metric that the user means by the parameters `metric` and `metric_params`."""
+    """Make the metric that the parameters `metric` and `metric_params` of an estimator name."""
     if metric_params is not None and not isinstance(metric_params, Mapping):
         raise TypeError(
             f"`metric_params` must be a dict or None, not {metric_params!r}, "

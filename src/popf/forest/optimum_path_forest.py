@@ -229,7 +229,7 @@ class OptimumPathForest:
         return graph
 
     def _indexed(self, resources: Resources) -> "EuclideanConquest | ScannedNodes":
-        """Lay out the nodes for conquest, on first use."""
+        """Return the index for conquest, built on first use."""
         if self._index is None:
             from popf.engine.conquest import EuclideanConquest, ScannedNodes
             from popf.engine.points import distinct_points
@@ -259,7 +259,7 @@ def grow_forest(
     classes: NDArray[Any] | None = None,
 ) -> OptimumPathForest:
     """Grow a forest on valid samples, or on distances; `codes` are the numbers of their `classes`."""
-    from popf.engine.training import train, train_euclidean
+    from popf.engine.training import choose_algorithm, train, train_euclidean
 
     metric = metric.fitted(samples)
     metric.check(samples)
@@ -268,7 +268,7 @@ def grow_forest(
         # A copy: the user may change X after the fit.
         kept = None if metric.precomputed else samples.copy()
         return OptimumPathForest(metric, codes, trained, "prim", samples=kept, classes=classes)
-    algorithm = settle_algorithm(samples, resources, algorithm)
+    algorithm = choose_algorithm(samples, algorithm, resources)
     trained, index = train_euclidean(samples, codes, algorithm, resources)
     return OptimumPathForest(
         metric,
@@ -280,15 +280,6 @@ def grow_forest(
         backend=resources.backend,
         classes=classes,
     )
-
-
-def settle_algorithm(samples: FloatArray, resources: Resources, algorithm: str) -> str:
-    """Replace "auto" by the algorithm that suits Euclidean distances; a GPU takes products."""
-    from popf.engine.training import choose_algorithm
-
-    if resources.backend is not None:
-        return "brute"
-    return choose_algorithm(samples) if algorithm == "auto" else algorithm
 
 
 def order_of_samples(samples: FloatArray, codes: IntArray) -> IntArray:

@@ -9,8 +9,12 @@ from sklearn.utils import check_array
 
 from popf.engine.structures import FloatArray, IntArray, Resources, SpanningTree
 from popf.forest.classifier import OPFClassifier
-from popf.forest.optimum_path_forest import settle_algorithm
-from popf.forest.validation import check_precomputed, pays_on_host, to_host, validate_parameters
+from popf.forest.validation import (
+    check_precomputed,
+    processor_is_faster,
+    to_host,
+    validate_parameters,
+)
 
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
@@ -115,7 +119,7 @@ def _sorted_tree(X: ArrayLike, *settings: Any) -> SpanningTree:
     samples = check_array(to_host(X), dtype=np.float64, order="C", input_name="X")
     if metric.precomputed:
         samples = check_precomputed(samples)
-    if pays_on_host(device, estimator.algorithm, samples.shape[1]):
+    if processor_is_faster(device, estimator.algorithm, samples.shape[1]):
         resources = resources._replace(backend=None)
     tree, metric, exponent, _ = grow_tree(samples, metric, resources, estimator.algorithm)
     return tree._replace(weights=metric.transform(tree.weights, exponent)).in_order()
@@ -125,7 +129,7 @@ def grow_tree(
     samples: FloatArray, metric: "Metric", resources: Resources, algorithm: str = "auto"
 ) -> "tuple[SpanningTree, Metric, int, str]":
     """Grow the spanning tree alone: edges in any order, the fitted metric, the exponent, the algorithm."""
-    from popf.engine.training import euclidean_tree
+    from popf.engine.training import choose_algorithm, euclidean_tree
     from popf.engine.trees import prim
 
     metric = metric.fitted(samples)
@@ -135,6 +139,6 @@ def grow_tree(
         rows = metric.rows(samples, resources.n_threads)
         tree, _ = prim.spanning_tree(rows, len(samples), one_class)
         return tree, metric, 0, "prim"
-    algorithm = settle_algorithm(samples, resources, algorithm)
+    algorithm = choose_algorithm(samples, algorithm, resources)
     tree, exponent = euclidean_tree(samples, algorithm, resources)
     return tree, metric, exponent, algorithm

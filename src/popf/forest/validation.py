@@ -1,4 +1,4 @@
-"""What every estimator checks before it works: parameters, samples, labels, weights; and where it works."""
+"""Checks of parameters, samples, labels and weights, for every estimator; the choice of the device."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from popf.engine.gpu import cuda_backend
-from popf.engine.structures import Backend, FloatArray, IntArray, Resources
+from popf.engine.structures import LOW_DIMENSION, Backend, FloatArray, IntArray, Resources
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -29,9 +29,7 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 SYMMETRY_TOLERANCE = 1e-10
 # Entries looked at together, so that checking takes little memory beside the matrix.
 CHECKED_AT_A_TIME = 2**20
-# With so many features a space tree is always the quickest, as in `popf.engine.training`.
-FEW_FEATURES = 4
-#: How to make the backend of each device but the processor; RuntimeError where it cannot work.
+#: How to make the backend of each device but the processor; they raise RuntimeError where there is none.
 BACKENDS: dict[str, Callable[[], Backend]] = {"cuda": cuda_backend}
 
 
@@ -48,7 +46,7 @@ class LabelledSamples:
 
 @dataclass(frozen=True)
 class TrainingData(LabelledSamples):
-    """Labelled samples, or if the metric is precomputed the distances among them, and what works on them."""
+    """Labelled samples, or the distances among them if the metric is precomputed, and how to fit to them."""
 
     metric: "Metric"
     device: str
@@ -58,19 +56,19 @@ class TrainingData(LabelledSamples):
 def validate_training(
     estimator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> TrainingData:
-    """Check all that a fit is given, for an estimator that has the parameters of `OPFClassifier`."""
+    """Check the parameters of `OPFClassifier` and the data passed to `fit`."""
     metric, device, resources = validate_parameters(estimator, X)
     data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
     check_enough_classes(data.classes)
     if metric.precomputed:
         data = replace(data, samples=check_precomputed(data.samples))
-    if pays_on_host(device, estimator.algorithm, data.samples.shape[1]):
+    if processor_is_faster(device, estimator.algorithm, data.samples.shape[1]):
         device, resources = "cpu", resources._replace(backend=None)
     return TrainingData(**vars(data), metric=metric, device=device, resources=resources)
 
 
 def validate_parameters(estimator: Any, X: Any) -> "tuple[Metric, str, Resources]":
-    """Check the parameters of `OPFClassifier`; return the metric, the device and what the work may use."""
+    """Check the parameters of `OPFClassifier`; return the metric, the device and the resources."""
     from popf.forest.metrics import choose_metric
 
     metric = choose_metric(estimator.metric, estimator.metric_params)
@@ -86,7 +84,7 @@ def validate_samples(
     sample_weight: ArrayLike | None,
     precomputed: bool = False,
 ) -> LabelledSamples:
-    """Check samples, labels and weights; samples of weight 0 are left out, of a matrix their columns too."""
+    """Check samples, labels and weights; drop samples of weight 0, with their columns if `precomputed`."""
     X, y = to_host(X), to_host(y)
     if y is not None:
         check_no_label_missing(np.asarray(y))
@@ -135,7 +133,7 @@ def check_square(D: FloatArray) -> None:
 
 
 def check_precomputed(D: FloatArray) -> FloatArray:
-    """Check a finite matrix of distances; where it is not quite symmetric, copy what is above the diagonal."""
+    """Check a finite matrix of distances; if it is not quite symmetric, mirror its upper triangle."""
     check_square(D)
     symmetric = True
     step = max(1, CHECKED_AT_A_TIME // len(D))
@@ -166,7 +164,7 @@ def check_precomputed(D: FloatArray) -> FloatArray:
 
 
 def check_algorithm(algorithm: str, metric: "Metric") -> None:
-    """Raise ValueError unless `algorithm` is one, and serves the metric."""
+    """Raise ValueError unless `algorithm` is known and serves the metric."""
     if algorithm not in ALGORITHMS:
         names = ", ".join(map(repr, ALGORITHMS))
         raise ValueError(f"`algorithm` must be one of {names}, not {algorithm!r}.")
@@ -203,7 +201,7 @@ def n_bytes_of(working_memory: Any) -> int:
 
 
 def set_metric_tags(tags: "Tags", metric: Any) -> "Tags":
-    """Tell scikit-learn whether X is a matrix of distances, and whether it may hold negative numbers."""
+    """Set the tags `pairwise` and `positive_only` by the metric."""
     from popf.engine.distances import KERNELS
     from popf.forest.metrics import ALIASES
 
@@ -214,7 +212,7 @@ def set_metric_tags(tags: "Tags", metric: Any) -> "Tags":
 
 
 def check_weights(weights: FloatArray, start: int = 0) -> None:
-    """Raise ValueError unless weights are 0 or usual positive numbers; the first is that of row `start`."""
+    """Raise ValueError unless weights are 0 or of moderate size; the first is that of row `start`."""
     usual = (weights == 0.0) | ((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT))
     for row in np.flatnonzero(~usual):
         raise ValueError(
@@ -281,7 +279,7 @@ def is_on_gpu(array: Any) -> bool:
 
 
 def to_host(array: Any) -> Any:
-    """Bring an array from a GPU to the host; what is not on a GPU stays what it is."""
+    """Copy an array from a GPU to the host; return anything else as it is."""
     if is_on_gpu(array):
         return array.get() if hasattr(array, "get") else array.detach().cpu().numpy()
     where = str(getattr(array, "device", None))
@@ -311,7 +309,7 @@ def to_device_of(array: Any, values: ArrayT) -> ArrayT:
 
 
 def choose_device(device: str | None, X: Any, metric: "Metric", algorithm: str) -> str:
-    """Choose where to work: where the user says, if that serves the rest, else where the samples are."""
+    """Check the user's choice of a device against the other parameters; None means where X is."""
     if device is None:
         serves = metric.euclidean and algorithm in ("auto", "brute")
         return "cuda" if is_on_gpu(X) and serves else "cpu"
@@ -335,6 +333,6 @@ def backend_for(device: str) -> Backend | None:
     return None if device == "cpu" else BACKENDS[device]()
 
 
-def pays_on_host(device: str, algorithm: str, n_features: int) -> bool:
+def processor_is_faster(device: str, algorithm: str, n_features: int) -> bool:
     """Tell whether a space tree on the processor outruns products on a GPU, as with few features."""
-    return device == "cuda" and algorithm == "auto" and n_features <= FEW_FEATURES
+    return device == "cuda" and algorithm == "auto" and n_features <= LOW_DIMENSION

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from popf.engine.gpu.cuda_source import WIDTH
 from popf.engine.gpu.host import CANDIDATES, Array, HostKernels, Pair
-from popf.engine.soft import CompetingPoints, too_small
+from popf.engine.soft import CompetingPoints, recompute_below
 from popf.engine.structures import (
     Conquered,
     FloatArray,
@@ -28,7 +28,7 @@ from popf.engine.structures import (
 )
 from popf.engine.trees.boruvka import offer_arcs, wanted_points
 
-# Rows and columns of a tile: two bytes in flight for each of a GPU's threads many times over.
+# Rows and columns of a tile: enough to keep all threads of a GPU at work.
 ROWS, COLUMNS = 8192, 16384
 # The share of the device's free memory that points may fill.
 SHARE = 0.5
@@ -43,7 +43,7 @@ HALF_EXPONENT = 14
 CENTRED_BY = 1000
 # How many neighbours of every point are listed, out of the candidates.
 N_NEIGHBOURS = 12
-# How many pairs of a tile may come back at a time.
+# How many pairs of a tile may pass at a time; of more rows halves are tried.
 CAPACITY = 1 << 24
 # Rows and columns of a tile of the soft competition.
 SOFT_ROWS, SOFT_COLUMNS = 8192, 8192
@@ -103,11 +103,11 @@ class DevicePoints:
     def take(self, which: slice | IntArray) -> Block:
         """Return some of the points."""
         if self._whole is None:
-            return self.others(self.points[which])
+            return self.place_queries(self.points[which])
         return self._whole.take(which if isinstance(which, slice) else self.kernels.put(which))
 
-    def others(self, points: FloatArray) -> Block:
-        """Lay out other points, such as queries, beside these."""
+    def place_queries(self, points: FloatArray) -> Block:
+        """Bring other points to the device, relative to the same centre."""
         return self._bring(self.kernels.put(points))
 
     def spaced(self, chunk: slice) -> Block:
@@ -316,7 +316,7 @@ class GpuBackend:
         found = Conquered(nodes, np.empty(n_queries), np.empty(n_queries))
         for here in _runs(n_queries, placed.rows_at_once()):
             own = self.kernels.xp.full(here.stop - here.start, -1, dtype=np.int64)
-            mine = placed.others(queries[here])
+            mine = placed.place_queries(queries[here])
             kept = find_candidates(placed, mine, own, (0, len(placed)), floors)
             answers = decider.conquerors(
                 decider.put(queries[here]), placed.exact, kept, exact_costs, exact_rank
@@ -341,8 +341,8 @@ class GpuBackend:
                 low = kernels.xp.full(len(norms), np.inf)
                 sums = kernels.xp.zeros((len(norms), taus.size))
                 for part in _cut(int(nodes.starts[k]), int(nodes.starts[k + 1]), SOFT_COLUMNS):
-                    reach = nodes.reach(part.start, part.stop)
-                    least = kernels.put(too_small(norms, reach, queries.shape[1], taus))
+                    largest = nodes.largest_norm(part.start, part.stop)
+                    least = kernels.put(recompute_below(norms, largest, queries.shape[1], taus))
                     kernels.add_terms(
                         kernels.multiply(mine, points[part]),
                         (mine, row_norms, least),

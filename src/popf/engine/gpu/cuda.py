@@ -26,7 +26,7 @@ NAMES = (
 
 
 class DeviceError(RuntimeError):
-    """There is no GPU to work on, or not in the way that was asked for."""
+    """There is no usable GPU."""
 
 
 @cache

@@ -333,7 +333,7 @@ def _root(builder: Any, x: Any) -> Any:
     """√x to the last place or nearly, in half the time of the processor's own instruction.
 
     Halving the exponent in the bits gives 1/√x to 4 %; two steps of third order and one of second
-    order for √x itself do the rest. Infinity gives what is no number.
+    order for √x itself do the rest. Infinity gives NaN.
     """
     half = builder.lshr(builder.bitcast(x, _LONGS.type), _LONGS.constant(1))
     y = builder.bitcast(builder.sub(_LONGS.constant(ROOT_GUESS), half), _EIGHT.type)

@@ -1,4 +1,4 @@
-"""Certified Borůvka: the minimum spanning tree from neighbour lists, whoever made them.
+"""Certified Borůvka: the minimum spanning tree from neighbour lists of any origin.
 
 In a round every component picks the shortest arc that leaves it, in the order (weight, lower index,
 higher index). Neighbour lists are incomplete, so a component may pick only what is *certified*: its

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.distances import refuse_weight
-from popf.engine.points import SpaceTree, build_space_tree, lowest_in_nodes
+from popf.engine.points import SpaceTree, build_space_tree, climb, lowest_in_nodes, push_children
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import (
     LANES,
@@ -33,7 +33,7 @@ from popf.engine.structures import (
 )
 from popf.engine.trees.boruvka import offer, search_twice
 
-# Blocks of queries in one call: short enough for Ctrl-C, long enough to forget the call.
+# Blocks of queries in one call: short enough for Ctrl-C, long enough that the call costs little.
 CHUNK_BLOCKS = 512
 
 
@@ -86,7 +86,7 @@ def _empty_lists(n_queries: int, k: int) -> NeighbourLists:
 
 
 def work_of_search(tree: SpaceTree, n_neighbours: int, n_searches: int) -> float:
-    """Count the operations on sixteen points that a search for the neighbours of a block takes."""
+    """Count the vector operations that a search for the neighbours of a block takes, on average."""
     lists = _empty_lists(len(tree.points), n_neighbours)
     blocks = np.unique(np.linspace(0, len(tree.blocks) - 1, n_searches).astype(np.int64)).tolist()
     return float(np.mean([_nearest(tree, tree, True, b, b + 1, lists) for b in blocks]))
@@ -94,7 +94,7 @@ def work_of_search(tree: SpaceTree, n_neighbours: int, n_searches: int) -> float
 
 @jit
 def _nearest(tree, asking, own, start, stop, lists):
-    """Find the nearest points of the queries in some blocks; counts operations on sixteen points.
+    """Find the nearest points of the queries in some blocks; returns how many vector operations it took.
 
     If the queries are the tree's `own` points, nobody is a neighbour of itself.
     """
@@ -123,7 +123,7 @@ def _nearest(tree, asking, own, start, stop, lists):
         stack[0] = node
         top = 1
         # From the leaf up to the root; at each node the subtree beside the path is searched.
-        # Invariant: what was seen or passed by and is not listed is no nearer than the last one listed.
+        # Invariant: what was compared or skipped, and is not listed, is no nearer than the last one listed.
         while True:
             while top > 0:
                 top -= 1
@@ -133,13 +133,9 @@ def _nearest(tree, asking, own, start, stop, lists):
                 work += 1
                 if mask == 0:
                     continue
-                right = nodes[here]["right"]
-                if right >= 0:
+                if nodes[here]["right"] >= 0:
                     # The nearer child is searched first: it lowers the bounds for the other.
-                    side = queries[base, nodes[here]["feature"]] < nodes[here]["value"]
-                    stack[top] = right if side else here + 1
-                    stack[top + 1] = here + 1 if side else right
-                    top += 2
+                    top = push_children(nodes, here, queries, base, stack, top)
                     continue
                 other = nodes[here]["block"]
                 first = other * LANES
@@ -176,15 +172,10 @@ def _nearest(tree, asking, own, start, stop, lists):
                         squared[row, slot], positions[row, slot] = value, v
                         bound = squared[row, k - 1]
                     bounds[lane] = bound
-            parent = nodes[node]["parent"]
-            if parent < 0:
+            node, sibling, gap = climb(nodes, lows, highs, home, node)
+            if node < 0:
                 break
-            sibling = nodes[parent]["right"] if node == parent + 1 else parent + 1
-            node = parent
-            # Most siblings are too far along the one feature that parted them: look at that first.
-            f = nodes[parent]["feature"]
-            gap = max(lows[sibling, f] - highs[home, f], lows[home, f] - highs[sibling, f])
-            if gap <= 0.0 or lanes_reaching(bounds, gap * gap) != 0:
+            if lanes_reaching(bounds, gap) != 0:
                 stack[0] = sibling
                 top = 1
         if k < n - 1:
@@ -258,7 +249,7 @@ def _outsiders(tree, start, stop, only, search, marking):
         stack[0] = node
         top = 1
         # From the leaf up to the root; at each node the subtree beside the path is searched.
-        # Invariant: what was seen or passed by holds no outsider below the bounds.
+        # Invariant: no outsider that was compared or skipped is nearer than the bounds.
         while True:
             while top > 0:
                 top -= 1
@@ -270,13 +261,9 @@ def _outsiders(tree, start, stop, only, search, marking):
                 mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
                 if mask == 0:
                     continue
-                right = nodes[here]["right"]
-                if right >= 0:
+                if nodes[here]["right"] >= 0:
                     # The nearer child is searched first: it lowers the bounds for the other.
-                    side = points[base, nodes[here]["feature"]] < nodes[here]["value"]
-                    stack[top] = right if side else here + 1
-                    stack[top + 1] = here + 1 if side else right
-                    top += 2
+                    top = push_children(nodes, here, points, base, stack, top)
                     continue
                 other = nodes[here]["block"]
                 first = other * LANES
@@ -309,15 +296,10 @@ def _outsiders(tree, start, stop, only, search, marking):
                             # A tie: the first in the order of arcs is kept, and that there was one.
                             offer(arcs, lane, bound, row, v, index)
                     bounds[lane] = bound
-            parent = nodes[node]["parent"]
-            if parent < 0:
+            node, sibling, gap = climb(nodes, lows, highs, home, node)
+            if node < 0:
                 break
-            sibling = nodes[parent]["right"] if node == parent + 1 else parent + 1
-            node = parent
-            # Most siblings are too far along the one feature that parted them: look at that first.
-            f = nodes[parent]["feature"]
-            gap = max(lows[sibling, f] - highs[home, f], lows[home, f] - highs[sibling, f])
-            if gap <= 0.0 or lanes_reaching(bounds, gap * gap) != 0:
+            if lanes_reaching(bounds, gap) != 0:
                 stack[0] = sibling
                 top = 1
         for lane in range(LANES):

@@ -44,14 +44,14 @@ class Frontier(NamedTuple):
 def _update(joined, step, row, frontier, labels):
     """Offer the arcs of the sample that has just joined, and find the smallest arc of all.
 
-    Returns the position of the sample to join next, or ``-1 - position`` of a weight that is not one, and how
-    many samples are as near to the tree as that one, itself included.
+    Returns the position of the sample to join next, or ``-1 - position`` of an invalid weight, and how many
+    samples are as near to the tree as that one, itself included.
     """
     best, n_ties, lowest = -1, 0, np.inf
     label = labels[joined]
     for k in range(row.size):
         key, weight = frontier.keys[k], row[k]
-        # Nearly always nothing changes: the first to be asked.
+        # Nearly always nothing changes, so this is tested first.
         if lowest < key < weight < np.inf or key == JOINED:
             continue
         if not 0.0 <= weight < np.inf:

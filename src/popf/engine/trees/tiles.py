@@ -45,9 +45,9 @@ SMALLEST_BLOCK = 64
 # Points on a side of a panel: enough for BLAS, few enough for the products to stay in the cache.
 PANEL = 256
 N_NEIGHBOURS = 8
-# Of two sides few arcs are wanted that lead across.
+# Between two sides fewer are listed: few arcs of the tree lead across.
 N_ACROSS = 4
-# Blocks that one is compared with in one call: short enough for Ctrl-C, long enough to forget the call.
+# Blocks that one is compared with in one call: short enough for Ctrl-C, long enough that it costs little.
 CALL_BLOCKS = 16
 # Shares of a search for each thread, so that all end at about the same time.
 SHARES = 4
@@ -139,7 +139,7 @@ def empty_tiles(n_rows: int, n_columns: int, n_features: int) -> dict[int, Tile]
 
 @helper
 def set_rows(tile, points, rows, n_rows, center):
-    """Take the first of these rows of the points for the rows of a tile; they want everything."""
+    """Copy the first `n_rows` of these rows to the rows of a tile, with infinite bounds."""
     left, norms, bounds, shrink = tile.left, tile.row_norms, tile.row_bounds, tile.shrink
     for i in range(n_rows):
         norms[i] = _move(points, rows[i], center, shrink, left, i)
@@ -148,7 +148,7 @@ def set_rows(tile, points, rows, n_rows, center):
 
 @helper
 def set_columns(tile, points, start, stop, center):
-    """Take points `start` to `stop` for the columns of a tile, which want nothing; returns how many."""
+    """Copy points `start` to `stop` to the columns of a tile, without bounds; returns the padded number."""
     right, norms, bounds, shrink = tile.right, tile.column_norms, tile.column_bounds, tile.shrink
     n_columns = -(-(stop - start) // LANES) * LANES
     for j in range(n_columns):
@@ -371,7 +371,7 @@ def nearest_outsiders(
         parts = _block_searches(ordered, of, rows, only, sides, n_threads)
         locks = [Lock() for _ in parts]
 
-        def go_on(task: int, _: int) -> None:
+        def search_some(task: int, _: int) -> None:
             turn, number = divmod(task, len(parts))
             next_ones = slice(turn * CALL_BLOCKS, (turn + 1) * CALL_BLOCKS)
             part = parts[number]
@@ -384,7 +384,7 @@ def nearest_outsiders(
 
         # The nearest blocks of all come first, so that most others need not be compared any more.
         n_turns = -(-max(len(part.others) for part in parts) // CALL_BLOCKS)
-        team.map_chunks(go_on, n_turns * len(parts), 1)
+        team.map_chunks(search_some, n_turns * len(parts), 1)
         # Nothing outside is nearer to a row than the limits of all searches for it.
         limits = np.full(len(of), np.inf)
         for part in parts:
@@ -442,18 +442,20 @@ def _block_searches(
 def _search_block(tile, bits, ordered, here, search, marking):
     """Search for outsiders of some points of one block in others.
 
-    Returns how many bits that takes: if others than the tile's, nothing was done; -1 if it is over.
+    Returns how many bits that takes, -1 if nothing is left to search; the search was made only if the tile has
+    so many.
     """
     of, lengths, horizon = search.components.of, search.bounds, search.horizon
     points, starts, block = ordered.points, ordered.starts, here.block
     rows, limits, others, gaps = here.rows, here.limits, here.others, here.gaps
     active, wanted = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
+    # Points whose horizon is beyond their limit know all arcs that could be shorter: they are done.
     # Not a literal 0, for which Numba would compile `set_rows` anew.
     count, least, most = np.int64(0), np.inf, -np.inf
     for i in range(len(rows)):
         row = rows[i]
         if limits[i] >= 0.0:
-            # Others may have lowered the bounds since.
+            # Other threads may have found a shorter arc out of the component since.
             limits[i] = min(limits[i], lengths[of[row]])
             if horizon[row] <= limits[i]:
                 active[count], wanted[count] = i, row
@@ -468,6 +470,7 @@ def _search_block(tile, bits, ordered, here, search, marking):
         return needed
     center = ordered.centers[block]
     set_rows(tile, points, wanted, count, center)
+    # Other blocks come by rising gap: from the first that is beyond all limits on, none can help.
     for rank in range(len(others)):
         most = -np.inf
         for i in range(count):
