@@ -68,7 +68,7 @@ def test_csv_to_libopf_and_back(csv, tmp_path, capsys):
 
 def test_info_tells_what_a_data_file_holds(tmp_path, capsys):
     write(tmp_path / "a.dat", np.ones((5, 3)), [0, 2, 2, 7, 0])
-    assert "0 2 (no label), 2 2, 7 1" in printed(capsys, "info", tmp_path / "a.dat").out
+    assert "none: 2, 2: 2, 7: 1" in printed(capsys, "info", tmp_path / "a.dat").out
     (tmp_path / "b.txt").write_text("4 1 0.5 nan\n5 0 1 2\n")
     found = facts(capsys, "info", tmp_path / "b.txt")
     assert (found["format"], found["n_samples"], found["n_features"]) == ("opfython", 2, 2)

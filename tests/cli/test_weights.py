@@ -68,7 +68,7 @@ def test_weight_zero_is_no_row_whatever_it_holds(tmp_path, capsys, words):
     told = {key: said[key] for key in ("n_rows", "n_rows_read", "n_zero_weight")}
     assert told == {"n_rows": 50, "n_rows_read": 100, "n_zero_weight": 50}
     assert fewer["n_zero_weight"] == 0
-    for key in ("classes", "threshold", "cost_per_row"):
+    for key in ("class_counts", "threshold", "cost_per_row"):
         assert said[key] == pytest.approx(fewer[key]) if said[key] else fewer[key] is None
 
 

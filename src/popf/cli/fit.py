@@ -10,6 +10,7 @@ from popf.cli.terminal import (
     aligned,
     as_options,
     check_output,
+    class_counts,
     named,
     open_data,
     say,
@@ -109,11 +110,12 @@ def fit(
         say(f"note: {as_options(note)}")
     chosen = getattr(table_model.final, "linear_map_", None)
     facts = {
-        "model": str(output),
+        "output": str(output),
         "n_rows": sum(fitted.counts.values()),
         "n_rows_read": fitted.rows.n_read,
         "n_zero_weight": fitted.rows.n_weightless,
-        "classes": fitted.counts,
+        "classes": list(fitted.counts),
+        "class_counts": list(fitted.counts.values()),
         "missing": table_model.layout.missing,
         "n_imputed": fitted.n_imputed,
         "columns": {found.name: found.words for found in fitted.rows.columns},
@@ -160,10 +162,10 @@ def _column_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
-    shares = listed([f"{label} {n:,}" for label, n in facts["classes"].items()])
+    counts = class_counts(facts["classes"], facts["class_counts"])
     read, costs = facts["n_rows_read"], facts["cost_per_row"]
     of_all = f" of {read:,}" if read > facts["n_rows"] else ""
-    rows = [("rows", f"{facts['n_rows']:,}{of_all} ({shares})")]
+    rows = [("rows", f"{facts['n_rows']:,}{of_all} ({counts})")]
     if facts["n_zero_weight"]:
         rows.append(("left out", f"{counted(facts['n_zero_weight'], 'row')} of weight 0"))
     rows += _column_rows(facts)
@@ -184,4 +186,4 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if facts["test"] is not None:
         aside = f"On {counted(facts['test']['n_rows'], 'row')} kept aside"
         lines += ["", aside, *evaluation_lines(facts["test"])]
-    return [*lines, "", f"Next: popf predict {facts['model']} new.csv -o scored.csv"]
+    return [*lines, "", f"Next: popf predict {facts['output']} new.csv -o scored.csv"]

@@ -7,7 +7,7 @@ from zipfile import is_zipfile
 import typer
 
 from popf.cli import options
-from popf.cli.terminal import aligned, as_options, open_data, show
+from popf.cli.terminal import aligned, as_options, class_counts, open_data, show
 from popf.files import check_file
 from popf.formatting import counted, listed
 
@@ -90,14 +90,14 @@ def _samples(file: Path) -> tuple[dict[str, Any], list[str]]:
         "label_counts": counts.tolist(),
         "n_missing": int(np.isnan(found.data).sum()),
     }
-    shares = [f"{label} {n:,}" for label, n in zip(labels, counts, strict=True)]
-    if found.format == "libopf" and labels[0] == 0:
-        shares[0] += " (no label)"
+    names = [str(label) for label in labels]
+    if found.format == "libopf" and names[0] == "0":
+        names[0] = "none"
     rows = [
         ("format", found.format),
         ("samples", f"{len(found.data):,}"),
         ("features", f"{found.data.shape[1]:,}, {counted(facts['n_missing'], 'value')} missing"),
-        ("labels", listed(shares, 12)),
+        ("labels", class_counts(names, counts)),
     ]
     return facts, [f"{file}", *aligned(rows, left=True)]
 
@@ -113,13 +113,12 @@ def _model(file: Path) -> tuple[dict[str, Any], list[str]]:
     categories = table.get("categories") or []
     names = [feature["name"] or f"column {i}" for i, feature in enumerate(known["features"], 1)]
     names = [f"{name} (categories)" if name in categories else name for name in names]
-    pairs = zip(known["classes"], known["class_counts"], strict=True)
     size, n_rows = f"{known['file_bytes']:,} bytes", counted(known["n_samples"], "row")
     rows = [
         ("model", known["estimator"] + (f" after {', '.join(steps)}" if steps else "")),
         ("saved", f"{known['saved']} by popf {known['popf_version']}, {size}"),
         ("fitted on", f"{n_rows} of {table.get('source') or 'unknown data'}"),
-        ("classes", listed([f"{label} {n:,}" for label, n in pairs] or ["none"])),
+        ("classes", class_counts(known["classes"], known["class_counts"]) or "none"),
         ("features", f"{len(names)}: {listed(names, 12)}"),
     ]
     if table:

@@ -2,13 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from popf.cli import options
 from popf.cli.options import option
 from popf.cli.scoring import Scoring, check_table_output, id_columns
-from popf.cli.terminal import STDIO, say, show
-from popf.formatting import counted, listed
+from popf.cli.terminal import STDIO, class_counts, say, show
+from popf.formatting import counted
 
 EXAMPLES = """\b
 Examples:
@@ -71,7 +70,7 @@ def predict(
     if output == STDIO:
         say(f"scored {counted(n_rows, 'row')}; {table_model.rule}.")
         return 0
-    facts: dict[str, Any] = {
+    facts = {
         "output": str(output),
         "n_rows": n_rows,
         "predicted": dict(zip(classes.tolist(), counts.tolist(), strict=True)),
@@ -80,7 +79,6 @@ def predict(
         "threshold": table_model.threshold,
         "unknown_categories": dict(scoring.unknown),
     }
-    shares = listed([f"{label} {n:,}" for label, n in facts["predicted"].items()])
     title = f"Scored {counted(n_rows, 'row')} into {output}; {table_model.rule}"
-    show(facts, [title, f"  {shares}"], json)
+    show(facts, [title, f"  {class_counts(classes.tolist(), counts)}"], json)
     return 0

@@ -93,7 +93,7 @@ def report(
         "miss_per_false_alarm": found.ratio,
         "recommended_threshold": float(found.counts.thresholds[found.recommended]),
         "threshold": float(found.counts.thresholds[contents.start]),
-        "n_classes": len(contents.classes),
+        "classes": classes.tolist(),
     }
     show(facts, _lines(facts), json)
     return 0
@@ -110,6 +110,6 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         f"  lowest cost at threshold {facts['recommended_threshold']:.4g}, where a miss costs "
         f"{times}as much as a false alarm",
     ]
-    if facts["n_classes"] > 2:
+    if len(facts["classes"]) > 2:
         lines.append(f"  {facts['positive']} against all others; for another class use --positive.")
     return lines

@@ -7,13 +7,13 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from popf.files import check_target, writable_folder
-from popf.formatting import printable, with_options
+from popf.formatting import listed, printable, with_options
 
 if TYPE_CHECKING:
     from popf.tables import Table
@@ -49,6 +49,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value
+
+
+def class_counts(classes: Iterable[Any], counts: Iterable[int]) -> str:
+    """Write how many rows each class has."""
+    return listed([f"{label}: {n:,}" for label, n in zip(classes, counts, strict=True)])
 
 
 def aligned(rows: Sequence[Sequence[str]], left: bool = False, indent: str = "  ") -> list[str]:

@@ -22,7 +22,7 @@ from popf.datasets import load
 from popf.datasets.registry import RECORDS, record_of
 from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
-from popf.formatting import check_integer, check_real, unknown
+from popf.formatting import check_integer, check_share, unknown
 from popf.metrics import evaluate, opf_accuracy_score, threshold_curve
 from popf.probability.classifier import POPFClassifier
 from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
@@ -143,11 +143,7 @@ class Protocol:
     def __post_init__(self) -> None:
         check_integer("`runs`", self.runs, 1)
         check_integer("`seed`", self.seed, 0)
-        check_real("`train_size`", self.train_size, 0.0, 1.0)
-        if self.train_size in (0.0, 1.0):
-            raise ValueError(
-                f"`train_size` is {self.train_size!r}; it must be a share between 0 and 1, such as 0.25."
-            )
+        check_share("`train_size`", self.train_size)
         if not (self.scale is None or isinstance(self.scale, bool)):
             raise ValueError(f"`scale` is {self.scale!r}; use True, False or None for both.")
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from popf.display.estimators import fitted_step
 from popf.display.html import render
 from popf.engine.structures import FloatArray
 from popf.files import replacing
+from popf.formatting import check_share
 from popf.io import align
 from popf.metrics import Evaluation, evaluate
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, class_index, shown
@@ -242,10 +243,10 @@ def compute(
     )
 
 
-def check_options(theta: Any, cost_fp: Any, cost_fn: Any, top: Any) -> None:
+def check_options(threshold: Any, cost_fp: Any, cost_fn: Any, top: Any) -> None:
     """Raise ValueError for a threshold, costs or a number of rows that a report cannot have."""
-    if theta is not None and not (isinstance(theta, Real) and 0.0 < float(theta) < 1.0):
-        raise ValueError(f"`threshold={theta!r}` must lie between 0 and 1, both excluded.")
+    if threshold is not None:
+        check_share("`threshold`", threshold)
     check_costs(cost_fp, cost_fn, strictly=True)
     whole = isinstance(top, Integral) and not isinstance(top, bool)
     if not whole or not 1 <= top <= MAX_ROWS:

@@ -12,8 +12,8 @@ from sklearn.pipeline import Pipeline
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import METRIC_NAMES
-from popf.formatting import unknown
-from popf.metrics.thresholds import best_threshold, count_at_thresholds
+from popf.formatting import check_share, unknown
+from popf.metrics.thresholds import best_threshold, check_costs, count_at_thresholds
 from popf.probability.classifier import MAPS, METHODS, POPFClassifier
 from popf.table_models.model import (
     MISSING,
@@ -100,21 +100,15 @@ def check_options(options: FitOptions) -> None:
         )
     if options.metric not in METRIC_NAMES:
         raise ValueError("`metric`: " + unknown("metric", options.metric, METRIC_NAMES))
-    if (options.cost_fp is None) != (options.cost_fn is None):
-        raise ValueError("`cost_fp` and `cost_fn` belong together: give both, or a `threshold`.")
+    check_costs(options.cost_fp, options.cost_fn, strictly=True)
     if options.cost_fp is not None and options.threshold is not None:
         raise ValueError(
             "`threshold` and `cost_fp`/`cost_fn` are two ways to say one thing: give one of them."
         )
-    for name, limit, words in (
-        ("cost_fp", np.inf, "be a positive number, not"),
-        ("cost_fn", np.inf, "be a positive number, not"),
-        ("threshold", 1.0, "lie between 0 and 1, not at"),
-        ("test_size", 1.0, "lie between 0 and 1, not at"),
-    ):
-        value = getattr(options, name)
-        if value is not None and not 0.0 < value < limit:
-            raise ValueError(f"`{name}` must {words} {value:g}.")
+    if options.threshold is not None:
+        check_share("`threshold`", options.threshold)
+    if options.test_size is not None:
+        check_share("`test_size`", options.test_size)
 
 
 class TrainingRows(NamedTuple):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from popf.engine.structures import FloatArray, IntArray
 from popf.files import check_file
 from popf.forest.state import LARGEST, Fields, read_features
-from popf.formatting import listed
+from popf.formatting import check_share, listed
 from popf.io import align, describe, load
 from popf.probability.features import weighted_quantile
 from popf.tables import ColumnTypes, Table
@@ -274,8 +274,7 @@ class TableModel:
             raise ValueError(
                 f"`threshold` is for two classes, and the model has {len(self.classes)}: leave it out."
             )
-        if not 0.0 < threshold < 1.0:
-            raise ValueError(f"`threshold` must lie between 0 and 1, not at {threshold:g}.")
+        check_share("`threshold`", threshold)
         layout = replace(self.layout, threshold=threshold, threshold_from="given")
         return TableModel(self.model, layout)
 
