@@ -166,7 +166,9 @@ def test_categories_and_many_features_are_shown_as_they_were():
     steps = ColumnTransformer(
         [("words", OneHotEncoder(sparse_output=False), ["region"])], remainder=StandardScaler()
     )
-    model = make_pipeline(steps, POPFClassifier()).fit(X[:150], y[:150])
+    # A pipeline within a pipeline is one pipeline.
+    model = make_pipeline(steps, make_pipeline("passthrough", POPFClassifier()))
+    model.fit(X[:150], y[:150])
     found = compute(model, X[150:].reset_index(drop=True), y[150:])
     assert not found.note
     assert {(len(row.why["features"]), row.why["hidden"]) for row in found.rows} == {(12, 4)}

@@ -10,11 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 from popf.engine.structures import FloatArray
 
 
+def steps_of(estimator: Any) -> list[Any]:
+    """List the steps of a pipeline, those of pipelines within it included; for anything else, itself."""
+    if not isinstance(estimator, Pipeline):
+        return [] if estimator in (None, "passthrough") else [estimator]
+    return [inner for _, step in estimator.steps for inner in steps_of(step)]
+
+
 def last_step(estimator: Any) -> Any:
     """Return the classifier itself, of a pipeline its last step."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator[-1]
-    return estimator
+    return steps_of(estimator)[-1]
 
 
 def fitted_step(estimator: Any, kinds: tuple[type, ...], what: str) -> Any:
@@ -31,14 +36,14 @@ def fitted_step(estimator: Any, kinds: tuple[type, ...], what: str) -> Any:
 
 def as_forest_sees(estimator: Any, X: Any) -> FloatArray:
     """Return samples as the forest of an estimator sees them: after a pipeline's steps, squashed and mapped."""
-    while isinstance(estimator, Pipeline):
-        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-        estimator = estimator[-1]
-    if hasattr(X, "columns") and hasattr(estimator, "feature_names_in_"):
-        X = X[list(estimator.feature_names_in_)]
+    *steps, last = steps_of(estimator)
+    for step in steps:
+        X = step.transform(X)
+    if hasattr(X, "columns") and hasattr(last, "feature_names_in_"):
+        X = X[list(last.feature_names_in_)]
     with warnings.catch_warnings():  # an array has no names, which is no reason to warn
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        prepare = getattr(estimator, "prepare", np.asarray)
+        prepare = getattr(last, "prepare", np.asarray)
         return np.ascontiguousarray(prepare(X), dtype=np.float64)
 
 

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin
-from sklearn.pipeline import Pipeline
 
 from popf.display import canvas
-from popf.display.estimators import fitted_step, one_sample
+from popf.display.estimators import fitted_step, one_sample, steps_of
 from popf.formatting import counted
 from popf.metrics.checks import class_index
 from popf.probability import ProbabilityExplanation
@@ -56,10 +55,7 @@ def _with_value(name: str, values: Mapping[str, Any]) -> str:
 def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:
     """Call `explain_proba` after the steps of a pipeline, and sum the shares by the columns of X."""
     last = fitted_step(estimator, (POPFClassifier,), "log odds to split")
-    steps = []
-    while isinstance(estimator, Pipeline):
-        steps += [step for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
-        estimator = estimator[-1]
+    steps = steps_of(estimator)[:-1]
     columns = getattr(X, "columns", None)
     owners = None if columns is None else [str(name) for name in columns]
     for step in steps:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 
-from popf.display.estimators import as_forest_sees
+from popf.display.estimators import as_forest_sees, steps_of
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.engine.structures import FloatArray, IntArray
 from popf.table_models.model import TableModel
@@ -102,7 +102,7 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
 
 def training_values(model: Any, nodes: IntArray) -> NDArray[Any] | None:
     """Return nodes of the forest in the user's units, an array of objects; None if a step cannot be undone."""
-    *steps, final = _steps(model)
+    *steps, final = steps_of(model)
     samples = final.samples_ if hasattr(final, "opf_") else final.forest_.samples
     columns = _undo(steps, None if samples is None else samples[nodes])
     if columns is None or np.shape(columns) != (len(nodes), model.n_features_in_):
@@ -113,14 +113,10 @@ def training_values(model: Any, nodes: IntArray) -> NDArray[Any] | None:
 
 def training_rows(model: Any) -> IntArray:
     """Return the row of the training data that each node of the forest comes from, counted from 0."""
-    steps = _steps(model)
-    first, used = steps[0], getattr(steps[-1], "opf_", steps[-1]).sample_indices_
-    rows: IntArray = first.rows_[used] if hasattr(first, "rows_") else used
-    return rows
-
-
-def _steps(model: Any) -> list[Any]:
-    return [step for _, step in getattr(model, "steps", [("", model)])]
+    steps = steps_of(model)
+    first, final = steps[0], steps[-1]
+    used: IntArray = getattr(final, "opf_", final).sample_indices_
+    return first.rows_[used] if hasattr(first, "rows_") else used
 
 
 def _plain(value: Any) -> Any:
@@ -142,11 +138,9 @@ def _undo(steps: list[Any], columns: Any) -> Any:
     """Undo the steps of a pipeline, the last first; None if that is not possible."""
     for step in reversed(steps):
         kind = type(step).__name__
-        if columns is None or step in (None, "passthrough"):
-            continue
-        if kind == "Pipeline":
-            columns = _undo(_steps(step), columns)
-        elif kind == "ColumnTransformer":
+        if columns is None:
+            break
+        if kind == "ColumnTransformer":
             columns = _undo_columns(step, columns)
         elif kind == "SimpleImputer":  # what was filled in is shown as the forest saw it
             columns = None if step.add_indicator else columns
@@ -161,7 +155,7 @@ def _undo_columns(transformer: Any, columns: Any) -> Any:
     for name, part, taken in transformer.transformers_:
         if part == "drop":
             continue
-        values = _undo([part], columns[:, transformer.output_indices_[name]])
+        values = _undo(steps_of(part), columns[:, transformer.output_indices_[name]])
         if values is None or not isinstance(taken, list):
             return None
         found[:, [names.index(one) if isinstance(one, str) else one for one in taken]] = values
