@@ -30,6 +30,7 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say it in words
+toc_object_entries_show_parents = "hide"  # the class of a method, which leaves no room for its name
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 # numpydoc links inherited attributes by name alone, and several classes have them.
