@@ -239,11 +239,8 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         POPFClassifier(),
-        POPFClassifier(
-            "forest", squash=False, linear_map=None, background=False, class_bandwidths=False
-        ),
-        POPFClassifier("forest", linear_map="discriminant"),
-        POPFClassifier("forest", metric="manhattan", n_jobs=2),
+        POPFClassifier("forest", linear_map="discriminant", class_bandwidths=False),
+        POPFClassifier("forest", metric="manhattan", squash=False, background=False, n_jobs=2),
         POPFClassifier(metric="precomputed"),
         POPFClassifier("paper"),
     ],

@@ -10,7 +10,7 @@ from popf import POPFClassifier
 from popf.datasets import make_energy_theft
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def consumers():
     """Consumers, and which of them steal."""
     data = make_energy_theft(n_samples=900, theft_rate=0.2, random_state=3)
@@ -18,7 +18,7 @@ def consumers():
     return frame, np.where(data.target == 1, "theft", "regular")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def theft_case(consumers):
     """A model of energy theft, and rows that it has not seen with their labels."""
     X, y = consumers

@@ -167,7 +167,7 @@ def test_categories_and_many_features_are_shown_as_they_were():
         [("words", OneHotEncoder(sparse_output=False), ["region"])], remainder=StandardScaler()
     )
     # A pipeline within a pipeline is one pipeline.
-    model = make_pipeline(steps, make_pipeline("passthrough", POPFClassifier()))
+    model = make_pipeline(steps, make_pipeline("passthrough", POPFClassifier("forest")))
     model.fit(X[:150], y[:150])
     found = compute(model, X[150:].reset_index(drop=True), y[150:])
     assert not found.note
@@ -179,7 +179,7 @@ def test_categories_and_many_features_are_shown_as_they_were():
 
 def test_paths_through_a_linear_map_are_shown_in_the_users_units(consumers):
     X, y = consumers
-    model = POPFClassifier(linear_map="whitening").fit(X[:300], y[:300])
+    model = POPFClassifier("forest", linear_map="whitening").fit(X[:300], y[:300])
     found = compute(model, X[300:].reset_index(drop=True), y[300:])
     for row in found.rows[:10]:
         training = int(row.why["nodes"][0][0].split()[-1]) - 1
@@ -199,7 +199,8 @@ def test_forests_on_distances_have_paths_without_features():
 
 def test_steps_that_cannot_be_undone_are_noted(theft_case):
     _, X, y = theft_case
-    model = make_pipeline(StandardScaler(), Normalizer(), POPFClassifier()).fit(X[:200], y[:200])
+    model = make_pipeline(StandardScaler(), Normalizer(), POPFClassifier("forest"))
+    model.fit(X[:200], y[:200])
     found = compute(model, X[200:], y[200:])
     assert "cannot be undone" in found.note
     assert {line[1] for line in found.rows[0].why["features"]} == {"–"}
@@ -208,7 +209,7 @@ def test_steps_that_cannot_be_undone_are_noted(theft_case):
 def test_three_classes_are_shown_one_against_the_others():
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = POPFClassifier().fit(X[::2], names[::2])
+    model = POPFClassifier("forest").fit(X[::2], names[::2])
     test, labels = X[1:121:2], names[1:121:2]
     found = compute(model, test, labels)
     assert found.event == "virginica"  # the rarest of these rows
