@@ -23,8 +23,9 @@ $(STAMP)-%: $(STAMP)-package
 demo: $(STAMP)-package
 	$(BIN)/python -m popf demo --out build/demo
 
+# One process for each core, each with one thread of BLAS, and neighbours together: they share fixtures.
 test: $(STAMP)-test
-	$(BIN)/python -m pytest --numprocesses=auto $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal $(ARGS)
 
 lint: $(STAMP)-lint
 	$(BIN)/ruff check .

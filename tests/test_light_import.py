@@ -1,58 +1,59 @@
 """``import popf`` costs next to nothing: what is heavy is imported when a forest is grown."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 
 import popf
+from popf.__main__ import main
 
 HEAVY = {"llvmlite", "matplotlib", "networkx", "numba", "pandas", "polars", "pyarrow", "torch"}
 # scikit-learn looks for pandas by itself, from some version on.
-IMPORT_SKLEARN = (
-    "import sys, joblib, sklearn.base, sklearn.utils.multiclass, sklearn.utils.validation;"
-    "before = set(sys.modules);"
-)
+IMPORT_SKLEARN = """
+import json, sys, joblib, sklearn.base, sklearn.utils.multiclass, sklearn.utils.validation
+before, added = set(sys.modules), []
+"""
+CLASSIFIER = "popf.OPFClassifier()"
+COMMAND_LINE = "from popf.__main__ import main; main([])"
+DISPLAY = "import popf.display.curves as drawn; drawn.prepare_reliability([0, 1], [0.2, 0.9])"
 
 
-def python(*arguments):
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+def added_by(*steps):
+    """Modules that are imported beyond those of scikit-learn after each of some lines of code."""
+    added = "\nadded.append(sorted(set(sys.modules) - before))\n"
+    code = IMPORT_SKLEARN + added.join([*steps, "print(json.dumps(added))"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def added_by(code):
-    """Modules that some code imports beyond those of scikit-learn."""
-    printed = python("-c", f"{IMPORT_SKLEARN} {code}; print(*(set(sys.modules) - before))")
-    return set(printed.splitlines()[-1].split())
-
-
-def test_importing_popf_adds_nothing_but_popf_to_scikit_learn():
-    assert {name.partition(".")[0] for name in added_by("import popf")} == {"popf"}
+    return list(map(set, json.loads(done.stdout.splitlines()[-1])))
 
 
 @pytest.mark.parametrize(
-    ("code", "heavy"),
+    "steps",
     [
-        ("import popf; popf.OPFClassifier()", HEAVY | {"popf.io", "popf.engine.training"}),
-        ("from popf.__main__ import main; main([])", HEAVY | {"popf.io", "popf.tables", "rich"}),
-        ("import popf.metrics", {"numba", "popf.engine"}),
-        ("import popf.probability.features", HEAVY | {"scipy.optimize"}),
-        (
-            "import popf.display.curves as drawn; drawn.prepare_reliability([0, 1], [0.2, 0.9])",
-            {"matplotlib"},
-        ),
+        {"import popf.metrics": {"numba", "popf.engine"}},
+        {
+            CLASSIFIER: HEAVY | {"popf.io", "popf.engine.training"},
+            "import popf.probability.features": HEAVY | {"scipy.optimize"},
+            COMMAND_LINE: HEAVY | {"popf.io", "popf.tables", "rich"},
+            DISPLAY: {"matplotlib"},
+        },
     ],
-    ids=["classifier", "command line", "metrics", "linear maps", "preparing a display"],
+    ids=["metrics", "all else"],
 )
-def test_what_is_heavy_is_not_imported_before_it_is_needed(code, heavy):
-    assert not heavy & added_by(code)
+def test_what_is_heavy_is_not_imported_before_it_is_needed(steps):
+    first, *after = added_by("import popf", *steps)
+    assert {name.partition(".")[0] for name in first} == {"popf"}
+    for (code, heavy), added in zip(steps.items(), after, strict=True):
+        assert not heavy & added, code
 
 
-def test_what_popf_offers():
-    names = python("-c", "from popf import *; print(OPFClassifier.__name__, __version__)")
-    assert names.startswith("OPFClassifier ")
-    assert python("-m", "popf", "--version") == f"popf {names.split()[1]}\n"
+def test_what_popf_offers(capsys):
+    offered = {}
+    exec("from popf import *", offered)
+    assert offered["OPFClassifier"] is popf.OPFClassifier
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"popf {offered['__version__']}\n"
     with pytest.raises(AttributeError, match="no attribute 'dance'"):
         popf.dance  # noqa: B018

@@ -86,33 +86,33 @@ def assert_same_probabilities(model, plain, new):
     [
         (2, {}),
         (3, {}),
-        (2, {"method": "forest", "squash": False, "linear_map": None}),
+        (2, {"method": "forest", "squash": False, "linear_map": None, "background": False}),
         (3, {"method": "forest", "metric": "manhattan"}),
-        (2, {"metric": "log_euclidean", "class_bandwidths": False, "background": False}),
+        (2, {"method": "forest", "metric": "log_euclidean", "class_bandwidths": False}),
         (2, PAPER),
     ],
     ids=str,
 )
 def test_probabilities_are_those_of_one_machine(client, params, n_classes):
     rng = np.random.default_rng(SEED)
-    X, y = two_classes(360, 3, rng)
+    X, y = two_classes(240, 3, rng)
     if n_classes == 3:
         y = y + (X[:, 1] > 0.5)
     new = rng.normal(size=(70, 3))
-    weight = rng.integers(0, 4, size=360).astype(float)
+    weight = rng.integers(0, 4, size=240).astype(float)
     plain = POPFClassifier(**params).fit(X, y, weight)
     model = DaskPOPFClassifier(client, **params)
-    model.fit(*as_dask(X, y, 130), da.from_array(weight, chunks=100))
+    model.fit(*as_dask(X, y, 90), da.from_array(weight, chunks=70))
     assert_same_probabilities(model, plain, new)
 
 
 def test_bandwidths_are_fitted_to_all_samples_where_the_rest_is_chosen_by_some(client, monkeypatch):
-    monkeypatch.setattr(fitting, "N_TO_CHOOSE", 120)
+    monkeypatch.setattr(fitting, "N_TO_CHOOSE", 100)
     rng = np.random.default_rng(SEED)
-    X, y = two_classes(400, 3, rng)
+    X, y = two_classes(250, 3, rng)
     X[:, 0] = np.round(X[:, 0], 1)  # samples are ordered by further features, too
     plain = POPFClassifier().fit(X, y)
-    model = DaskPOPFClassifier(client).fit(*as_dask(X, y, 150))
+    model = DaskPOPFClassifier(client).fit(*as_dask(X, y, 90))
     assert_same_probabilities(model, plain, rng.normal(size=(70, 3)))
 
 
@@ -132,6 +132,6 @@ def test_probabilities_of_blocks_on_a_device_are_the_plain_ones(client, device):
     rng = np.random.default_rng(SEED)
     X, y = two_classes(300, 6, rng)
     new = rng.normal(size=(60, 6))
-    model = DaskPOPFClassifier(client, device=device).fit(*as_dask(X, y, 110))
-    expected = POPFClassifier().fit(X, y).predict_proba(new)
+    model = DaskPOPFClassifier(client, method="forest", device=device).fit(*as_dask(X, y, 110))
+    expected = POPFClassifier("forest").fit(X, y).predict_proba(new)
     np.testing.assert_allclose(model.predict_proba(new), expected, atol=1e-5)

@@ -31,7 +31,7 @@ def labelled(draw):
     return np.array(true), np.array(predicted), np.array(weights)
 
 
-@bounded(200)
+@bounded(60)
 @given(labelled())
 def test_accuracy_is_that_of_the_formula(problem):
     true, predicted, weights = problem
@@ -105,7 +105,7 @@ def forecasts(draw, max_classes=4):
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@bounded(120)
+@bounded(40)
 def test_calibration_error_is_that_of_the_definition(kind, strategy, data):
     codes, table, weights, n_bins = data.draw(forecasts(2 if kind == "binary" else 4))
     settings = {"n_bins": n_bins, "strategy": strategy, "kind": kind}

@@ -31,7 +31,7 @@ def binary_forecasts(draw):
     return y, p
 
 
-@bounded(60)
+@bounded(40)
 @given(binary_forecasts(), given_thresholds)
 def test_the_curve_is_that_of_a_plain_loop(forecast, thresholds):
     y, p = forecast
@@ -44,7 +44,7 @@ def test_the_curve_is_that_of_a_plain_loop(forecast, thresholds):
         assert curve.best_score == pytest.approx(max(scores), abs=1e-12)
 
 
-@bounded(150)
+@bounded(60)
 @given(binary_forecasts())
 def test_all_thresholds_reach_every_labelling(forecast):
     y, p = forecast
@@ -138,7 +138,7 @@ def test_precision_is_the_mean_over_all_orders_of_ties(ranking, data):
     assert precision_at(y, scores, k) == pytest.approx(expected, abs=1e-12)
 
 
-@bounded(150)
+@bounded(60)
 @given(rankings(), st.data())
 def test_average_precision_is_that_of_a_walk_down_the_scores(ranking, data):
     y, scores, weights = ranking
@@ -153,7 +153,7 @@ def test_average_precision_is_that_of_a_walk_down_the_scores(ranking, data):
         assert everything == pytest.approx(theirs, abs=1e-12)
 
 
-@bounded(100)
+@bounded(50)
 @given(rankings())
 def test_the_lift_curve_counts_what_scores_at_least_as_much(ranking):
     y, scores, weights = ranking
