@@ -26,7 +26,7 @@ FEWEST_OTHERS, MAX_TIMES = 20, 2000
 
 
 class Series(NamedTuple):
-    """Probabilities over time, one row a consumer, NaN after the last observation; see `make_series`."""
+    """Probabilities over time, one row per consumer, NaN after the last observation; see `make_series`."""
 
     units: IntArray
     times: FloatArray
@@ -35,7 +35,7 @@ class Series(NamedTuple):
 
 
 def make_series(unit: ArrayLike, time: ArrayLike, probability: ArrayLike) -> Series:
-    """Sort observations into one series a consumer.
+    """Sort observations into one series per consumer.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def make_series(unit: ArrayLike, time: ArrayLike, probability: ArrayLike) -> Ser
     Returns
     -------
     named tuple
-        One row a consumer, in the order in which they first occur: ``times`` (ascending), ``probability`` and
+        One row per consumer, in the order in which they first occur: ``times`` (ascending), ``probability`` and
         ``rows`` (positions in the input, -1 for none), all of shape (n_units, n_periods); ``units``, the
         position of each consumer's first observation.
 

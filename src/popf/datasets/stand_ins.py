@@ -149,7 +149,7 @@ def make_energy_theft_months(
     Returns
     -------
     Bunch
-        One row a consumer and month, the months of a consumer together: `data` of shape
+        One row per consumer and month, the months of a consumer together: `data` of shape
         (n_consumers * n_months, 8), `target` (1 while stealing, else -1), `consumer`, `month` (from 0) and
         `hidden` of every row; `onset` of shape (n_consumers,), the first month of theft, -1 for never;
         `feature_names`, `target_names`, `DESCR`.
@@ -272,7 +272,7 @@ def _metered(
     hidden: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the eight features that the meter and the contract tell, one row a month."""
+    """Return the eight features that the meter and the contract tell, one row per month."""
     n = len(month)
     season = 1.0 + kind.season * np.cos(2.0 * np.pi * month / 12.0)
     demand = consumers.demand * season * np.exp(0.05 * rng.standard_normal(n))

@@ -189,7 +189,7 @@ class OptimumPathForest:
         return paths
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Make a table with one row a training sample (needs pandas).
+        """Make a table with one row per training sample (needs pandas).
 
         Returns
         -------

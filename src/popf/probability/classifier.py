@@ -91,7 +91,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     samples_ : ndarray of shape (n_samples, n_features) or None
         The training samples of positive weight, as given; None with precomputed distances.
     pool_weights_, interactions_ : dict of float, ndarray of shape (n_pairs, 2)
-        The weight of each part in the pool, and pairs of features that have a say together.
+        The weight of each part in the pool, and pairs of features whose products are in the pool.
     held_out_losses_, held_out_accuracies_, held_out_aucs_ : dict of float
         Log loss, accuracy and area under the ROC curve of samples that were held out: of each part by name, of
         the ``"pool"``, and of the class frequencies (``"prior"``).

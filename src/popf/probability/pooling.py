@@ -158,7 +158,7 @@ class Evidence:
 
     @property
     def pairs(self) -> IntArray:
-        """Pairs of features that have a say together: (n_pairs, 2)."""
+        """Pairs of features whose products are in the pool: (n_pairs, 2)."""
         found = [part.basis.pairs for part in self.additive.values()]
         return np.unique(np.concatenate([np.empty((0, 2), np.int64), *found]), axis=0)
 
@@ -243,7 +243,7 @@ class ProbabilityExplanation:
     feature_names: list[str]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Make a table with one row a sample: prior, forest, one column for each feature, and total.
+        """Make a table with one row per sample: prior, forest, one column for each feature, and total.
 
         For more than two classes, one row for each sample and class.
         """
@@ -284,7 +284,7 @@ class EvidenceAttributes:
     _evidence: Evidence | None
 
     pool_weights_ = _of_evidence("weights_by_name", "The weight of each part in the pool.")
-    interactions_ = _of_evidence("pairs", "Pairs of features that have a say together.")
+    interactions_ = _of_evidence("pairs", "Pairs of features whose products are in the pool.")
     bandwidths_ = _of_evidence("bandwidths", "The bandwidth of each class.")
     slopes_ = _of_evidence("forest_scaling.slopes", "Slopes of the forest.")
     biases_ = _of_evidence("forest_scaling.biases", "Biases of the forest.")
