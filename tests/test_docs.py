@@ -112,7 +112,7 @@ def test_code_blocks_run_and_print_what_the_page_shows(page, tmp_path, monkeypat
             assert same_output(shown, printed.getvalue()), message
 
 
-@pytest.mark.parametrize("page", [*FILES, "start.md", "monitoring.md"])
+@pytest.mark.parametrize("page", [*FILES, "README.md", "start.md", "monitoring.md"])
 def test_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     pytest.importorskip("typer", reason="the command line needs popf[cli]")
     from table_commands import printed

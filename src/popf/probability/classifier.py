@@ -109,7 +109,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
 
     See Also
     --------
-    OPFClassifier : The forest alone, which gives labels.
+    OPFClassifier : The forest without probabilities.
 
     References
     ----------
