@@ -1,5 +1,7 @@
 """Models to draw, each display drawn, and what is asked of a drawing."""
 
+from functools import cache
+
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
@@ -27,7 +29,12 @@ FOREST = OPFClassifier().fit(MOONS, MOON)
 # A box that does not bind: a fit that it binds warns.
 BOX = ((-60.0, 20.0), (-10.0, 10.0))
 PAPER = POPFClassifier("paper", box=BOX).fit(MOONS, MOON)
-POOLED = POPFClassifier().fit(MOONS, MOON)
+
+
+@cache
+def pooled():
+    return POPFClassifier().fit(MOONS, MOON)
+
 
 # From each display a call that draws it, given ax.
 DRAWN = {
@@ -39,7 +46,7 @@ DRAWN = {
     "forest": lambda ax=None: ForestDisplay.from_estimator(
         FOREST, sample=[0.5, 0.4], resolution=30, ax=ax
     ),
-    "log odds": lambda ax=None: LogOddsDisplay.from_estimator(POOLED, [0.5, 0.4], ax=ax),
+    "log odds": lambda ax=None: LogOddsDisplay.from_estimator(pooled(), [0.5, 0.4], ax=ax),
 }
 
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
-from display_examples import DRAWN, FOREST, MODEL, MOONS, PAPER, POOLED, X, Y, assert_fits, new_axes
+from display_examples import DRAWN, FOREST, MODEL, MOONS, PAPER, X, Y, assert_fits, new_axes, pooled
 from popf import OPFClassifier, POPFClassifier
 from popf.display import (
     LandscapeDisplay,
@@ -78,16 +78,20 @@ REFUSED = [
     (lambda: prepare_forest(NO_SAMPLES), ValueError, "have no places"),
     (lambda: landscape_of(FOREST), TypeError, "no landscape over A and B"),
     (lambda: landscape_of(POPFClassifier("paper")), NotFittedError, "not fitted"),
-    (lambda: landscape_of(POOLED), ValueError, "only the paper's method"),
+    (lambda: landscape_of(pooled()), ValueError, "only the paper's method"),
     (lambda: landscape_of(PAPER, solvers=["sgd"]), ValueError, "`solver` must be one of"),
     (lambda: landscape_of(PAPER, resolution=1), ValueError, "resolution is 1"),
     (lambda: LandscapeDisplay.from_objective(np.sum, None), ValueError, "needs bounds"),
     (lambda: LandscapeDisplay.from_objective(nowhere, resolution=2), ValueError, "no finite value"),
     (lambda: log_odds_of(MODEL, MOONS[0]), TypeError, "LogisticRegression has no log odds"),
     (lambda: log_odds_of(PAPER, MOONS[0]), ValueError, "not 'paper'"),
-    (lambda: log_odds_of(POOLED, MOONS[0], pos_label=7), ValueError, "is not a class; use one of"),
     (
-        lambda: log_odds_of(POOLED, MOONS[0], pos_label=1, against=1),
+        lambda: log_odds_of(pooled(), MOONS[0], pos_label=7),
+        ValueError,
+        "is not a class; use one of",
+    ),
+    (
+        lambda: log_odds_of(pooled(), MOONS[0], pos_label=1, against=1),
         ValueError,
         "against=1 is the class itself",
     ),

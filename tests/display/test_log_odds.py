@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from display_examples import MOON, MOONS, POOLED, new_axes
+from display_examples import MOON, MOONS, new_axes, pooled
 from popf import POPFClassifier
 from popf.display import LogOddsDisplay
 from popf.display.log_odds import log_odds_of, split_log_odds
@@ -34,9 +34,9 @@ def added(found):
 
 @pytest.mark.parametrize("pos_label", [0, 1, None])
 def test_two_classes_have_the_log_odds_of_the_one_that_is_asked_for(pos_label):
-    found = log_odds(POOLED, MOONS[[3]] + 0.1, pos_label)
+    found = log_odds(pooled(), MOONS[[3]] + 0.1, pos_label)
     code = 1 if pos_label is None else pos_label
-    p = POOLED.predict_proba(MOONS[[3]] + 0.1)[0, code]
+    p = pooled().predict_proba(MOONS[[3]] + 0.1)[0, code]
     assert (found.pos_label, found.against) == (code, 1 - code)
     assert found.total == pytest.approx(added(found), abs=1e-12)
     assert expit(found.total) == pytest.approx(p, abs=1e-12) == found.probability
@@ -78,9 +78,9 @@ def test_names_go_through_steps_that_keep_columns_and_come_from_those_that_mix_t
     frame = pd.DataFrame(MOONS, columns=["east", "north"])
     scaled = make_pipeline(StandardScaler(), POPFClassifier()).fit(frame, MOON)
     assert set(log_odds(scaled, frame[:1]).features) <= {"east", "north"}
-    mixed = make_pipeline(PCA(2), POPFClassifier()).fit(frame, MOON)
+    mixed = make_pipeline(PCA(2), POPFClassifier("forest")).fit(frame, MOON)
     assert split_log_odds(mixed, frame[:1]).feature_names == ["pca0", "pca1"]
-    unnamed = make_pipeline(StandardScaler(), POPFClassifier()).fit(MOONS, MOON)
+    unnamed = make_pipeline(StandardScaler(), POPFClassifier("forest")).fit(MOONS, MOON)
     assert split_log_odds(unnamed, MOONS[:1]).feature_names == ["x0", "x1"]
 
 
