@@ -19,8 +19,8 @@ from popf.formatting import near_words
 
 #: Suffixes of packed files, and what packs them.
 PACKED: dict[str, Any] = {".gz": gzip, ".bz2": bz2}
-#: What is wrong with a disk, by the number of the error.
-DISK = {
+#: Errors that are the disk's fault, by their number.
+DISK_ERRORS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota is used up",
     errno.EFBIG: "the file would be too large",
@@ -66,22 +66,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def file_for(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its place when all is written."""
-    with writing(path), replacing(path) as file:
+def open_output(path: Path) -> Iterator[BinaryIO]:
+    """Open the output file of a command: `replacing`, with errors explained."""
+    with explain_write_errors(path), replacing(path) as file:
         yield file
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what goes wrong in writing into a sentence; SIGTERM cleans up as Ctrl-C does."""
+def explain_write_errors(path: Path) -> Iterator[None]:
+    """Explain a full disk or a lack of permission in one sentence; on SIGTERM, clean up as on Ctrl-C."""
     try:
         with _cleanup_on_sigterm():
             yield
     except OSError as error:
-        if error.errno in DISK:
+        if error.errno in DISK_ERRORS:
             raise OutputError(
-                f"{path} was not written: {DISK[error.errno]}. What was there before is unchanged."
+                f"{path} was not written: {DISK_ERRORS[error.errno]}. What was there before is unchanged."
             ) from error
         if isinstance(error, PermissionError):
             raise ValueError(f"{path} was not written: no permission for that folder.") from error

@@ -102,7 +102,7 @@ def test_what_has_no_meaning_is_refused_in_the_words_of_options(csv, tmp_path, c
     run("convert", csv, tmp_path / "c.dat", "--encode", "ordinal")
     for words, expected in (
         ((csv, tmp_path / "a.dat", "--target", "label"), "--encode onehot"),
-        ((csv, tmp_path / "a.xlsx"), "tells no format"),
+        ((csv, tmp_path / "a.xlsx"), "is unknown"),
         ((csv, tmp_path / "b.csv", "--target", "label"), "leave them out"),
         ((csv, tmp_path / "b.csv", "--drop", "color"), "did you mean colour"),
         ((tmp_path / "c.dat", tmp_path / "b.csv", "--drop", "x1"), "do not have"),

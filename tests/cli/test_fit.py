@@ -99,7 +99,7 @@ def test_all_problems_of_a_table_are_listed_at_once(tmp_path, capsys):
     for problem, words_of_it in zip(problems, expected, strict=True):
         assert words_of_it in problem
     options = "--drop price --id day --id owner --drop nothing --decimal , --missing median"
-    assert last == f"- What would do: {options}"
+    assert last == f"- Try: {options}"
 
 
 def test_how_columns_are_read_is_shown_before_and_after_the_fit(tmp_path, capsys):

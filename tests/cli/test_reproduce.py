@@ -91,7 +91,7 @@ def test_the_same_command_goes_on_and_another_is_refused(csv, tmp_path, capsys):
         (["--n-jobs", "0", "--datasets", "liver"], "--n-jobs must be at least 1, or -1"),
         (["--seed", "-1", "--datasets", "liver"], "--seed"),
         (["--target", "label"], "--data, which is missing"),
-        (["--data", "mine.xlsx"], "the suffix of mine.xlsx tells no format"),
+        (["--data", "mine.xlsx"], "the suffix of mine.xlsx is unknown"),
         (["--data", "."], "is a folder"),
         (["--data", "no-such-file.csv"], "no-such-file.csv"),
     ],

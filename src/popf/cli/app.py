@@ -11,7 +11,7 @@ import typer
 from popf import __version__
 from popf.cli.options import option
 from popf.cli.terminal import plain_warnings, say
-from popf.files import DISK
+from popf.files import DISK_ERRORS
 from popf.formatting import with_options
 
 #: One module per command, with a function of the same name.
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
         # Usage errors are click's, which some versions of Typer bring along and others import.
         usage = hasattr(error, "format_message")
         expected = ValueError | TypeError | LookupError | OSError
-        full = isinstance(error, OSError) and error.errno in DISK
+        full = isinstance(error, OSError) and error.errno in DISK_ERRORS
         return BAD_INPUT if usage or (isinstance(error, expected) and not full) else FAILED
 
 

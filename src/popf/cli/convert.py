@@ -9,7 +9,7 @@ import typer
 from popf.cli import options
 from popf.cli.options import column
 from popf.cli.terminal import STDIO, check_output, from_stdin, open_data, show, temporary
-from popf.files import writing
+from popf.files import explain_write_errors
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def convert(
         to_libopf = format_of(output) == "libopf"
         n_unlabelled = int((found.target == 0).sum()) if to_libopf else 0
         names = {"feature_names": found.feature_names, "target_name": found.target_name}
-        with writing(output):
+        with explain_write_errors(output):
             ids = found.ids if to_libopf else None
             write(output, found.data, found.target, **names, ids=ids)
     facts = {"output": str(output), "n_rows": n_rows, "n_columns": n_columns}
@@ -93,7 +93,7 @@ def check_format(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
     if suffix_of(path) not in SUFFIXES:
-        raise ValueError(f"the suffix of {path} tells no format: use one of {', '.join(SUFFIXES)}.")
+        raise ValueError(f"the suffix of {path} is unknown: use one of {', '.join(SUFFIXES)}.")
 
 
 def read_samples(

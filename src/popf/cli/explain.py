@@ -87,7 +87,7 @@ def lines_of(facts: dict[str, Any], n_features: int) -> list[str]:
         for name, cost in facts["offers"].items()
     ]
     lines += ["", f"The path, from a prototype of {best}", *_path_lines(facts, names)]
-    lines += ["", "What each class offers (its shortest longest arc)", *aligned(offers)]
+    lines += ["", "Cost of the best path from each class", *aligned(offers)]
     return [*lines, *_disagreement(facts), "", *_value_lines(facts, names, n_features)]
 
 

@@ -17,7 +17,7 @@ from popf.cli.terminal import (
     show,
     stages,
 )
-from popf.files import writing
+from popf.files import explain_write_errors
 from popf.formatting import counted, listed
 
 EXAMPLES = """\b
@@ -104,7 +104,7 @@ def fit(
         fitted = fit_table(table, wanted, stage)
         table_model, example = fitted.table_model, fitted.rows.frame.head(1)
         stage(f"writing {output}")
-        with writing(output):
+        with explain_write_errors(output):
             save(table_model.model, output, X=example, facts=table_model.layout.as_facts())
     for note in fitted.rows.notes:
         say(f"note: {as_options(note)}")

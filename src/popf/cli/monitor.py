@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from popf.cli import options
 from popf.cli.options import column, option
 from popf.cli.scoring import Scoring
-from popf.cli.terminal import aligned, check_output, say, show
-from popf.files import file_for
+from popf.cli.terminal import aligned, check_output, more_rows, say, show
+from popf.files import open_output
 from popf.formatting import counted
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def monitor(
     scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs)
     table, table_model = scoring.table, scoring.model
     if not table_model.binary:
-        raise ValueError(f"{model} has more than two classes: there is no one probability.")
+        raise ValueError(f"{model} has more than two classes: fit a model of two to monitor.")
     ids = scoring.choose_ids(id, COLUMNS)
     if not ids:
         raise ValueError("--id: name the column that identifies the consumers.")
@@ -94,7 +94,7 @@ def monitor(
         steals = scoring.true_codes(frame, truth) == positive
         detection = _detection(series, risen, steals, seed)
     if output is not None:
-        with file_for(output) as file:
+        with open_output(output) as file:
             file.write(listed.to_csv(index=False, float_format="%.6g").encode())
     if plot is not None and len(rising):
         figure = plot_rising(
@@ -106,7 +106,7 @@ def monitor(
             time_names=time_names,
             label=f"probability of {table_model.positive}",
         )
-        with file_for(plot) as file:
+        with open_output(plot) as file:
             figure.savefig(file, format=plot.suffix.lower().lstrip("."), dpi=150)
     elif plot is not None:
         say("note: nobody rises by the limit, so there is no picture.")
@@ -192,7 +192,7 @@ def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
     rising = facts["rising"]
     lines = [
         f"{counted(facts['n_units'], 'consumer')}, {counted(facts['n_rows'], 'row')}: the probability of "
-        f"{facts['positive']} of {len(rising):,} rises by {facts['rise']:g} or more"
+        f"{facts['positive']} rises by {facts['rise']:g} or more for {len(rising):,}"
     ]
     if rising:
         rows = [["who", "first alarm", "before", "at alarm", "now"]]
@@ -201,7 +201,7 @@ def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
             rows.append([" ".join(row[name] for name in ids), row["first_alarm"], *values])
         lines += ["", *aligned(rows)]
         if len(rising) > 10:
-            lines.append(f"  ... {len(rising) - 10:,} more in {facts['output'] or '--output'}")
+            lines.append(more_rows(len(rising) - 10, facts["output"]))
     if facts["detection"]:
         lines += ["", *_detection_lines(facts["detection"])]
     return lines

@@ -8,7 +8,7 @@ from popf.cli.terminal import check_jobs
 
 
 def option(default: Any, words: str, *names: str, **settings: Any) -> Any:
-    """Make an option with words of help; the default ... stands for none."""
+    """Make an option with a line of help; one whose default is ... is required."""
     return typer.Option(default, *names, help=words, **settings)
 
 

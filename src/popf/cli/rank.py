@@ -6,7 +6,7 @@ from typing import Any
 from popf.cli import options
 from popf.cli.options import column, option
 from popf.cli.scoring import Scoring, check_table_output, id_columns
-from popf.cli.terminal import STDIO, aligned, named, show
+from popf.cli.terminal import STDIO, aligned, more_rows, named, show
 from popf.formatting import counted, decimals
 
 EXAMPLES = """\b
@@ -132,5 +132,5 @@ def _lines(facts: dict[str, Any], ranked: Any) -> list[str]:
         return aligned(rows, left=True)
     lines = [*aligned(rows, left=True), "", *aligned(table)]
     if n > SHOWN:
-        lines.append(f"  ... {n - SHOWN:,} more in {facts['output'] or '--output'}")
+        lines.append(more_rows(n - SHOWN, facts["output"]))
     return lines

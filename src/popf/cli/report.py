@@ -8,7 +8,7 @@ from popf.cli.evaluate import measure_lines
 from popf.cli.options import option
 from popf.cli.scoring import Scoring
 from popf.cli.terminal import check_output, show
-from popf.files import file_for
+from popf.files import open_output
 from popf.formatting import counted
 
 EXAMPLES = """\b
@@ -79,7 +79,7 @@ def report(
         seed=seed,
     )
     page = contents.html().encode()
-    with file_for(output) as file:
+    with open_output(output) as file:
         file.write(page)
     quality, found = contents.quality, contents.decisions
     facts = {

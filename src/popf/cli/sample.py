@@ -8,7 +8,7 @@ import typer
 
 from popf.cli import options
 from popf.cli.terminal import aligned, show
-from popf.files import file_for, writable_folder
+from popf.files import open_output, writable_folder
 
 EXAMPLES = """\b
 Examples:
@@ -39,7 +39,7 @@ def sample(
         raise FileExistsError(f"{folder / there[0]} is there already: give another folder.")
     writable_folder(folder)
     for name, frame in _frames(seed):
-        with file_for(folder / name) as file:
+        with open_output(folder / name) as file:
             file.write(frame.to_csv(index=False, lineterminator="\n").encode())
     paths = [str(folder / name) for name in FILES]
     rows = list(zip(paths, FILES.values(), strict=True))

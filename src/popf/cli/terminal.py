@@ -68,6 +68,11 @@ def aligned(rows: Sequence[Sequence[str]], left: bool = False, indent: str = "  
     return lines
 
 
+def more_rows(n: int, output: str | None) -> str:
+    """Write where to find the rows that are not shown."""
+    return f"  ... {n:,} more" + (f" in {output}" if output else "; --output writes them all")
+
+
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Print warnings as notes of one line, without file names and line numbers."""

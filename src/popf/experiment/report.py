@@ -20,6 +20,7 @@ from popf.experiment.results import MEASURES, Results
 from popf.experiment.study import run
 from popf.files import replacing, writable_folder
 from popf.formatting import install
+from popf.metrics.thresholds import HUNDREDTHS
 from popf.solvers import PlattObjective, platt_targets
 
 REFERENCE = (
@@ -36,7 +37,6 @@ REPORT = "report.html"
 SHOWN = ("accuracy", "seconds", "log_loss", "brier", "ece")
 DPI = 130
 PANEL = (5.6, 4.2)
-THRESHOLDS = np.arange(1, 100) / 100
 #: Curves that differ by less than this on average are drawn as one.
 ALIKE = 0.005
 LANDSCAPE_CAPTION = (
@@ -268,7 +268,7 @@ def _thresholds(results: Results, name: str, form: str, ax: Any) -> None:
         if not curves.size:  # no probabilities: a level line
             accuracy = results.values("accuracy", name, method, form)
             if np.isfinite(accuracy).any():
-                groups.append(([method], np.full(99, np.nanmean(accuracy))))
+                groups.append(([method], np.full(len(HUNDREDTHS), np.nanmean(accuracy))))
             continue
         for names, other in groups:
             if other.ndim == 2 and np.abs(curves.mean(axis=0) - other.mean(axis=0)).mean() < ALIKE:
@@ -280,5 +280,5 @@ def _thresholds(results: Results, name: str, form: str, ax: Any) -> None:
         ", ".join([names[0], *(other.removeprefix("P-OPF-") for other in names[1:])]): curves
         for names, curves in groups
     }
-    ThresholdDisplay(thresholds=THRESHOLDS, values=values).plot(ax=ax)
+    ThresholdDisplay(thresholds=HUNDREDTHS, values=values).plot(ax=ax)
     ax.set_ylabel("Accuracy (Papa's)")

@@ -9,6 +9,7 @@ from scipy.stats import rankdata, wilcoxon
 from popf.engine.structures import FloatArray
 from popf.experiment.protocol import Dataset, Protocol, Record
 from popf.formatting import import_extra
+from popf.metrics.thresholds import HUNDREDTHS
 
 #: What identifies a record: data set, form, run and method.
 Key = tuple[str, str, int, str]
@@ -124,7 +125,7 @@ class Results:
         """Accuracy at the thresholds 0.01, 0.02, ..., 0.99, one row for each run that has it."""
         records = self._cells.get((dataset, form, method), [])
         found = [record["over_thresholds"] for record in records if "over_thresholds" in record]
-        return np.array(found, dtype=np.float64).reshape(-1, 99)
+        return np.array(found, dtype=np.float64).reshape(-1, len(HUNDREDTHS))
 
     def summaries(self, measure: str, dataset: str, form: str = "raw") -> dict[str, Summary]:
         """Means of a row of a table: every method that has values, the best and its equals in bold."""

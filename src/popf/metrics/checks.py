@@ -8,6 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
+from popf.formatting import listed
+
+# The engine has these, too; metrics are used without it.
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -22,8 +25,7 @@ CONVENTIONAL = ({0, 1}, {-1, 1})
 
 def shown(labels: Labels) -> str:
     """List labels for a message, the first few if there are many."""
-    some = labels[:6].tolist()
-    return ", ".join(map(repr, some)) + (", ..." if len(labels) > len(some) else "")
+    return listed([repr(label) for label in labels.tolist()], 6)
 
 
 def class_index(label: Any, classes: Labels, name: str = "pos_label") -> int:

@@ -20,6 +20,8 @@ from popf.metrics.checks import (
 )
 from popf.metrics.evaluation import opf_accuracy_score
 
+#: The thresholds that are tried unless others are given.
+HUNDREDTHS = np.arange(1, 100) / 100
 #: Scores whose relative difference is below this are equal, up to rounding.
 TIE_TOLERANCE = 1e-12
 
@@ -204,7 +206,7 @@ def threshold_curve(
 def _as_thresholds(thresholds: ArrayLike | str | None, probabilities: FloatArray) -> FloatArray:
     """Make the parameter `thresholds` an array."""
     if thresholds is None:
-        return np.arange(1, 100) / 100
+        return HUNDREDTHS.copy()
     if isinstance(thresholds, str):
         check_choice(thresholds, "thresholds", ("all",))
         return _all_thresholds(probabilities)

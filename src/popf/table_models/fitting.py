@@ -13,7 +13,12 @@ from sklearn.pipeline import Pipeline
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import check_share, unknown
-from popf.metrics.thresholds import best_threshold, check_costs, count_at_thresholds
+from popf.metrics.thresholds import (
+    HUNDREDTHS,
+    best_threshold,
+    check_costs,
+    count_at_thresholds,
+)
 from popf.probability.classifier import MAPS, METHODS, POPFClassifier
 from popf.table_models.model import (
     MISSING,
@@ -26,10 +31,9 @@ from popf.table_models.model import (
 from popf.tables import ColumnTypes, Table
 from popf.tables.columns import MANY_VALUES, Column, find_class, labels_of
 
-#: Folds, and thresholds, among which the costs choose.
+#: Folds of the cross-validation by which costs choose a threshold.
 FOLDS = 5
-_THRESHOLDS = np.arange(1, 100) / 100
-#: The first parameter that a problem names with a value is what most likely mends it.
+#: The first parameter that a problem names with a value is the most likely remedy.
 _REMEDY = re.compile(r"`\w+=[^`]+`")
 
 
@@ -254,7 +258,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         except ValueError as error:
             problems.append(str(error))
     if problems:
-        raise ValueError(_listed(problems, table))
+        raise ValueError(_list_of_problems(problems, table))
     # Weights whose mean is far from 1 would count as many more or fewer rows than there are.
     weights = frame[weight[0]].to_numpy() / frame[weight[0]].mean() if weight else None
     features = [name for name in table.names if name in {*numbers, *categories}]
@@ -306,14 +310,14 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], li
     return columns, problems
 
 
-def _listed(problems: list[str], table: Table) -> str:
-    """Write all problems of a table as one message, and the parameters that would mend them."""
+def _list_of_problems(problems: list[str], table: Table) -> str:
+    """Write all problems of a table as one message, and the parameters that would solve them."""
     if len(problems) == 1:
         return f"{table.path}: {problems[0]}"
     lines = [f"{table.path} cannot be used as it is:", *problems]
     remedies = dict.fromkeys(found[0] for found in map(_REMEDY.search, problems) if found)
     if remedies:
-        lines.append(f"What would do: {' '.join(remedies)}")
+        lines.append(f"Try: {' '.join(remedies)}")
     return "\n- ".join(lines)
 
 
@@ -366,8 +370,8 @@ def _check_classes(classes: NDArray[Any], n_rows: int, options: FitOptions) -> N
         )
     if len(classes) > max(MANY_VALUES, 0.5 * n_rows):
         raise ValueError(
-            f"{where} holds {len(classes)} different values in {n_rows} rows: it is no class. Name the "
-            "column with the labels by `target`."
+            f"{where} holds {len(classes)} different values in {n_rows} rows: these are not classes. Name "
+            "the column with the labels by `target`."
         )
     about_two = (options.positive, options.threshold, options.cost_fp)
     if len(classes) != 2 and any(value is not None for value in about_two):
@@ -500,7 +504,7 @@ def _threshold(
         return found.mean_cost(*prices)
 
     # What would be best if the probabilities were exact is tried too.
-    tried = np.union1d(_THRESHOLDS, [prices[0] / sum(prices)])
+    tried = np.union1d(HUNDREDTHS, [prices[0] / sum(prices)])
     best = float(tried[best_threshold(tried, -cost(tried))])
     names = ("at_threshold", "at_half", "call_none", "call_all")
     costs = dict(zip(names, cost([best, 0.5, np.inf, 0.0]).tolist(), strict=True))

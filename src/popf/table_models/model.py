@@ -346,7 +346,9 @@ def infinite_cells(numbers: Any, rows: Sequence[int]) -> str:
     if not len(endless):
         return ""
     row, column = endless[0]
-    return f"row {rows[row] + 1}: column {numbers.columns[column]!r} holds infinity: mend the cell."
+    return (
+        f"row {rows[row] + 1}: column {numbers.columns[column]!r} holds infinity: correct the cell."
+    )
 
 
 def missing_numbers(numbers: Any, rows: Sequence[int]) -> str:
@@ -429,7 +431,7 @@ def _layout(known: dict[str, Any], path: Any) -> Layout:
     except (TypeError, KeyError, ValueError):
         right = False
     if not right:
-        raise ValueError(f"{path} tells a layout of its table that makes no sense: fit it anew.")
+        raise ValueError(f"{path} describes its table in a way that makes no sense: fit it again.")
     return layout
 
 

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.formatting import counted
+from popf.formatting import counted, listed
 
 #: What stands for a missing value, in lower case.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
-_SHOWN = 5
 #: A column of text with more different values than this is no category if there are many for its rows.
 MANY_VALUES = 50
 #: How many rows a table must have, and how many values a column, before a column is called an id.
@@ -143,20 +142,20 @@ def _disguise(odd: list[tuple[str, int]], n_present: int, n_numbers: int) -> str
     return ""
 
 
-def column_of(name: str, kind: Kind, n_rows: int, role: str | None, insisted: bool) -> Column:
-    """Tell how a column is read: in its role or, with None, as a feature, as a category if insisted on."""
+def column_of(name: str, kind: Kind, n_rows: int, role: str | None, categorical: bool) -> Column:
+    """Tell how a column is read: in its role or, with None, as a feature; `categorical` if the user says so."""
     problem = note = ""
     if role is None:
-        role = "number" if kind.numbers and not insisted else "category"
-        if not insisted or not kind.n_present:
+        role = "number" if kind.numbers and not categorical else "category"
+        if not categorical or not kind.n_present:
             problem = _problem(name, kind, n_rows)
-        if not insisted and not problem:
+        if not categorical and not problem:
             note = _note(name, kind, n_rows)
     return Column(name, role, kind.n_values, n_rows - kind.n_present, problem, note)
 
 
 def _problem(name: str, kind: Kind, n_rows: int) -> str:
-    """Find a column that is empty, a number or a date in disguise, a spoilt number, or a name."""
+    """Tell why a column cannot be used: empty, numbers or dates as text, a stray word, too many texts."""
     drop, category, carried = f"`drop={[name]}`", f"`categorical={[name]}`", f"`id={[name]}`"
     if kind.n_present == 0:
         return f"column {name!r} holds nothing at all: leave it out by {drop}."
@@ -177,7 +176,7 @@ def _problem(name: str, kind: Kind, n_rows: int) -> str:
         )
     if kind.n_numbers >= 0.5 * kind.n_present:
         return (
-            f"column {name!r} holds numbers, but {kind.odd_cell!r} in row {kind.odd_row}. Mend it, or say "
+            f"column {name!r} holds numbers, but {kind.odd_cell!r} in row {kind.odd_row}. Correct it, or say "
             f"what it is: `na={[kind.odd_cell]}` for a missing value, {category} for categories."
         )
     # Every value becomes a column of 0 and 1, which some rows should share.
@@ -274,10 +273,9 @@ def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDA
             said = f"{where} holds no label in row {row + 1}"
         else:
             said = f"{where} holds the label {value!r} (row {row + 1}), never seen in training"
-        every = ", ".join(str(label) for label in classes.tolist()[:_SHOWN])
         raise ValueError(
-            f"{said}; the model knows {every}{' ...' if len(classes) > _SHOWN else ''}. Mend or leave "
-            f"out {counted(len(strange), 'row')}."
+            f"{said}; the model knows {listed(classes.tolist())}. Correct or leave out "
+            f"{counted(len(strange), 'row')}."
         )
     return matched
 
@@ -286,8 +284,9 @@ def find_class(word: str, classes: NDArray[Any]) -> int:
     """Find the class that a user means by the parameter `positive`."""
     code = _finder(classes)(word)
     if code < 0:
-        every = " or ".join(str(label) for label in classes.tolist()[:_SHOWN])
-        raise ValueError(f"`positive={word!r}` is no class of the target: use {every}.")
+        raise ValueError(
+            f"`positive={word!r}` is no class of the target: use one of {listed(classes.tolist())}."
+        )
     return code
 
 

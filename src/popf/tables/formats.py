@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_X_y
 
-from popf.files import PACKED, check_file, file_for, read_unpacked, write_packed
+from popf.files import PACKED, check_file, open_output, read_unpacked, write_packed
 from popf.formatting import decimals
 from popf.tables.columns import is_missing, is_number
 from popf.tables.samples import (
@@ -122,7 +122,7 @@ def read(
         table = CsvFile(check_file(path), Dialect(delimiter, encoding), need_names=False)
         if target is None and not table.has_names:
             raise ValueError(
-                f"{path} opens with numbers, not with names of columns: give the position of the labels, as "
+                f"{path} begins with numbers, not with names of columns: give the position of the labels, as "
                 "`target=-1` for the last column, or `format='opfython'` if its columns are identifier, label, "
                 "features."
             )
@@ -242,7 +242,7 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
         if suffix in known:
             return name
     raise ValueError(
-        f"the suffix {suffix!r} of {path} tells no format: use one of {', '.join(SUFFIXES)}, or pass "
+        f"the suffix {suffix!r} of {path} is unknown: use one of {', '.join(SUFFIXES)}, or pass "
         f"`format` ({', '.join(FORMATS)})."
     )
 
@@ -301,7 +301,7 @@ def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Wr
         return
     delimiter, packing = delimiter_of(output), output.suffix.lower()
     with ExitStack() as stack:
-        file: Any = stack.enter_context(file_for(output))
+        file: Any = stack.enter_context(open_output(output))
         if delimiter is None:
             yield _parquet_writer(file, stack)
             return

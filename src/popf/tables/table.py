@@ -202,8 +202,8 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Ta
     if suffix in (*CSV, ".txt"):
         return CsvFile(place, dialect)
     raise ValueError(
-        f"the suffix of {place} tells no table: use .csv, .tsv, .txt, .parquet, .pq. "
-        "`popf convert` makes CSV of svmlight and LibOPF files."
+        f"{place} has not the suffix of a table: use .csv, .tsv, .txt, .parquet or .pq. `popf convert` turns "
+        "svmlight and LibOPF files into CSV."
     )
 
 
@@ -265,7 +265,7 @@ class CsvFile(Table):
         )
         if need_names and not self.has_names:
             raise ValueError(
-                f"{path} opens with numbers ({', '.join(names[:3])} ...), not with names of columns: put a "
+                f"{path} begins with numbers ({', '.join(names[:3])} ...), not with names of columns: put a "
                 "line with the names first."
             )
         self.names = names if self.has_names else [f"x{n}" for n in range(1, len(names) + 1)]
@@ -414,7 +414,7 @@ class CsvFile(Table):
                     kind = self.kind(frame[name])
                     if kind.odd_row is None:
                         continue
-                    remedy = f"Mend the cell, or name it as missing: `na=[{kind.odd_cell!r}]`."
+                    remedy = f"Correct the cell, or name it as missing: `na=[{kind.odd_cell!r}]`."
                     if kind.looks_like == DECIMAL_COMMA:
                         remedy = "`decimal=','` reads decimal commas."
                     raise ValueError(
