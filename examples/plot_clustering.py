@@ -3,8 +3,8 @@ Clusters from the maxima of a density
 =====================================
 
 `OPFClustering` joins every sample to its nearest neighbours, estimates a density from the distances, and lets
-the maxima of the density compete for the samples. How many neighbours there are decides at which scale maxima
-are seen; the normalised cut chooses.
+the maxima of the density compete for the samples. The number of neighbours sets the scale of these maxima. It
+is chosen by the normalised cut.
 """
 
 import matplotlib.pyplot as plt

@@ -17,7 +17,7 @@ opf = OPFClassifier().fit(X, y)
 print(f"{len(opf.prototypes_)} prototypes of {len(X)} samples")
 
 # %%
-# A new sample between the moons. Of all paths to it the one is best whose longest arc is shortest.
+# A new sample between the moons. Of all paths to it, the best is the one whose longest arc is shortest.
 sample = [[0.55, 0.35]]
 path = opf.explain(sample)[0]
 print(path)

@@ -3,8 +3,8 @@ Prototypes at the border, or at the centres
 ===========================================
 
 `OPFClassifier` takes prototypes where classes meet, on the minimum spanning tree. `KNNOPFClassifier` takes
-them at the maxima of a density, on a graph of nearest neighbours, and chooses the number of neighbours by
-samples that are left out.
+them at the maxima of a density, on a graph of nearest neighbours, and chooses the number of neighbours on
+held-out samples.
 """
 
 import matplotlib.pyplot as plt

@@ -4,7 +4,7 @@ What the paper's solvers minimise
 
 The paper finds two numbers, A and B, by Nelder and Mead's simplex, a particle swarm, bats and fireflies. The
 function is smooth and convex, so Newton's method gets there after eleven evaluations. This is figure 1 of the
-paper, with the sign of its objective put right.
+paper, with the sign of its objective corrected.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A distance of your own
 ======================
 
-An optimum-path forest needs distances only, not features. Here the samples are words of two languages, and
-nothing about them is known but how many letters turn one into another.
+An optimum-path forest needs distances only, not features. Here the samples are words of two languages, and the
+distance is the number of letters to insert, delete or replace to turn one word into the other.
 """
 
 import matplotlib.pyplot as plt

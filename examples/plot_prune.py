@@ -23,7 +23,7 @@ for name, opf in {"whole": whole, "pruned": small}.items():
     print(f"{name:7} {n_samples} samples, accuracy {accuracy:.3f}")
 
 # %%
-# What is gone stood deep inside a class, or on no path to a validation sample.
+# The samples that are gone lay deep inside a class, or on no path to a validation sample.
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharex=True, sharey=True, layout="constrained")
 for axis, (name, opf) in zip(axes, {"whole": whole, "pruned": small}.items(), strict=True):
     ForestDisplay.from_estimator(opf, ax=axis)

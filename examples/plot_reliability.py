@@ -2,8 +2,8 @@
 Does 80 % mean eight times in ten?
 ==================================
 
-``POPFClassifier`` makes probabilities by ``"pooled"`` evidence, the default, or as in the ``"paper"`` it is
-named after. A reliability curve shows which of them are frequencies.
+A reliability curve shows whether probabilities are frequencies: here those of ``POPFClassifier`` with its
+default, ``method="pooled"``, and with the method of the paper.
 """
 
 import matplotlib.pyplot as plt
