@@ -17,7 +17,8 @@ import pytest
 
 import popf
 from popf.__main__ import main
-from popf.engine.distances import EUCLIDEAN_TRANSFORMS, KERNELS
+from popf.engine.distances import KERNELS
+from popf.forest.metrics import EUCLIDEAN_TRANSFORMS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -28,8 +28,8 @@ from popf.forest.validation import (
     to_host,
 )
 
-# How many rows are looked at, in all, to find cells.
-LOOKED_AT = 100_000
+# How many rows of all chunks together tell where to cut space.
+SAMPLED_ROWS = 100_000
 
 
 class Block(NamedTuple):
@@ -109,14 +109,14 @@ class SamplesInBlocks(NamedTuple):
 
 def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBlocks:
     """Check all chunks, and put their rows into blocks."""
-    # A chunk is computed, or read, twice rather than kept: who has memory, persists it.
+    # Chunks are computed, or read, twice rather than kept; users who have the memory can persist them.
     chunks, metric = source.chunks, settings.metric
-    n_some = max(50, LOOKED_AT // len(chunks))
-    looks = [
+    n_some = max(50, SAMPLED_ROWS // len(chunks))
+    calls = [
         (chunk, start, n_some, metric) for chunk, start in zip(chunks, source.starts, strict=False)
     ]
-    looked = tasks.gather(tasks.submit_lazy("look-at-rows", look_at_rows, looks))
-    kept, some, largest, labels = zip(*looked, strict=True)
+    described = tasks.gather(tasks.submit_lazy("look-at-rows", look_at_rows, calls))
+    kept, some, largest, labels = zip(*described, strict=True)
     classes = common_classes(labels)
     exponent = int(np.frexp(max(largest))[1]) if metric.euclidean else 0
     most = settings.block_size or max(source.sizes)
@@ -180,7 +180,7 @@ def labels_of_chunk(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def common_classes(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Check the distinct labels of all chunks, and give all that occur."""
+    """Check the distinct labels of all chunks, and return their union."""
     labels = [each for each in labels if len(each)]
     check_any_weight(len(labels))
     try:
@@ -191,7 +191,7 @@ def common_classes(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
             "labels one type, for instance by y.astype(str)."
         ) from error
     classes = np.unique(np.concatenate(labels))
-    check_labels(np.repeat(classes, 4))  # few kinds, as far as scikit-learn can see
+    check_labels(np.repeat(classes, 4))  # of values that hardly repeat, scikit-learn warns
     check_enough_classes(classes)
     return classes
 

@@ -18,7 +18,7 @@ from popf.forest.validation import backend_for, n_threads_of
 # major version.
 PACKAGES = ("popf", "numpy", "scikit-learn", "numba")
 # How long to wait for the first worker of a cluster that has none yet, in seconds.
-PATIENCE = 60.0
+WORKER_TIMEOUT = 60.0
 
 
 class Settings(NamedTuple):
@@ -79,7 +79,7 @@ class Tasks:
 
 
 def _key(name: str) -> str:
-    # A digit first: Dask takes a word without any for a part of the name.
+    # For Dask the name ends before the first part that is not all letters: the digit makes sure of one.
     return f"{name}-0{uuid.uuid4().hex}"
 
 
@@ -145,10 +145,10 @@ def _threads_of_this_process() -> Any:
 def _check_workers(client: Any) -> None:
     """Raise RuntimeError unless there are workers, with the packages that this process has."""
     try:
-        client.wait_for_workers(1, timeout=PATIENCE)
+        client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
     except TimeoutError:
         raise RuntimeError(
-            f"the cluster of {client!r} has no workers, and none came within {PATIENCE:.0f} seconds: "
+            f"the cluster of {client!r} has no workers, and none came within {WORKER_TIMEOUT:.0f} seconds: "
             "start some."
         ) from None
     versions = client.get_versions(packages=list(PACKAGES))

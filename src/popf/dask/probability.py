@@ -268,7 +268,7 @@ class SamplesInChunks(TrainingSamples):
         """Grow a forest in blocks; on distinct samples, or with `places` None on all samples."""
         everyone = np.arange(len(self.ordered.rows)) if places is None else places
         preparation = self.fit_features(everyone, candidate)
-        weights = np.full(sum(self.source.sizes), -1.0)  # as they are
+        weights = np.full(sum(self.source.sizes), -1.0)  # -1: the sample's own weight
         if places is not None:
             chosen = self.ordered.take(places)
             weights[:] = 0.0

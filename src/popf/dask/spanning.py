@@ -63,13 +63,11 @@ class BlockTree(NamedTuple):
     """The tree of one block, or the arcs between two in the tree of both."""
 
     arcs: Arcs = NO_ARCS
-    sure: IntArray = (
-        NOBODY  # samples that coincide with one of another class: prototypes in any case
-    )
-    tied: IntArray = (
-        NOBODY  # samples with an arc between classes that ties with an edge of the tree
-    )
-    reach: FloatArray = np.empty(0)  # an upper bound on the length of such an arc, for each of them
+    # Samples that coincide with one of another class: prototypes in any case.
+    sure: IntArray = NOBODY
+    # Samples with an arc between classes that ties with an edge of the tree, and how long it is at most.
+    tied: IntArray = NOBODY
+    reach: FloatArray = np.empty(0)
 
 
 def tree_of_block(
@@ -147,10 +145,8 @@ def _arcs_of_points(
 ) -> SpanningTree:
     """Return the arcs of trees of samples as arcs between points."""
     arcs = join_arcs([tree.arcs for tree in trees])
-    lower, higher = (
-        distinct.point_of[np.searchsorted(block.samples, ends)]
-        for ends in (arcs.lower, arcs.higher)
-    )
+    lower = distinct.point_of[np.searchsorted(block.samples, arcs.lower)]
+    higher = distinct.point_of[np.searchsorted(block.samples, arcs.higher)]
     apart = lower != higher
     return SpanningTree(lower[apart], higher[apart], arcs.weights[apart])
 

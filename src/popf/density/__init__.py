@@ -1,7 +1,7 @@
 """Densities on a graph of nearest neighbours, and what is grown from their maxima.
 
 ``propagation``  kernels on the graph: densities, removal of small maxima, optimum paths, normalised cut
-``forest``       samples in an order of their own, their graph and paths; what is kept claims new samples
+``forest``       grows the forest on the graph; a fitted forest claims new samples
 ``base``         what the estimators share
 ``clustering``   OPFClustering
 ``outliers``     OPFOutlierDetector

@@ -1,4 +1,8 @@
-"""The optimum-path forest of densities: grown from their maxima, it claims new samples."""
+"""The optimum-path forest of a density, grown from its maxima; it claims new samples.
+
+Samples that are equal make one node. Nodes are sorted by class and values, so that nothing depends on the order
+of the rows.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,12 +51,12 @@ class Removal(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Optimum paths of the nodes: what they depend on, their values and the roots where they begin."""
+    """Densities of the nodes, and their optimum paths."""
 
-    longest: float  # arc
+    longest: float  # the longest arc, a third of which is σ
     raw: FloatArray  # densities, not scaled
-    values: FloatArray
-    roots: IntArray
+    values: FloatArray  # the lowest density on each path
+    roots: IntArray  # where it begins
 
     @property
     def density(self) -> FloatArray:
@@ -70,9 +74,9 @@ class Claims(NamedTuple):
 
 
 class NodeIndex:
-    """Nodes in which neighbours are searched, by a space tree where the metric is Euclidean.
+    """Searches for neighbours among the nodes, in a space tree if the metric is Euclidean.
 
-    With a precomputed metric, `points` are the distances among the nodes, or None if only new ones are asked.
+    With a precomputed metric, `points` are the distances between nodes, or None if only `graph_of` is called.
     """
 
     def __init__(self, points: FloatArray | None, counts: IntArray, metric: Metric) -> None:
@@ -123,7 +127,7 @@ class NodeIndex:
 
 @dataclass(eq=False)
 class DensityForest:
-    """What is kept of a forest: nodes in an order of their own, and their paths."""
+    """A fitted forest: the nodes and their optimum paths."""
 
     metric: Metric
     points: FloatArray | None  # of the nodes; None if distances are precomputed
@@ -277,7 +281,7 @@ def number_clusters(paths: Paths) -> IntArray:
 
 
 def claim_rows(graph: NeighbourGraph, k: int, paths: Paths) -> Claims:
-    """Find who claims the rows of a graph, whose neighbours are the nodes of a forest."""
+    """Find who claims new samples, the rows of a graph whose neighbours are nodes of a forest."""
     raw = densities(graph, k, paths.longest)
     density = scaled(raw, paths.raw)
     nodes = claim(graph, k, density, paths.values, False)

@@ -20,9 +20,8 @@ class NeighbourGraph(NamedTuple):
 
     neighbours: NDArray[np.int32]  # (n_nodes, n_listed): nodes in the order of (distance, node)
     distances: FloatArray  # (n_nodes, n_listed)
-    before: NDArray[
-        np.int32
-    ]  # how many samples come before: copies of the node, and all listed earlier
+    # How many samples come before each: copies of the node, and all listed earlier.
+    before: NDArray[np.int32]
     counts: IntArray  # how many samples each node stands for
 
 
@@ -112,10 +111,12 @@ def open_density(
     """
     n = len(density)
     order = np.argsort(-density, kind="mergesort")
+    # A union-find of the nodes visited so far, -1 for others. The top of a component holds its area and volume.
     above = np.full(n, -1)
     area, volume = graph.counts.astype(np.float64), np.zeros(n)
     for p in order:
         above[p] = p
+        # Nodes with an arc to p come first, then those that p has an arc to.
         n_back = starts[p + 1] - starts[p]
         for place in range(n_back + graph.before.shape[1]):
             if place < n_back:
@@ -129,15 +130,18 @@ def open_density(
             top = find_root(above, q)
             if top == p:
                 continue
+            # From the level of the component's top, the lowest in it, down to that of p.
             rise = volume[top]
             if density[top] > density[p]:
                 rise += area[top] * (density[top] - density[p])
+            # Too small a component is lowered to p; one that is large enough keeps its level.
             if density[top] == density[p] or area[top] < min_area or rise < min_volume:
                 above[top] = p
                 area[p] += area[top]
                 volume[p] += rise
             else:
                 area[p], volume[p] = np.inf, np.inf
+    # From the bottom up, so that the level above a node is known before its own.
     opened = density.copy()
     for i in range(n - 1, -1, -1):
         p = order[i]
@@ -167,8 +171,11 @@ def propagate(
     values = np.empty(n)
     offered = handicapped.copy()  # the best so far; infinity once a node has left the queue
     roots = np.full(n, -1)
+    # The queue in two parts: a heap of (-offer, -density, node) for those that have an offer, in which an offer
+    # that was raised leaves a stale entry behind, and `waiting`, sorted once, for those that have none.
     conquered = [(0.0, 0.0, 0) for _ in range(0)]
     next_waiting = 0
+    # Invariant: no node still in the queue gets a better path than that of the node taken next.
     while True:
         while next_waiting < n and roots[waiting[next_waiting]] >= 0:
             next_waiting += 1
@@ -182,7 +189,7 @@ def propagate(
         if len(conquered) > 0 and (s < 0 or conquered[0] < (-offered[s], -density[s], s)):
             s = heapq.heappop(conquered)[2]
         value = offered[s]
-        if roots[s] < 0:
+        if roots[s] < 0:  # nobody has conquered it: a maximum, and the root of a cluster
             roots[s], value = s, density[s]
         values[s], offered[s] = value, np.inf
         n_back = starts[s + 1] - starts[s]

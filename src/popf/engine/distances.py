@@ -75,24 +75,6 @@ KERNELS = {
     "hamming": Kernel(HAMMING, "share of the features in which x ≠ y"),
 }
 
-EUCLIDEAN_TRANSFORMS = ("euclidean", "gaussian", "log_euclidean", "sqeuclidean")
-
-
-def transform_squared(name: str, squared: FloatArray, gamma: float = 1.0) -> FloatArray:
-    """Turn squared Euclidean distances into one of the metrics that grow with them.
-
-    The forest is the same for all, only its costs differ; so it is computed from the squared distances.
-    LibOPF's Gaussian "distance", exp(-gamma d), is largest for equal samples; this is its complement.
-    """
-    squared = np.asarray(squared, dtype=np.float64)
-    if name == "sqeuclidean":
-        return squared
-    if name == "euclidean":
-        return np.sqrt(squared)
-    if name == "log_euclidean":  # LibOPF's default
-        return 1e5 * np.log1p(squared)
-    return -np.expm1(-gamma * np.sqrt(squared))
-
 
 @jit
 def _accumulate(code, x, mass, points, masses, total):

@@ -100,7 +100,7 @@ def collapse_duplicates(scaled: FloatArray, exponent: int, team: Team = ALONE) -
     return DistinctPoints(scaled[first], exponent, first, point_of)
 
 
-def _hashes(bits: NDArray[np.uint64], team: Team = ALONE) -> NDArray[np.uint64]:
+def _hashes(bits: NDArray[np.uint64], team: Team) -> NDArray[np.uint64]:
     """Hash every row."""
     keys = np.full(len(bits), 14695981039346656037, dtype=np.uint64)
 
@@ -395,10 +395,8 @@ def _join_boxes(tree, node):
 @helper
 def push_children(nodes, node, points, row, stack, top):
     """Push the children of an inner node, the one nearer to a point last; returns the new top of the stack."""
-    right, is_left = (
-        nodes[node]["right"],
-        points[row, nodes[node]["feature"]] < nodes[node]["value"],
-    )
+    right = nodes[node]["right"]
+    is_left = points[row, nodes[node]["feature"]] < nodes[node]["value"]
     stack[top] = right if is_left else node + 1
     stack[top + 1] = node + 1 if is_left else right
     return top + 2
@@ -414,10 +412,8 @@ def climb(nodes, lows, highs, home, node):
     parent = nodes[node]["parent"]
     if parent < 0:
         return parent, parent, 0.0
-    sibling, f = (
-        nodes[parent]["right"] if node == parent + 1 else parent + 1,
-        nodes[parent]["feature"],
-    )
+    sibling = nodes[parent]["right"] if node == parent + 1 else parent + 1
+    f = nodes[parent]["feature"]
     gap = max(lows[sibling, f] - highs[home, f], lows[home, f] - highs[sibling, f], 0.0)
     return parent, sibling, gap * gap
 

@@ -9,13 +9,11 @@ import numpy as np
 from sklearn.metrics import DistanceMetric
 
 from popf.engine.distances import (
-    EUCLIDEAN_TRANSFORMS,
     KERNELS,
     WeightsAmong,
     WeightsFrom,
     kernel_blocks,
     kernel_rows,
-    transform_squared,
 )
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 from popf.formatting import check_real, near_words
@@ -33,6 +31,9 @@ ALIASES = {
     "infinity": "chebyshev",
     "p": "minkowski",
 }
+
+# Increasing functions of the Euclidean distance, see `_Euclidean.transform`.
+EUCLIDEAN_TRANSFORMS = ("euclidean", "gaussian", "log_euclidean", "sqeuclidean")
 
 #: A callable's distance may be this far below 0, as 1 - cos(x, x) is for many x; it counts as 0.
 ROUNDING = 1e-12
@@ -112,7 +113,10 @@ class _Compiled(Metric):
 
 
 class _Euclidean(_Compiled):
-    """An increasing function of the Euclidean distance; the weights are squared distances."""
+    """An increasing function of the Euclidean distance; the weights are squared distances.
+
+    The forest is the same for all of them, only its costs differ.
+    """
 
     euclidean = True
 
@@ -127,7 +131,13 @@ class _Euclidean(_Compiled):
         with np.errstate(over="ignore", under="ignore"):  # what is out of range is inf, or 0
             if self.name == "euclidean":  # the root first: its square may be out of range
                 return np.asarray(np.ldexp(np.sqrt(weights), exponent))
-            return transform_squared(self.name, np.ldexp(weights, 2 * exponent), self.gamma)
+            squared: FloatArray = np.ldexp(weights, 2 * exponent)
+            if self.name == "sqeuclidean":
+                return squared
+            if self.name == "log_euclidean":  # LibOPF's default
+                return 1e5 * np.log1p(squared)
+            # LibOPF's Gaussian "distance", exp(-gamma d), is largest for equal samples; this is its complement.
+            return -np.expm1(-self.gamma * np.sqrt(squared))
 
 
 class _Sklearn(Metric):

@@ -19,8 +19,8 @@ def prune(
     """Make a forest of fewer samples that is as accurate on a validation set.
 
     Samples that conquer a validation sample are kept, with the paths that lead to them, and a forest is grown
-    on them alone, by the same distances; so on, until all samples are needed or the accuracy on the validation
-    set falls. A smaller forest makes smaller files and faster predictions.
+    on them alone, by the same distances. This is repeated until all samples are needed or the accuracy on the
+    validation set falls. A smaller forest makes smaller files and faster predictions.
 
     Parameters
     ----------

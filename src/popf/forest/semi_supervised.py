@@ -172,14 +172,8 @@ def _split_labels(y: Any) -> tuple[Any, BoolArray]:
             "y holds the text '-1': mark unlabelled samples by None in an array of text of dtype object, or by "
             "-1 among numbers."
         )
-    if flat.dtype.kind == "O":
-        labelled = np.array(
-            [not (is_missing(label) or label == -1) for label in flat.tolist()], dtype=np.bool_
-        )
-    else:
-        labelled = flat == flat
-        if flat.dtype.kind in "if":
-            labelled &= flat != -1
+    marks = [is_missing(label) or label == -1 for label in flat.tolist()]
+    labelled = ~np.array(marks, dtype=np.bool_)
     known = flat[labelled]
     if len(flat) and len(set(known.tolist())) < 2:
         found = f"one class only, {known.tolist()[0]!r}" if len(known) else "no class"

@@ -94,12 +94,11 @@ def validate_samples(
     check_labels(labels)
     if precomputed:
         check_square(samples)
-    weights, rows = np.ones(len(samples)), np.arange(len(samples))
-    if sample_weight is not None:
-        weights = _check_sample_weight(to_host(sample_weight), samples, dtype=np.float64)
-        check_weights(weights)
-        weights, rows = np.ascontiguousarray(weights), np.flatnonzero(weights)
-        check_any_weight(len(rows))
+    weights = _check_sample_weight(to_host(sample_weight), samples, dtype=np.float64)
+    weights = np.ascontiguousarray(weights)
+    check_weights(weights)
+    rows = np.flatnonzero(weights)
+    check_any_weight(len(rows))
     if len(rows) < len(samples):
         samples = samples[np.ix_(rows, rows)] if precomputed else samples[rows]
         labels, weights = labels[rows], weights[rows]

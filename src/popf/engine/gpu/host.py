@@ -101,9 +101,8 @@ class HostKernels:
         offers = np.where(indices >= 0, np.maximum(costs[there], squared), np.inf)
         ranks = np.where(indices >= 0, rank[there], np.iinfo(np.int64).max)
         best = np.lexsort((ranks, squared, offers), axis=1)[:, :1]
-        nodes, costs_found, distances = (
-            np.take_along_axis(part, best, axis=1)[:, 0] for part in (indices, offers, squared)
-        )
+        every = (indices, offers, squared)
+        nodes, costs_found, distances = (np.take_along_axis(a, best, axis=1)[:, 0] for a in every)
         certain = costs_found < values.max(axis=1)
         return nodes.astype(np.int64), costs_found, distances, certain
 

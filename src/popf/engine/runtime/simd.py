@@ -185,10 +185,8 @@ def lane_distances(blocks, block, points, row, bound, out):
 
 
 def _lane_box_hits(builder, blocks, block, lows, highs, node, bounds):
-    base, low, high = (
-        row_of(builder, array, index)
-        for array, index in ((blocks, block), (lows, node), (highs, node))
-    )
+    base = row_of(builder, blocks, block)
+    low, high = row_of(builder, lows, node), row_of(builder, highs, node)
 
     def gap(feature):
         x = _DOUBLES.load(builder, base, builder.mul(feature, integer(LANES)))
@@ -369,10 +367,8 @@ def _make_path_costs(n_queries: int) -> VectorOperation:
             floor = _EIGHT.load(builder, offered, integer(WIDTH * h))
             for g in range(n_queries):
                 distance = _root(builder, builder.load(totals[g][h]))
-                target, place = (
-                    row_of(builder, out, integer(g)),
-                    builder.add(at, integer(WIDTH * h)),
-                )
+                target = row_of(builder, out, integer(g))
+                place = builder.add(at, integer(WIDTH * h))
                 _EIGHT.store(builder, larger(builder, distance, floor), target, place)
 
     def path_costs(blocks, block, queries, row, costs, out, at):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
-from popf.engine.runtime.threads import ALONE, Team
+from popf.engine.runtime.threads import Team
 from popf.engine.structures import (
     ARC,
     ArcArray,
@@ -66,7 +66,7 @@ class GrowingTree:
     """The components of a Borůvka round, and the edges found so far; parameters as for `spanning_tree`."""
 
     def __init__(
-        self, lists: NeighbourLists, index: IntArray, classes: IntArray, team: Team = ALONE
+        self, lists: NeighbourLists, index: IntArray, classes: IntArray, team: Team
     ) -> None:
         n_points = len(index)
         self.components = Components(padded_range(n_points), index, classes)
@@ -311,10 +311,10 @@ def merge_clusters(tree: SpanningTree, linkage: FloatArray) -> None:
 # What searches for outgoing arcs share ------------------------------------------------------------------------
 
 
-def search_twice(
+def search_and_mark(
     search: OutgoingArcSearch, find: Callable[[bool, Team], ArcArray], n_threads: int
 ) -> None:
-    """Take over the arcs that ``find(False, team)`` finds; where some tie, ``find(True, team)`` marks ends."""
+    """Take over the arcs that ``find(False, team)`` returns; if any tie, ``find(True, team)`` marks ends."""
     with Team(n_threads) as team:
         found = find(False, team)
         # Each thread has some of the components, and looks for their arcs among all.

@@ -31,7 +31,7 @@ from popf.engine.structures import (
     NeighbourLists,
     OutgoingArcSearch,
 )
-from popf.engine.trees.boruvka import offer, search_twice
+from popf.engine.trees.boruvka import offer, search_and_mark
 
 # Blocks of queries in one call: short enough for Ctrl-C, long enough that the call costs little.
 CHUNK_BLOCKS = 512
@@ -201,7 +201,7 @@ def nearest_outsiders(tree: SpaceTree, n_threads: int, search: OutgoingArcSearch
         )
         return np.concatenate(found)
 
-    search_twice(search, find, n_threads)
+    search_and_mark(search, find, n_threads)
 
 
 @jit
@@ -212,13 +212,10 @@ def _outsiders(tree, start, stop, only, search, marking):
     bounds stay, and the ends of arcs exactly as long as the bound that join two classes are marked.
     """
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
-    nodes, leaf, of = tree.nodes, tree.leaf, search.components.of
-    index, classes, prototypes = (
-        search.components.indices,
-        search.components.classes,
-        search.prototypes,
-    )
+    nodes, leaf, components = tree.nodes, tree.leaf, search.components
+    of, index, classes = components.of, components.indices, components.classes
     best, certain, lengths, horizon = search.best, search.certain, search.bounds, search.horizon
+    prototypes = search.prototypes
     n = len(points)
     stack = np.empty(128, dtype=np.int64)
     bounds = np.empty(LANES)

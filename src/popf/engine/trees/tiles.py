@@ -36,7 +36,7 @@ from popf.engine.structures import (
     NeighbourLists,
     OutgoingArcSearch,
 )
-from popf.engine.trees.boruvka import offer, search_twice, wanted_points
+from popf.engine.trees.boruvka import offer, search_and_mark, wanted_points
 
 # Points in a block: enough that laying them out costs little beside the products, few enough that what
 # one block learns soon serves the next.
@@ -131,9 +131,8 @@ def empty_tiles(n_rows: int, n_columns: int, n_features: int) -> dict[int, Tile]
 
     Kernels are given one of them, and compiled for it alone: most data never needs the others.
     """
-    single, double = (
-        empty_tile(n_rows, n_columns, n_features, real) for real in (np.float32, np.float64)
-    )
+    single = empty_tile(n_rows, n_columns, n_features, np.float32)
+    double = empty_tile(n_rows, n_columns, n_features, np.float64)
     return {32: single, 64: double, 0: double._replace(shrink=0.0)}
 
 
@@ -230,11 +229,9 @@ def nearest_neighbours(
         first, second = pairs[at]
         # The lower one first, so that no two threads wait for each other.
         with pool.borrow() as tiles, locks[first], locks[second]:
+            # The centre of the tighter block gives the sharper tile.
             if radii[second] < radii[first]:
-                first, second = (
-                    second,
-                    first,
-                )  # the centre of the tighter block gives the sharper tile
+                first, second = second, first
             bits = _bits_needed(ordered, lists, first, second)
             if bits in tiles:
                 _enter(tiles[bits], ordered, first, second, lists)
@@ -327,19 +324,14 @@ def _enter(tile, ordered, first, second, lists):
             products = multiply(tile, top, b - a, left, width)
             for i in range(products.shape[0]):
                 at, row = top + i, a + top + i
+                norm = row_norms[at]
                 for column in range(0, products.shape[1], LANES):
+                    bound, first_j = row_bounds[at], left + column
                     hits = tile_hits(
-                        products,
-                        i,
-                        column,
-                        row_norms[at],
-                        column_norms,
-                        row_bounds[at],
-                        column_bounds,
-                        left + column,
+                        products, i, column, norm, column_norms, bound, column_bounds, first_j
                     )
                     while hits != 0:
-                        j = left + column + lowest_bit(hits)
+                        j = first_j + lowest_bit(hits)
                         hits &= hits - 1
                         other = c + j
                         if column_norms[j] == np.inf or other == row:
@@ -393,7 +385,7 @@ def nearest_outsiders(
         return np.concatenate([part.found for part in parts])
 
     with one_blas_thread():
-        search_twice(search, find, n_threads)
+        search_and_mark(search, find, n_threads)
 
 
 class BlockSearch(NamedTuple):
