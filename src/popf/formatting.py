@@ -90,6 +90,13 @@ def _for_the_shell(value: str) -> str:
     return shlex.quote(value) if value.isprintable() else f"${value!r}"
 
 
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise ValueError unless value is one of the choices."""
+    known = list(choices)
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}.")
+
+
 def check_integer(name: str, value: object, lowest: int, otherwise: str = "") -> None:
     """Raise ValueError unless value is an integer of at least `lowest`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < lowest:

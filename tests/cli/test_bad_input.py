@@ -227,7 +227,7 @@ def test_a_folder_that_takes_no_file_is_found_before_the_work(months, tmp_path, 
         ("monitor", ["--rise", "3"], "--rise must lie between 0 and 1, not at 3"),
         ("monitor", ["--time", "mont"], "{data}: --time: there is no column 'mont'; did you mean month"),
         ("monitor", ["--truth", "stole"], "{data}: --truth: there is no column 'stole'"),
-        ("convert to numbers", ["--encode", "odd"], "--encode must be 'onehot', 'ordinal'"),
+        ("convert to numbers", ["--encode", "odd"], "--encode must be one of onehot, ordinal, not 'odd'"),
         ("convert to numbers", ["--target", "stole"], "{data}: --target: there is no column 'stole'"),
         *((way, ["--n-jobs", "0"], "--n-jobs must be at least 1, or -1")
           for way in ("fit", "predict", "evaluate", "report", "monitor")),

@@ -34,8 +34,8 @@ BAD = {
     "NaN": (lambda: ece(Y, [0.1, 0.2, np.nan]), "nan at row 2", "drop"),
     "row sums": (lambda: ece(Y, [[1, 0], [0.9, 0.9], [1, 0]]), "sums to 1.8", "row 1", "divide"),
     "one column": (lambda: ece(Y, [[p] for p in P]), "(3, 1)", "ravel"),
-    "strategy": (lambda: ece(Y, P, strategy="k"), "strategy='k'", "'uniform' or 'quantile'"),
-    "kind": (lambda: ece(Y, P, kind="top"), "kind='top'", "'classwise'"),
+    "strategy": (lambda: ece(Y, P, strategy="k"), "strategy must be", "uniform, quantile, not 'k'"),
+    "kind": (lambda: ece(Y, P, kind="top"), "kind must be", "classwise"),
     "no bins": (lambda: ece(Y, P, n_bins=0), "n_bins is 0", "at least 1"),
     "columns without classes": (
         lambda: ece(Y, T3),
@@ -53,7 +53,7 @@ BAD = {
     # thresholds
     "threshold 0": (lambda: threshold_curve(Y, P, thresholds=[0.0]), "holds 0.0", "excluded"),
     "one threshold": (lambda: threshold_curve(Y, P, thresholds=0.5), "()", "list of numbers"),
-    "word": (lambda: threshold_curve(Y, P, thresholds="some"), "'some'", "use 'all'"),
+    "word": (lambda: threshold_curve(Y, P, thresholds="some"), "'some'", "or 'all'"),
     "three classes": (lambda: threshold_curve([0, 1, 2], P), "holds 3: 0, 1, 2", "y_true == k"),
     # rankings
     "k of 0": (lambda: precision_at(Y, P, 0), "k is 0", "at most 3"),

@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 
 from popf.datasets.registry import RECORDS
 from popf.engine.structures import BoolArray, FloatArray, IntArray
-from popf.formatting import check_integer, check_real
+from popf.formatting import check_choice, check_integer, check_real
 
 DESCRIPTION = """Generated energy consumers, some of whom steal: stand-ins for the paper's private datasets.
 
@@ -223,8 +223,7 @@ def _checked(
     profile: str, n: int | None, rate: float | None, strength: float | None, name: str = "n_samples"
 ) -> tuple[Profile, int, float, float]:
     """Find the profile and check the numbers, or take those of the profile."""
-    if profile not in PROFILES:
-        raise ValueError(f"profile must be 'commercial' or 'industrial', not {profile!r}.")
+    check_choice("profile", profile, PROFILES)
     kind = PROFILES[profile]
     n = kind.n_samples if n is None else n
     rate = kind.theft_rate if rate is None else rate

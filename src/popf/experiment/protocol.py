@@ -32,8 +32,6 @@ RUNS, TRAIN_SIZE = 20, 0.25
 FORMS = ("raw", "scaled")
 #: Features whose standard deviations differ by more than this factor have unequal weight in a distance.
 UNEQUAL = 3.0
-#: Other names of solvers, besides the ends of the methods' names.
-ALIASES = {"bat": "P-OPF-BA", "firefly": "P-OPF-FFA", "nelder-mead": "P-OPF-NM"}
 #: A run that takes this many times the fastest one so far is timed a second time.
 SLOW = 1.5
 #: Seconds of the fastest run in this process, by data, form and method.
@@ -236,13 +234,12 @@ def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEsti
                 )
             chosen[str(name)] = estimator
     else:
-        short = {name.removeprefix("P-OPF-").lower(): name for name in known} | ALIASES
-        names = {name.lower(): name for name in known} | short
+        short = {name.removeprefix("P-OPF-").lower(): name for name in known}
         for name in [wanted] if isinstance(wanted, str) else wanted:
-            if str(name).lower() not in names:
-                raise ValueError(unknown("method", str(name), [*known, *short]))
-            full = names[name.lower()]
-            chosen[full] = known[full]
+            word = str(name).lower().removeprefix("p-opf-")
+            if word not in short:
+                raise ValueError(unknown("method", str(name), short))
+            chosen[short[word]] = known[short[word]]
     if not chosen:
         raise ValueError(f"there is no method to run; name some of {', '.join(known)}.")
     return chosen

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.files import replacing
 from popf.forest.state import Fields, read_features
-from popf.formatting import listed, near_words
+from popf.formatting import check_choice, listed, near_words
 from popf.io import container
 from popf.io.container import Arrays, ModelFileError, can_hold
 from popf.solvers import SOLVERS, Solver
@@ -225,8 +225,7 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
         ...
     ValueError: the model needs a column that is missing: 'demand'. There are: 'peak'.
     """
-    if extra not in ("warn", "ignore", "error"):
-        raise ValueError(f"`extra` must be 'warn', 'ignore' or 'error', not {extra!r}.")
+    check_choice("`extra`", extra, ("warn", "ignore", "error"))
     wanted = getattr(model, "feature_names_in_", None)
     columns = getattr(frame, "column_names", None)  # pyarrow; its `columns` are the data
     columns = getattr(frame, "columns", None) if columns is None else columns

@@ -1,6 +1,5 @@
 """Validation of what users pass to the metrics: labels, probabilities, weights and choices."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,12 +33,6 @@ def class_index(label: Any, classes: Labels, name: str = "pos_label") -> int:
     if label not in known:
         raise ValueError(f"`{name}={label!r}` is not a class; use one of {shown(classes)}.")
     return known.index(label)
-
-
-def check_choice(value: object, name: str, choices: Sequence[str]) -> None:
-    """Raise an error unless `value` is one of the `choices`."""
-    if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name}={value!r} is unknown; use {' or '.join(map(repr, choices))}.")
 
 
 def as_labels(y: ArrayLike, name: str) -> Labels:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from popf.formatting import check_integer
+from popf.formatting import check_choice, check_integer
 from popf.metrics.checks import (
     BoolArray,
     FloatArray,
@@ -17,7 +17,6 @@ from popf.metrics.checks import (
     as_labels,
     as_weights,
     both_columns,
-    check_choice,
     check_same_kind,
     check_same_length,
 )
@@ -185,7 +184,7 @@ def expected_calibration_error(
     >>> round(error, 3)
     0.12
     """
-    check_choice(kind, "kind", KINDS)
+    check_choice("kind", kind, KINDS)
     codes, table, classes, positive = as_forecast(y_true, y_prob, labels, pos_label)
     weights = as_weights(sample_weight, codes)
 
@@ -207,7 +206,7 @@ def expected_calibration_error(
 
 def bins_of(probabilities: FloatArray, weights: FloatArray, n_bins: int, strategy: str) -> IntArray:
     """Find the bin of every probability, from 0; bins are open below and closed above."""
-    check_choice(strategy, "strategy", STRATEGIES)
+    check_choice("strategy", strategy, STRATEGIES)
     check_integer("n_bins", n_bins, 1)
     if strategy == "uniform":
         inner = np.arange(1, n_bins) / n_bins

@@ -13,7 +13,6 @@ from popf.metrics.checks import (
     as_forecast,
     as_labels,
     as_weights,
-    check_choice,
     check_same_length,
     event,
     shown,
@@ -208,7 +207,8 @@ def _as_thresholds(thresholds: ArrayLike | str | None, probabilities: FloatArray
     if thresholds is None:
         return HUNDREDTHS.copy()
     if isinstance(thresholds, str):
-        check_choice(thresholds, "thresholds", ("all",))
+        if thresholds != "all":
+            raise ValueError(f"thresholds is {thresholds!r}; pass a list of numbers, or 'all'.")
         return _all_thresholds(probabilities)
     values = np.array(thresholds, dtype=np.float64)  # a copy, which the result keeps
     if values.ndim != 1 or len(values) == 0:

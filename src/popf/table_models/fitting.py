@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import METRIC_NAMES
-from popf.formatting import check_share, unknown
+from popf.formatting import check_choice, check_share, unknown
 from popf.metrics.thresholds import (
     HUNDREDTHS,
     best_threshold,
@@ -90,14 +90,9 @@ class FitOptions:
 
 def check_options(options: FitOptions) -> None:
     """Raise ValueError for options that are unknown, out of range or contradict each other."""
-    for name, choices in (
-        ("missing", MISSING),
-        ("method", METHODS),
-        ("linear_map", ("none", *MAPS)),
-    ):
-        value = getattr(options, name)
-        if value not in choices:
-            raise ValueError(f"`{name}` must be one of {', '.join(choices)}, not {value!r}.")
+    check_choice("`missing`", options.missing, MISSING)
+    check_choice("`method`", options.method, METHODS)
+    check_choice("`linear_map`", options.linear_map, ("none", *MAPS))
     if options.metric == "precomputed":
         raise ValueError(
             "`metric='precomputed'` is for distances, and a table holds rows: take another."

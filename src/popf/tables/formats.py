@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_X_y
 
 from popf.files import PACKED, check_file, open_output, read_unpacked, write_packed
-from popf.formatting import decimals
+from popf.formatting import check_choice, decimals
 from popf.tables.columns import is_missing, is_number
 from popf.tables.samples import (
     default_names,
@@ -234,8 +234,7 @@ def write(
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
     """Name the format of a file: the one given, else by its suffix."""
     if format is not None:
-        if format not in FORMATS:
-            raise ValueError(f"`format` must be one of {', '.join(FORMATS)}, not {format!r}.")
+        check_choice("`format`", format, FORMATS)
         return format
     suffix = suffix_of(path)
     for name, known in FORMATS.items():

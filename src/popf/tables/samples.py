@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.structures import FloatArray, IntArray
-from popf.formatting import listed
+from popf.formatting import check_choice, listed
 from popf.tables.columns import labels_of, whole
 from popf.tables.table import ColumnTypes, Table, check_names
 
@@ -52,8 +52,8 @@ def samples_of(
     drop: Sequence[str] = (),
 ) -> Samples:
     """Split a table into features and labels, as `popf.tables.read` says."""
-    if encode not in (None, "onehot", "ordinal"):
-        raise ValueError(f"`encode` must be 'onehot', 'ordinal' or None, not {encode!r}.")
+    if encode is not None:
+        check_choice("`encode`", encode, ("onehot", "ordinal"))
     table.need(drop, "drop")
     names = [name for name in table.names if name not in drop]
     target = _target_name(table, names, target)
