@@ -32,6 +32,8 @@ RUNS, TRAIN_SIZE = 20, 0.25
 FORMS = ("raw", "scaled")
 #: Features whose standard deviations differ by more than this factor have unequal weight in a distance.
 UNEQUAL = 3.0
+#: Names of solvers, which choose a method, too.
+ALIASES = {"bat": "P-OPF-BA", "firefly": "P-OPF-FFA", "nelder-mead": "P-OPF-NM"}
 #: A run that takes this many times the fastest one so far is timed a second time.
 SLOW = 1.5
 #: Seconds of the fastest run in this process, by data, form and method.
@@ -234,7 +236,7 @@ def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEsti
                 )
             chosen[str(name)] = estimator
     else:
-        short = {name.removeprefix("P-OPF-").lower(): name for name in known}
+        short = {name.removeprefix("P-OPF-").lower(): name for name in known} | ALIASES
         for name in [wanted] if isinstance(wanted, str) else wanted:
             word = str(name).lower().removeprefix("p-opf-")
             if word not in short:
