@@ -116,7 +116,7 @@ def test_consumers_turn_to_theft_and_stay_with_it():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"profile": "rural"}, "'commercial' or 'industrial', not 'rural'"),
+        ({"profile": "rural"}, "commercial, industrial, not 'rural'"),
         ({"n_samples": 0}, "n_samples is 0; it must be an integer of at least 1"),
         ({"theft_rate": 1.5}, "theft_rate is 1.5; it must be a finite number from 0 to 1"),
         ({"strength": 1.0}, "strength must be a share from 0 to below 1"),

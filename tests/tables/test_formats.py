@@ -234,7 +234,7 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
         (MIXED, {}, r"colour \(for instance 'red'\), shape .*'onehot'"),
         (MIXED, {"target": "colr"}, "no column 'colr'; did you mean colour"),
         (MIXED, {"target": 9}, "position from 0 to 3, not 9"),
-        (MIXED, {"encode": "hash"}, "'onehot', 'ordinal' or None, not 'hash'"),
+        (MIXED, {"encode": "hash"}, "onehot, ordinal, not 'hash'"),
         ("a;b;y\n1;2;0\n", {"delimiter": ","}, "pass `delimiter=';'`"),
         ("a y\n1 0\n", {}, "one column only"),
         ("a,y\n1,0\n2\n", {}, "line 3: 1 cells, where the file has 2"),
