@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.forest.metrics import Metric
-from popf.metrics.evaluation import roc_area
 from popf.probability.features import Candidate, candidates_for
 from popf.probability.pooling import (
     FOREST,
@@ -403,7 +403,8 @@ def _area_under_curve(exponents: FloatArray, labels: Labels) -> float:
     """Area under the ROC curve, for more than two classes the mean over classes against the rest."""
     logs, codes = log_softmax(exponents), labels.codes
     classes = [1] if logs.shape[1] == 2 else np.unique(codes).tolist()
-    areas = [roc_area(codes == k, logs[:, k])(labels.weights) for k in classes]
+    weights = labels.weights
+    areas = [roc_auc_score(codes == k, logs[:, k], sample_weight=weights) for k in classes]
     return float(np.mean(areas))
 
 

@@ -17,7 +17,7 @@ from popf.probability.features import weighted_quantile
 
 MAX_ITERATIONS = 100
 MAX_HALVINGS = 30
-TOLERANCE = 1e-12
+TOLERANCE = 1e-9
 
 N_KNOTS, DEGREE = 5, 3
 #: Splines of a feature: all but the last, which the others and a constant make up.
@@ -34,7 +34,7 @@ SMALLEST_GAP = 1e-9
 LEAST_DEVIATION = 1e-12
 #: What the variance of a score is at least, in samples.
 LEAST_VARIANCE = 1e-9
-#: Up to so many parameters Newton's method is quicker than L-BFGS.
+#: Up to so many slopes Newton's method is quicker than L-BFGS.
 MOST_FOR_NEWTON = 300
 #: What scikit-learn need not check again in every fit.
 QUICKLY = {"assume_finite": True, "skip_parameter_validation": True}
