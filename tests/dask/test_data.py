@@ -23,8 +23,9 @@ def test_dataframes_keep_their_partitions_index_and_names(client):
     frame = pd.DataFrame(X, columns=["a", "b"], index=np.arange(200) + 1000)
     labels = pd.Series(np.where(y, "yes", "no"), index=frame.index)
     lazy = dd.from_pandas(frame, npartitions=4)
-    model = DaskPOPFClassifier(client).fit(lazy, dd.from_pandas(labels, npartitions=3))
-    plain = POPFClassifier().fit(frame, labels)
+    model = DaskPOPFClassifier(client, method="forest")
+    model.fit(lazy, dd.from_pandas(labels, npartitions=3))
+    plain = POPFClassifier("forest").fit(frame, labels)
     assert model.feature_names_in_.tolist() == ["a", "b"]
     got = model.predict(lazy)
     assert got.divisions == lazy.divisions
@@ -94,8 +95,8 @@ def test_a_parquet_folder_is_fitted_in_blocks(few_samples, tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(label=np.where(y, "yes", "no"))
     frame.iloc[:35].to_parquet(tmp_path / "0.parquet", row_group_size=10)
     frame.iloc[35:].to_parquet(tmp_path / "1.parquet", row_group_size=10)
-    plain = POPFClassifier().fit(frame[["a", "b"]], frame["label"])
-    model = DaskPOPFClassifier(block_size=20).fit(tmp_path, "label")
+    plain = POPFClassifier("forest").fit(frame[["a", "b"]], frame["label"])
+    model = DaskPOPFClassifier(method="forest", block_size=20).fit(tmp_path, "label")
     np.testing.assert_array_equal(model.opf_.costs_, plain.opf_.costs_)
     np.testing.assert_allclose(
         model.predict_proba(frame[["a", "b"]]), plain.predict_proba(frame[["a", "b"]]), atol=1e-9
