@@ -85,7 +85,7 @@ def test_pipelines_and_probabilities_are_drawn_by_their_forest():
 
 
 def test_a_model_with_a_map_is_drawn_as_its_forest_sees_the_samples():
-    model = POPFClassifier(linear_map="weights", random_state=0).fit(MOONS, MOON)
+    model = POPFClassifier("forest", linear_map="weights").fit(MOONS, MOON)
     layout = prepare_forest(model, sample=[0.2, 0.3], resolution=10)
     assert layout.axis_names == ("mapped feature 0", "mapped feature 1")
     u, v = layout.predecessors[layout.predecessors >= 0], np.flatnonzero(layout.predecessors >= 0)

@@ -71,7 +71,7 @@ def test_without_jinja2_one_plain_line_says_what_to_install(theft_case, monkeypa
 def test_the_same_data_gives_the_same_bytes_whatever_frame_holds_it(theft_case):
     model, X, y = theft_case
     page = report.build(model, X, y)
-    for frame in (X, pl.DataFrame(X.to_dict("list")), X[X.columns[::-1]].assign(more=1)):
+    for frame in (pl.DataFrame(X.to_dict("list")), X[X.columns[::-1]].assign(more=1)):
         assert report.build(model, frame, y) == page
     assert report.build(model, X, y, seed=1) != page
 
