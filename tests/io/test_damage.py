@@ -33,7 +33,7 @@ from popf.io import ModelFileError, container, describe
 from popf.table_models.model import TablePreparation
 
 # Of each sort, to each kind.
-N_MUTATIONS = -(-int(os.environ.get("POPF_FUZZ", "600")) // 12)
+N_MUTATIONS = -(-int(os.environ.get("POPF_FUZZ", "360")) // 12)
 FRAME = pd.DataFrame(np.random.default_rng(1).normal(size=(24, 2)), columns=["a", "b"])
 LABELS = np.array(["no", "yes"])[np.arange(24) % 2]
 
@@ -172,11 +172,11 @@ def test_odd_json_is_refused(model_path, content, text):
     refuse(model_path, rewrite(content, change), "damaged")
 
 
-def test_many_members_are_refused_before_they_are_listed(model_path):
+def test_a_long_list_of_members_is_refused_before_it_is_read(model_path):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        for i in range(60_000):
-            archive.writestr(f"{i:060d}", b"")
+        for i in range(1000):
+            archive.writestr(f"{i:05000d}", b"")
     refuse(model_path, file.getvalue(), "its list of members claims")
 
 
