@@ -23,12 +23,7 @@ from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.metrics import choose_metric
 from popf.forest.optimum_path_forest import class_margins
-from popf.forest.validation import (
-    check_algorithm,
-    choose_device,
-    processor_is_faster,
-    resources_of,
-)
+from popf.forest.validation import check_algorithm, choose_device, processor_is_faster, resources_of
 from popf.formatting import check_integer
 
 

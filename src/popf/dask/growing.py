@@ -17,13 +17,7 @@ from popf.dask.prediction import Part
 from popf.dask.spanning import NO_ARCS, Arcs, BlockTree
 from popf.engine.points import DistinctPoints
 from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources, SpanningTree
-from popf.engine.training import (
-    Trained,
-    choose_algorithm,
-    compete,
-    copy_to_samples,
-    euclidean_tree,
-)
+from popf.engine.training import Trained, choose_algorithm, compete, copy_to_samples, euclidean_tree
 from popf.forest.optimum_path_forest import OptimumPathForest
 
 # How many lists of candidates are merged at a time.

@@ -20,16 +20,11 @@ import numpy as np
 from popf.dask.blocks import Block, box_of, concatenate
 from popf.dask.cluster import Settings
 from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.points import (
-    DistinctPoints,
-    build_space_tree,
-    collapse_duplicates,
-    push_children,
-)
+from popf.engine.points import DistinctPoints, build_space_tree, collapse_duplicates, push_children
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
-from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
+from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree, order_of_arcs
 from popf.engine.training import find_neighbours, hang_duplicates, point_classes
 from popf.engine.trees import prim
 from popf.engine.trees.boruvka import GrowingTree, find_root
@@ -201,23 +196,11 @@ def join_arcs(parts: list[Arcs]) -> Arcs:
 def reduce_arcs(candidates: list[Arcs], n_samples: int) -> Arcs:
     """Keep, in order, the candidates in the minimum spanning tree and arcs between classes that tie with it."""
     arcs = join_arcs(candidates)
-    arcs = arcs.take(_order_of_arcs(arcs))
+    arcs = arcs.take(order_of_arcs(arcs.lower, arcs.higher, arcs.weights))
     state = np.zeros(len(arcs.weights), dtype=np.int8)
     _kruskal(arcs.lower, arcs.higher, arcs.weights, np.arange(n_samples), state)
     in_tree = state == IN_TREE
     return arcs._replace(in_tree=in_tree).take(in_tree | ((state == TIED) & arcs.cross))
-
-
-def _order_of_arcs(arcs: Arcs) -> IntArray:
-    """Order by (weight, lower, higher): sort by weight, and only ties again by all three."""
-    order = np.argsort(arcs.weights, kind="stable")
-    ranked = arcs.weights[order]
-    same = ranked[1:] == ranked[:-1]
-    if same.any():
-        in_run = np.append(same, False) | np.insert(same, 0, False)
-        some = order[in_run]
-        order[in_run] = some[np.lexsort((arcs.higher[some], arcs.lower[some], arcs.weights[some]))]
-    return order
 
 
 @jit

@@ -494,18 +494,8 @@ def _conquer_block(block, costs, class_index, nodes, distances):
             if not 0.0 <= distance < np.inf:
                 return int(q * n_training + v)
             cost = max(costs[v], distance)
-            if (
-                best < 0
-                or cost < best_cost
-                or (
-                    cost == best_cost
-                    and (
-                        distance < best_distance
-                        # Nodes come by index, so the lower index keeps its place.
-                        or (distance == best_distance and class_index[v] < class_index[best])
-                    )
-                )
-            ):
+            # Nodes come by index: of one class the lower index keeps its place.
+            if _wins(cost, distance, v, best_cost, best_distance, best, class_index):
                 best, best_cost, best_distance = v, cost, distance
         nodes[q] = best
         distances[q] = best_distance

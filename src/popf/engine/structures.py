@@ -39,8 +39,20 @@ class SpanningTree(NamedTuple):
     def in_order(self) -> "SpanningTree":
         """Sort the ends of each edge, and the edges by (weight, lower index, higher index)."""
         lower, higher = np.minimum(self.lower, self.higher), np.maximum(self.lower, self.higher)
-        order = np.lexsort((higher, lower, self.weights))
+        order = order_of_arcs(lower, higher, self.weights)
         return SpanningTree(lower[order], higher[order], self.weights[order])
+
+
+def order_of_arcs(lower: IntArray, higher: IntArray, weights: FloatArray) -> IntArray:
+    """Order arcs by (weight, lower index, higher index): sort by weight, and only ties again by all three."""
+    order = np.argsort(weights, kind="stable")
+    ranked = weights[order]
+    same = ranked[1:] == ranked[:-1]
+    if same.any():
+        in_run = np.append(same, False) | np.insert(same, 0, False)
+        some = order[in_run]
+        order[in_run] = some[np.lexsort((higher[some], lower[some], weights[some]))]
+    return order
 
 
 class Forest(NamedTuple):

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import DistanceMetric
 
-from popf.engine.distances import (
-    KERNELS,
-    WeightsAmong,
-    WeightsFrom,
-    kernel_blocks,
-    kernel_rows,
-)
+from popf.engine.distances import KERNELS, WeightsAmong, WeightsFrom, kernel_blocks, kernel_rows
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 from popf.formatting import check_real, near_words
 

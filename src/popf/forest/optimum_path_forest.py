@@ -216,14 +216,11 @@ class OptimumPathForest:
             Nodes have label, cost, root and prototype; edges have weight.
         """
         graph = import_extra("networkx", "networkx", "to_networkx").DiGraph()
-        for node, label in enumerate(self.labels):
-            graph.add_node(
-                node,
-                label=label,
-                cost=float(self.costs[node]),
-                root=int(self.roots[node]),
-                prototype=bool(self.predecessors[node] < 0),
-            )
+        values = self.costs.tolist(), self.roots.tolist(), (self.predecessors < 0).tolist()
+        for node, label, cost, root, first in zip(
+            range(len(self)), self.labels, *values, strict=True
+        ):
+            graph.add_node(node, label=label, cost=cost, root=root, prototype=first)
         for node in np.flatnonzero(self.predecessors >= 0).tolist():
             graph.add_edge(int(self.predecessors[node]), node, weight=float(self.lengths[node]))
         return graph

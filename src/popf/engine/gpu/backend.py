@@ -294,11 +294,7 @@ class GpuBackend:
         horizon[wanted] = np.maximum(horizon[wanted], best["squared"][of[wanted]])
 
     def conquer(
-        self,
-        placed: DevicePoints,
-        costs: FloatArray,
-        rank: IntArray,
-        queries: FloatArray,
+        self, placed: DevicePoints, costs: FloatArray, rank: IntArray, queries: FloatArray
     ) -> tuple[Conquered, IntArray]:
         """Find who conquers each query, by squared costs; queries are scaled as the points are.
 

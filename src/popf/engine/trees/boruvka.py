@@ -12,6 +12,7 @@ So both ends of those arcs that join two classes are prototypes, in whatever ord
 """
 
 from collections.abc import Callable
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,14 +138,12 @@ class GrowingTree:
         team, of, n_components = self._team, self.components.of, self.n_components
         above, number = np.empty((2, n_components), dtype=np.int32)
         state = self.components, best, certain, prototypes, above
-        counts = team.map_rows(
-            lambda start, stop: (start, _link(*state, start, stop)), n_components
+        counts = dict(
+            team.map_rows(lambda start, stop: (start, _link(*state, start, stop)), n_components)
         )
         # Roots are numbered in their order; everybody else brings an edge.
-        before, n_roots = {}, 0
-        for start, count in counts:
-            before[start] = n_roots
-            n_roots += count
+        before = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
+        n_roots = sum(counts.values())
         edges = best, above, number, self._edges, self._weights
         n_edges = self._n_edges
         team.map_rows(
