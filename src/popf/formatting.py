@@ -1,4 +1,4 @@
-"""Words in messages: names, unknown names, parameters as options, missing extras; and checks of numbers."""
+"""Values as text and JSON, words in messages, parameters as options, missing extras; checks of parameters."""
 
 import ast
 import difflib
@@ -30,6 +30,31 @@ def decimals(probability: Any) -> list[str]:
     """Write probabilities with a fixed number of decimals, which sort as text; none becomes 0 or 1."""
     least = 10.0**-DECIMALS
     return [f"{value:.{DECIMALS}f}" for value in probability.clip(least, 1.0 - least).tolist()]
+
+
+def aligned(rows: Sequence[Sequence[str]], left: bool = False, indent: str = "  ") -> list[str]:
+    """Align cells in columns: the first to the left, the others to the right unless `left`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *cells in rows:
+        line = [first.ljust(widths[0])]
+        for cell, width in zip(cells, widths[1:], strict=True):
+            line.append(cell.ljust(width) if left else cell.rjust(width))
+        lines.append((indent + "  ".join(line)).rstrip())
+    return lines
+
+
+def for_json(value: Any) -> Any:
+    """Make a value fit for JSON: NumPy's numbers and labels as Python's, None for NaN."""
+    if isinstance(value, dict):
+        return {str(key): for_json(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [for_json(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return for_json(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def install(extra: str) -> str:

@@ -42,15 +42,16 @@ def test_numbers_may_be_categories_and_columns_left_out(files, capsys):
     frame = consumers(80).assign(tariff=np.arange(80) % 3, note="x")
     frame.to_csv(files[0], index=False)
     found = facts(capsys, *fitting(*files, *QUICK, "--categorical", "tariff", "--drop", "note"))
-    assert found["columns"] == {
+    assert {name: column["read_as"] for name, column in found["columns"].items()} == {
         "consumer": "id",
         "demand": "number",
         "load": "number",
-        "region": "category, 2 values",
+        "region": "category",
         "stolen": "target",
-        "tariff": "category, 3 values",
+        "tariff": "category",
         "note": "dropped",
     }
+    assert found["columns"]["tariff"]["n_values"] == 3
     assert open_model(files[1]).layout.categories == ["region", "tariff"]
 
 
@@ -143,7 +144,7 @@ def test_one_row_per_consumer(files, capsys):
     words = ("fit", files[0], "--target", "stolen", "--one-per", "consumer", *QUICK, "-o", files[1])
     found = facts(capsys, *words)
     assert (found["n_rows"], found["n_rows_read"]) == (40, 120)
-    assert found["columns"]["consumer"] == "one per"
+    assert found["columns"]["consumer"]["read_as"] == "one per"
     other = facts(capsys, *words, "--seed", 1)
     assert other["class_counts"] != found["class_counts"]  # other rows were drawn
 

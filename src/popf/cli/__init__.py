@@ -3,7 +3,7 @@
 ``app``       the commands, with Typer, and what a user sees when one fails; a new command is a module with a
               function of the same name, and a line in ``COMMANDS``
 ``options``   options that several commands have
-``terminal``  what commands read and print: standard streams, notes, JSON, aligned rows, progress
+``terminal``  what commands read and print: standard streams, notes, JSON, progress
 ``scoring``   a model and the table it scores
 
 Command modules import what is heavy inside their functions, so that ``popf --help`` is quick.

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from popf.cli import options
 from popf.cli.scoring import Scoring
-from popf.cli.terminal import aligned, named, show
-from popf.formatting import counted
+from popf.cli.terminal import named, show
+from popf.formatting import aligned, counted
 
 if TYPE_CHECKING:
     from popf.table_models.model import TableModel

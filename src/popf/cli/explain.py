@@ -7,7 +7,8 @@ from typing import Any
 from popf.cli import options
 from popf.cli.options import option
 from popf.cli.scoring import Scoring
-from popf.cli.terminal import aligned, show
+from popf.cli.terminal import show
+from popf.formatting import aligned
 
 EXAMPLES = """\b
 Examples:

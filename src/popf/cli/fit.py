@@ -7,10 +7,10 @@ from popf.cli import options
 from popf.cli.evaluate import evaluation, evaluation_lines
 from popf.cli.options import column, option
 from popf.cli.terminal import (
-    aligned,
     as_options,
     check_output,
     class_counts,
+    column_facts,
     named,
     open_data,
     say,
@@ -18,7 +18,7 @@ from popf.cli.terminal import (
     stages,
 )
 from popf.files import explain_write_errors
-from popf.formatting import counted, listed
+from popf.formatting import aligned, counted, listed
 
 EXAMPLES = """\b
 Examples:
@@ -118,7 +118,7 @@ def fit(
         "class_counts": list(fitted.counts.values()),
         "missing": table_model.layout.missing,
         "n_imputed": fitted.n_imputed,
-        "columns": {found.name: found.words for found in fitted.rows.columns},
+        "columns": column_facts(fitted.rows.columns),
         "positive": table_model.positive,
         "threshold": table_model.threshold,
         "threshold_from": table_model.layout.threshold_from if table_model.binary else None,
@@ -147,17 +147,15 @@ def _held_out_lines(held_out: dict[str, dict[str, float]]) -> list[str]:
 
 def _column_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """List the columns by how they were read."""
-    by_words: dict[str, list[str]] = {}
-    for name, words in facts["columns"].items():
-        role, _, n_values = words.partition(", ")
-        by_words.setdefault(role, []).append(f"{name} ({n_values})" if n_values else name)
     titles = {"number": "numbers", "category": "categories", "id": "ids"}
+    by_title: dict[str, list[str]] = {}
+    for name, found in facts["columns"].items():
+        role = found["read_as"]
+        n_values = f" ({counted(found['n_values'], 'value')})" if role == "category" else ""
+        by_title.setdefault(titles.get(role, role), []).append(name + n_values)
     return [
-        (
-            titles.get(role, role),
-            f"{len(names)}: {listed(names, 12)}" if len(names) > 1 else names[0],
-        )
-        for role, names in by_words.items()
+        (title, f"{len(names)}: {listed(names, 12)}" if len(names) > 1 else names[0])
+        for title, names in by_title.items()
     ]
 
 

@@ -7,9 +7,9 @@ from zipfile import is_zipfile
 import typer
 
 from popf.cli import options
-from popf.cli.terminal import aligned, as_options, class_counts, open_data, show
+from popf.cli.terminal import class_counts, column_facts, open_data, show
 from popf.files import check_file
-from popf.formatting import counted, listed
+from popf.formatting import aligned, counted, listed
 
 EXAMPLES = """\b
 Examples:
@@ -52,26 +52,16 @@ def info(
 
 def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
     """Tell how every column of a table is read, and what would have to be said about it."""
-    columns = table.columns()
-    facts = {
-        "columns": {
-            column.name: {
-                "read_as": column.role,
-                "n_values": column.n_values,
-                "n_missing": column.n_missing,
-                "problem": as_options(column.problem),
-                "note": as_options(column.note),
-            }
-            for column in columns
-        }
-    }
+    columns = column_facts(table.columns())
     rows = [["column", "read as", "values", "missing"]]
-    for column in columns:
-        role = f"{column.role} (?)" if column.problem or column.note else column.role
-        rows.append([column.name, role, f"{column.n_values:,}", f"{column.n_missing:,}"])
-    remarks = [found["problem"] or found["note"] for found in facts["columns"].values()]
-    lines = [f"{table.path}: {counted(len(columns), 'column')}", *aligned(rows, left=True)]
-    return facts, [*lines, *(f"- {remark}" for remark in remarks if remark)]
+    remarks = []
+    for name, found in columns.items():
+        role, remark = found["read_as"], found["problem"] or found["note"]
+        remarks += [f"- {remark}"] if remark else []
+        role = f"{role} (?)" if remark else role
+        rows.append([name, role, f"{found['n_values']:,}", f"{found['n_missing']:,}"])
+    title = f"{table.path}: {counted(len(columns), 'column')}"
+    return {"columns": columns}, [title, *aligned(rows, left=True), *remarks]
 
 
 def _samples(file: Path) -> tuple[dict[str, Any], list[str]]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from popf.cli import options
 from popf.cli.options import column, option
 from popf.cli.scoring import Scoring
-from popf.cli.terminal import aligned, check_output, more_rows, say, show
+from popf.cli.terminal import check_output, more_rows, say, show
 from popf.files import open_output
-from popf.formatting import counted
+from popf.formatting import aligned, counted
 
 if TYPE_CHECKING:
     from popf.monitoring import Series
@@ -71,8 +71,8 @@ def monitor(
     if not ids:
         raise ValueError("--id: name the column that identifies the consumers.")
     truths = [] if truth is None else [truth]
-    for parameter, names in (("time", [time]), ("truth", truths)):
-        table.need(names, parameter)
+    table.need([time], "time")
+    table.need(truths, "truth")
     columns = list(dict.fromkeys([*ids, time, *truths]))
     frame, probability = scoring.score_all(columns, progress)
     positive = table_model.layout.positive

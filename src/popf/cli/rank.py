@@ -6,8 +6,8 @@ from typing import Any
 from popf.cli import options
 from popf.cli.options import column, option
 from popf.cli.scoring import Scoring, check_table_output, id_columns
-from popf.cli.terminal import STDIO, aligned, more_rows, named, show
-from popf.formatting import counted, decimals
+from popf.cli.terminal import STDIO, more_rows, named, show
+from popf.formatting import aligned, counted, decimals
 
 EXAMPLES = """\b
 Examples:

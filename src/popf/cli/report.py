@@ -50,7 +50,6 @@ def report(
     from popf.report.page import check_options, compute
 
     check_output(output, [model, data], (".html", ".htm"))
-    wanted: dict[str, Any] = {"threshold": threshold, "cost_fp": cost_fp, "cost_fn": cost_fn}
     check_options(threshold, cost_fp, cost_fn, top)  # before any work
     scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs)
     table_model = scoring.model
@@ -59,11 +58,10 @@ def report(
         raise ValueError(f"--id {column} holds the labels: it cannot be an id as well.")
     code, classes, layout = scoring.choose_class(positive), table_model.classes, table_model.layout
     if table_model.binary and cost_fp is None:
-        own, costs = layout.threshold, (layout.cost_fp, layout.cost_fn)
+        own, cost_fp, cost_fn = layout.threshold, layout.cost_fp, layout.cost_fn
         if code != layout.positive:  # a false alarm of one class is a miss of the other
-            own, costs = 1.0 - own, costs[::-1]
-        wanted.update(cost_fp=costs[0], cost_fn=costs[1])
-        wanted["threshold"] = own if threshold is None else threshold
+            own, cost_fp, cost_fn = 1.0 - own, cost_fn, cost_fp
+        threshold = threshold or own
     frame, probability = scoring.score_all([column, *ids], progress)
     contents = compute(
         table_model.model,
@@ -73,7 +71,9 @@ def report(
         about={**describe(model), "file": model.name, "data": data.name, "target": column},
         probability=probability,
         positive=classes.tolist()[code] if positive or table_model.binary else None,
-        **wanted,
+        threshold=threshold,
+        cost_fp=cost_fp,
+        cost_fn=cost_fn,
         top=top,
         title=title,
         seed=seed,

@@ -7,8 +7,9 @@ from typing import Any
 import typer
 
 from popf.cli import options
-from popf.cli.terminal import aligned, show
+from popf.cli.terminal import show
 from popf.files import open_output, writable_folder
+from popf.formatting import aligned
 
 EXAMPLES = """\b
 Examples:

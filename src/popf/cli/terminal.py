@@ -1,4 +1,4 @@
-"""What commands read and print: standard streams, notes, JSON, aligned rows, progress."""
+"""What commands read and print: standard streams, notes, JSON, progress."""
 
 import atexit
 import json
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from popf.files import check_target, writable_folder
-from popf.formatting import listed, printable, with_options
+from popf.formatting import for_json, listed, printable, with_options
 
 if TYPE_CHECKING:
     from popf.tables import Table
+    from popf.tables.columns import Column
 
 #: Standard input or output.
 STDIO = Path("-")
@@ -34,38 +35,13 @@ def show(
     """Print the facts as JSON, or the lines for a person; on the error stream beside a table."""
     text = printable("\n".join(lines))
     if as_json:
-        text = json.dumps(_plain(facts), allow_nan=False, indent=2)
+        text = json.dumps(for_json(facts), allow_nan=False, indent=2)
     print(text, file=sys.stderr if error_stream else sys.stdout)
-
-
-def _plain(value: Any) -> Any:
-    """Make a value fit for JSON: NumPy's numbers and labels as Python's, None for NaN."""
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
-    return value
 
 
 def class_counts(classes: Iterable[Any], counts: Iterable[int]) -> str:
     """Write how many rows each class has."""
     return listed([f"{label}: {n:,}" for label, n in zip(classes, counts, strict=True)])
-
-
-def aligned(rows: Sequence[Sequence[str]], left: bool = False, indent: str = "  ") -> list[str]:
-    """Align cells in columns: the first to the left, the others to the right unless `left`."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *cells in rows:
-        line = [first.ljust(widths[0])]
-        for cell, width in zip(cells, widths[1:], strict=True):
-            line.append(cell.ljust(width) if left else cell.rjust(width))
-        lines.append((indent + "  ".join(line)).rstrip())
-    return lines
 
 
 def more_rows(n: int, output: str | None) -> str:
@@ -181,6 +157,20 @@ def as_options(words: str) -> str:
     """Show parameters of `popf fit`, in backticks, as its options."""
     names = ("id", "drop", "categorical", "one_per", "na", "decimal", "missing")
     return with_options(words, {name: "--" + name.replace("_", "-") for name in names})
+
+
+def column_facts(columns: Iterable["Column"]) -> dict[str, dict[str, Any]]:
+    """Tell how columns are read, by name."""
+    return {
+        column.name: {
+            "read_as": column.role,
+            "n_values": column.n_values,
+            "n_missing": column.n_missing,
+            "problem": as_options(column.problem),
+            "note": as_options(column.note),
+        }
+        for column in columns
+    }
 
 
 def named(path: Path) -> str:

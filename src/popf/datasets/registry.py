@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.structures import FloatArray
-from popf.formatting import unknown
+from popf.formatting import aligned, unknown
 
 # Columns whose moments are recorded one by one; of wider data the rest is in the totals.
 _RECORDED = 40
@@ -97,8 +97,7 @@ class Catalogue(tuple[Record, ...]):
             paper = ("stand-in" if record.stand_in else "yes") if record.in_paper else "no"
             shown = (record.here, paper, record.licence, record.title)
             rows.append((record.name, size, str(record.n_classes), *shown))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return "\n".join(aligned(rows, left=True, indent=""))
 
 
 def _read_records() -> dict[str, Record]:

@@ -8,7 +8,6 @@ processes on one journal cannot damage it.
 
 import errno
 import json
-import math
 import os
 import platform
 from collections.abc import Callable, Iterable, Mapping
@@ -34,6 +33,7 @@ from popf.experiment.protocol import (
     measure,
 )
 from popf.experiment.results import Key, Results
+from popf.formatting import for_json
 
 FORMAT = 1
 BEGINNING = b'{"popf journal": '
@@ -212,7 +212,7 @@ class Journal:
 
     def add(self, records: Iterable[Record]) -> None:
         """Write records, and wait until the disk has them."""
-        fresh = [json.loads(json.dumps(_finite(record), allow_nan=False)) for record in records]
+        fresh = [json.loads(json.dumps(for_json(record), allow_nan=False)) for record in records]
         self._append(fresh)
         for record in fresh:
             self._keep(record)
@@ -306,12 +306,3 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
             else:
                 found.append(f"{what} {name} was {was}, now {now}")
     return found
-
-
-def _finite(value: Any) -> Any:
-    """Replace numbers that JSON does not know by None."""
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

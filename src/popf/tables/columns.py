@@ -67,12 +67,6 @@ class Column(NamedTuple):
     problem: str  # why it cannot be used, empty if it can
     note: str  # what should be looked at, but is no error
 
-    @property
-    def words(self) -> str:
-        """The role; of a category with the number of its values."""
-        n_values = counted(self.n_values, "value")
-        return f"category, {n_values}" if self.role == "category" else self.role
-
 
 def is_missing(word: str, na: Sequence[str] = ()) -> bool:
     """Whether a text stands for a missing value; `na` are further marks."""
