@@ -1,4 +1,4 @@
-"""Probabilities watched over time: whose rises, how surely and early that finds theft, and a picture.
+"""Probabilities over time: whose rises, how reliably and how early that finds theft, and a picture.
 
 Consumers are compared with their own past only, so one whose probability is always high (odd, or known already)
 does not come up again and again.

@@ -58,13 +58,13 @@ def evaluate(
     column = scoring.choose_target(target)
     frame, probability = scoring.score_all([column], progress)
     codes = scoring.true_codes(frame, column)
-    facts = evaluation(table_model, codes, probability, seed)
+    facts = evaluation_facts(table_model, codes, probability, seed)
     title = f"{counted(facts['n_rows'], 'row')} of {named(data)}; {table_model.rule}"
     show(facts, [title, "", *evaluation_lines(facts)], json)
     return 0
 
 
-def evaluation(
+def evaluation_facts(
     table_model: "TableModel", codes: Any, probability: Any, seed: int
 ) -> dict[str, Any]:
     """Measure probabilities of rows whose classes, as positions, are known."""

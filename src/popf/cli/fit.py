@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from popf.cli import options
-from popf.cli.evaluate import evaluation, evaluation_lines
+from popf.cli.evaluate import evaluation_facts, evaluation_lines
 from popf.cli.options import column, option
 from popf.cli.terminal import (
     as_options,
@@ -126,7 +126,7 @@ def fit(
         "held_out": fitted.held_out,
         "linear_map": None if chosen is None else type(chosen).__name__,
         "n_prototypes": len(table_model.final.opf_.prototypes_),
-        "test": None if fitted.test is None else evaluation(table_model, *fitted.test, seed),
+        "test": None if fitted.test is None else evaluation_facts(table_model, *fitted.test, seed),
     }
     title = f"Fitted {named(data)} and wrote {output}; {table_model.rule}"
     show(facts, [title, *_lines(facts)], json)

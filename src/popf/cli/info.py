@@ -51,7 +51,7 @@ def info(
 
 
 def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
-    """Tell how every column of a table is read, and what would have to be said about it."""
+    """Describe how every column of a table is read, and the problems with it."""
     columns = column_facts(table.columns())
     rows = [["column", "read as", "values", "missing"]]
     remarks = []
@@ -65,7 +65,7 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _samples(file: Path) -> tuple[dict[str, Any], list[str]]:
-    """Tell what a file of numbers and labels holds."""
+    """Describe a file of features and labels."""
     import numpy as np
 
     from popf.tables import read
@@ -93,7 +93,7 @@ def _samples(file: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _model(file: Path) -> tuple[dict[str, Any], list[str]]:
-    """Tell what the header of a model file says."""
+    """Describe a model file by its header."""
     from popf.io import describe
 
     known = describe(file)

@@ -28,7 +28,7 @@ def check_table_output(path: Path | None, inputs: Sequence[Path], json: bool) ->
 
 
 class Scoring:
-    """A model file, and a table that its model scores: with a threshold of its own, or another."""
+    """A model and the table that it scores, at its own threshold or at another."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Scoring:
         self.unknown: Counter[str] = Counter()  # scored rows with a category never seen, by column
 
     def choose_ids(self, asked: Sequence[str] | None, results: Sequence[str] = ()) -> list[str]:
-        """Choose the columns to carry through: those asked for, else the model's; none is named as a result."""
+        """Choose the columns to carry through: those asked for, or the model's; `results` are taken names."""
         if asked:
             self.table.need(asked, "id")
         wanted = list(dict.fromkeys(asked or self.model.layout.ids))

@@ -1,4 +1,4 @@
-"""Datasets: the paper's by name, stand-ins for those that nobody can have, and files of your own.
+"""Datasets: the paper's by name, stand-ins for those that are not public, and files of your own.
 
 ``registry``    which datasets there are (``records.json``), and how to tell a true copy (``facts.json``)
 ``loading``     `load` and `list`: the user's folder, the package itself, the cache, the network

@@ -166,7 +166,7 @@ def scale(X: FloatArray) -> FloatArray:
 
 
 def _public(record: Record, data_home: Folder, download: bool) -> tuple[Data, str]:
-    """Go through the places in order; give the data, and where they are from."""
+    """Return the first true copy, and where it is from."""
     tried: list[str] = []
     for (X, y), file, source in _copies(record, data_home, tried, download):
         if file.startswith("breast-cancer"):
@@ -174,9 +174,9 @@ def _public(record: Record, data_home: Folder, download: bool) -> tuple[Data, st
         if record.scaled and not file.endswith("_scale"):
             X = scale(X)
         return (np.ascontiguousarray(X), y), source
-    lines = [f"{record.name} cannot be had:", *(f"  - {line}" for line in tried)]
+    lines = [f"{record.name} is not available:", *(f"  - {line}" for line in tried)]
     lines.append(
-        f"What helps: where there is a network, download {_libsvm_url(record.file)}, put the file "
+        f"To get it: where there is a network, download {_libsvm_url(record.file)}, put the file "
         "into a folder, and name the folder by data_home or POPF_DATA; or load it there once, and copy its "
         "cache."
     )
@@ -186,7 +186,7 @@ def _public(record: Record, data_home: Folder, download: bool) -> tuple[Data, st
 def _copies(
     record: Record, data_home: Folder, tried: list[str], download: bool
 ) -> Iterator[tuple[Data, str, str]]:
-    """Yield true copies: the data, the file that they are, and where from; note in `tried` what has none."""
+    """Yield true copies: data, name of the file, and source; add to `tried` why a place has none."""
     folder = user_folder(data_home)
     if folder is None:
         tried.append("no folder is named (data_home, or POPF_DATA)")

@@ -1,4 +1,4 @@
-"""Generators of what stands in for data that nobody can have: energy consumers, and the synthetic sets."""
+"""Generators of stand-ins for datasets that are not public: energy consumers, and the synthetic sets."""
 
 from typing import Any, NamedTuple
 

@@ -1,7 +1,7 @@
-"""Every figure of quality, once: of labels, probabilities and thresholds.
+"""Measures of quality: of labels, probabilities and thresholds.
 
-``evaluation``   accuracy that is fair to small classes, the calibration error, and all figures at once with
-                 intervals; commands, report and experiment use it
+``evaluation``   accuracy that is fair to small classes, the calibration error, and all measures at once with
+                 intervals, which commands, report and experiment use
 ``thresholds``   scores and costs over the threshold, which is best, and what is found among the highest scores
 ``checks``       validation of labels, probabilities and weights
 

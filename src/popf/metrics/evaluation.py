@@ -1,4 +1,4 @@
-"""Figures of quality of labels and probabilities: one by one, and all at once with 95 % intervals."""
+"""Measures of labels and probabilities: one by one, and all at once with 95 % intervals."""
 
 import math
 from collections.abc import Callable, Iterator

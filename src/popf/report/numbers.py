@@ -1,4 +1,4 @@
-"""Every figure of the report, and as text; the page's script writes numbers in the same way."""
+"""The numbers of the report, computed and written as text; the page's script writes numbers in the same way."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """Models on tables with named columns: what the commands do, as functions.
 
-``fitting``     what a fit is told, the rows that are used, or what is wrong; the model and its threshold
+``fitting``     options, the training rows or all that is wrong with them, the fit and its threshold
 ``model``       a model that knows its columns, prepares and scores tables, and is opened from a file
 ``ranking``     whom to inspect first
 ``explaining``  paths through the forest in the user's own features and units

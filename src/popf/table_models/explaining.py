@@ -126,7 +126,7 @@ def _plain(value: Any) -> Any:
 
 
 def _rounded(cell: Any) -> Any:
-    """Take off what scaling there and back has added in the last digits."""
+    """Round away what scaling there and back has changed in the last digits."""
     cell = _plain(cell)
     if isinstance(cell, float):
         cell = float(f"{cell:.12g}")

@@ -39,7 +39,7 @@ _REMEDY = re.compile(r"`\w+=[^`]+`")
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What `fit_table` is told.
+    """Options of `fit_table`.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class TrainingRows(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A fitted model, and what is to be said of it."""
+    """A fitted model, and what `popf fit` tells about it."""
 
     table_model: TableModel
     counts: dict[Any, int]  # rows of every class, without those of weight 0
@@ -178,7 +178,9 @@ def fit_table(
     if rows.weights is not None:
         weights = rows.weights[kept] / rows.weights[kept].mean()
     positive = _positive(classes, np.bincount(codes, weights), options)
-    threshold, words, costs = _threshold(model, (frame, y, weights), positive, options, stage)
+    threshold, threshold_from, costs = _threshold(
+        model, (frame, y, weights), positive, options, stage
+    )
     stage(f"fitting {len(y):,} rows")
     model.set_params(popf__threshold=threshold if positive == 1 else 1.0 - threshold)
     model.fit(frame, y, **_fit_parameters(model, weights))
@@ -194,7 +196,7 @@ def fit_table(
         threshold=threshold,
         positive=positive,
         missing=options.missing,
-        threshold_from=words,
+        threshold_from=threshold_from,
         source=table.path.name,
         cost_fp=options.cost_fp,
         cost_fn=options.cost_fn,
@@ -468,7 +470,7 @@ def _threshold(
 ) -> tuple[float, str, dict[str, float] | None]:
     """Choose the threshold, by cross-validation where costs are given.
 
-    Returns it, where it comes from, in words, and costs per row. `data` are features, labels, weights.
+    Return it, where it comes from in words, and the costs per row. `data` are features, labels, weights.
     """
     if options.threshold is not None:
         return options.threshold, "given", None

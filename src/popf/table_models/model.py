@@ -30,7 +30,7 @@ NO_TEXT = ""
 
 @dataclass(frozen=True)
 class Layout:
-    """What the columns of a table are to a model."""
+    """The columns of a table that a model uses, and the threshold it was fitted with."""
 
     numbers: list[str]  # these and the categories are the features
     categories: list[str] = field(default_factory=list)
@@ -201,12 +201,12 @@ def _fitted_values(fields: Fields) -> dict[str, Any]:
 
 
 def _texts(column: Any) -> Any:
-    """Put the sign for a missing text where there is none."""
+    """Replace missing texts by `NO_TEXT`."""
     return column.astype(object).where(column.notna(), NO_TEXT).to_numpy(dtype=object)
 
 
 class Scored(NamedTuple):
-    """What a model says of some rows of a table."""
+    """Predictions for some rows of a table."""
 
     start: int  # how many rows came before
     frame: Any  # the columns that were read
