@@ -11,7 +11,7 @@ import tempfile
 import threading
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -165,10 +165,12 @@ def read_unpacked(path: str | os.PathLike[str]) -> bytes:
 
 def write_packed(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file in one step, packed where its name ends in ``.gz`` or ``.bz2``."""
-    suffix = Path(path).suffix
-    if suffix == ".gz":
-        content = gzip.compress(content, mtime=0)  # the same data give the same bytes
-    elif suffix == ".bz2":
-        content = bz2.compress(content)
-    with replacing(path) as file:
-        file.write(content)
+    with replacing(path) as file, packing(file, Path(path).suffix) as packed:
+        packed.write(content)
+
+
+def packing(file: BinaryIO, suffix: str) -> Any:
+    """Pack what is written to an open file, by the suffix of its name; the file stays open."""
+    if suffix == ".gz":  # without name and time: the same data give the same bytes
+        return gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
+    return bz2.BZ2File(file, "wb") if suffix == ".bz2" else nullcontext(file)

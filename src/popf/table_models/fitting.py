@@ -13,12 +13,7 @@ from sklearn.pipeline import Pipeline
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import check_choice, check_share, unknown
-from popf.metrics.thresholds import (
-    HUNDREDTHS,
-    best_threshold,
-    check_costs,
-    count_at_thresholds,
-)
+from popf.metrics.thresholds import HUNDREDTHS, best_threshold, check_costs, count_at_thresholds
 from popf.probability.classifier import MAPS, METHODS, POPFClassifier
 from popf.table_models.model import (
     MISSING,

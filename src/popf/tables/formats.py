@@ -1,8 +1,6 @@
 """Read and write data files, in the format given by the suffix of the file."""
 
-import bz2
 import csv
-import gzip
 import io
 import os
 import sys
@@ -15,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_X_y
 
-from popf.files import PACKED, check_file, open_output, read_unpacked, write_packed
+from popf.files import PACKED, check_file, open_output, packing, read_unpacked, write_packed
 from popf.formatting import check_choice, decimals
 from popf.tables.columns import is_missing, is_number
 from popf.tables.samples import (
@@ -298,18 +296,14 @@ def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Wr
     if output == Path("-"):
         yield _csv_writer(sys.stdout, ",", probabilities)
         return
-    delimiter, packing = delimiter_of(output), output.suffix.lower()
+    delimiter = delimiter_of(output)
     with ExitStack() as stack:
-        file: Any = stack.enter_context(open_output(output))
+        file = stack.enter_context(open_output(output))
         if delimiter is None:
             yield _parquet_writer(file, stack)
             return
-        if packing == ".gz":
-            packed = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
-            file = stack.enter_context(packed)
-        elif packing == ".bz2":
-            file = stack.enter_context(bz2.BZ2File(file, "wb"))
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        packed = stack.enter_context(packing(file, output.suffix.lower()))
+        text = io.TextIOWrapper(packed, encoding="utf-8", newline="")
         stack.callback(text.detach)  # flushes, and leaves the file open
         yield _csv_writer(text, delimiter, probabilities)
 
