@@ -5,6 +5,7 @@ Features are standardised; methods are judged by the mean recall of the classes 
 prints a table and writes the figures to ``benchmarks/results``.
 """
 
+import argparse
 import json
 import warnings
 
@@ -58,6 +59,7 @@ def accuracies(X, y, seed):
 
 def main():
     """Measure, print, write."""
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     records = []
     print(f"| | {' | '.join(METHODS)} |\n|{'---|' * (len(METHODS) + 1)}")
     for name in SETS:

@@ -8,7 +8,7 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 from ..results import FOLDER
-from .contestants import CONTESTANTS, OURS, PRIOR, SVM
+from .contestants import CONTESTANTS, LESS, OURS, PRIOR, SVM
 from .datasets import GROUPS, QUICK, datasets
 from .journal import Journal
 from .measure import measure
@@ -31,7 +31,7 @@ def main(arguments=None):
     if options.list:
         for name in names:
             print(f"{known[name].group}: {name}")
-        print("contestants:", ", ".join(CONTESTANTS))
+        print("contestants:", ", ".join(CONTESTANTS | LESS))
         return 0
     seeds = options.seeds or (3 if options.quick else 20)
     journal = Journal(options.out or FOLDER / f"{'quick-' * options.quick}probability.jsonl")
@@ -66,7 +66,7 @@ def command_line():
     add = parser.add_argument
     add("--group", nargs="+", choices=GROUPS, default=GROUPS[:2], help="(default: the first two)")
     add("--datasets", nargs="+", default=[], metavar="NAME", help="only these; see --list")
-    add("--contestants", nargs="+", default=list(CONTESTANTS), choices=CONTESTANTS, metavar="NAME",
+    add("--contestants", nargs="+", default=list(CONTESTANTS), choices=CONTESTANTS | LESS, metavar="NAME",
         help="only these; see --list")  # fmt: skip
     add("--sizes", nargs="+", type=int, metavar="N",
         help="numbers of training samples (default: a quarter of every set)")  # fmt: skip

@@ -6,6 +6,7 @@ Those that are tuned are tuned on the training set alone, by the log loss that i
 """
 
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
@@ -21,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from popf import POPFClassifier
+from popf.probability.pooling import fit_pool
 
 OURS, SVM, PRIOR = "popf", "SVC + Platt", "class prior"
 N_FOLDS = 3
@@ -55,6 +57,32 @@ def platt(task, estimator, grid):
 
 def popf(task, *arguments, **settings):
     return POPFClassifier(*arguments, random_state=task.seed, n_jobs=1, **settings)
+
+
+def without_pairs(task):
+    return LessPOPF(popf(task), additive_parts=lambda parts, *_: parts[1:-1])
+
+
+def without_forest(task):
+    def fit_to_regressions(parts, *rest):
+        pool = fit_pool(parts[1:], *rest)
+        return pool._replace(weights=np.append(0.0, pool.weights))
+
+    return LessPOPF(popf(task), fit_pool=fit_to_regressions)
+
+
+class LessPOPF:
+    """P-OPF with some functions of its fit replaced, to see what a part contributes."""
+
+    def __init__(self, model, **replaced):
+        self.model, self.replaced = model, replaced
+
+    def fit(self, X, y):
+        with patch.multiple("popf.probability.fitting", **self.replaced):
+            self.model.fit(X, y)
+
+    def predict_proba(self, X):
+        return self.model.predict_proba(X)
 
 
 def paper(task):
@@ -139,3 +167,5 @@ CONTESTANTS = {
     "k neighbours + Platt": neighbours,
     PRIOR: lambda task: DummyClassifier(strategy="prior"),
 }
+# Those that take part only if they are named.
+LESS = {"popf without pairs": without_pairs, "popf without the forest": without_forest}
