@@ -295,8 +295,10 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], li
                 problems.append(unknown_name)
             elif role is not None:
                 roles[name] = role
-    if options.target in (*options.id, *options.drop):
-        problems.append(f"column {options.target!r} is the target: it cannot be an id, or dropped.")
+    if options.target in (*options.id, *options.drop, options.sample_weight, options.one_per):
+        problems.append(
+            f"column {options.target!r} is the target: take it out of the other options."
+        )
     columns = table.columns(roles, options.categorical)
     problems += [column.problem for column in columns if column.problem]
     return columns, problems
