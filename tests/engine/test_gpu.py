@@ -93,8 +93,9 @@ def test_products_that_are_filtered_give_the_same_forest(device, name, room, mon
 @each_device
 @pytest.mark.usefixtures("small_tiles")
 def test_too_many_pairs_are_listed_in_parts(device, monkeypatch):
-    monkeypatch.setattr(backend, "CAPACITY", 3)
-    assert_is_the_forest_of_the_processor(grid(0, 150, 5, 2), device)
+    monkeypatch.setattr(backend, "CAPACITY", backend.COLUMNS)
+    # Clusters so tight that products cannot tell their points apart: all pairs between two may be shortest.
+    assert_is_the_forest_of_the_processor(clusters(0, 210, 5, 1e-5), device)
 
 
 @each_device

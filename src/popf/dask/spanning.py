@@ -25,9 +25,9 @@ from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree, order_of_arcs
-from popf.engine.training import find_neighbours, hang_duplicates, point_classes
+from popf.engine.training import attach_duplicates, find_neighbours, point_classes
 from popf.engine.trees import prim
-from popf.engine.trees.boruvka import GrowingTree, find_root
+from popf.engine.trees.boruvka import GrowingTree, find_root, offer_arcs
 from popf.engine.trees.neighbours import nearest_in_space
 
 # How many samples look for a short arc to another block.
@@ -132,7 +132,7 @@ def _add_duplicates(
     tying &= shared[tree.lower] | shared[tree.higher]
     for ends in (tree.lower[tying], tree.higher[tying]):
         np.maximum.at(reach, ends, tree.weights[tying])
-    return hang_duplicates(tree, distinct)[0], reach[distinct.point_of]
+    return attach_duplicates(tree, distinct)[0], reach[distinct.point_of]
 
 
 def _arcs_of_points(
@@ -171,7 +171,9 @@ def _span(
         while growing.n_components > 1:
             best, looked = growing.shortest_listed_arcs()
             if known is not None:
-                growing.offer(best, known)
+                lower, higher, weights = known
+                offer_arcs(best, growing.components, lower, higher, weights)
+                offer_arcs(best, growing.components, higher, lower, weights)
             tied = np.zeros(len(points), dtype=np.bool_)
             certain = growing.certify(best, looked, search, tied)
             if growing.mark_ties(best, certain, tied):

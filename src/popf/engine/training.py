@@ -25,7 +25,6 @@ from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
 from popf.engine.structures import (
     LOW_DIMENSION,
-    Backend,
     BoolArray,
     FloatArray,
     Forest,
@@ -95,7 +94,7 @@ def euclidean_tree(X: FloatArray, algorithm: str, resources: Resources) -> tuple
     one_class = np.zeros(len(distinct.points), dtype=np.int64)
     tree, _, order, _ = _tree_of_points(distinct.points, one_class, algorithm, resources)
     tree = _by_point(tree, order, resources.n_threads)
-    return hang_duplicates(tree, distinct)[0], distinct.exponent
+    return attach_duplicates(tree, distinct)[0], distinct.exponent
 
 
 def _tree_of_points(
@@ -130,16 +129,22 @@ def find_neighbours(
     `side` tells on which of two sides every point lies: then products are taken between the sides only, and
     neighbours are those on the other side. A space tree lists them all.
     """
-    n_threads = resources.n_threads
-    if resources.backend is not None:
-        return _neighbours_by_backend(points, resources.backend, side)
+    n_threads, backend, split = resources.n_threads, resources.backend, None
+    if backend is not None:
+        order = np.arange(len(points))
+        if side is not None:  # one side after the other
+            order, split = np.argsort(side, kind="stable"), int(len(points) - side.sum())
+            points = points[order]
+        placed = backend.place(points)
+        lists = backend.nearest_neighbours(placed, split)
+        return Neighbourhood(lists, partial(backend.nearest_outsiders, placed, split=split), order)
     if algorithm == "kd_tree":
         space = build_space_tree(points, n_threads)
         n_neighbours = neighbours.neighbours_to_list(points.shape[1])
         lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
         search = partial(neighbours.nearest_outsiders, space, n_threads)
         return Neighbourhood(lists, search, space.order, space)
-    # By matrix products.
+    # By matrix products on the processor.
     block = tiles.block_size(points.shape[1], resources.n_bytes // n_threads)
     if n_threads > 1:  # enough blocks that threads need not wait for one
         share = len(points) // (BLOCKS_PER_THREAD * n_threads * LANES) * LANES
@@ -149,20 +154,6 @@ def find_neighbours(
     lists = tiles.nearest_neighbours(ordered, n_threads, sides)
     search = partial(tiles.nearest_outsiders, ordered, n_threads, sides=sides)
     return Neighbourhood(lists, search, ordered.order)
-
-
-def _neighbours_by_backend(
-    points: FloatArray, backend: Backend, side: BoolArray | None
-) -> Neighbourhood:
-    order, split = np.arange(len(points)), None
-    if side is not None:
-        order = np.argsort(side, kind="stable")
-        split = int(len(points) - side.sum())
-        points = points[order]
-    placed = backend.place(points)
-    lists = backend.nearest_neighbours(placed, split)
-    search = partial(backend.nearest_outsiders, placed, split=split)
-    return Neighbourhood(lists, search, order)
 
 
 def _by_point(tree: SpanningTree, order: IntArray, n_threads: int) -> SpanningTree:
@@ -179,12 +170,12 @@ def _by_point(tree: SpanningTree, order: IntArray, n_threads: int) -> SpanningTr
 
 
 def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
-    """Copy results to the samples; each hangs on the first one at its point, unless both are prototypes."""
+    """Copy results to the samples; each is conquered by the first at its point, unless both are prototypes."""
     first, point_of = distinct.first, distinct.point_of
     if len(first) == len(point_of):
         return found
     forest = found.forest
-    tree, others, hooks = hang_duplicates(found.tree, distinct)
+    tree, others, targets = attach_duplicates(found.tree, distinct)
     before = np.where(forest.predecessors < 0, -1, first[forest.predecessors])
     whole = Forest(
         forest.costs[point_of],
@@ -193,32 +184,32 @@ def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
         first[forest.roots][point_of],
     )
     prototypes = found.prototypes[point_of]
-    prototypes[others] = prototypes[hooks]
-    whole.costs[others], whole.lengths[others] = whole.costs[hooks], 0.0
-    whole.predecessors[others] = np.where(prototypes[hooks], -1, hooks)
-    whole.roots[others] = np.where(prototypes[hooks], others, whole.roots[hooks])
+    prototypes[others] = prototypes[targets]
+    whole.costs[others], whole.lengths[others] = whole.costs[targets], 0.0
+    whole.predecessors[others] = np.where(prototypes[targets], -1, targets)
+    whole.roots[others] = np.where(prototypes[targets], others, whole.roots[targets])
     return Trained(tree, prototypes, whole)
 
 
-def hang_duplicates(
+def attach_duplicates(
     tree: SpanningTree, distinct: DistinctPoints
 ) -> tuple[SpanningTree, IntArray, IntArray]:
-    """Make a tree of samples from one of points; also return the duplicates, and the sample each hangs on."""
+    """Make a tree of samples from one of points; also return the duplicates, and what each is joined to."""
     first, point_of = distinct.first, distinct.point_of
     lower, higher = first[tree.lower], first[tree.higher]
-    hook = np.arange(len(point_of))
+    target = np.arange(len(point_of))
     # Different points may be at no distance, if its square vanishes: then the lowest one counts.
     level = np.flatnonzero(tree.weights == 0.0)
     ends = lower[level], higher[level]
-    np.minimum.at(hook, np.maximum(*ends), np.minimum(*ends))
+    np.minimum.at(target, np.maximum(*ends), np.minimum(*ends))
     others = np.flatnonzero(first[point_of] != np.arange(len(point_of)))
-    hooks = hook[first[point_of[others]]]
+    targets = target[first[point_of[others]]]
     whole = SpanningTree(
-        np.concatenate([lower, hooks]),
+        np.concatenate([lower, targets]),
         np.concatenate([higher, others]),
         np.concatenate([tree.weights, np.zeros(len(others))]),
     )
-    return whole, others, hooks
+    return whole, others, targets
 
 
 def choose_algorithm(X: FloatArray, algorithm: str, resources: Resources) -> str:
@@ -236,7 +227,8 @@ def choose_algorithm(X: FloatArray, algorithm: str, resources: Resources) -> str
     if n_features <= LOW_DIMENSION:
         return "kd_tree"
     sizes = sorted({min(size, n_samples) for size in SAMPLE_SIZES})
-    work = [_work_of_search(X[:: n_samples // size][:size]) for size in sizes]
+    samples = [X[:: n_samples // size][:size] for size in sizes]
+    work = [neighbours.work_of_search(sample, SAMPLE_SEARCHES) for sample in samples]
     growth = 0.0
     if len(sizes) > 1:
         growth = float(np.clip(np.log(work[1] / work[0]) / np.log(sizes[1] / sizes[0]), 0.0, 1.0))
@@ -245,14 +237,6 @@ def choose_algorithm(X: FloatArray, algorithm: str, resources: Resources) -> str
     by_tree = n_samples / LANES * expected * (20.0 + 1.7 * n_features)
     by_products = n_samples**2 / 2.0 * (1.8 + 0.037 * n_features)
     return "kd_tree" if by_tree < by_products else "brute"
-
-
-def _work_of_search(sample: FloatArray) -> float:
-    points = distinct_points(sample).points
-    if len(points) < 2:
-        return 1.0
-    n_neighbours = min(neighbours.neighbours_to_list(points.shape[1]), len(points) - 1)
-    return neighbours.work_of_search(build_space_tree(points), n_neighbours, SAMPLE_SEARCHES)
 
 
 # The competition ----------------------------------------------------------------------------------------------

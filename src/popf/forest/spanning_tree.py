@@ -57,7 +57,7 @@ def minimum_spanning_tree(
     >>> edges.tolist(), lengths.tolist()
     ([[0, 2], [1, 3], [2, 3]], [1.0, 2.0, 2.0])
     """
-    tree = _sorted_tree(X, metric, metric_params, algorithm, n_jobs, device, working_memory)
+    tree = _sorted_tree(X, 1, metric, metric_params, algorithm, n_jobs, device, working_memory)
     return np.column_stack([tree.lower, tree.higher]), tree.weights
 
 
@@ -101,22 +101,20 @@ def single_linkage(
     """
     from popf.engine.trees.boruvka import merge_clusters
 
-    tree = _sorted_tree(X, metric, metric_params, algorithm, n_jobs, device, working_memory)
-    if len(tree.weights) == 0:
-        raise ValueError(
-            "X has 1 sample, but a minimum of 2 is required: there is nothing to join."
-        )
+    tree = _sorted_tree(X, 2, metric, metric_params, algorithm, n_jobs, device, working_memory)
     linkage: FloatArray = np.empty((len(tree.weights), 4))
     merge_clusters(tree, linkage)
     return linkage
 
 
-def _sorted_tree(X: ArrayLike, *settings: Any) -> SpanningTree:
+def _sorted_tree(X: ArrayLike, min_samples: int, *settings: Any) -> SpanningTree:
     """Check samples and parameters, and grow the tree; weights are distances, and the edges sorted."""
     names = ("metric", "metric_params", "algorithm", "n_jobs", "device", "working_memory")
     estimator = OPFClassifier(**dict(zip(names, settings, strict=True)))
     metric, device, resources = validate_parameters(estimator, X)
-    samples = check_array(to_host(X), dtype=np.float64, order="C", input_name="X")
+    samples = check_array(
+        to_host(X), dtype=np.float64, order="C", ensure_min_samples=min_samples, input_name="X"
+    )
     if metric.precomputed:
         samples = check_precomputed(samples)
     if processor_is_faster(device, estimator.algorithm, samples.shape[1]):

@@ -41,9 +41,9 @@ FILTERED_ROWS = 1 << 17
 HALF_EXPONENT = 14
 # Points that tell where the centre is.
 CENTRED_BY = 1000
-# How many neighbours of every point are listed, out of the candidates.
+# How many neighbours of every point are listed, fewer than there are candidates.
 N_NEIGHBOURS = 12
-# How many pairs of a tile may pass at a time; of more rows halves are tried.
+# How many pairs of a tile may pass at a time, at least its columns; if more would, half of the rows are tried.
 CAPACITY = 1 << 24
 # Rows and columns of a tile of the soft competition.
 SOFT_ROWS, SOFT_COLUMNS = 8192, 8192
@@ -247,7 +247,7 @@ class GpuBackend:
     def nearest_neighbours(self, placed: DevicePoints, split: int | None = None) -> NeighbourLists:
         """List neighbours of all points; with `split`, those on the other side of that position."""
         xp, n_points = self.kernels.xp, len(placed)
-        k = min(N_NEIGHBOURS, n_points - 1, CANDIDATES)
+        k = min(N_NEIGHBOURS, n_points - 1)
         lists = NeighbourLists(
             np.empty((n_points, k), dtype=np.int32), np.empty((n_points, k)), np.empty(n_points)
         )
@@ -409,11 +409,8 @@ def _pairs_within(
     for here, mine, other, products, components in _tiles(placed, of, rows, split):
         norms = mine.lower, other.lower
         pairs = kernels.outsiders(products, norms, components, limit, CAPACITY)
-        if pairs is None and len(rows) > 1:
+        if pairs is None:
             return None
-        if pairs is None:  # one row, and all of it: nothing to be gained by less
-            outside = np.flatnonzero(of[here] != of[rows[0]])
-            pairs = np.zeros(len(outside), dtype=np.int64), outside
         a, b = rows[pairs[0]], pairs[1] + here.start
         squared = decider.get(decider.pair_squares(placed.exact, decider.put(a), decider.put(b)))
         near = squared <= limits[pairs[0]]

@@ -296,6 +296,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     const float* limits, float unit, const integer* own, integer first_column, integer stride,
     int tiles_each, int room, int* counts, float* values, int* indices)
 {
+    // The rows of the block, STAGES tiles of columns, half norms of two tiles, and what has passed.
     extern __shared__ __align__(16) half_bits memory[];
     const int row_step = width + PAD;
     half_bits* mine = memory;
@@ -305,9 +306,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     __shared__ int n_queued;
     const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5;
     if (thread == 0) n_queued = 0;
+    // The place of the warp's 64 rows and 64 columns in a tile.
     const int top = (warp >> 1) * 64, left = (warp & 1) * 64;
     const integer first_row = (integer)blockIdx.x * ROWS;
     const int pieces = width / 8;
+    // Rows past the end repeat the last one; with an infinite bar they let nothing pass.
     for (int i = thread; i < ROWS * pieces; i += THREADS) {
         int r = i / pieces, c = i - r * pieces;
         integer row = min(first_row + r, n_rows - 1);
@@ -317,6 +320,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     const integer n_tiles = (n_columns + COLUMNS - 1) / COLUMNS;
     const integer first_tile = (integer)blockIdx.y * tiles_each;
     const int total = (int)(min(first_tile + tiles_each, n_tiles) - first_tile) * steps;
+    // Begin to copy WIDTH features of a tile of columns, and with the first of them its half norms.
     auto fetch = [&](int step) {
         if (step < total) {
             int tile = step / steps, feature = (step - tile * steps) * WIDTH;
@@ -359,6 +363,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     };
     fetch(0);
     fetch(1);
+    // A thread has every eighth row of its warp's from lane / 4 on, and two of every eight columns.
     float bar[8];
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -368,6 +373,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     float sums[4][8][4];
     for (int tile = 0, step = 0; step < total; ++tile) {
         for (int part = 0; part < steps; ++part, ++step) {
+            // Now this step is there, the next on its way, and the third buffer free for the one after.
             asm volatile("cp.async.wait_group 1;\n");
             __syncthreads();
             if (part == 0) {
@@ -411,6 +417,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
                 }
             }
         }
+        // Sums are now x.y - |y|^2 / 2. What is above its row's bar is queued; in most rows nothing is.
         // A row's place in eight bits, its column's after the first in the others.
         unsigned place = (unsigned)(tile * COLUMNS + left + (lane & 3) * 2) << 8 | (top + (lane >> 2));
         #pragma unroll

@@ -86,9 +86,7 @@ class HostKernels:
         order = np.lexsort((indices, squared), axis=1)
         squared = np.take_along_axis(squared, order, axis=1)
         found = np.take_along_axis(indices, order, axis=1)
-        horizon = values.max(axis=1).astype(np.float64)
-        if k < CANDIDATES:
-            horizon = np.minimum(horizon, squared[:, k])
+        horizon = np.minimum(values.max(axis=1).astype(np.float64), squared[:, k])
         return found[:, :k].astype(np.int32), squared[:, :k].copy(), horizon
 
     def conquerors(

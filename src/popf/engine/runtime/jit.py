@@ -153,9 +153,8 @@ def _read(path: Path) -> tuple[str, list[str]]:
     text = path.read_text(encoding="utf-8")
     names = []
     for module, parts, plain in _IMPORT.findall(text):
-        names += (
-            [plain] if plain else [module, *(f"{module}.{n}" for n in re.findall(r"\w+", parts))]
-        )
+        names.append(module or plain)
+        names += [f"{module}.{name}" for name in re.findall(r"\w+", parts)]
     return hashlib.sha256(text.encode()).hexdigest(), names
 
 

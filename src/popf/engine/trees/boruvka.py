@@ -98,12 +98,6 @@ class GrowingTree:
         )
         return best, reach
 
-    def offer(self, best: ArcArray, arcs: SpanningTree) -> None:
-        """Let components take arcs that are not in the lists."""
-        lower, higher, weights = arcs
-        offer_arcs(best, self.components, lower, higher, weights)
-        offer_arcs(best, self.components, higher, lower, weights)
-
     def certify(
         self, best: ArcArray, reach: FloatArray, search: Search, marked: BoolArray
     ) -> BoolArray:

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.distances import refuse_weight
-from popf.engine.points import SpaceTree, build_space_tree, climb, lowest_in_nodes, push_children
+from popf.engine.points import (
+    SpaceTree,
+    build_space_tree,
+    climb,
+    distinct_points,
+    lowest_in_nodes,
+    push_children,
+)
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import (
     LANES,
@@ -85,9 +92,13 @@ def _empty_lists(n_queries: int, k: int) -> NeighbourLists:
     return NeighbourLists(positions, np.empty((n_queries, k)), np.empty(n_queries))
 
 
-def work_of_search(tree: SpaceTree, n_neighbours: int, n_searches: int) -> float:
+def work_of_search(samples: FloatArray, n_searches: int) -> float:
     """Count the vector operations that a search for the neighbours of a block takes, on average."""
-    lists = _empty_lists(len(tree.points), n_neighbours)
+    tree = build_space_tree(distinct_points(samples).points)
+    k = min(neighbours_to_list(samples.shape[1]), len(tree.points) - 1)
+    if k == 0:
+        return 1.0
+    lists = _empty_lists(len(tree.points), k)
     blocks = np.unique(np.linspace(0, len(tree.blocks) - 1, n_searches).astype(np.int64)).tolist()
     return float(np.mean([_nearest(tree, tree, True, b, b + 1, lists) for b in blocks]))
 
