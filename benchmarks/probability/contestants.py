@@ -23,6 +23,7 @@ from sklearn.svm import SVC
 
 from popf import POPFClassifier
 from popf.probability.pooling import fit_pool
+from popf.probability.soft_competition import SoftCompetition
 
 OURS, SVM, PRIOR = "popf", "SVC + Platt", "class prior"
 N_FOLDS = 3
@@ -59,8 +60,22 @@ def popf(task, *arguments, **settings):
     return POPFClassifier(*arguments, random_state=task.seed, n_jobs=1, **settings)
 
 
+class LessPOPF:
+    """P-OPF in whose fit a function is replaced, to see what something contributes."""
+
+    def __init__(self, model, function, replacement):
+        self.model, self.function, self.replacement = model, function, replacement
+
+    def fit(self, X, y):
+        with patch(f"popf.probability.{self.function}", self.replacement):
+            self.model.fit(X, y)
+
+    def predict_proba(self, X):
+        return self.model.predict_proba(X)
+
+
 def without_pairs(task):
-    return LessPOPF(popf(task), additive_parts=lambda parts, *_: parts[1:-1])
+    return LessPOPF(popf(task), "fitting.additive_parts", lambda parts, *_: parts[1:-1])
 
 
 def without_forest(task):
@@ -68,21 +83,15 @@ def without_forest(task):
         pool = fit_pool(parts[1:], *rest)
         return pool._replace(weights=np.append(0.0, pool.weights))
 
-    return LessPOPF(popf(task), fit_pool=fit_to_regressions)
+    return LessPOPF(popf(task), "fitting.fit_pool", fit_to_regressions)
 
 
-class LessPOPF:
-    """P-OPF with some functions of its fit replaced, to see what a part contributes."""
+def without_costs(task):
+    def at_no_cost(samples, codes, costs, *rest):
+        return SoftCompetition(samples, codes, np.zeros_like(costs), *rest)
 
-    def __init__(self, model, **replaced):
-        self.model, self.replaced = model, replaced
-
-    def fit(self, X, y):
-        with patch.multiple("popf.probability.fitting", **self.replaced):
-            self.model.fit(X, y)
-
-    def predict_proba(self, X):
-        return self.model.predict_proba(X)
+    model = popf(task, "forest")
+    return LessPOPF(model, "soft_competition.SoftCompetition", at_no_cost)
 
 
 def paper(task):
@@ -168,4 +177,8 @@ CONTESTANTS = {
     PRIOR: lambda task: DummyClassifier(strategy="prior"),
 }
 # Those that take part only if they are named.
-LESS = {"popf without pairs": without_pairs, "popf without the forest": without_forest}
+LESS = {
+    "popf without pairs": without_pairs,
+    "popf without the forest": without_forest,
+    "popf, forest alone, no costs": without_costs,
+}
