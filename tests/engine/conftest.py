@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    """Give every thread something to do on small data."""
+    """Give every thread something to do on small data, and `auto` something to extrapolate."""
     for name, value in {
         "runtime.threads.CHUNK_ROWS": 64,
         "trees.neighbours.CHUNK_BLOCKS": 2,
@@ -13,5 +13,6 @@ def small_chunks(monkeypatch):
         "conquest.CHUNK_BLOCKS": 2,
         "points.SMALLEST_SUBTREE": 64,
         "distances.GRAIN": 2000,
+        "training.SAMPLE_SIZES": (200, 800),
     }.items():
         monkeypatch.setattr(f"popf.engine.{name}", value)
