@@ -9,6 +9,7 @@ from sklearn.base import OneToOneFeatureMixin
 from popf.display.estimators import as_forest_sees, steps_of
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.engine.structures import FloatArray, IntArray
+from popf.formatting import for_json
 from popf.table_models.model import TableModel
 
 
@@ -57,7 +58,7 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
         split = split_log_odds(table_model.model, frame[table_model.features])
         log_odds = log_odds_of(split, 0, table_model.positive)._asdict()
     return {
-        "label": _plain(table_model.classes[scored.codes[0]]),
+        "label": for_json(table_model.classes[scored.codes[0]]),
         "probabilities": None
         if scored.probability is None
         else dict(zip(names, scored.probability[0].tolist(), strict=True)),
@@ -77,7 +78,7 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
         raise ValueError(f"{type(opf).__name__} gives no paths to explain a row by.")
     (path,) = opf.explain(sample)
     values = training_values(model, path.nodes)
-    own = {name: _plain(frame[name].iloc[0]) for name in features}
+    own = {name: for_json(frame[name].iloc[0]) for name in features}
     known: list[Any] = [None] * len(path.nodes)
     if values is not None:
         known = [dict(zip(features, row, strict=True)) for row in values.tolist()]
@@ -93,7 +94,7 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
     return {
         "path": [dict(zip(keys, station, strict=True)) for station in columns],
         "deciding_arc": path.bottleneck + 1,
-        "path_label": _plain(path.label),
+        "path_label": for_json(path.label),
         "path_cost": path.cost,
         "offers": dict(zip(names, opf.path_costs_by_class(sample)[0].tolist(), strict=True)),
         "contributions": _contributions(table_model, path, sample),
@@ -119,15 +120,9 @@ def training_rows(model: Any) -> IntArray:
     return first.rows_[used] if hasattr(first, "rows_") else used
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and np.isnan(value) else value
-
-
 def _rounded(cell: Any) -> Any:
     """Round away what scaling there and back has changed in the last digits."""
-    cell = _plain(cell)
+    cell = for_json(cell)
     if isinstance(cell, float):
         cell = float(f"{cell:.12g}")
         return 0.0 if abs(cell) < 1e-12 else cell

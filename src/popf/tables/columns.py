@@ -288,11 +288,11 @@ def _finder(classes: NDArray[Any]) -> Callable[[Any], int]:
     """Make a function that finds the code of a label, by its text or else by its value; -1 for none."""
     # By text first: "1" and "01" are two.
     texts = {str(label): code for code, label in enumerate(classes.tolist())}
-    values = {_plain(label): code for code, label in enumerate(classes.tolist())}
-    return lambda label: texts.get(str(label).strip(), values.get(_plain(label), -1))
+    values = {_comparable(label): code for code, label in enumerate(classes.tolist())}
+    return lambda label: texts.get(str(label).strip(), values.get(_comparable(label), -1))
 
 
-def _plain(label: Any) -> Any:
+def _comparable(label: Any) -> Any:
     """Make one value of "1", " 1" and 1.0; text that is no number stays as it is."""
     word = str(label).strip()
     if word.lower() in ("true", "false"):
