@@ -65,9 +65,8 @@ def test_the_table_tells_how_early_and_how_surely(place, capsys):
 
 def test_a_picture_of_those_who_rise(place, tmp_path, capsys):
     pytest.importorskip("matplotlib")
-    for name, mark in (("a.png", b"\x89PNG"), ("a.svg", b"<svg")):
-        run(*monitor(place, "--plot", tmp_path / name))
-        assert mark in (tmp_path / name).read_bytes()
+    run(*monitor(place, "--plot", tmp_path / "a.svg"))
+    assert b"<svg" in (tmp_path / "a.svg").read_bytes()
     run(*monitor(place, "--plot", tmp_path / "none.png", "--rise", 1))
     assert not (tmp_path / "none.png").exists()
 
