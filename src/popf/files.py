@@ -134,7 +134,7 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def check_file(path: str | os.PathLike[str]) -> Path:
-    """Raise an error unless there is a file with something in it; a missing one brings the nearest names."""
+    """Raise an error unless there is a file that is not empty; for a missing one, name similar files."""
     place = Path(path)
     if place.is_dir():
         raise IsADirectoryError(f"{place} is a folder: give the name of a file in it.")

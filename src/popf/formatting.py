@@ -22,7 +22,7 @@ def listed(names: Sequence[Any], most: int = 8) -> str:
 
 
 def counted(n: int, thing: str) -> str:
-    """Write a number with its noun, in the plural where it is one."""
+    """Write a number with its noun, in the plural unless it is 1."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
@@ -73,7 +73,7 @@ def import_extra(module: str, extra: str, use: str) -> Any:
 
 
 def printable(text: str) -> str:
-    """Escape what a terminal would obey instead of showing it; line breaks stay."""
+    """Escape control characters, which a terminal would obey; line breaks stay."""
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
@@ -87,7 +87,7 @@ def near_words(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """Say that a name is unknown, which known ones are nearest, and list all."""
+    """Write that a name is unknown, the nearest known ones, and the list of all."""
     names = list(known)
     return f"there is no {kind} {name!r}{near_words(name, names)} Known: {', '.join(names)}."
 

@@ -86,7 +86,7 @@ def convert(
 
 
 def check_format(path: Path) -> None:
-    """Raise an error for a folder, and where the suffix of a file is none of a known format."""
+    """Raise an error for a folder or an unknown suffix."""
     from popf.tables.formats import SUFFIXES
     from popf.tables.table import suffix_of
 
@@ -123,7 +123,7 @@ def _copy(table: "Table", output: Path, drop: list[str]) -> tuple[int, int]:
     names = [name for name in table.names if name not in drop]
     text = table.text()
     numbers = [
-        name for name in names if table.kind(text[name]).numbers and not _has_names(text[name])
+        name for name in names if table.kind(text[name]).numbers and not _loses_digits(text[name])
     ]
     words = [name for name in names if name not in numbers]
     frame = table.frame(ColumnTypes(numbers, (), words))[names]
@@ -136,6 +136,6 @@ def _copy(table: "Table", output: Path, drop: list[str]) -> tuple[int, int]:
     return len(frame), len(names)
 
 
-def _has_names(column: Any) -> bool:
-    """Tell whether cells hold digits that a number would lose: a leading zero ("007"), or more than 15."""
+def _loses_digits(column: Any) -> bool:
+    """Whether digits would be lost if the cells were numbers: a leading zero ("007"), or more than 15."""
     return bool(column.astype(str).str.strip().str.match(r"[+-]?(0\d|\d{16})").any())

@@ -173,7 +173,7 @@ def _list(ids: Any, times: Any, series: "Series", risen: Any, found: tuple[Any, 
 
 
 def _detection(series: "Series", risen: Any, steals: Any, seed: int) -> list[dict[str, Any]]:
-    """Measure how early and how surely rises find theft, on one half of the consumers."""
+    """Measure how early and how reliably rises find theft, on one half of the consumers."""
     import numpy as np
 
     from popf.monitoring import detection_table

@@ -93,7 +93,7 @@ def reproduce(
 
 
 def _split(words: list[str] | None) -> list[str] | None:
-    """Take lists with commas apart."""
+    """Split lists at commas."""
     if not words:
         return None
     return [part.strip() for word in words for part in word.split(",") if part.strip()]

@@ -17,7 +17,7 @@ WORKING_MEMORY = 128
 
 
 def check_table_output(path: Path | None, inputs: Sequence[Path], json: bool) -> None:
-    """Check as `check_output` the place of a table; if it is standard output, there is no room for JSON."""
+    """Raise an error if a table cannot be written there, or would share standard output with JSON."""
     if path == STDIO and json:
         raise ValueError("--json needs another --output: standard output cannot hold both.")
     check_output(path, inputs)

@@ -83,7 +83,7 @@ def progress_bar(shown: bool | None) -> Iterator[Advance]:
 
 @contextmanager
 def stages(shown: bool | None) -> Iterator[Callable[[str], None]]:
-    """Show what is being done, set by calls of ``stage(text)`` or that kernels compile, and for how long."""
+    """Show the stage that ``stage(text)`` has set, or that kernels compile, and the time elapsed."""
     if not _is_shown(shown):
         yield lambda text: None
         return
@@ -132,7 +132,7 @@ def check_output(
     suffixes: Sequence[str] = (),
     option: str = "--output",
 ) -> None:
-    """Raise an error if a result would go where it cannot, or replace an input, before any work."""
+    """Raise an error if a file cannot be written there, or would replace an input."""
     if path is None or path == STDIO:
         return
     folder = check_target(path).parent

@@ -107,7 +107,7 @@ def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
 def _places(
     samples: FloatArray, names: list[str]
 ) -> tuple[tuple[str, str], Callable[[FloatArray, FloatArray], FloatArray]]:
-    """Choose the axes of the picture; return their names, and the way of samples and costs into it."""
+    """Choose the axes of the picture; return their names, and a function from samples and costs to places."""
     if len(names) == 1:
         return (names[0], COST_AXIS), lambda X, costs: np.column_stack([X[:, 0], costs])
     if len(names) == 2:

@@ -96,7 +96,7 @@ class Table:
         first = max(map(len, ["dataset", *labels]))
         widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
         parts = [self.title]
-        for chosen in _fitting(widths, width - first):
+        for chosen in _groups_that_fit(widths, width - first):
             parts.append("")
             for label, line in zip(["dataset", *labels], [heads, *lines], strict=True):
                 shown = "".join(f" {line[k]:>{widths[k]}}" for k in chosen)
@@ -287,7 +287,7 @@ def as_csv(columns: Iterable[str], rows: Iterable[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
-def _fitting(widths: list[int], room: int) -> Iterator[list[int]]:
+def _groups_that_fit(widths: list[int], room: int) -> Iterator[list[int]]:
     """Group columns so that each group fits into the room."""
     group: list[int] = []
     for k, width in enumerate(widths):

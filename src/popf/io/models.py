@@ -421,7 +421,7 @@ def _is_plain(entry: Any) -> bool:
 
 
 def _refusal(value: Any, where: str) -> str:
-    """Say why something cannot be saved, and what to do."""
+    """Explain why something cannot be saved, and what to do."""
     kind = type(value)
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return (
@@ -512,7 +512,7 @@ def _is_fitted_value(name: str, kind: type) -> bool:
 
 
 def _check_scaler(fields: Fields, fitted: dict[str, Any]) -> None:
-    """Raise ValueError unless a scaler has one number a feature in every array."""
+    """Raise ValueError unless a scaler has one number per feature in every array."""
     features = read_features(fields)
     for name, value in fitted.items():
         if name in features or value is None or isinstance(value, int | float | np.number):

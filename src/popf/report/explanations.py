@@ -238,7 +238,7 @@ def _steps(path: Path, shown: list[int]) -> Iterator[tuple[str, float, bool, int
 
 
 def _summary(path: Path, offers: dict[Any, float]) -> str:
-    """Say what a path means, and what other classes offer; of more than three the cheapest alone."""
+    """Describe a path, and what the paths of other classes cost; of more than three only the cheapest."""
     label, n_steps = plain(path.label), len(path.weights)
     if n_steps == 1:
         way = f"One step leads to it from a prototype of “{label}”; its length"

@@ -129,7 +129,7 @@ def decisions(
 
 
 def verdict(found: Quality) -> list[str]:
-    """Say how good probabilities are."""
+    """Describe how good probabilities are, in sentences."""
     sentences = [_calibration(found), _against_base_rate(found)]
     rare = round(min(found.prior, 1.0 - found.prior) * found.n_samples)
     if rare < FEW:
@@ -179,7 +179,7 @@ def _against_base_rate(found: Quality) -> str:
 
 
 def outcome(found: Decisions, at: int, event: str) -> str:
-    """Say what a threshold leads to; the page's script says the same of others."""
+    """Describe what a threshold leads to; the page's script writes the same for others."""
     counts = found.counts
     hits, alarms = counts.hits[at], counts.alarms[at]
     return (
@@ -209,7 +209,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def chance(value: float) -> str:
-    """Write a probability in per cent; what is not certain is not called so."""
+    """Write a probability in per cent; only exact ones are written as 0 or 100."""
     if 0.0 < value < 0.001:
         return f"< 0.1{PERCENT}"
     return f"> 99.9{PERCENT}" if 0.999 < value < 1.0 else percent(value)

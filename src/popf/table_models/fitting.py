@@ -235,10 +235,12 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     known = with_role(columns, "target", "id", "one per")
     frame = table.frame(ColumnTypes([*numbers, *weight], categories, known))
     n_read = len(frame)
-    frame = _with_weight(frame, weight, table)  # from here on its index holds the rows of the file
+    frame = _without_zero_weights(
+        frame, weight, table
+    )  # from here on its index holds the rows of the file
     n_weightless = n_read - len(frame)
     if options.one_per is not None and options.one_per in frame:
-        frame = _one_of_each(frame, options.one_per, options.seed)
+        frame = _one_row_per_value(frame, options.one_per, options.seed)
     ids = [name for name in options.id if name in frame and options.one_per is None]
     counts = {name: int(frame[name].nunique()) for name in ids}
     problems += _cell_problems(frame, numbers, columns, options)
@@ -315,7 +317,7 @@ def _list_of_problems(problems: list[str], table: Table) -> str:
     return "\n- ".join(lines)
 
 
-def _with_weight(frame: Any, column: list[str], table: Table) -> Any:
+def _without_zero_weights(frame: Any, column: list[str], table: Table) -> Any:
     """Leave out the rows of weight zero."""
     if not column:
         return frame
@@ -355,7 +357,7 @@ def _cell_problems(
 
 
 def _check_classes(classes: NDArray[Any], n_rows: int, options: FitOptions) -> None:
-    """Raise ValueError unless the target has classes that can be told apart, and that the options fit."""
+    """Raise ValueError unless the target holds classes, as many as the options are for."""
     where = f"column {options.target!r}"
     if len(classes) < 2:
         raise ValueError(
@@ -375,7 +377,7 @@ def _check_classes(classes: NDArray[Any], n_rows: int, options: FitOptions) -> N
         )
 
 
-def _one_of_each(frame: Any, column: str, seed: int) -> Any:
+def _one_row_per_value(frame: Any, column: str, seed: int) -> Any:
     """Keep one random row for every value of a column."""
     shuffled = np.random.default_rng(seed).permutation(len(frame))
     kept = frame.iloc[shuffled].drop_duplicates(column).index
@@ -383,7 +385,7 @@ def _one_of_each(frame: Any, column: str, seed: int) -> Any:
 
 
 def _groups(frame: Any, repeating: Sequence[str]) -> IntArray:
-    """Give rows with the same value in the first column that repeats one number; each its own if none does."""
+    """Group rows by the first column whose values repeat; if there is none, each is a group of its own."""
     for name in repeating:
         groups: IntArray = frame[name].factorize(use_na_sentinel=False)[0]
         if groups.max() + 1 < len(frame):
@@ -395,7 +397,7 @@ def _groups(frame: Any, repeating: Sequence[str]) -> IntArray:
 
 
 def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
-    """Split the rows into those to fit and those to keep aside, by groups, each with its rarest class."""
+    """Split rows into those to fit and those to keep aside: whole groups, stratified by their rarest class."""
     numbers = np.arange(len(rows.y))
     if options.test_size is None:
         return numbers, numbers[:0]

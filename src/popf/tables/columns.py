@@ -128,7 +128,7 @@ def kind_of(column: Any, na: Sequence[str] = (), decimal: str = ".") -> Kind:
 
 
 def _disguise(odd: list[tuple[str, int]], n_present: int, n_numbers: int) -> str:
-    """Find what texts, given with their frequencies, look like, among `n_numbers` plain numbers."""
+    """Name what most texts, given with their counts, look like; `n_numbers` other cells are plain numbers."""
     for name, pattern in DISGUISES.items():
         n_like = sum(n for word, n in odd if pattern.fullmatch(word))
         if n_like and n_like + n_numbers >= _MOST * n_present:
@@ -293,7 +293,7 @@ def _finder(classes: NDArray[Any]) -> Callable[[Any], int]:
 
 
 def _comparable(label: Any) -> Any:
-    """Make one value of "1", " 1" and 1.0; text that is no number stays as it is."""
+    """Make "1", " 1" and 1.0 equal; text that is no number stays as it is."""
     word = str(label).strip()
     if word.lower() in ("true", "false"):
         return word.lower()

@@ -299,7 +299,7 @@ def _parse_libopf_text(content: bytes, where: str) -> Samples:
 
 
 def _rows(content: bytes, where: str) -> FloatArray:
-    """Read lines of as many numbers each, between commas or spaces."""
+    """Read lines with the same number of numbers in each, separated by commas or spaces."""
     rows: list[list[float]] = []
     for number, line in enumerate(content.splitlines(), start=1):
         words = line.replace(b",", b" ").split()

@@ -151,7 +151,7 @@ class Table(ABC):
         ]
 
     def unknown_name(self, name: str, parameter: str) -> str:
-        """Say that a column which a parameter names is not there; empty if it is."""
+        """Return a message if a parameter names a column that is missing, else an empty text."""
         if name in self.names:
             return ""
         near = near_words(name, self.names)
@@ -236,7 +236,7 @@ def check_names(names: Sequence[str], where: str) -> None:
 
 
 class _Text(io.TextIOWrapper):
-    """Text in which pandas finds no zero character: some of its versions cut a cell there, without a word."""
+    """Text that refuses a zero character, at which some versions of pandas silently cut the cell."""
 
     def read(self, size: int | None = -1, /) -> str:
         text = super().read(size)
@@ -403,7 +403,7 @@ class CsvFile(Table):
     def _name_the_cell(
         self, error: Exception, numbers: Sequence[str], start: int, n_rows: int
     ) -> None:
-        """Raise ValueError with the cell that is no number, if that was the error."""
+        """Raise ValueError that names the cell which is no number, if that was the error."""
         if "convert" not in str(error):
             return
         with self._open() as text:
@@ -440,7 +440,7 @@ class CsvFile(Table):
 
 
 def _sentence(path: Path, message: str) -> str:
-    """Put pandas' errors into our words."""
+    """Rewrite an error of pandas for the user."""
     long_row = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
     if long_row:
         return (
