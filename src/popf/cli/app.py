@@ -97,7 +97,10 @@ def _options(command: Any) -> dict[str, str]:
 def sentence(error: BaseException) -> str:
     """Make one line of an error's message."""
     if hasattr(error, "format_message"):
-        return " ".join(error.format_message().split())
+        words = " ".join(error.format_message().split())
+        # Some versions of Typer tell what a value should be, but not what it is.
+        refused: list[Any] = getattr(error.__cause__, "errors", list)()
+        return f"{words}, not {refused[0]['input']!r}." if refused else words
     if isinstance(error, OSError) and error.strerror:
         # str() would begin with the number of the error.
         reason = error.strerror[:1].lower() + error.strerror[1:].rstrip(".") + "."
