@@ -37,7 +37,7 @@ class Part:
         self.metric = settings.metric
         self.block = concatenate(*map(load, blocks))
         self.costs: FloatArray = load(costs)[self.block.samples]
-        # Classes that have nobody here are left out, and the others numbered anew.
+        # Classes without samples here are left out, and the others renumbered.
         self.present, self.codes = np.unique(self.block.codes, return_inverse=True)
 
     def conquer(self, X: FloatArray) -> FloatArray:

@@ -314,7 +314,7 @@ def confirm_ties(
 
 
 def _confirm_by_rows(block: Block, asked: BoolArray, links: Links, settings: Settings) -> IntArray:
-    """Compare all distances of the samples asked for, for a metric that knows no boxes."""
+    """Confirm ties by all distances from the samples asked for: boxes bound Euclidean distances only."""
     found = np.zeros(len(block.samples), dtype=np.bool_)
     row = settings.metric.rows(block.points, settings.n_threads)(np.arange(len(block.samples)))
     for i in np.flatnonzero(asked).tolist():

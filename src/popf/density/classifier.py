@@ -115,7 +115,7 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Give every sample the label of the neighbour that offers it the best path.
+        """Predict for each sample the label of the neighbour that offers it the best path.
 
         Parameters
         ----------

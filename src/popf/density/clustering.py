@@ -143,7 +143,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike) -> IntArray:
-        r"""Give every sample the cluster of the neighbour that offers it the best path.
+        r"""Predict for each sample the cluster of the neighbour that offers it the best path.
 
         That is the training sample s among the k nearest whose :math:`\min(V(s), \rho(t))` is largest, where V
         is the lowest density on the path to s; the nearest of several.

@@ -164,7 +164,7 @@ class DensityForest:
         return claim_rows(graph, self.n_neighbors, self.paths)
 
     def to_arrays(self) -> dict[str, Any]:
-        """Give what `from_arrays` takes."""
+        """Return the state, which `from_arrays` reads."""
         return {
             "metric": self.metric.source,
             "metric_params": self.metric.params,
@@ -273,7 +273,7 @@ def scaled(raw: FloatArray, training: FloatArray) -> FloatArray:
 
 
 def number_clusters(paths: Paths) -> IntArray:
-    """Give clusters numbers in the order of their roots' densities, the densest first."""
+    """Assign numbers to clusters in the order of their roots' densities, the densest first."""
     roots, clusters = np.unique(paths.roots, return_inverse=True)
     rank = np.empty(len(roots), dtype=np.int64)
     rank[np.argsort(-paths.raw[roots], kind="stable")] = np.arange(len(roots))

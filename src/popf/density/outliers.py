@@ -124,7 +124,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         return to_device_of(X, self._scores(X))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Tell how far each sample is from being an outlier.
+        """Compute how far each sample is from being an outlier.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         return to_device_of(X, self._scores(X) - self.offset_)
 
     def predict(self, X: ArrayLike) -> IntArray:
-        """Tell outliers from inliers.
+        """Predict which samples are outliers.
 
         Parameters
         ----------

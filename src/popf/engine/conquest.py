@@ -225,7 +225,7 @@ class CostedTree(NamedTuple):
 
 @helper
 def _wins(cost, distance, v, best_cost, best_distance, winner, rank):
-    """Tell whether point v conquers instead of the winner so far: the first by (cost, distance, rank)."""
+    """Return whether point v conquers instead of the winner so far: the first by (cost, distance, rank)."""
     if cost != best_cost:
         return cost < best_cost
     if distance != best_distance:
@@ -256,7 +256,7 @@ def _conquer_in_space(index, grouped, start, stop, found):
             winners[lane] = -1
         stack[0] = 0
         top = 1
-        # Invariant: nobody that was seen or passed by beats a lane's winner by (cost, distance, rank).
+        # Invariant: no point compared or skipped so far beats a lane's winner by (cost, distance, rank).
         while top > 0:
             top -= 1
             here = stack[top]
@@ -372,7 +372,7 @@ def _conquer_by_products(tile, bits, index, group, start):
                 bounds[count] = costs[q] if floor < costs[q] else distances[q]
                 wanted[count] = q
                 count += 1
-        if count == 0:  # nobody wants anything that is still to come
+        if count == 0:  # no query can gain from the points still to come
             return len(points), bits
         bound = rough_median(bounds[:count])
         needed = sufficient_bits(points.shape[1], radius, bound, extent)
@@ -402,7 +402,7 @@ def _offer_panel(tile, products, place, index, queries, offers, wanted):
     for i in range(products.shape[0]):
         at = top + i
         q = wanted[at]
-        # Invariant: nobody compared with the query so far beats its winner by (cost, distance, rank).
+        # Invariant: no point compared with the query so far beats its winner by (cost, distance, rank).
         cost, distance, winner = costs[q], distances[q], nodes[q]
         for column in range(0, products.shape[1], LANES):
             j = left + column
@@ -442,7 +442,7 @@ class ScannedNodes:
         self._codes, self._costs = codes, costs
 
     def samples(self) -> FloatArray | None:
-        """Give the training samples back."""
+        """Return the training samples."""
         return self._samples
 
     def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:

@@ -231,7 +231,7 @@ def build_space_tree(points: FloatArray, n_threads: int = 1) -> SpaceTree:
 
 
 def _empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
-    """Allocate blocks on cache-line boundaries; whoever fills them pads the last with infinity."""
+    """Allocate blocks on cache-line boundaries; the last is to be padded with infinity."""
     size = n_blocks * n_features * LANES
     raw = np.empty(size + ALIGNMENT // 8, dtype=np.float64)
     skip = (-raw.ctypes.data % ALIGNMENT) // 8

@@ -67,8 +67,8 @@ class Forest(NamedTuple):
 class NeighbourLists(NamedTuple):
     """The nearest neighbours known of every point, and how far that knowledge reaches."""
 
-    positions: NDArray[np.int32]  # (n_points, k): nearest first, ties by index; -1 for nobody
-    squared: FloatArray  # (n_points, k): their squared distances, infinite for nobody
+    positions: NDArray[np.int32]  # (n_points, k): nearest first, ties by index; -1 for none
+    squared: FloatArray  # (n_points, k): their squared distances, infinite for none
     horizon: FloatArray  # every neighbour strictly nearer than this squared distance is listed
 
 

@@ -164,7 +164,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Give every sample the label of the node that conquers it.
+        """Predict for each sample the label of the node that conquers it.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return to_device_of(X, self.forest_.costs_by_class(new, resources))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Tell how much cheaper the best path of a class is than that of the others.
+        """Compute how much cheaper the best path of each class is than that of the others.
 
         Parameters
         ----------

@@ -288,7 +288,7 @@ def order_of_samples(samples: FloatArray, codes: IntArray) -> IntArray:
 
 
 def class_margins(costs: FloatArray) -> FloatArray:
-    """Give for each class the best cost that others offer minus its own; of two classes the second's only."""
+    """Compute for each class the best cost of the others minus its own; of two classes the second's only."""
     best, second = np.partition(costs, 1, axis=1)[:, :2].T
     others = np.where(costs == best[:, None], second[:, None], best[:, None])
     margins = np.zeros_like(costs)  # what equal costs keep, infinite ones too

@@ -162,7 +162,7 @@ def _order_by_distances(D: FloatArray, groups: IntArray) -> IntArray:
 
 
 def _split_labels(y: Any) -> tuple[Any, BoolArray]:
-    """Tell which samples have a label, and give the others one of these, so that `y` can be validated."""
+    """Find which samples have a label, and fill in one for the others, so that `y` can be validated."""
     if y is None:
         return None, np.ones(0, dtype=np.bool_)
     labels = np.array(to_host(y))

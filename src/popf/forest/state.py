@@ -49,24 +49,24 @@ class Fields:
         return ValueError(f"{name} of {self._owner} must be {wanted}, not {got}.")
 
     def value(self, name: str) -> Any:
-        """Give a value as it is."""
+        """Return a value as it is."""
         if name not in self._state:
             raise ValueError(f"{self._owner} lacks {name}.")
         return self._state[name]
 
     def fields(self, name: str) -> "Fields":
-        """Give a dict inside the state."""
+        """Return a dict inside the state."""
         return Fields(self.value(name), f"{name} of {self._owner}")
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
-        """Give one of some words."""
+        """Return one of some words."""
         value = self.value(name)
         if not (isinstance(value, str) and value in choices):
             raise self.refuse(name, f"one of {', '.join(map(repr, choices))}")
         return value
 
     def integer(self, name: str, low: int, high: int = 2**62) -> int:
-        """Give a whole number."""
+        """Return a whole number."""
         value: Any = self.value(name)
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not (whole and low <= value <= high):
@@ -74,7 +74,7 @@ class Fields:
         return int(value)
 
     def number(self, name: str, low: float = -LARGEST, high: float = LARGEST) -> float:
-        """Give a finite number."""
+        """Return a finite number."""
         value: Any = self.value(name)
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not (real and low <= value <= high):
@@ -82,7 +82,7 @@ class Fields:
         return float(value)
 
     def integers(self, name: str, shape: Shape, low: int, high: int) -> IntArray:
-        """Give an array of whole numbers; None in `shape` stands for any length."""
+        """Return an array of whole numbers; None in `shape` stands for any length."""
         array = self._array(name, shape, "iu", "whole numbers")
         if array.size and not (array.min() >= low and array.max() <= high):
             raise self.refuse(name, f"whole numbers from {low} to {high}")
@@ -91,18 +91,18 @@ class Fields:
     def floats(
         self, name: str, shape: Shape, low: float = -np.inf, high: float = np.inf
     ) -> FloatArray:
-        """Give an array of finite numbers, C-contiguous."""
+        """Return an array of finite numbers, C-contiguous."""
         array = self._array(name, shape, "f", "numbers")
         if not (np.isfinite(array).all() and (array >= low).all() and (array <= high).all()):
             raise self.refuse(name, f"finite numbers from {low:g} to {high:g}")
         return np.ascontiguousarray(array, dtype=np.float64)
 
     def texts(self, name: str, shape: Shape) -> NDArray[Any]:
-        """Give an array of text."""
+        """Return an array of text."""
         return self._array(name, shape, "U", "text")
 
     def labels(self, name: str) -> NDArray[Any]:
-        """Give the labels of two classes or more."""
+        """Return the labels of two classes or more."""
         array = self.value(name)
         if not (
             isinstance(array, np.ndarray)
@@ -141,7 +141,7 @@ def read_features(fields: Fields) -> dict[str, Any]:
 
 
 def forest_to_arrays(forest: OptimumPathForest) -> dict[str, Any]:
-    """Give samples, classes, predecessors and the tree's edges.
+    """Return samples, classes, predecessors and the tree's edges.
 
     Costs and roots follow from these, to the bit, so that no state can hold a forest that contradicts itself.
     """
@@ -221,7 +221,7 @@ def read_rows(fields: Fields, n_samples: int, n_columns: int | None) -> IntArray
 
 
 def _squared_distances(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    """Give the squared distances of pairs, summed feature after feature as the engine does."""
+    """Return the squared distances of pairs, summed feature after feature as the engine does."""
     total = np.zeros(len(first))
     for start in range(0, len(first), CHUNK_ROWS):
         rows = slice(start, start + CHUNK_ROWS)

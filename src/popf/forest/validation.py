@@ -230,7 +230,7 @@ def check_any_weight(total: int) -> None:
 
 
 def is_missing(label: Any) -> bool:
-    """Tell whether an object stands for no label: None, NaN, or pandas' NA."""
+    """Return whether an object stands for no label: None, NaN, or pandas' NA."""
     if isinstance(label, Real):
         return bool(label != label)
     return label is None or type(label).__name__ == "NAType"
@@ -271,7 +271,7 @@ def check_enough_classes(classes: NDArray[Any]) -> None:
 
 
 def is_on_gpu(array: Any) -> bool:
-    """Tell whether an array of CuPy or PyTorch lies on a GPU."""
+    """Return whether an array of CuPy or PyTorch lies on a GPU."""
     if type(array).__module__.partition(".")[0] == "torch":  # has the interface on any device
         return str(getattr(array, "device", "")).startswith("cuda")
     return hasattr(type(array), "__cuda_array_interface__")
@@ -333,5 +333,5 @@ def backend_for(device: str) -> Backend | None:
 
 
 def processor_is_faster(device: str, algorithm: str, n_features: int) -> bool:
-    """Tell whether a space tree on the processor outruns products on a GPU, as with few features."""
+    """Return whether a space tree on the processor outruns products on a GPU, as with few features."""
     return device == "cuda" and algorithm == "auto" and n_features <= LOW_DIMENSION

@@ -135,7 +135,7 @@ class GrowingTree:
         counts = dict(
             team.map_rows(lambda start, stop: (start, _link(*state, start, stop)), n_components)
         )
-        # Roots are numbered in their order; everybody else brings an edge.
+        # Roots are numbered in their order; every other component brings an edge.
         before = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
         n_roots = sum(counts.values())
         edges = best, above, number, self._edges, self._weights
@@ -320,7 +320,7 @@ def wanted_points(search: OutgoingArcSearch, marking: bool) -> BoolArray:
     """Find the points from which an arc might be, or with `marking` tie with, their component's shortest."""
     best = search.best
     wanting = ~search.certain & (best["tied"] != 0) if marking else ~search.certain
-    # Nobody is within a negative bound.
+    # No point is within a negative bound.
     return search.horizon <= np.where(wanting, best["squared"], -1.0)[search.components.of]
 
 

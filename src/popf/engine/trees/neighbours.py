@@ -262,7 +262,7 @@ def _outsiders(tree, start, stop, only, search, marking):
             while top > 0:
                 top -= 1
                 here = stack[top]
-                # Nobody in a node of one component is an outsider of that component.
+                # A node that lies in one component holds no outsiders of it.
                 if only[here] >= 0 and only[here] == common:
                     continue
                 # The computed distance to a box is at most that to any point in it (see `simd`).

@@ -413,7 +413,7 @@ def _block_searches(
     n_shares = 1 if n_threads == 1 else -(-SHARES * n_threads // len(blocks))
     searches = []
     for block, part in zip(blocks.tolist(), np.split(rows, firsts[1:]), strict=True):
-        # Nobody in a block of one component is an outsider of that component.
+        # A block that lies in one component holds no outsiders of it.
         common = of[part[0]] if (of[part] == of[part[0]]).all() else -1
         may_hold = (only < 0) | (only != common)
         if sides is not None:
