@@ -54,6 +54,17 @@ def test_those_who_rise_are_listed_the_most_first(place, tmp_path, capsys):
         assert row["at_alarm"] - row["before"] == pytest.approx(own[first], abs=1e-5)
 
 
+def test_dates_may_have_time_zones(place, tmp_path, capsys):
+    months = pd.read_csv(place / "months.csv")
+    months["month"] += "-01T00:00:00+02:00"
+    months.to_csv(tmp_path / "zones.csv", index=False)
+    plain, zoned = (
+        [row["consumer"] for row in facts(capsys, *monitor(place, data=data))["rising"]]
+        for data in ("months.csv", tmp_path / "zones.csv")
+    )
+    assert zoned == plain
+
+
 def test_the_table_tells_how_early_and_how_surely(place, capsys):
     table = facts(capsys, *monitor(place, "--truth", "stolen"))["detection"]
     assert [row["aimed"] for row in table] == [0.01, 0.05, 0.1]
@@ -75,7 +86,9 @@ def test_what_cannot_be_watched_is_refused(place, tmp_path, capsys):
     months = pd.read_csv(place / "months.csv")
     months.rename(columns={"consumer": "who"}).to_csv(tmp_path / "who.csv", index=False)
     months[months["month"] < "2024-03"].to_csv(tmp_path / "two.csv", index=False)
+    months.assign(month=["1", *months["month"][1:]]).to_csv(tmp_path / "mixed.csv", index=False)
     for words, expected in (
+        (monitor(place, data=tmp_path / "mixed.csv"), "'1' (row 1) is a number among dates"),
         (monitor(place, data=tmp_path / "who.csv"), "--id: name the column"),
         (monitor(place, "--time", "consumer"), "neither a number nor a date"),
         (monitor(place, "--id", "stolen"), "same consumer"),

@@ -134,16 +134,21 @@ def _times(column: Any) -> tuple[Any, dict[float, str] | None]:
     numbers = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64)
     if np.isfinite(numbers).all():
         return numbers, None
-    dates = pandas.to_datetime(cells, format="ISO8601", errors="coerce")
+    # A date without a time zone is taken as UTC.
+    dates = pandas.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
     odd = np.flatnonzero(dates.isna())
     if len(odd):
-        # Of numbers among dates, or dates among numbers, name a cell that is neither, if there is one.
+        # Name a cell that is neither number nor date, if there is one.
         row = next((row for row in odd if not np.isfinite(numbers[row])), odd[0])
-        raise ValueError(
-            f"--time: {cells[row]!r} (row {row + 1}) is neither a number nor a date such as 2024-05 or "
-            "2024-05-31."
+        what = (
+            "a number among dates" if np.isfinite(numbers[row]) else "neither a number nor a date"
         )
-    days = ((dates - pandas.Timestamp(0)) / pandas.Timedelta(days=1)).to_numpy(dtype=np.float64)
+        raise ValueError(
+            f"--time: {cells[row]!r} (row {row + 1}) is {what}: write all periods as numbers, or as dates "
+            "such as 2024-05 or 2024-05-31."
+        )
+    since = dates - pandas.Timestamp(0, tz="UTC")
+    days = (since / pandas.Timedelta(days=1)).to_numpy(dtype=np.float64)
     return days, dict(zip(days.tolist(), cells.tolist(), strict=True))
 
 
