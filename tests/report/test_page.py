@@ -176,7 +176,7 @@ def test_writing_is_whole_or_not_at_all(theft_case, tmp_path, monkeypatch):
     report.write(path, *theft_case, top=5)
     before = path.read_bytes()
     assert before.decode() == report.build(*theft_case, top=5)
-    with pytest.raises(ValueError, match="`top=0`"):
+    with pytest.raises(ValueError, match="`top` is 0"):
         report.write(path, *theft_case, top=0)
     monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "full")))
     with pytest.raises(OSError, match="full"):
@@ -199,7 +199,7 @@ def test_writing_is_whole_or_not_at_all(theft_case, tmp_path, monkeypatch):
             {"cost_fp": -1.0, "cost_fn": 1.0},
             "`cost_fp` is -1.0; it must be a finite number greater than 0",
         ),
-        ({"top": 2.5}, "`top=2.5` must be an integer"),
+        ({"top": 2.5}, "`top` is 2.5; it must be an integer"),
         ({"ids": {"a": [1, 2]}}, r"ids\['a'\] has 2 values for 500 samples"),
         ({"X": pd.DataFrame({"peak": [1.0]})}, "columns that are missing"),
     ],

@@ -147,8 +147,7 @@ def _times(column: Any) -> tuple[Any, dict[float, str] | None]:
             f"--time: {cells[row]!r} (row {row + 1}) is {what}: write all periods as numbers, or as dates "
             "such as 2024-05 or 2024-05-31."
         )
-    since = dates - pandas.Timestamp(0, tz="UTC")
-    days = (since / pandas.Timedelta(days=1)).to_numpy(dtype=np.float64)
+    days = ((dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)).to_numpy(float)
     return days, dict(zip(days.tolist(), cells.tolist(), strict=True))
 
 

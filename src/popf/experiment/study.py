@@ -192,7 +192,7 @@ class Journal:
         self.path = None if path is None else Path(path)
         self.settings: dict[str, Any] = {}
         self.records: dict[Key, Record] = {}
-        wanted: dict[str, Any] = json.loads(json.dumps(settings))
+        wanted: dict[str, Any] = for_json(settings)
         if self.path is None:
             self.settings = wanted
             return
@@ -212,7 +212,7 @@ class Journal:
 
     def add(self, records: Iterable[Record]) -> None:
         """Write records, and wait until the disk has them."""
-        fresh = [json.loads(json.dumps(for_json(record), allow_nan=False)) for record in records]
+        fresh = [for_json(record) for record in records]
         self._append(fresh)
         for record in fresh:
             self._keep(record)

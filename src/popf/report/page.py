@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from popf.display.estimators import fitted_step
 from popf.display.html import render
 from popf.engine.structures import FloatArray
 from popf.files import replacing
-from popf.formatting import check_share
+from popf.formatting import check_integer, check_share
 from popf.io import align
 from popf.metrics import Evaluation, evaluate
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, class_index, shown
@@ -248,9 +247,9 @@ def check_options(threshold: Any, cost_fp: Any, cost_fn: Any, top: Any) -> None:
     if threshold is not None:
         check_share("`threshold`", threshold)
     check_costs(cost_fp, cost_fn, strictly=True)
-    whole = isinstance(top, Integral) and not isinstance(top, bool)
-    if not whole or not 1 <= top <= MAX_ROWS:
-        raise ValueError(f"`top={top!r}` must be an integer from 1 to {MAX_ROWS}.")
+    check_integer("`top`", top, 1, f", and at most {MAX_ROWS}")
+    if top > MAX_ROWS:
+        raise ValueError(f"`top` is {top}; it must be at most {MAX_ROWS}")
 
 
 def _checked_labels(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:

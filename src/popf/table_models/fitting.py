@@ -67,6 +67,7 @@ class FitOptions:
     id: Sequence[str] = ()
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
+    one_per: str | None = None
     sample_weight: str | None = None
     missing: str = "refuse"
     scale: bool = True
@@ -80,7 +81,6 @@ class FitOptions:
     test_size: float | None = None
     seed: int = 0
     n_jobs: int | None = None
-    one_per: str | None = None
 
 
 def check_options(options: FitOptions) -> None:
@@ -298,9 +298,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], li
             elif role is not None:
                 roles[name] = role
     if options.target in (*options.id, *options.drop, options.sample_weight, options.one_per):
-        problems.append(
-            f"column {options.target!r} is the target: take it out of the other options."
-        )
+        problems.append(f"column {options.target!r} is the target: take it out of other options.")
     columns = table.columns(roles, options.categorical)
     problems += [column.problem for column in columns if column.problem]
     return columns, problems

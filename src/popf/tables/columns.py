@@ -187,10 +187,9 @@ def _note(name: str, kind: Kind, n_rows: int) -> str:
     """Call out a feature that looks like an id: by its name, another in every row, or equal groups of rows."""
     if n_rows < MANY_ROWS or kind.n_values < MANY_GROUPS or (kind.numbers and not kind.whole):
         return ""
-    if _ID.search(name) and not kind.rows_each:
-        return f"{name!r} is called an id, and is used as a feature. If it is one: `id={[name]}`."
     if not kind.rows_each:
-        return ""
+        called = f"{name!r} is called an id, and is used as a feature. If it is one: `id={[name]}`."
+        return called if _ID.search(name) else ""
     if kind.rows_each == 1:
         return (
             f"{name!r} has another whole number in every row, as an id has, and is used as a feature. If it "
