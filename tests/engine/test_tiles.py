@@ -90,7 +90,7 @@ class TestTiles:
         nearest = np.minimum.reduceat(D, ordered.starts[:-1], axis=0)
         nearest = np.minimum.reduceat(nearest, ordered.starts[:-1], axis=1)
         for b in range(n_blocks):
-            assert (points.gap(ordered, b, np.arange(n_blocks)) <= nearest[b]).all()
+            assert (points.gaps_from(ordered, b, np.arange(n_blocks)) <= nearest[b]).all()
 
     @pytest.mark.parametrize("n_bytes", [1, 2**16, 2**20, 2**30])
     @pytest.mark.parametrize("d", [1, 100, 5000])

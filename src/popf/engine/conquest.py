@@ -269,10 +269,10 @@ def _conquer_in_space(index, grouped, start, stop, found):
             if mask == 0:
                 continue
             # Where its lowest cost equals the best offer, only who is nearer can still win.
-            level = mask & ~lanes_reaching(cost_bounds, np.nextafter(floor, np.inf))
-            if level != 0:
+            at_floor = mask & ~lanes_reaching(cost_bounds, np.nextafter(floor, np.inf))
+            if at_floor != 0:
                 near = lane_box_hits(query_blocks, block, lows, highs, here, distance_bounds)
-                mask &= near | ~level
+                mask &= near | ~at_floor
                 if mask == 0:
                     continue
             if nodes[here]["right"] >= 0:

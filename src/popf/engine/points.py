@@ -509,7 +509,7 @@ def _fill_blocks(ordered, points, start, stop):
 
 
 @jit
-def gap(ordered, block, others):
+def gaps_from(ordered, block, others):
     """Return lower bounds on the squared distances between a block and others."""
     gaps = np.empty(len(others))
     for i in range(len(others)):

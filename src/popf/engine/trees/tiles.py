@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.points import OrderedPoints, gap, gap_between, squared_distance
+from popf.engine.points import OrderedPoints, gap_between, gaps_from, squared_distance
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
 from popf.engine.runtime.threads import BufferPool, Team, map_chunks, one_blas_thread
@@ -419,7 +419,7 @@ def _block_searches(
         if sides is not None:
             may_hold &= sides != sides[block]
         others = np.flatnonzero(may_hold)
-        gaps = gap(ordered, block, others)
+        gaps = gaps_from(ordered, block, others)
         order = np.argsort(gaps, kind="stable")
         others, gaps = others[order], gaps[order]
         for share in range(n_shares):
