@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
-from threadpoolctl import threadpool_limits
 
+from popf.engine.runtime.threads import one_blas_thread
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.probability.features import Candidate, candidates_for
@@ -107,7 +107,9 @@ class Choice(NamedTuple):
 def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence, GrownForest]:
     """Choose everything by held-out samples, then fit it to all."""
     codes = training.ordered.codes
-    with threadpool_limits(training.resources.n_threads):
+    with (
+        one_blas_thread()
+    ):  # more take many times as long on matrices so small, or on a busy machine
         candidates = candidates_for(options.squash, options.linear_map, training.metric)
         some = take_evenly(codes, N_TO_CHOOSE)
         small = training.take(some)
