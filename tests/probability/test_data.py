@@ -55,13 +55,13 @@ def test_order_of_the_rows_and_names_of_the_labels(n_classes, method):
     assert_array_equal(named.predict_proba(queries), P)
 
 
-@pytest.mark.parametrize("n", [300, size(12_000)])  # more than are taken for choices
+@pytest.mark.parametrize("n", [300, 3000, size(30_000)])
 def test_order_of_the_rows_of_larger_sets(n):
     rng = np.random.default_rng(n)
     samples = rng.normal(size=(n, 3))
     y = (np.sin(2.0 * samples[:, 0]) + samples[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(int)
     queries, shuffled = rng.normal(size=(50, 3)), rng.permutation(n)
-    model = POPFClassifier() if n < 1000 else POPFClassifier("forest", linear_map=None)
+    model = POPFClassifier() if n < 3000 else POPFClassifier("forest", linear_map=None)
     P = model.fit(samples, y).predict_proba(queries)
     again = model.fit(samples[shuffled], y[shuffled]).predict_proba(queries)
     assert_allclose(again, P, rtol=0, atol=1e-6)
@@ -194,11 +194,11 @@ def heavy(kind, d):
         return Z, y
     if kind == "pareto":
         return np.sign(Z) * (1.0 - np.minimum(np.abs(Z) / 5.0, 0.9999)) ** -3.0, y
-    return np.exp(3.0 * Z), y
+    return np.exp(float(kind) * Z), y
 
 
 @pytest.mark.parametrize("d", [2, 20])
-@pytest.mark.parametrize("kind", ["lognormal", "pareto", "far rows"])
+@pytest.mark.parametrize("kind", ["2", "3", "pareto", "far rows"])
 def test_heavy_tails(kind, d):
     samples, y = heavy(kind, d)
     samples, new, y, truth = samples[:600], samples[600:], y[:600], y[600:]
