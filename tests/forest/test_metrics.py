@@ -79,6 +79,13 @@ def test_aliases():
     assert choose_metric("minkowski", {"p": 2, "w": [1.0, 2.0]}).name == "minkowski"
 
 
+@pytest.mark.parametrize("name", ["dice", "jaccard", "sokalsneath"])
+def test_two_samples_without_any_feature_are_alike(name):
+    samples = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    assert matrix(choose_metric(name, {}), samples)[0, 1] == 0.0
+    assert OPFClassifier(name).fit(samples, [0, 0, 1, 1]).predict([[0.0, 0.0]]) == [0]
+
+
 def test_callable_gets_its_parameters_and_the_lower_index_first():
     X = np.array([[0.0], [1.0], [3.0]])
 

@@ -190,14 +190,18 @@ class _Sklearn(Metric):
         # scikit-learn holds the GIL, so threads do not help.
         def among(others: IntArray) -> WeightsFrom:
             points = X[others]
-            return lambda i: np.asarray(self._distance.pairwise(X[i : i + 1], points)[0])
+            return lambda i: self._pairwise(X[i : i + 1], points)[0]
 
         return among
 
     def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
-        return lambda start, stop: np.asarray(
-            self._distance.pairwise(queries[start:stop], training)
-        )
+        return lambda start, stop: self._pairwise(queries[start:stop], training)
+
+    def _pairwise(self, queries: FloatArray, others: FloatArray) -> FloatArray:
+        found: FloatArray = np.asarray(self._distance.pairwise(queries, others))
+        if self.name in ("dice", "sokalsneath"):
+            found[np.isnan(found)] = 0.0  # 0 / 0, of two samples without any feature
+        return found
 
 
 class _Callable(Metric):
