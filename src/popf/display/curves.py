@@ -390,7 +390,7 @@ class ThresholdDisplay(CurveDisplay):
         last = [_band_name(values) for values in self.values.values()]
         if self.chosen is not None:
             last.append(f"Θ = {self.chosen:.3g}")
-            style = {"color": look.quiet, "lw": 1.2, "ls": (0, (2, 2)), "zorder": 1}
+            style = {"color": look.quiet, "lw": 1.2, "zorder": 1}
             for panel in panels:
                 panel.axvline(self.chosen, label=last[-1], **style)
         panels[-1].set_xlabel("Threshold Θ")
