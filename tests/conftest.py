@@ -114,7 +114,7 @@ def months(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def small_study():
-    """The results of two data sets, three methods, seven runs."""
+    """The results of two datasets, three methods, seven runs."""
     from popf.experiment import run
     from strategies import blobs
 

@@ -18,7 +18,7 @@ def paper_data(monkeypatch, public_data):
 
 @cache
 def results(dataset, form):
-    """Run the protocol on one data set, once for all tests of a process."""
+    """Run the protocol on one dataset, once for all tests of a process."""
     found = run([dataset], ["opf", "nm", "pooled"], runs=1, scale=form == "scaled", n_jobs=1)
     assert found.failures() == []
     return found

@@ -151,7 +151,7 @@ def test_methods_are_chosen_by_several_names_and_unknown_ones_are_answered_with_
 
 
 def classes_of(*counts):
-    """A data set with so many samples of each class."""
+    """A dataset with so many samples of each class."""
     y = np.repeat(np.arange(len(counts)), counts)
     return {"a": (np.arange(len(y), dtype=float)[:, np.newaxis], y)}
 
@@ -169,7 +169,7 @@ def classes_of(*counts):
         ({"datasets": classes_of(50, 2), "train_size": 0.9}, "a: .* only 2 of class 1"),
         ({"datasets": classes_of(4, 4), "train_size": 0.1}, "split with `train_size=0.1`"),
         ({"datasets": classes_of(2)}, "dataset 'a' has 1 class"),
-        ({"datasets": {}}, "no data set to run"),
+        ({"datasets": {}}, "no dataset to run"),
         ({"datasets": ["hart"]}, "did you mean heart"),
         ({"datasets": {"a": [1, 2, 3]}}, "must be a pair"),
         ({"datasets": {"a": ([[1.0], [np.nan]], [0, 1])}}, "'a' has missing .* is row 2"),

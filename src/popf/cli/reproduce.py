@@ -15,7 +15,7 @@ SHOWN = ("accuracy", "seconds", "log_loss")
 def reproduce(
     datasets: list[str] | None = option(
         None,
-        "Data sets, separated by commas, or repeated. Default: the paper's 14.",
+        "Datasets, separated by commas, or repeated. Default: the paper's 14.",
         metavar="NAMES",
     ),
     methods: list[str] | None = option(
@@ -23,7 +23,7 @@ def reproduce(
         "Any of opf, ba, ffa, pso, nm, newton, pooled; separated by commas, or repeated.",
         metavar="NAMES",
     ),
-    runs: int = option(20, "Number of random splits of each data set."),
+    runs: int = option(20, "Number of random splits of each dataset."),
     train_size: float = option(0.25, "Share of the samples used for training."),
     seed: int = options.seed("Seed for splits and methods."),
     n_jobs: int = option(

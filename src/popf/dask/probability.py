@@ -59,7 +59,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         The forest to look at: costs, prototypes, spanning tree. It has no samples; that of `to_local` has.
     classes_, n_features_in_, feature_names_in_
         As of `popf.OPFClassifier`.
-    pool_weights_, held_out_losses_, held_out_accuracies_, held_out_aucs_, prior_weight_
+    pool_weights_, interactions_, held_out_losses_, held_out_accuracies_, held_out_aucs_, prior_weight_
         As of `popf.POPFClassifier`: the weights of the pool, and how good each part is on held-out samples.
     linear_map_, linear_map_losses_, bandwidths_, slopes_, biases_, A_, B_, solution_
         As of `popf.POPFClassifier`: what was fitted.

@@ -3,7 +3,7 @@
 ``run``        every method on every split, each finished run kept in a journal
 ``reproduce``  the same, and all tables, figures and the report in a folder
 
-Data goes one way: ``protocol`` (data sets, splits, methods, one run) → ``study`` (all runs, their journal) →
+Data goes one way: ``protocol`` (datasets, splits, methods, one run) → ``study`` (all runs, their journal) →
 ``results`` (means, and what is bold) → ``tables`` (beside the paper's) → ``report`` (files, figures, the page).
 """
 

@@ -1,4 +1,4 @@
-"""The protocol: data sets, the forms of their features, random splits, the methods, and one run of them."""
+"""The protocol: datasets, the forms of their features, random splits, the methods, and one run of them."""
 
 import hashlib
 import json
@@ -79,7 +79,7 @@ Wanted = Mapping[str, tuple[Any, Any] | Dataset] | Iterable[str] | str | None
 
 
 def choose_datasets(wanted: Wanted, say: Say) -> dict[str, Dataset]:
-    """Turn what a user asks for into data sets by name; None for those of the paper's 14 that are here.
+    """Turn what a user asks for into datasets by name; None for those of the paper's 14 that are here.
 
     `say` gets a sentence about each of these that is left out. A name that is asked for must be available.
     """
@@ -99,7 +99,7 @@ def choose_datasets(wanted: Wanted, say: Say) -> dict[str, Dataset]:
         found = list(dict.fromkeys(record_of(name).name for name in names))  # before any is loaded
         chosen = {name: _load(name) for name in found}
     if not chosen:
-        raise ValueError("there is no data set to run; name at least one.")
+        raise ValueError("there is no dataset to run; name at least one.")
     return chosen
 
 
@@ -133,7 +133,7 @@ def _load(name: str) -> Dataset:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is the same for all data sets and methods of a study; `popf.experiment.run` explains the fields."""
+    """What is the same for all datasets and methods of a study; `popf.experiment.run` explains the fields."""
 
     runs: int = RUNS
     train_size: float = TRAIN_SIZE
@@ -148,7 +148,7 @@ class Protocol:
             raise ValueError(f"`scale` is {self.scale!r}; use True, False or None for both.")
 
     def forms(self, dataset: Dataset) -> tuple[str, ...]:
-        """Forms of the features in which a data set is run, "raw" first."""
+        """Forms of the features in which a dataset is run, "raw" first."""
         if self.scale is not None:
             return ("scaled",) if self.scale else ("raw",)
         spreads = dataset.X.std(axis=0)

@@ -28,7 +28,7 @@ REFERENCE = (
     '"A Probabilistic Optimum-Path Forest Classifier for Binary Classification Problems", '
     "arXiv:1609.00878"
 )
-#: Data sets of the paper's figure 1, and of figures 2 and 3, two in each.
+#: Datasets of the paper's figure 1, and of figures 2 and 3, two in each.
 IN_LANDSCAPES = ("industrial", "diabetes")
 OVER_THRESHOLDS = ("breast_cancer", "comercial", "industrial", "ionosphere")
 JOURNAL = "journal.jsonl"
@@ -88,7 +88,7 @@ def reproduce(
     ...         folder, datasets={"wine": (X, y == 1)}, methods=["opf", "pooled"], runs=2, figures=False
     ...     )
     >>> results
-    <Results: 1 data sets, 2 methods, 2 runs>
+    <Results: 1 datasets, 2 methods, 2 runs>
     """
     folder = writable_folder(out)
     say = say or (lambda sentence: None)
@@ -208,13 +208,13 @@ def _figures(results: Results) -> dict[str, tuple[Any, str]]:
 
 
 def _chosen(results: Results, preferred: tuple[str, ...], most: int) -> list[str]:
-    """Choose data sets of two classes: the paper's, or else the first."""
+    """Choose datasets of two classes: the paper's, or else the first."""
     binary = [name for name, dataset in results.datasets.items() if dataset.n_classes == 2]
     return [name for name in binary if name in preferred] or binary[:most]
 
 
 def _grid(results: Results, names: list[str], draw: Callable[..., None]) -> Any:
-    """Draw a row for each data set and a column for each form; with one form, data sets side by side."""
+    """Draw a row for each dataset and a column for each form; with one form, datasets side by side."""
     forms = [results.protocol.forms(results.datasets[name]) for name in names]
     n_rows, n_columns = len(names), max(map(len, forms))
     if n_columns == 1:

@@ -1,4 +1,4 @@
-"""What came out of a study: records by data set, form, run and method, their means, and which are best."""
+"""What came out of a study: records by dataset, form, run and method, their means, and which are best."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from popf.experiment.protocol import Dataset, Protocol, Record
 from popf.formatting import import_extra
 from popf.metrics.thresholds import HUNDREDTHS
 
-#: What identifies a record: data set, form, run and method.
+#: What identifies a record: dataset, form, run and method.
 Key = tuple[str, str, int, str]
 #: Level of the signed-rank test, and the most differing pairs for which its distribution is exact.
 SIGNIFICANCE, EXACT_UP_TO = 0.05, 200
@@ -64,14 +64,14 @@ class Results:
     ----------
     protocol, datasets, methods : Protocol, dict of str to Dataset, list of str
     records : dict of (dataset, form, run, method) to dict
-        Those of the journal; the ones about other data sets, methods and runs are ignored.
+        Those of the journal; the ones about other datasets, methods and runs are ignored.
     settings : dict
         Those of the journal.
 
     Attributes
     ----------
     records : list of dict
-        One for each data set, form, run and method, in this order.
+        One for each dataset, form, run and method, in this order.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Results:
             self._cells.setdefault(cell, []).append(record)
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """List data set and form of every row of the tables."""
+        """List dataset and form of every row of the tables."""
         for name, dataset in self.datasets.items():
             for form in self.protocol.forms(dataset):
                 yield name, form
@@ -160,7 +160,7 @@ class Results:
 
     def __repr__(self) -> str:
         return (
-            f"<Results: {len(self.datasets)} data sets, {len(self.methods)} methods, "
+            f"<Results: {len(self.datasets)} datasets, {len(self.methods)} methods, "
             f"{self.protocol.runs} runs>"
         )
 

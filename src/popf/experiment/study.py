@@ -1,7 +1,7 @@
-"""Run a study: every method on every split of every data set, each finished run kept at once in a journal.
+"""Run a study: every method on every split of every dataset, each finished run kept at once in a journal.
 
 The journal is a file of JSON lines. The first holds the settings that decide the results; another line with
-settings is added when a study is extended by data sets or methods. All other lines are records. Lines are only
+settings is added when a study is extended by datasets or methods. All other lines are records. Lines are only
 ever appended, each in one call of the system, and the first record of a run that succeeded counts: two
 processes on one journal cannot damage it.
 """
@@ -56,7 +56,7 @@ def run(
 ) -> Results:
     """Run the paper's protocol, on its data and methods or on others.
 
-    Each data set is split at random, by class, `runs` times. All methods see the same splits.
+    Each dataset is split at random, by class, `runs` times. All methods see the same splits.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def run(
     methods : dict of str to classifier, or list of names, default=None
         Any scikit-learn classifiers; None for all of `popf.experiment.methods`.
     runs : int, default=20
-        Number of splits of each data set.
+        Number of splits of each dataset.
     train_size : float, default=0.25
         Share used for training.
     seed : int, default=0
@@ -145,7 +145,7 @@ def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) 
 def _missing_runs(
     protocol: Protocol, data: dict[str, Dataset], methods: Methods, journal: "Journal", say: Say
 ) -> dict[tuple[str, str, int], Methods]:
-    """Find the methods that the journal lacks, by data set, form and run."""
+    """Find the methods that the journal lacks, by dataset, form and run."""
     binary = sorted(name for name, method in methods.items() if is_paper_method(method))
     left_out = {}
     for name, dataset in data.items():

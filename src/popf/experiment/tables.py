@@ -34,7 +34,7 @@ RUN_COLUMNS = (
 
 
 def _printed(measure: str) -> dict[str, dict[str, Summary]]:
-    """Read the values of a measure that the paper prints, by data set and method."""
+    """Read the values of a measure that the paper prints, by dataset and method."""
     found: dict[str, dict[str, Summary]] = {}
     text = files("popf.experiment").joinpath("paper.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
@@ -52,7 +52,7 @@ TIMES_A_COIN = 3.0
 
 
 class Row(NamedTuple):
-    """A data set in one form: our means and the paper's, by method."""
+    """A dataset in one form: our means and the paper's, by method."""
 
     dataset: str
     form: str
@@ -63,7 +63,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A measure for all methods and data sets, made by `table`; ``print`` shows it.
+    """A measure for all methods and datasets, made by `table`; ``print`` shows it.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Table:
         return "\n".join([*parts, "", *(line for n in notes for line in textwrap.wrap(n, room))])
 
     def _lines(self) -> Iterator[tuple[str, dict[str, Summary]]]:
-        """Labels and cells of the lines of `text`: a data set, its other form, the paper's values."""
+        """Labels and cells of the lines of `text`: a dataset, its other form, the paper's values."""
         for name in dict.fromkeys(row.dataset for row in self.rows):
             rows = [row for row in self.rows if row.dataset == name]
             for k, row in enumerate(rows):
@@ -181,11 +181,11 @@ class Table:
         return "\n".join(parts) + "\n"
 
     def csv(self) -> str:
-        """Write the table as CSV: a line for each data set, form and method, numbers in full."""
+        """Write the table as CSV: a line for each dataset, form and method, numbers in full."""
         return as_csv(CSV_COLUMNS, self.facts())
 
     def facts(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict of the columns of `csv` for each data set, form and method; None for no value."""
+        """Yield a dict of the columns of `csv` for each dataset, form and method; None for no value."""
         for dataset, form, stand_in, ours, printed in self.rows:
             for method, cell in ours.items():
                 beside = printed.get(method)
@@ -326,7 +326,7 @@ def _escape_latex(text: str) -> str:
 
 
 def _printed_values(results: Results, measure: str, dataset: str) -> dict[str, Summary]:
-    """Return the printed values of a data set by method; another set of the same name has none."""
+    """Return the printed values of a dataset by method; another set of the same name has none."""
     values = {"accuracy": ACCURACY, "seconds": SECONDS}.get(measure, {}).get(dataset, {})
     record, shape = RECORDS.get(dataset), results.datasets[dataset].X.shape
     if record is None or shape != (record.n_samples, record.n_features):
