@@ -27,6 +27,8 @@ from popf.probability.features import (
 from popf.probability.soft_competition import SoftCompetition, competition_of
 
 N_FOLDS = 5
+#: How many samples a thread is worth where folds are compared.
+SAMPLES_PER_THREAD = 1000
 #: A subsample has so many samples of every class, or all there are.
 FEWEST_OF_A_CLASS = 20
 #: Where samples take fewer distinct values than this, copies are dealt to folds one by one.
@@ -240,8 +242,9 @@ class SamplesInMemory(TrainingSamples):
         return self.samples[self.ordered.rows[places]]
 
     def take(self, places: IntArray) -> "SamplesInMemory":
-        """Keep the samples at some places, and leave a GPU out."""
-        resources = self.resources._replace(backend=None)
+        """Keep the samples at some places, and leave a GPU out, and threads that cost more than they gain."""
+        n_threads = min(self.resources.n_threads, max(1, len(places) // SAMPLES_PER_THREAD))
+        resources = self.resources._replace(backend=None, n_threads=n_threads)
         return replace(self, ordered=self.ordered.take(places), resources=resources)
 
     def grow(self, places: IntArray | None, candidate: Candidate) -> GrownForest:
