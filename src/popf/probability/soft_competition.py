@@ -107,8 +107,10 @@ class SoftCompetition:
 
     def _scaled(self, new: FloatArray) -> FloatArray:
         """Scale new samples as the training samples are."""
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp(new, -self._sample_exponent)
         # From farther away all training samples look alike, so that far is far enough.
-        return np.clip(scaled_copy(new, self._sample_exponent), -(2.0**FAR), 2.0**FAR)
+        return np.ascontiguousarray(np.clip(scaled, -(2.0**FAR), 2.0**FAR))
 
     def _blocks(self, new: FloatArray) -> BlockOfDistances:
         """Make blocks of distances to the nodes, for any metric but the plain one."""

@@ -94,11 +94,12 @@ def check_options(options: FitOptions) -> None:
         )
     if options.metric not in METRIC_NAMES:
         raise ValueError("`metric`: " + unknown("metric", options.metric, METRIC_NAMES))
-    check_costs(options.cost_fp, options.cost_fn, strictly=True)
-    if options.cost_fp is not None and options.threshold is not None:
-        raise ValueError(
-            "`threshold` and `cost_fp`/`cost_fn` are two ways to say one thing: give one of them."
-        )
+    if options.cost_fp is not None or options.cost_fn is not None:
+        check_costs(options.cost_fp, options.cost_fn, strictly=True)
+        if options.threshold is not None:
+            raise ValueError(
+                "`threshold` and `cost_fp`/`cost_fn` are two ways to say one thing: give one of them."
+            )
     if options.threshold is not None:
         check_share("`threshold`", options.threshold)
     if options.test_size is not None:
