@@ -133,7 +133,7 @@ def check_integer(name: str, value: object, lowest: int, otherwise: str = "") ->
 def check_share(name: str, value: Any) -> None:
     """Raise ValueError unless value is a number between 0 and 1, both excluded."""
     if not (isinstance(value, numbers.Real) and 0.0 < float(value) < 1.0):
-        raise ValueError(f"{name} must lie between 0 and 1, not at {value!r}.")
+        raise ValueError(f"{name} must be above 0 and below 1, not {value!r}.")
 
 
 def check_real(

@@ -161,8 +161,8 @@ def classes_of(*counts):
     [
         ({"runs": 0}, "`runs` is 0"),
         ({"seed": -1}, "`seed` is -1"),
-        ({"train_size": 1.0}, "`train_size` must lie between 0 and 1, not at 1.0"),
-        ({"train_size": "half"}, "`train_size` must lie between 0 and 1, not at 'half'"),
+        ({"train_size": 1.0}, "`train_size` must be above 0 and below 1, not 1.0"),
+        ({"train_size": "half"}, "`train_size` must be above 0 and below 1, not 'half'"),
         ({"scale": "yes"}, "`scale` is 'yes'"),
         ({"datasets": classes_of(50, 1)}, "a: .* only 1 of class 1"),
         ({"datasets": classes_of(50, 2), "train_size": 0.1}, "a: .* only 2 of class 1"),

@@ -193,7 +193,7 @@ def test_writing_is_whole_or_not_at_all(theft_case, tmp_path, monkeypatch):
         ({"y": [0, 1] * 250}, "strings and numbers never agree"),
         ({"y": ["theft", "regular"]}, "2 labels, but probabilities of the shape"),
         ({"positive": "fire"}, "`positive='fire'` is not a class"),
-        ({"threshold": 1.0}, "`threshold` must lie between 0 and 1, not at 1.0"),
+        ({"threshold": 1.0}, "`threshold` must be above 0 and below 1, not 1.0"),
         ({"cost_fp": 2.0}, "`cost_fp` and `cost_fn` belong together"),
         (
             {"cost_fp": -1.0, "cost_fn": 1.0},

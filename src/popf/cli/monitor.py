@@ -62,7 +62,7 @@ def monitor(
     check_output(output, [model, data], (".csv",))
     check_output(plot, [model, data], (".png", ".svg", ".pdf"), "--plot")
     if not 0.0 < rise <= 1.0:
-        raise ValueError(f"--rise must lie between 0 and 1, not at {rise:g}.")
+        raise ValueError(f"--rise must be above 0 and at most 1, not {rise:g}.")
     scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs)
     table, table_model = scoring.table, scoring.model
     if not table_model.binary:

@@ -61,7 +61,7 @@ def report(
         own, cost_fp, cost_fn = layout.threshold, layout.cost_fp, layout.cost_fn
         if code != layout.positive:  # a false alarm of one class is a miss of the other
             own, cost_fp, cost_fn = 1.0 - own, cost_fn, cost_fp
-        threshold = threshold or own
+        threshold = own if threshold is None else threshold
     frame, probability = scoring.score_all([column, *ids], progress)
     contents = compute(
         table_model.model,

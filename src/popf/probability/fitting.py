@@ -107,9 +107,8 @@ class Choice(NamedTuple):
 def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence, GrownForest]:
     """Choose everything by held-out samples, then fit it to all."""
     codes = training.ordered.codes
-    with (
-        one_blas_thread()
-    ):  # more take many times as long on matrices so small, or on a busy machine
+    # More threads take many times as long on matrices so small, and on a busy machine.
+    with one_blas_thread():
         candidates = candidates_for(options.squash, options.linear_map, training.metric)
         some = take_evenly(codes, N_TO_CHOOSE)
         small = training.take(some)
