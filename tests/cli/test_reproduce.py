@@ -86,7 +86,10 @@ def test_the_same_command_goes_on_and_another_is_refused(csv, tmp_path, capsys):
         (["--datasets", "hart"], "did you mean heart"),
         (["--methods", "newtn", "--datasets", "liver"], "did you mean newton"),
         (["--runs", "0", "--datasets", "liver"], "--runs is 0; it must be"),
-        (["--train-size", "1.5", "--datasets", "liver"], "--train-size must lie between 0 and 1"),
+        (
+            ["--train-size", "1.5", "--datasets", "liver"],
+            "--train-size must be above 0 and below 1, not 1.5",
+        ),
         (["--train-size", "0.001", "--datasets", "liver"], "with --train-size 0.001: every class"),
         (["--n-jobs", "0", "--datasets", "liver"], "--n-jobs must be at least 1, or -1"),
         (["--seed", "-1", "--datasets", "liver"], "--seed"),
