@@ -81,7 +81,7 @@ def trust(z, prior, y, w):
     price = 1.0 + np.log(len(sizes) ** 2 / (1.0 / sizes).sum())
 
     def objective(t):
-        return w.sum() * log_loss(t * z + (1.0 - t) * prior, y, w) + t * price
+        return w.sum() * log_loss(t * z + (1.0 - t) * prior, y, w) + t**2 * price
 
     t = minimize_scalar(objective, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-10}).x
     gain = objective(0.0) - objective(1.0) + price
@@ -140,6 +140,94 @@ def score_of_product(x, y, cuts, labels, w, P):
     return total
 
 
+def hashed(number):
+    """SplitMix64's mixing function, on whole numbers of 64 bits."""
+    mixed = number * 0x9E3779B97F4A7C15 % 2**64
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+    return mixed ^ mixed >> 31
+
+
+def bin_edges(x):
+    """Midpoints between values of different bins: 32 of equal size, or one for every value."""
+    distinct = np.unique(x)
+    if len(distinct) <= 32:
+        return (distinct[1:] + distinct[:-1]) / 2.0
+    bins = [int(32 * ((x < value).mean() + (x == value).mean() / 2.0)) for value in distinct]
+    pairs = zip(distinct, distinct[1:], bins, bins[1:], strict=False)
+    return np.array([(low + high) / 2.0 for low, high, one, other in pairs if one != other])
+
+
+def best_split(X, r, h, features, edges):
+    """Feature and edge whose two steps with a ridge gain most; None if nothing is gained."""
+    best, found = 1e-9, None
+    for feature in features:
+        for edge in edges[feature]:
+            left = X[:, feature] <= edge
+            if min(h[left].sum(), h[~left].sum()) < 3.0:
+                continue
+            gain = sum(r[side].sum() ** 2 / (h[side].sum() + 1.0) for side in (left, ~left))
+            gain -= r.sum() ** 2 / (h.sum() + 1.0)
+            if gain > best * (1.0 + 1e-9):
+                best, found = gain, (feature, edge)
+    return found
+
+
+def tree_steps(X, r, h, features, edges, new, depth=4):
+    """What a tree of Newton's steps, grown on X, tells new samples."""
+    split = best_split(X, r, h, features, edges) if depth else None
+    if split is None:
+        return np.full(len(new), r.sum() / (h.sum() + 1.0))
+    steps = np.empty(len(new))
+    for right in (False, True):
+        here, there = ((values[:, split[0]] > split[1]) == right for values in (X, new))
+        steps[there] = tree_steps(X[here], r[here], h[here], features, edges, new[there], depth - 1)
+    return steps
+
+
+def boosted(X, y, w, n_classes, n_rounds, new, rate=0.1):
+    """Exponents of boosted trees, each of which sees half of the features, at most 10, as a hash has it."""
+    X, y = repeat(X, y, w)
+    n_features = X.shape[1]
+    edges = [bin_edges(x) for x in X.T]
+    n_trees = 1 if n_classes == 2 else n_classes  # in a round
+    classes = [1] if n_classes == 2 else range(n_classes)
+    start = np.log([(y == k).sum() + 0.5 for k in range(n_classes)])
+    z, found = (np.tile(start - start.mean(), (len(samples), 1)) for samples in (X, new))
+    for number in range(n_rounds):
+        P = softmax(z)
+        for place, k in enumerate(classes):
+            first = (number * n_trees + place) * n_features
+            ranked = sorted(range(n_features), key=lambda f, first=first: hashed(first + f))
+            features = sorted(ranked[: min((n_features + 1) // 2, 10)])
+            r, h = (y == k) - P[:, k], P[:, k] * (1.0 - P[:, k])
+            for samples, exponents in ((X, z), (new, found)):
+                steps = rate * tree_steps(X, r, h, features, edges, samples)
+                if n_classes == 2:
+                    exponents += np.outer(steps, [-0.5, 0.5])
+                else:
+                    exponents[:, k] += steps * (n_classes - 1) / n_classes
+    return found
+
+
+def trees_exponents(part, scaled):
+    """What fitted trees say, sample after sample."""
+    n_classes = len(part["intercepts"])
+    found = np.tile(part["intercepts"], (len(scaled), 1))
+    trees = zip(part["features"], part["cuts"], part["values"], strict=True)
+    for number, (features, cuts, values) in enumerate(trees):
+        for i, sample in enumerate(scaled):
+            node = 0
+            while node < len(features):
+                right = features[node] >= 0 and sample[features[node]] > cuts[node]
+                node = 2 * node + 1 + right
+            if n_classes == 2:
+                found[i] += values[node] * np.array([-0.5, 0.5])
+            else:
+                found[i, number % n_classes] += values[node]
+    return found
+
+
 def additive_exponents(part, scaled):
     """What a regression says, feature after feature; `part` holds what was fitted, by name."""
     basis = part["basis"]
@@ -163,7 +251,8 @@ def probabilities(fitted, u, new):
     scaled = (scaled - scale["mean"]) * scale["factor"]
     forest, pool = fitted["forest_scaling"], fitted["pool"]
     parts = [forest_exponents(u, forest["floors"], forest["slopes"], forest["biases"])]
-    parts += [additive_exponents(part, scaled) for part in fitted["additive"].values()]
+    for part in fitted["on_features"].values():
+        parts.append((trees_exponents if "values" in part else additive_exponents)(part, scaled))
     parts = [part - part.mean(axis=1, keepdims=True) for part in parts]
     z = sum(weight * part for weight, part in zip(pool["weights"], parts, strict=True))
     trust = fitted["trust"]

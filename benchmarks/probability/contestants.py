@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from popf import POPFClassifier
+from popf.probability.fitting import feature_parts
 from popf.probability.pooling import fit_pool
 from popf.probability.soft_competition import SoftCompetition
 
@@ -75,7 +76,18 @@ class LessPOPF:
 
 
 def without_pairs(task):
-    return LessPOPF(popf(task), "fitting.additive_parts", lambda parts, *_: parts[1:-1])
+    return less_part(task, "pairs")
+
+
+def without_trees(task):
+    return less_part(task, "trees")
+
+
+def less_part(task, left_out):
+    def parts_but_one(*arguments):
+        return tuple(name for name in feature_parts(*arguments) if name != left_out)
+
+    return LessPOPF(popf(task), "fitting.feature_parts", parts_but_one)
 
 
 def without_forest(task):
@@ -179,6 +191,7 @@ CONTESTANTS = {
 # Those that take part only if they are named.
 LESS = {
     "popf without pairs": without_pairs,
+    "popf without trees": without_trees,
     "popf without the forest": without_forest,
     "popf, forest alone, no costs": without_costs,
 }

@@ -189,7 +189,7 @@ def test_a_fit_ends_with_what_the_model_and_its_parts_score(place, tmp_path, cap
     lines = said.out.splitlines()
     at = lines.index("On rows held out of the fit in turn")
     names = ["the model", "forest alone", "linear alone", "spline alone", "pairs alone"]
-    names.append("class frequencies")
+    names += ["trees alone", "class frequencies"]
     for line, name in zip(lines[at + 2 :], names, strict=False):
         assert line.strip().startswith(name)
     model = popf.load(tmp_path / "m.popf")[-1]

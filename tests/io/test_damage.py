@@ -293,6 +293,26 @@ def test_absurd_parameters_of_probabilities_are_refused(part, name, value):
         model.__setstate__(state)
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("features", lambda trees: np.full_like(trees["features"], 9)),
+        ("features", lambda trees: trees["features"][:-1]),
+        ("cuts", lambda trees: trees["cuts"] * np.nan),
+        ("values", lambda trees: trees["values"][:, 1:]),
+    ],
+)
+def test_absurd_trees_are_refused(name, change):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
+    model = popf.POPFClassifier(linear_map=None, squash=True).fit(X, y)
+    state = model.__getstate__()
+    trees = state["evidence_"]["on_features"]["trees"]
+    trees[name] = change(trees)
+    with pytest.raises(ValueError, match=f"{name} of .*trees"):
+        model.__setstate__(state)
+
+
 # Random damage
 
 

@@ -176,6 +176,15 @@ def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray
     return order, np.cumsum(~repeats) - 1
 
 
+def scrambled(numbers: IntArray) -> NDArray[np.uint64]:
+    """Turn numbers into others that look random, by SplitMix64's mixing function (Steele, Lea, Flood, 2014)."""
+    mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    found: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
+    return found
+
+
 def distinct_distances(distances: FloatArray) -> FloatArray:
     """Sort each sample's distinct distances, padded by infinity, to tell samples without features apart."""
     ranked = np.sort(distances, axis=1)

@@ -7,6 +7,7 @@
 ``features``          1. squashed features, and the linear maps that may come after
 ``soft_competition``  the forest's scores, 2. a background under them, 3. bandwidths and slopes of the classes
 ``regressions``       softmax regressions, and 4. ridge regressions on features, splines and pairs
+``boosting``          and boosted trees
 ``pooling``           5. all evidence pooled, how far it is trusted, and how a probability splits
 """
 

@@ -45,8 +45,9 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     :math:`a_k u_k + b_k`, fitted to samples that the forest has not seen.
 
     **pooled** (the default): the forest sees what is local and joint; logistic regressions on the features, on
-    splines and on pairs of them see what is global and adds up. Held-out samples decide the weights.
-    Features need no scaling: they are squashed first, so that neither units nor tails matter.
+    splines and on pairs of them see what is global and adds up, and boosted trees see rules. Held-out samples
+    decide the weights. Features need no scaling: they are squashed first, so that neither units nor tails
+    matter.
 
     **paper**: the P-OPF of Fernandes et al. [1]_, for two classes: :math:`P = 1 / (1 + e^{A y C + B})`, with a
     sample's own cost C, and A and B fitted in a box over the costs that the forest has seen. It is for
@@ -329,7 +330,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     def explain_proba(self, X: ArrayLike) -> ProbabilityExplanation:
         """Split the log odds of each sample into a constant and what the forest and each feature add.
 
-        The additive part of the pool is a sum over features, so that the split is exact. The constant holds the
+        Regressions and trees are sums over features, so that the split is exact. The constant holds the
         class frequencies: it is the same for all samples, and forest and features add 0 on average.
 
         Parameters

@@ -1,6 +1,6 @@
 """The order of a fit: hold samples out, choose by them, pool, and fit what was chosen to all samples.
 
-`choose` compares the forest with each candidate's features and the additive regressions on samples that they
+`choose` compares the forest with each candidate's features, the regressions and the trees on samples that they
 have not seen; `fit_evidence` then fits what was chosen to all samples.
 """
 
@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 from popf.engine.runtime.threads import one_blas_thread
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.forest.metrics import Metric
+from popf.probability.boosting import BoostedTrees, Boosting
 from popf.probability.features import Candidate, candidates_for
 from popf.probability.pooling import (
     FOREST,
@@ -27,8 +28,9 @@ from popf.probability.pooling import (
 from popf.probability.regressions import (
     N_PRODUCTS,
     N_SPLINES,
-    STRENGTHS,
+    AdditiveEvidence,
     Labels,
+    RidgeRegressions,
     centered,
     log_losses,
     log_softmax,
@@ -57,7 +59,7 @@ N_TO_CHOOSE = 5000
 N_FOR_ONE_SPLIT = 10_000
 #: By what the grid of bandwidths is moved where the best is at its end, and how often.
 SHIFT, MOST_SHIFTS = 16.0, 1
-#: A ratio of log losses at which no weaker ridge is tried.
+#: A ratio of log losses at which no weaker ridge, and no more trees, are tried.
 CLEARLY_WORSE = 1.02
 #: Pairs of features are tried only if a regression has no more slopes.
 MOST_WITH_PAIRS = 500
@@ -96,7 +98,7 @@ class Choice(NamedTuple):
     grid: BandwidthGrid
     widest: float  # bandwidth of a class, in the unit of the forest's metric
     scaling: ForestScaling
-    strengths: dict[str, float]  # of the additive parts
+    strengths: dict[str, float]  # of the parts on features
     pool: Pool
     trust: float  # from 0, where the class frequencies are the answer, to 1
     held_out: HeldOut
@@ -147,14 +149,14 @@ def choose(
         hold_out_forest(training, splits, candidate, labels, options, widest)
         for candidate in candidates
     ]
-    regressions = {}
+    on_features = {}
     if len(options.parts) > 1:
         fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
         scored = [training.features(split.scored) for split in splits]
-        for name in additive_parts(options.parts, scored[0].shape[1], len(prior)):
-            strengths = STRENGTHS if before is None else (before.strengths[name],)
-            regressions[name] = hold_out_regressions(name, strengths, fitted, scored, labels)
-    chosen = choose_parts(forests, regressions, labels, np.full(len(codes), True), options)
+        for name in feature_parts(options.parts, scored[0].shape[1], len(prior)):
+            known = None if before is None else before.strengths[name]
+            on_features[name] = hold_out_part(name, known, fitted, scored, labels)
+    chosen = choose_parts(forests, on_features, labels, np.full(len(codes), True), options)
     forest, scaling, parts = forests[chosen.forest], chosen.scaling, chosen.exponents
     if len(set(scaling.steps)) == 1 and len(set(scaling.slopes)) == 1:
         # One bandwidth for all classes is enough: no fold needs to look for more.
@@ -169,11 +171,11 @@ def choose(
     unseen, pooled = np.empty_like(parts), np.empty_like(parts[0])
     for fold in np.unique(labels.folds):
         here = labels.folds == fold
-        without = choose_parts(forests, regressions, labels, ~here, options).exponents
+        without = choose_parts(forests, on_features, labels, ~here, options).exponents
         unseen[:, here] = without[:, here]
         of_others = fit_pool(without[:, ~here], labels.take(~here), options.smoothing)
         pooled[here] = of_others.exponents(without[:, here])
-    by_name = dict(zip([FOREST, *regressions, "pool"], [*unseen, pooled], strict=True))
+    by_name = dict(zip([FOREST, *on_features, "pool"], [*unseen, pooled], strict=True))
     losses = {name: labels.log_loss(exponents) for name, exponents in by_name.items()}
     by_name["prior"] = np.broadcast_to(prior, pooled.shape)
     names = [candidate.name for candidate in candidates]
@@ -196,10 +198,11 @@ def choose(
     )
 
 
-def additive_parts(parts: tuple[str, ...], n_features: int, n_classes: int) -> tuple[str, ...]:
+def feature_parts(parts: tuple[str, ...], n_features: int, n_classes: int) -> tuple[str, ...]:
     """Leave the forest out, and pairs where there are none or where they would cost too much."""
     n_slopes = (n_features * N_SPLINES + N_PRODUCTS) * (1 if n_classes == 2 else n_classes)
-    return parts[1:] if n_features > 1 and n_slopes <= MOST_WITH_PAIRS else parts[1:-1]
+    without = () if n_features > 1 and n_slopes <= MOST_WITH_PAIRS else ("pairs",)
+    return tuple(name for name in parts[1:] if name not in without)
 
 
 class Parts(NamedTuple):
@@ -213,7 +216,7 @@ class Parts(NamedTuple):
 
 def choose_parts(
     forests: "Sequence[HeldOutForest]",
-    regressions: "dict[str, HeldOutRegressions]",
+    on_features: "dict[str, HeldOutPart]",
     labels: Labels,
     rows: BoolArray,
     options: Options,
@@ -231,11 +234,22 @@ def choose_parts(
         options.class_bandwidths,
     )
     exponents, strengths = [scaling.exponents_on_grid(forest.scores)], {}
-    for name, tried in regressions.items():
-        own = int(np.argmin(tried.losses @ weights))  # of equals the strongest ridge
+    for name, tried in on_features.items():
+        own = int(
+            np.argmin(tried.losses @ weights)
+        )  # of equals the strongest ridge, the fewest trees
         strengths[name] = tried.strengths[own]
         exponents.append(tried.exponents[own])
     return Parts(best, scaling, strengths, centered(np.stack(exponents)))
+
+
+def learner_of_kind(
+    kind: str, samples: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int
+) -> Boosting | RidgeRegressions:
+    """Prepare what learns from features: boosted "trees", or one of the kinds of regressions."""
+    if kind == "trees":
+        return Boosting(samples, codes, weights, n_classes)
+    return regressions_of_kind(kind, samples, codes, weights, n_classes)
 
 
 def fit_chosen(
@@ -244,15 +258,16 @@ def fit_chosen(
     """Fit what was chosen to all samples."""
     grown = training.grow(None, choice.candidate)
     ordered, pool = training.ordered, choice.pool
-    scaling, additive = None, {}
+    scaling = None
+    on_features: dict[str, AdditiveEvidence | BoostedTrees] = {}
     if choice.strengths:
         scaled = training.scaled(np.arange(len(ordered.rows)), squash)
         scaling = scaled.scaling
         for (name, strength), weight in zip(
             choice.strengths.items(), pool.weights[1:], strict=True
         ):
-            ridge = regressions_of_kind(name, *scaled[1:], training.n_classes)
-            additive[name], intercepts = ridge.fit(strength).without_intercepts()
+            fitted = learner_of_kind(name, *scaled[1:], training.n_classes).fit(strength)
+            on_features[name], intercepts = fitted.without_intercepts()
             pool = pool._replace(biases=pool.biases + weight * centered(intercepts))
     evidence = Evidence(
         preparation=grown.preparation,
@@ -261,7 +276,7 @@ def fit_chosen(
         bandwidths=choice.grid.ranked(grown.unit)[choice.scaling.steps],
         forest_scaling=choice.scaling,
         scaling=scaling,
-        additive=additive,
+        on_features=on_features,
         pool=pool,
         trust=choice.trust,
         prior=prior_exponents(training.masses),
@@ -359,40 +374,41 @@ def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -
     return np.swapaxes(by_chain, 2, 3).reshape(scores.shape)
 
 
-class HeldOutRegressions(NamedTuple):
-    """Exponents of held-out samples by regressions of several strengths, the strongest ridge first."""
+class HeldOutPart(NamedTuple):
+    """Exponents of held-out samples by one of the parts on features, for several strengths."""
 
     strengths: list[float]
     exponents: list[FloatArray]
     losses: FloatArray  # (n_strengths, n_rows)
 
 
-def hold_out_regressions(
+def hold_out_part(
     kind: str,
-    strengths: Sequence[float],
+    known: float | None,
     fitted: Sequence[ScaledSamples],
     scored: Sequence[FloatArray],
     labels: Labels,
-) -> HeldOutRegressions:
-    """Fit regressions, from the strongest ridge on, until the loss clearly rises."""
-    ridges = [regressions_of_kind(kind, *each[1:], len(labels.masses)) for each in fitted]
+) -> HeldOutPart:
+    """Fit with more and more strength until the loss clearly rises, or with one that is known."""
+    learners = [learner_of_kind(kind, *each[1:], len(labels.masses)) for each in fitted]
     columns = [
-        ridge.centered_columns(each.scaling.apply(new))
-        for ridge, each, new in zip(ridges, fitted, scored, strict=True)
+        learner.centered_columns(each.scaling.apply(new))
+        for learner, each, new in zip(learners, fitted, scored, strict=True)
     ]
+    strengths = learners[0].strengths if known is None else (known,)
     exponents: list[FloatArray] = []
     means: list[float] = []
     for strength in strengths:
         found = [
-            ridge.fit(strength).exponents_of_columns(new)
-            for ridge, new in zip(ridges, columns, strict=True)
+            learner.fit(strength).exponents_of_columns(new)
+            for learner, new in zip(learners, columns, strict=True)
         ]
         exponents.append(np.concatenate(found))
         means.append(labels.log_loss(exponents[-1]))
         if means[-1] > CLEARLY_WORSE * min(means):
             break
     losses = log_losses(np.stack(exponents), labels.codes)
-    return HeldOutRegressions(list(strengths[: len(exponents)]), exponents, losses)
+    return HeldOutPart(list(strengths[: len(exponents)]), exponents, losses)
 
 
 def _accuracy(exponents: FloatArray, labels: Labels) -> float:

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
     from popf.engine.structures import Resources
     from popf.forest.optimum_path_forest import OptimumPathForest
+    from popf.probability.boosting import BoostedTrees
     from popf.probability.features import Preparation, Scaling
     from popf.probability.regressions import AdditiveEvidence
     from popf.probability.soft_competition import ForestScaling, SoftCompetition
 
 FOREST = "forest"
-PARTS = (FOREST, "linear", "spline", "pairs")
+PARTS = (FOREST, "linear", "spline", "pairs", "trees")
 
 #: The ridge that draws weights to what the losses alone suggest; so many samples' likelihood make a unit of it.
 RIDGE = 40.0
@@ -82,9 +83,10 @@ def trust_in(exponents: FloatArray, labels: Labels) -> float:
     """Decide how far held-out evidence can be trusted to say more than the prior, from 0 to 1.
 
     The trust t mixes exponents, t z + (1 - t) prior. It minimises the log loss of all samples plus
-    t (1 + log N). N is the number of classes times the harmonic mean of their sizes: by Schwarz's approximation
-    the price of two parameters, t and the bandwidth. So t is 0 where evidence gains less than it costs. Where
-    all of it gains clearly more than the price, there is no doubt, and t is 1.
+    t² (1 + log N). N is the number of classes times the harmonic mean of their sizes: by Schwarz's
+    approximation log N is the price of two parameters, t and the bandwidth. So t is small where evidence
+    gains less than it costs, and 0 where it gains nothing. Where all of it gains clearly more than the price,
+    there is no doubt, and t is 1.
     """
     codes, prior = labels.codes, labels.prior
     # The mean sample is one at least.
@@ -97,7 +99,9 @@ def trust_in(exponents: FloatArray, labels: Labels) -> float:
 
     def slope(trust: float) -> float:
         probability = np.exp(log_softmax(prior + trust * evidence))
-        return float(weights @ ((probability * evidence).sum(axis=1) - for_own)) + price
+        return (
+            float(weights @ ((probability * evidence).sum(axis=1) - for_own)) + 2.0 * trust * price
+        )
 
     low, high = 0.0, 1.0
     if slope(low) >= 0.0:
@@ -129,8 +133,8 @@ class Evidence:
     node_weights: FloatArray
     bandwidths: FloatArray  # of the classes
     forest_scaling: "ForestScaling"
-    scaling: "Scaling | None"  # of the features, for the additive parts
-    additive: "dict[str, AdditiveEvidence]"
+    scaling: "Scaling | None"  # of the features, for the parts on them
+    on_features: "dict[str, AdditiveEvidence | BoostedTrees]"
     pool: Pool
     trust: float  # from 0, where the class frequencies are the answer, to 1
     prior: FloatArray  # exponents of the class frequencies
@@ -154,13 +158,13 @@ class Evidence:
     @property
     def weights_by_name(self) -> dict[str, float]:
         """The weight of each part in the pool."""
-        return dict(zip((FOREST, *self.additive), self.pool.weights.tolist(), strict=True))
+        return dict(zip((FOREST, *self.on_features), self.pool.weights.tolist(), strict=True))
 
     @property
     def pairs(self) -> IntArray:
         """Pairs of features whose products are in the pool: (n_pairs, 2)."""
-        found = [part.basis.pairs for part in self.additive.values()]
-        return np.unique(np.concatenate([np.empty((0, 2), np.int64), *found]), axis=0)
+        found: Any = self.on_features.get("pairs")
+        return np.unique(found.basis.pairs, axis=0) if found else np.empty((0, 2), np.int64)
 
     @property
     def prior_weight(self) -> float:
@@ -186,7 +190,7 @@ class Evidence:
             parts = [scaling.exponents(scores[:, np.arange(len(which)), which])]
         if self.scaling is not None:
             scaled = self.scaling.apply(new)
-            parts += [part.exponents(scaled) for part in self.additive.values()]
+            parts += [part.exponents(scaled) for part in self.on_features.values()]
         pooled = self.pool.exponents(centered(np.stack(parts)))
         return self.trust * pooled + (1.0 - self.trust) * self.prior
 
@@ -198,7 +202,7 @@ class Evidence:
         features = np.zeros((*new.shape, len(classes)))
         if self.scaling is not None:
             scaled = self.scaling.apply(new)
-            for weight, part in zip(self.pool.weights[1:], self.additive.values(), strict=True):
+            for weight, part in zip(self.pool.weights[1:], self.on_features.values(), strict=True):
                 features += weight * part.shares(scaled)
         features = centered(self.trust * features)
         if len(classes) == 2:
@@ -229,7 +233,7 @@ class ProbabilityExplanation:
     forest : ndarray of shape (n_samples,) or (n_samples, n_classes)
         What the forest adds.
     features : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
-        What each feature adds, by the additive part.
+        What each feature adds, by regressions and trees.
     total : ndarray of shape (n_samples,) or (n_samples, n_classes)
     classes : ndarray of shape (n_classes,)
     feature_names : list of str

@@ -24,8 +24,6 @@ N_KNOTS, DEGREE = 5, 3
 N_SPLINES = N_KNOTS + DEGREE - 2
 #: Values that splines are evaluated for at a time, so that they stay in the cache.
 BLOCK = 2**16
-#: Inverse strengths of the ridge, as scikit-learn's C.
-STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 #: What the strength times the mean weight may be; beyond, nothing or everything is free, and solvers fail.
 STRENGTHS_ALLOWED = (1e-8, 1e6)
 #: Knots that are closer than this, as a part of the feature's range, are as good as one.
@@ -505,6 +503,9 @@ class RidgeRegressions:
 
     `columns` are those of the basis; some of the classes may be missing.
     """
+
+    #: Inverse strengths of the ridge to try, as scikit-learn's C.
+    strengths = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
     def __init__(
         self,

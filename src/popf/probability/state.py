@@ -8,6 +8,7 @@ import numpy as np
 from popf.engine.structures import IntArray
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
+from popf.probability.boosting import N_INNER, N_NODES, BoostedTrees
 from popf.probability.features import Preparation, Scaling
 from popf.probability.pooling import PARTS, Evidence, HeldOut, Pool
 from popf.probability.regressions import N_KNOTS, AdditiveEvidence, Basis
@@ -76,9 +77,11 @@ def _plain(value: Any) -> Any:
 def _evidence_from(fields: Fields, n_samples: int, n_features: int, n_classes: int) -> Evidence:
     by_class = (n_classes,)
     nodes = fields.integers("nodes", (None,), 0, n_samples - 1)
-    parts = fields.fields("additive")
-    additive = {
-        name: _additive_from(parts.fields(name), n_features, n_classes)
+    parts = fields.fields("on_features")
+    on_features = {
+        name: (_trees_from if name == "trees" else _regression_from)(
+            parts.fields(name), n_features, n_classes
+        )
         for name in PARTS[1:]
         if name in parts
     }
@@ -100,9 +103,9 @@ def _evidence_from(fields: Fields, n_samples: int, n_features: int, n_classes: i
             forest.number("loss"),
         ),
         _scaling_from(fields, n_features),
-        additive,
+        on_features,
         Pool(
-            pool.floats("weights", (1 + len(additive),), 0.0, LARGEST_SLOPE),
+            pool.floats("weights", (1 + len(on_features),), 0.0, LARGEST_SLOPE),
             pool.floats("biases", by_class, -LARGEST_SLOPE, LARGEST_SLOPE),
         ),
         fields.number("trust", 0.0, 1.0),
@@ -130,7 +133,7 @@ def _scaling_from(fields: Fields, n_features: int) -> Scaling | None:
     )
 
 
-def _additive_from(fields: Fields, n_features: int, n_classes: int) -> AdditiveEvidence:
+def _regression_from(fields: Fields, n_features: int, n_classes: int) -> AdditiveEvidence:
     inside = fields.fields("basis")
     last = n_features - 1
     smooth = inside.integers("smooth", (None,), 0, last)
@@ -151,5 +154,18 @@ def _additive_from(fields: Fields, n_features: int, n_classes: int) -> AdditiveE
         basis,
         fields.floats("center", (n_columns,)),
         fields.floats("coefficients", (n_classes, n_columns), -LARGEST_SLOPE, LARGEST_SLOPE),
+        fields.floats("intercepts", (n_classes,), -LARGEST_SLOPE, LARGEST_SLOPE),
+    )
+
+
+def _trees_from(fields: Fields, n_features: int, n_classes: int) -> BoostedTrees:
+    features = fields.integers("features", (None, N_INNER), -1, n_features - 1)
+    n_trees, n_outputs = len(features), 1 if n_classes == 2 else n_classes
+    if n_trees % n_outputs:
+        raise fields.refuse("features", f"a multiple of {n_outputs} trees, one for each class")
+    return BoostedTrees(
+        features.astype(np.int32),
+        fields.floats("cuts", (n_trees, N_INNER)),
+        fields.floats("values", (n_trees, N_NODES), -LARGEST_SLOPE, LARGEST_SLOPE),
         fields.floats("intercepts", (n_classes,), -LARGEST_SLOPE, LARGEST_SLOPE),
     )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from popf.engine.points import distinct_distances, sort_by_values
+from popf.engine.points import distinct_distances, scrambled, sort_by_values
 from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest, grow_forest
@@ -37,7 +37,7 @@ FEW_VALUES = 20
 MANY_COPIES = 50
 #: Of one value no more copies are scattered; the others are dealt evenly.
 MOST_SCATTERED = 10_000
-#: From how many samples scalings, maps and the additive parts are fitted at most.
+#: From how many samples scalings, maps, regressions and trees are fitted at most.
 N_FOR_FEATURES = 50_000
 #: From how many of the left-out samples the median winning cost is taken at most.
 N_FOR_UNIT = 1000
@@ -152,18 +152,14 @@ def _scatter(copies: FloatArray) -> FloatArray:
     """Scatter copies over the folds as if at random, by a hash of their numbers: (n_values, n_folds)."""
     one_by_one = np.minimum(copies, MOST_SCATTERED)
     owners = np.repeat(np.arange(len(copies)), one_by_one.astype(np.int64))
-    # The mixing function of SplitMix64 (Steele, Lea and Flood, 2014).
-    mixed = np.arange(len(owners), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    folds = (mixed ^ (mixed >> np.uint64(31))) % np.uint64(N_FOLDS)
+    folds = scrambled(np.arange(len(owners))) % np.uint64(N_FOLDS)
     places = owners * N_FOLDS + folds.astype(np.int64)
     found = np.bincount(places, minlength=len(copies) * N_FOLDS).reshape(-1, N_FOLDS)
     return found + ((copies - one_by_one) / N_FOLDS)[:, None]
 
 
 class ScaledSamples(NamedTuple):
-    """Samples for the additive parts."""
+    """Samples for the parts on features."""
 
     scaling: Scaling
     samples: FloatArray

@@ -27,7 +27,8 @@ NOTE = (
     "which cannot be undone."
 )
 METHODS = {
-    "pooled": "the forest, pooled with logistic regressions on features, splines and pairs of them",
+    "pooled": "the forest, pooled with boosted trees and with logistic regressions on features, splines and "
+    "pairs of them",
     "forest": "the forest alone: every training sample offers a path, and those of each class are weighed",
     "paper": "the paper’s P-OPF: the cost of the winning path alone",
 }
@@ -37,6 +38,7 @@ HELD_OUT = {
     "linear": "logistic regression",
     "spline": "logistic regression on splines",
     "pairs": "logistic regression on splines and pairs",
+    "trees": "boosted trees",
     "prior": "the class frequencies",
 }
 
