@@ -169,13 +169,16 @@ def _differentiate(
     """Differentiate the log likelihood by the outputs; curvatures are minus its second derivatives."""
     n, n_outputs = outputs.shape
     for i in range(n):
-        highest = max(0.0, outputs[i].max()) if n_outputs == 1 else outputs[i].max()
-        total = (
-            np.exp(-highest) if n_outputs == 1 else 0.0
-        )  # the first of two classes has the output 0
-        for k in range(n_outputs):
-            residuals[k, i] = np.exp(outputs[i, k] - highest)
-            total += residuals[k, i]
+        total = 0.0
+        if n_outputs == 1:
+            residuals[0, i], total = 1.0, 1.0 + np.exp(-outputs[i, 0])
+        else:
+            highest = outputs[i, 0]
+            for k in range(1, n_outputs):
+                highest = max(highest, outputs[i, k])
+            for k in range(n_outputs):
+                residuals[k, i] = np.exp(outputs[i, k] - highest)
+                total += residuals[k, i]
         for k in range(n_outputs):
             probability = residuals[k, i] / total
             own = codes[i] == (1 if n_outputs == 1 else k)
