@@ -68,9 +68,8 @@ def main(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         say("interrupted.")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of the output is gone, as `head` does; nothing may be written any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of the output is gone, as `head` does
+        _write_no_more()
         return FAILED
     except Exception as error:
         if "--debug" in arguments:
@@ -82,7 +81,17 @@ def main(arguments: list[str]) -> int:
         usage = hasattr(error, "format_message")
         expected = ValueError | TypeError | LookupError | OSError
         full = isinstance(error, OSError) and error.errno in DISK_ERRORS
+        if full:
+            try:
+                sys.stdout.flush()
+            except OSError:  # the process would try once more at its end, and complain again
+                _write_no_more()
         return BAD_INPUT if usage or (isinstance(error, expected) and not full) else FAILED
+
+
+def _write_no_more() -> None:
+    """Let nothing reach the standard output any more, not even at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _options(command: Any) -> dict[str, str]:

@@ -84,9 +84,8 @@ class Boosting:
     def __init__(
         self, samples: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int
     ) -> None:
-        weights = weights * max(
-            1.0, len(weights) / weights.sum()
-        )  # the mean sample is one at least
+        # The mean sample is one at least.
+        weights = weights * max(1.0, len(weights) / weights.sum())
         bins = [_bins(column, weights) for column in samples.T]
         self._bins = np.array([own for own, _ in bins], dtype=np.uint8)
         self._n_bins = np.array([len(edges) + 1 for _, edges in bins], dtype=np.int64)
