@@ -204,66 +204,72 @@ def _boost(
     n, n_outputs = outputs.shape
     residuals, curvatures = np.empty((n_outputs, n)), np.empty((n_outputs, n))
     nodes = np.empty(n, np.int64)
-    sums = np.empty((N_NODES, MOST_BINS, 2))
-    totals, masses = np.empty((N_NODES, 2)), np.empty(N_NODES)
-    gains, best = np.empty(N_NODES), np.empty(N_NODES, np.int64)
+    residual_in, curvature_in = (
+        np.empty(N_NODES),
+        np.empty(N_NODES),
+    )  # sums over the samples of a node
+    residual_at = np.empty((N_INNER, MOST_BINS))  # and of a bin
+    curvature_at = np.empty((N_INNER, MOST_BINS))
+    gains, best, masses = np.empty(N_INNER), np.empty(N_INNER, np.int64), np.empty(N_NODES)
     rate = RATE * (1.0 if n_outputs == 1 else (n_outputs - 1.0) / n_outputs)
     for tree in range(len(tried)):
         output = tree % n_outputs
         if output == 0:
             _differentiate(codes, weights, outputs, residuals, curvatures)
-        residual, curvature = residuals[output], curvatures[output]
-        nodes[:] = 0
-        totals[0, 0], totals[0, 1] = residual.sum(), curvature.sum()
+        residual_in[0], curvature_in[0] = 0.0, 0.0
+        for i in range(n):
+            nodes[i] = 0
+            residual_in[0] += residuals[output, i]
+            curvature_in[0] += curvatures[output, i]
         for level in range(DEPTH):
             first, end = 2**level - 1, 2 ** (level + 1) - 1
             for node in range(first, end):
                 gains[node], best[node] = 0.0, MOST_BINS  # all go left
-                totals[2 * node + 1], totals[2 * node + 2] = totals[node], 0.0
+                residual_in[2 * node + 1], residual_in[2 * node + 2] = residual_in[node], 0.0
+                curvature_in[2 * node + 1], curvature_in[2 * node + 2] = curvature_in[node], 0.0
             for feature in tried[tree]:
-                last = n_bins[feature] - 1
-                sums[first:end, :last] = 0.0
-                for i in range(n):
-                    own = sums[nodes[i], bins[feature, i]]
-                    own[0] += residual[i]
-                    own[1] += curvature[i]
                 for node in range(first, end):
-                    residual_here, curvature_here = totals[node]
-                    before = residual_here**2 / (curvature_here + RIDGE)
+                    for place in range(MOST_BINS):
+                        residual_at[node, place], curvature_at[node, place] = 0.0, 0.0
+                for i in range(n):
+                    residual_at[nodes[i], bins[feature, i]] += residuals[output, i]
+                    curvature_at[nodes[i], bins[feature, i]] += curvatures[output, i]
+                for node in range(first, end):
+                    before = residual_in[node] ** 2 / (curvature_in[node] + RIDGE)
                     left, left_curvature = 0.0, 0.0
-                    for cut in range(last):
-                        left += sums[node, cut, 0]
-                        left_curvature += sums[node, cut, 1]
-                        right_curvature = curvature_here - left_curvature
+                    for cut in range(n_bins[feature] - 1):
+                        left += residual_at[node, cut]
+                        left_curvature += curvature_at[node, cut]
+                        right_curvature = curvature_in[node] - left_curvature
                         if min(left_curvature, right_curvature) < LEAST_CURVATURE:
                             continue
-                        right = residual_here - left
+                        right = residual_in[node] - left
                         gain = left**2 / (left_curvature + RIDGE) - before
                         gain += right**2 / (right_curvature + RIDGE)
                         if gain > gains[node] * (1.0 + CLEARLY_BETTER) + CLEARLY_BETTER:
                             gains[node], best[node] = gain, cut
                             features[tree, node], cuts[tree, node] = feature, edges[feature, cut]
-                            totals[2 * node + 1] = left, left_curvature
-                            totals[2 * node + 2] = right, right_curvature
+                            residual_in[2 * node + 1], residual_in[2 * node + 2] = left, right
+                            curvature_in[2 * node + 1] = left_curvature
+                            curvature_in[2 * node + 2] = right_curvature
             for i in range(n):
                 node = nodes[i]
                 # Of a node without a feature the last one's bins are asked: none is above the best.
                 nodes[i] = 2 * node + 1 + (bins[features[tree, node], i] > best[node])
-        value = values[tree]
         for node in range(N_INNER, N_NODES):
-            value[node] = rate * totals[node, 0] / (totals[node, 1] + RIDGE)
+            values[tree, node] = rate * residual_in[node] / (curvature_in[node] + RIDGE)
             masses[node] = 0.0
         for i in range(n):
-            outputs[i, output] += value[nodes[i]]
+            outputs[i, output] += values[tree, nodes[i]]
             masses[nodes[i]] += weights[i]
         for node in range(N_INNER - 1, -1, -1):
             below, other = 2 * node + 1, 2 * node + 2
             masses[node] = masses[below] + masses[other]
-            value[node] = value[below]
-            if masses[other] > 0.0:
-                value[node] += (value[other] - value[below]) * (masses[other] / masses[node])
-        roots[tree] = value[0]
-        value -= value[0]
+            share = masses[other] / masses[node] if masses[other] > 0.0 else 0.0
+            values[tree, node] = (1.0 - share) * values[tree, below] + share * values[tree, other]
+        roots[tree] = values[tree, 0]
+        for node in range(N_NODES):
+            values[tree, node] -= roots[tree]
 
 
 @jit
