@@ -345,6 +345,16 @@ def test_the_pool_minimises_its_objective(n_classes, useless):
     assert_allclose(pool.weights, expected.x[:3], atol=1e-3)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_where_every_part_misleads_the_biases_remain(n_classes):
+    y, w = np.arange(300) % n_classes, np.where(np.arange(300) % n_classes, 1.0, 2.0)
+    parts = np.stack([-4.0 * np.eye(n_classes)[y]] * 2)
+    pool = fit_pool(parts, labelled(y, w), 0.5)
+    assert_array_equal(pool.weights, 0.0)
+    frequencies = np.bincount(y, w) / w.sum()
+    assert_allclose(naive_probability.softmax(pool.biases[None])[0], frequencies, atol=0.01)
+
+
 @pytest.mark.parametrize("strength", [-1.0, 0.0, 0.4, 1.0, 3.0])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_trust_is_what_pays_for_itself(n_classes, strength):

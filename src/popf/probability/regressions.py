@@ -145,11 +145,15 @@ class Designs(NamedTuple):
         if self.by_class:
             found = np.multiply(theta[:, None, :-n_biases], self.columns[:, 0], order="C")
         else:
-            flat = self.columns.reshape(*self.columns.shape[:2], -1)
-            found = np.matmul(theta[:, None, :-n_biases], flat)
+            found = np.matmul(theta[:, None, :-n_biases], self.flat())
             found = found.reshape(len(theta), *self.columns.shape[2:])
         found[:, :, 1:] += theta[:, None, -n_biases:]
         return found if self.offset is None else found + self.offset
+
+    def flat(self) -> FloatArray:
+        """Put rows and classes of the columns on one axis; there may be no columns."""
+        n_designs, n_columns, n_rows, n_classes = self.columns.shape
+        return self.columns.reshape(n_designs, n_columns, n_rows * n_classes)
 
     def take(self, which: IntArray) -> "Designs":
         """Keep some of the designs."""
@@ -300,7 +304,7 @@ class _ManyClasses(NamedTuple):
             slopes = _sum_of_rows(columns[:, 0] * residual)
             mean = probability * columns[:, 0]
         else:
-            flat = columns.reshape(*columns.shape[:2], -1)
+            flat = self.designs.flat()
             slopes = np.matmul(flat, residual.reshape(len(flat), -1, 1))[..., 0]
             mean = np.einsum("tik,tjik->tij", probability, columns)
         gradient = np.concatenate([slopes, _sum_of_rows(residual)[:, 1:]], axis=1)
