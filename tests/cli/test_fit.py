@@ -106,14 +106,18 @@ def test_all_problems_of_a_table_are_listed_at_once(tmp_path, capsys):
 def test_how_columns_are_read_is_shown_before_and_after_the_fit(tmp_path, capsys):
     frame = consumers(80).assign(tariff=["basic", ""] * 40, day="2024-05-01")
     frame.to_csv(tmp_path / "t.csv")  # with the index that pandas adds, which has no name
-    found = facts(capsys, "info", tmp_path / "t.csv")["columns"]
+    everything = facts(capsys, "info", tmp_path / "t.csv")
+    assert everything["n_rows"] == 80
+    found = everything["columns"]
     assert list(found) == ["index", *frame.columns]
     assert found["tariff"] == {
         "read_as": "category", "n_values": 1, "n_missing": 40, "problem": "", "note": "",
     }  # fmt: skip
     assert "--drop day" in found["day"]["problem"]
     assert "--id index" in found["index"]["note"]
-    assert "such as '2024-05-01'" in printed(capsys, "info", tmp_path / "t.csv").out
+    said = printed(capsys, "info", tmp_path / "t.csv").out
+    assert f"t.csv: 80 rows, {len(found)} columns" in said
+    assert "such as '2024-05-01'" in said
     fitted = fitting(tmp_path / "t.csv", tmp_path / "m.popf", "--drop", "day", *QUICK)
     said = " ".join(printed(capsys, *fitted).out.split())
     for words in ("dropped 2: index, day", "ids consumer", "numbers 2: demand, load"):

@@ -52,7 +52,8 @@ def info(
 
 def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
     """Describe how every column of a table is read, and the problems with it."""
-    columns = column_facts(table.columns())
+    text = table.text()
+    columns = column_facts(table.columns(text=text))
     rows = [["column", "read as", "values", "missing"]]
     remarks = []
     for name, found in columns.items():
@@ -60,8 +61,8 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
         remarks += [f"- {remark}"] if remark else []
         role = f"{role} (?)" if remark else role
         rows.append([name, role, f"{found['n_values']:,}", f"{found['n_missing']:,}"])
-    title = f"{table.path}: {counted(len(columns), 'column')}"
-    return {"columns": columns}, [title, *aligned(rows, left=True), *remarks]
+    title = f"{table.path}: {counted(len(text), 'row')}, {counted(len(columns), 'column')}"
+    return {"n_rows": len(text), "columns": columns}, [title, *aligned(rows, left=True), *remarks]
 
 
 def _samples(file: Path) -> tuple[dict[str, Any], list[str]]:

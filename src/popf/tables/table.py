@@ -141,10 +141,16 @@ class Table(ABC):
         return kind_of(column, self.dialect.na, self.dialect.decimal)
 
     def columns(
-        self, roles: Mapping[str, str] | None = None, categorical: Collection[str] = ()
+        self,
+        roles: Mapping[str, str] | None = None,
+        categorical: Collection[str] = (),
+        text: Any = None,
     ) -> list[Column]:
-        """Tell how every column is read; `roles` are those of columns that are no features."""
-        text, known = self.text(), roles or {}
+        """Tell how every column is read; `roles` are those of columns that are no features.
+
+        `text` is that of the file, if it was read before.
+        """
+        text, known = self.text() if text is None else text, roles or {}
         return [
             column_of(name, self.kind(text[name]), len(text), known.get(name), name in categorical)
             for name in self.names
