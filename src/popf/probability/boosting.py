@@ -272,6 +272,16 @@ def _boost(
             values[tree, node] -= roots[tree]
 
 
+@helper
+def _below(
+    samples: FloatArray, i: int, features: NDArray[np.int32], cuts: FloatArray, tree: int, node: int
+) -> int:
+    """Find the node that a sample goes to next; left where a node does not split."""
+    feature = features[tree, node]
+    right = feature >= 0 and samples[i, feature] > cuts[tree, node]
+    return 2 * node + (2 if right else 1)
+
+
 @jit
 def _add_values(
     samples: FloatArray,
@@ -286,9 +296,7 @@ def _add_values(
         for i in range(len(samples)):
             node = 0
             while node < N_INNER:
-                feature = features[tree, node]
-                right = feature >= 0 and samples[i, feature] > cuts[tree, node]
-                node = 2 * node + (2 if right else 1)
+                node = _below(samples, i, features, cuts, tree, node)
             found[i, tree % n_outputs] += values[tree, node]
 
 
@@ -306,10 +314,10 @@ def _add_shares(
         for i in range(len(samples)):
             node = 0
             while node < N_INNER:
-                feature = features[tree, node]
-                if feature < 0:
-                    node = 2 * node + 1
-                    continue
-                below = 2 * node + (2 if samples[i, feature] > cuts[tree, node] else 1)
-                found[i, feature, tree % n_outputs] += values[tree, below] - values[tree, node]
+                feature, below = (
+                    features[tree, node],
+                    _below(samples, i, features, cuts, tree, node),
+                )
+                if feature >= 0:
+                    found[i, feature, tree % n_outputs] += values[tree, below] - values[tree, node]
                 node = below

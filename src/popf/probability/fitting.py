@@ -389,7 +389,7 @@ def hold_out_part(
     scored: Sequence[FloatArray],
     labels: Labels,
 ) -> HeldOutPart:
-    """Fit with more and more strength until the loss clearly rises, or with one that is known."""
+    """Fit from the strongest ridge, or the fewest trees, on until the loss clearly rises; or once, if known."""
     learners = [learner_of_kind(kind, *each[1:], len(labels.masses)) for each in fitted]
     columns = [
         learner.centered_columns(each.scaling.apply(new))
