@@ -5,11 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.preprocessing import SplineTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 import naive_probability
 from popf.probability.features import fit_scaling, weighted_quantile
-from popf.probability.fitting import HeldOutForest, HeldOutPart, Options, choose_parts
+from popf.probability.fitting import (
+    HeldOutForest,
+    HeldOutPart,
+    Options,
+    area_under_curve,
+    choose_parts,
+)
 from popf.probability.pooling import PARTS, fit_pool, trust_in
 from popf.probability.regressions import (
     Designs,
@@ -239,6 +247,20 @@ def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d)
     assert_allclose(shares, part.exponents(X), atol=1e-9)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_regressions_are_those_of_scikit_learn(n_classes):
+    rng = np.random.default_rng(6)
+    X, y, w = rng.normal(size=(200, 3)), np.arange(200) % n_classes, rng.uniform(1.0, 2.0, 200)
+    X[:, 0] += 3.0 * y  # nearly separated
+    regressions = regressions_of_kind("linear", X, y, w / w.mean(), n_classes)
+    scaler = StandardScaler().fit(X, sample_weight=w)
+    for strength in (0.01, 1.0, 100.0):  # each begins where the last one ended
+        model = LogisticRegression(C=strength, tol=1e-10, max_iter=1000)
+        model.fit(scaler.transform(X), y, sample_weight=w / w.mean())
+        P = naive_probability.softmax(regressions.fit(strength).exponents(X))
+        assert_allclose(P, model.predict_proba(scaler.transform(X)), atol=2e-5)
+
+
 def test_regressions_without_features_or_without_a_class():
     y = np.repeat([0, 2], [30, 10])
     part = regressions_of_kind("pairs", np.ones((40, 2)), y, np.ones(40), 3).fit(1.0)
@@ -389,6 +411,16 @@ def test_a_fold_has_no_say_in_what_is_chosen_for_it():
     one, other = found
     assert (one.forest, one.strengths) == (other.forest, other.strengths)
     assert_array_equal(one.exponents, other.exponents)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_area_under_the_curve_is_that_of_scikit_learn(n_classes):
+    rng = np.random.default_rng(7)
+    y, w = np.arange(60) % n_classes, rng.uniform(0.1, 1.0, 60)
+    z = np.round(2.0 * rng.normal(size=(60, n_classes)) + np.eye(n_classes)[y])  # with ties
+    logs = log_softmax(z)
+    areas = [roc_auc_score(y == k, logs[:, k], sample_weight=w) for k in range(n_classes)]
+    assert_allclose(area_under_curve(z, labelled(y, w)), np.mean(areas))
 
 
 # Bandwidths --------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class BoostedTrees(NamedTuple):
     def exponents(self, samples: FloatArray) -> FloatArray:
         """Exponents of the classes: (n_samples, n_classes)."""
         found = np.zeros((len(samples), self._n_outputs))
-        _add_values(np.ascontiguousarray(samples), *self[:3], found)
+        _add_values(np.ascontiguousarray(samples), *self._trees(), found)
         return _by_class(found) + self.intercepts
 
     def exponents_of_columns(self, columns: FloatArray) -> FloatArray:
@@ -61,13 +61,17 @@ class BoostedTrees(NamedTuple):
         On the way to its leaf, a sample owes each change of the value to the feature that the node splits by.
         """
         found = np.zeros((*samples.shape, self._n_outputs))
-        _add_shares(np.ascontiguousarray(samples), *self[:3], found)
+        _add_shares(np.ascontiguousarray(samples), *self._trees(), found)
         return _by_class(found)
 
     @property
     def _n_outputs(self) -> int:
         n_classes = len(self.intercepts)
         return 1 if n_classes == 2 else n_classes
+
+    def _trees(self) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+        """Features, cuts and values; no sample is above the cut of a node that does not split."""
+        return self.features, np.where(self.features < 0, np.inf, self.cuts), self.values
 
 
 def _by_class(found: FloatArray) -> FloatArray:
@@ -204,12 +208,9 @@ def _boost(
     n, n_outputs = outputs.shape
     residuals, curvatures = np.empty((n_outputs, n)), np.empty((n_outputs, n))
     nodes = np.empty(n, np.int64)
-    residual_in, curvature_in = (
-        np.empty(N_NODES),
-        np.empty(N_NODES),
-    )  # sums over the samples of a node
-    residual_at = np.empty((N_INNER, MOST_BINS))  # and of a bin
-    curvature_at = np.empty((N_INNER, MOST_BINS))
+    # Sums over the samples of a node, and over those of a node and bin: residuals and curvatures.
+    residual_in, curvature_in = np.empty(N_NODES), np.empty(N_NODES)
+    sums = np.empty((N_INNER, MOST_BINS, 2))
     gains, best, masses = np.empty(N_INNER), np.empty(N_INNER, np.int64), np.empty(N_NODES)
     rate = RATE * (1.0 if n_outputs == 1 else (n_outputs - 1.0) / n_outputs)
     for tree in range(len(tried)):
@@ -223,23 +224,26 @@ def _boost(
             curvature_in[0] += curvatures[output, i]
         for level in range(DEPTH):
             first, end = 2**level - 1, 2 ** (level + 1) - 1
+            n_open = 0
             for node in range(first, end):
                 gains[node], best[node] = 0.0, MOST_BINS  # all go left
                 residual_in[2 * node + 1], residual_in[2 * node + 2] = residual_in[node], 0.0
                 curvature_in[2 * node + 1], curvature_in[2 * node + 2] = curvature_in[node], 0.0
-            for feature in tried[tree]:
-                for node in range(first, end):
-                    for place in range(MOST_BINS):
-                        residual_at[node, place], curvature_at[node, place] = 0.0, 0.0
+                n_open += curvature_in[node] >= 2.0 * LEAST_CURVATURE
+            for feature in tried[tree, : len(tried[tree]) if n_open else 0]:
+                sums[first:end] = 0.0
                 for i in range(n):
-                    residual_at[nodes[i], bins[feature, i]] += residuals[output, i]
-                    curvature_at[nodes[i], bins[feature, i]] += curvatures[output, i]
+                    here = sums[nodes[i], bins[feature, i]]
+                    here[0] += residuals[output, i]
+                    here[1] += curvatures[output, i]
                 for node in range(first, end):
+                    if curvature_in[node] < 2.0 * LEAST_CURVATURE:
+                        continue
                     before = residual_in[node] ** 2 / (curvature_in[node] + RIDGE)
                     left, left_curvature = 0.0, 0.0
                     for cut in range(n_bins[feature] - 1):
-                        left += residual_at[node, cut]
-                        left_curvature += curvature_at[node, cut]
+                        left += sums[node, cut, 0]
+                        left_curvature += sums[node, cut, 1]
                         right_curvature = curvature_in[node] - left_curvature
                         if min(left_curvature, right_curvature) < LEAST_CURVATURE:
                             continue
@@ -276,10 +280,10 @@ def _boost(
 def _below(
     samples: FloatArray, i: int, features: NDArray[np.int32], cuts: FloatArray, tree: int, node: int
 ) -> int:
-    """Find the node that a sample goes to next; left where a node does not split."""
-    feature = features[tree, node]
-    right = feature >= 0 and samples[i, feature] > cuts[tree, node]
-    return 2 * node + (2 if right else 1)
+    """Find the node that a sample goes to next, without a branch; left where a node does not split."""
+    # There the feature is -1, which is the last one, and the cut is infinite.
+    right = samples[i, features[tree, node]] > cuts[tree, node]
+    return 2 * node + 1 + int(right)
 
 
 @jit

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 from popf.engine.runtime.threads import one_blas_thread
 from popf.engine.structures import BoolArray, FloatArray, IntArray
@@ -158,9 +157,6 @@ def choose(
             on_features[name] = hold_out_part(name, known, fitted, scored, labels)
     chosen = choose_parts(forests, on_features, labels, np.full(len(codes), True), options)
     forest, scaling, parts = forests[chosen.forest], chosen.scaling, chosen.exponents
-    if len(set(scaling.steps)) == 1 and len(set(scaling.slopes)) == 1:
-        # One bandwidth for all classes is enough: no fold needs to look for more.
-        options = options._replace(class_bandwidths=False)
     pool = fit_pool(parts, labels, options.smoothing)
     # The mean of the forest's exponents is no evidence on any sample: it belongs to the biases of the pool.
     mean = np.average(parts[0], axis=0, weights=weights)
@@ -190,7 +186,7 @@ def choose(
         held_out=HeldOut(
             losses={**losses, "prior": float(np.average(-prior[codes], weights=weights))},
             accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
-            aucs={name: _area_under_curve(each, labels) for name, each in by_name.items()},
+            aucs={name: area_under_curve(each, labels) for name, each in by_name.items()},
             map_losses=dict(zip(names, [found.shared.loss for found in forests], strict=True)),
         ),
         accuracy=_accuracy(forest.scores[:, :, -1], labels),
@@ -416,12 +412,18 @@ def _accuracy(exponents: FloatArray, labels: Labels) -> float:
     return float(np.average(right, weights=labels.weights))
 
 
-def _area_under_curve(exponents: FloatArray, labels: Labels) -> float:
+def area_under_curve(exponents: FloatArray, labels: Labels) -> float:
     """Area under the ROC curve, for more than two classes the mean over classes against the rest."""
     logs, codes = log_softmax(exponents), labels.codes
     classes = [1] if logs.shape[1] == 2 else np.unique(codes).tolist()
     weights = labels.weights
-    areas = [roc_auc_score(codes == k, logs[:, k], sample_weight=weights) for k in classes]
+    areas = []
+    for k in classes:
+        # How much of the rest is below a sample of the class; of equals one half.
+        _, ranks = np.unique(logs[:, k], return_inverse=True)
+        own = np.bincount(ranks, weights=weights * (codes == k))
+        rest = np.bincount(ranks, weights=weights * (codes != k))
+        areas.append(own @ (np.cumsum(rest) - rest / 2.0) / (own.sum() * rest.sum()))
     return float(np.mean(areas))
 
 
