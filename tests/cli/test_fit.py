@@ -218,6 +218,27 @@ def test_rows_kept_aside_judge_the_model(files, tmp_path, capsys):
     assert "--test-size needs two rows in every class, and once has one" in refused(capsys, *words)
 
 
+def test_costs_choose_a_threshold_by_whole_ids(files, capsys):
+    # Months of a consumer are alike, but tell nothing of other consumers.
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(30), 6)
+    table = pd.DataFrame({"consumer": who, "stolen": np.where(who % 3 == 0, "yes", "no")})
+    for name in ("demand", "load"):
+        table[name] = (rng.normal(size=30)[who] + 0.01 * rng.normal(size=180)).round(5)
+    table.to_csv(files[0], index=False)
+    words = ("fit", files[0], "--target", "stolen", *QUICK, "--cost-fp", 1, "--cost-fn", 3)
+    together = facts(capsys, *words, "--id", "consumer", "-o", files[1])["cost_per_row"]
+    apart = facts(capsys, *words, "--drop", "consumer", "-o", files[1])["cost_per_row"]
+    assert apart["at_threshold"] < 0.1 < 0.5 < together["at_threshold"]
+    once = table.assign(stolen=np.where(who == 3, "yes", "no"))
+    once.to_csv(files[0], index=False)
+    said = refused(capsys, *words, "--id", "consumer", "-o", files[1])
+    assert (
+        "needs two different values of --id in every class, and yes has one: give a --threshold"
+        in said
+    )
+
+
 def test_rows_of_one_id_are_kept_aside_together(files, capsys):
     months = consumers(240).assign(month=np.arange(240) // 40, consumer=np.arange(240) % 40)
     months["stolen"] = np.where((months["consumer"] % 4 == 0) & (months["month"] > 3), "yes", "no")

@@ -175,7 +175,7 @@ def fit_table(
         weights = rows.weights[kept] / rows.weights[kept].mean()
     positive = _positive(classes, np.bincount(codes, weights), options)
     threshold, threshold_from, costs = _threshold(
-        model, (frame, y, weights), positive, options, stage
+        model, (frame, y, weights, rows.groups[kept]), positive, options, stage
     )
     stage(f"fitting {len(y):,} rows")
     model.set_params(popf__threshold=threshold if positive == 1 else 1.0 - threshold)
@@ -395,26 +395,32 @@ def _groups(frame: Any, repeating: Sequence[str]) -> IntArray:
 # The rows kept aside, and the threshold
 
 
+def _strata(groups: IntArray, y: NDArray[Any], needs: str, remedy: str) -> IntArray:
+    """Find the rarest class of each group, by which groups are dealt; a class must have two groups."""
+    classes, codes = np.unique(y, return_inverse=True)
+    by_frequency = np.argsort(np.bincount(codes), kind="stable")
+    rarest = np.full(groups.max() + 1, len(by_frequency))
+    np.minimum.at(rarest, groups, np.argsort(by_frequency)[codes])
+    strata: IntArray = by_frequency[rarest]
+    alone = np.flatnonzero(np.bincount(strata) == 1)
+    if len(alone):
+        unit = "rows" if len(strata) == len(y) else "different values of `id`"
+        raise ValueError(
+            f"{needs} two {unit} in every class, and {classes[alone[0]]!s} has one: {remedy}."
+        )
+    return strata
+
+
 def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
     """Split rows into those to fit and those to keep aside: whole groups, stratified by their rarest class."""
     numbers = np.arange(len(rows.y))
     if options.test_size is None:
         return numbers, numbers[:0]
-    classes, codes = np.unique(rows.y, return_inverse=True)
-    by_frequency = np.argsort(np.bincount(codes), kind="stable")
-    rarest = np.full(rows.groups.max() + 1, len(by_frequency))
-    np.minimum.at(rarest, rows.groups, np.argsort(by_frequency)[codes])
-    strata = by_frequency[rarest]
-    alone = np.flatnonzero(np.bincount(strata) == 1)
-    if len(alone):
-        unit = "rows" if len(rarest) == len(numbers) else "different values of `id`"
-        raise ValueError(
-            f"`test_size` needs two {unit} in every class, and {classes[alone[0]]!s} has one: give more of it, "
-            "or leave out that class or `test_size`."
-        )
+    remedy = "give more of it, or leave out that class or `test_size`"
+    strata = _strata(rows.groups, rows.y, "`test_size` needs", remedy)
     try:
         _, drawn = train_test_split(
-            np.arange(len(rarest)),
+            np.arange(len(strata)),
             test_size=options.test_size,
             stratify=strata,
             random_state=options.seed,
@@ -461,34 +467,36 @@ def _fit_parameters(model: Any, weights: FloatArray | None) -> dict[str, FloatAr
 
 def _threshold(
     model: Any,
-    data: tuple[Any, NDArray[Any], FloatArray | None],
+    data: tuple[Any, NDArray[Any], FloatArray | None, IntArray],
     positive: int,
     options: FitOptions,
     stage: Callable[[str], None],
 ) -> tuple[float, str, dict[str, float] | None]:
-    """Choose the threshold, by cross-validation where costs are given.
+    """Choose the threshold, by cross-validation with whole groups in a fold where costs are given.
 
-    Return it, where it comes from in words, and the costs per row. `data` are features, labels, weights.
+    Return it, where it comes from in words, and the costs per row. `data` are features, labels, weights and
+    groups.
     """
     if options.threshold is not None:
         return options.threshold, "given", None
     if options.cost_fp is None or options.cost_fn is None:
         return 0.5, "the default", None
-    frame, y, weights = data
-    classes, codes = np.unique(y, return_inverse=True)
-    counts = np.bincount(codes)
-    if counts.min() < 2:
-        raise ValueError(
-            f"costs need two rows of every class, to choose a threshold by cross-validation, and "
-            f"{classes[counts.argmin()]!s} has one: give a `threshold`."
-        )
-    n_folds = min(FOLDS, int(counts.min()))
+    frame, y, weights, groups = data
+    groups = np.unique(groups, return_inverse=True)[1]
+    codes = np.unique(y, return_inverse=True)[1]
+    strata = _strata(
+        groups, y, "costs choose a threshold by cross-validation, which needs", "give a `threshold`"
+    )
+    counts = np.bincount(strata)
+    n_folds = min(FOLDS, int(counts[counts > 0].min()))
     stage(f"choosing a threshold by {n_folds}-fold cross-validation")
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=options.seed)
+    scored = [np.isin(groups, some) for _, some in folds.split(strata, strata)]
     probability = cross_val_predict(
         model,
         frame,
         y,
-        cv=StratifiedKFold(n_folds, shuffle=True, random_state=options.seed),
+        cv=[(np.flatnonzero(~here), np.flatnonzero(here)) for here in scored],
         method="predict_proba",
         params=_fit_parameters(model, weights),
     )[:, positive]
