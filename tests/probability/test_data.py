@@ -67,6 +67,26 @@ def test_order_of_the_rows_of_larger_sets(n):
     assert_allclose(again, P, rtol=0, atol=1e-6)
 
 
+def test_some_of_many_samples_choose_for_all(monkeypatch):
+    limits = {"N_TO_CHOOSE": 200, "N_FOR_ONE_SPLIT": 300, "N_TO_SPLIT": 500}
+    for name, limit in limits.items():
+        monkeypatch.setattr(fitting, name, limit)
+    rng = np.random.default_rng(1)
+    n = 2000
+    samples, shuffled = rng.normal(size=(n, 2)), rng.permutation(n)
+    y = (samples[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
+    y[::200] = 2  # of which all are among the few, four times as frequent as among all
+    model = POPFClassifier("forest").fit(samples, y)
+    P = model.predict_proba(samples)
+    assert_allclose(P.mean(axis=0), np.bincount(y) / n, rtol=0.1, atol=0.002)
+    again = POPFClassifier("forest").fit(samples[shuffled], y[shuffled])
+    assert_allclose(again.predict_proba(samples), P, rtol=0, atol=1e-9)
+    monkeypatch.setattr(fitting, "N_TO_SPLIT", n)
+    whole = POPFClassifier("forest").fit(samples, y)
+    assert_allclose(model.bandwidths_, whole.bandwidths_, rtol=1.5)
+    assert log_loss(y, P) < 1.05 * log_loss(y, whole.predict_proba(samples))
+
+
 @pytest.mark.parametrize("method", ["forest", "paper"])
 def test_threads_and_memory(method):
     rng = np.random.default_rng(0)

@@ -56,6 +56,8 @@ from popf.probability.training import (
 N_TO_CHOOSE = 5000
 #: From so many samples on a single split, with as many samples held out, stands for the folds.
 N_FOR_ONE_SPLIT = 10_000
+#: Of more samples than this some are as good to choose bandwidths, slopes and weights by.
+N_TO_SPLIT = 100_000
 #: By what the grid of bandwidths is moved where the best is at its end, and how often.
 SHIFT, MOST_SHIFTS = 16.0, 1
 #: A ratio of log losses at which no weaker ridge, and no more trees, are tried.
@@ -95,7 +97,7 @@ class Choice(NamedTuple):
 
     candidate: Candidate  # the features of the forest
     grid: BandwidthGrid
-    widest: float  # bandwidth of a class, in the unit of the forest's metric
+    bandwidths: FloatArray  # of the classes, in the unit of the forest's metric
     scaling: ForestScaling
     strengths: dict[str, float]  # of the parts on features
     pool: Pool
@@ -116,9 +118,12 @@ def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence,
         choice = choose(small, fold_splits(small.ordered), candidates, options)
         if len(some) < len(codes) and choice.held_out.losses:
             # Maps and regressions stay; bandwidths, slopes and weights depend on how many samples there are.
-            many = len(codes) >= N_FOR_ONE_SPLIT
-            splits = [one_split(codes)] if many else fold_splits(training.ordered)
-            later = choose(training, splits, [choice.candidate], options, choice)
+            most = take_evenly(codes, N_TO_SPLIT)
+            many = training if len(most) == len(codes) else training.take(most)
+            one = len(codes) >= N_FOR_ONE_SPLIT
+            splits = [one_split(many.ordered.codes)] if one else fold_splits(training.ordered)
+            masses = training.masses
+            later = choose(many, splits, [choice.candidate], options, choice, masses)
             held_out = later.held_out._replace(map_losses=choice.held_out.map_losses)
             choice = later._replace(held_out=held_out)
         evidence, grown = fit_chosen(training, choice, bool(options.squash))
@@ -132,18 +137,20 @@ def choose(
     candidates: Sequence[Candidate],
     options: Options,
     before: Choice | None = None,
+    masses: FloatArray | None = None,
 ) -> Choice:
     """Choose features, bandwidths, strengths and weights by samples that the parts have not seen.
 
-    `before` is what fewer samples decided: the strengths, and about where bandwidths are.
+    `before` is what fewer samples decided: the strengths, and about where bandwidths are. `masses` are the
+    weights of the classes, where these samples are some of many.
     """
-    labels = held_out_labels(training, splits)
+    labels = held_out_labels(training, splits, training.masses if masses is None else masses)
     codes, weights, prior = labels.codes, labels.weights, labels.prior
     if len(np.unique(codes)) < 2:
         return _nothing_to_choose(candidates[0], prior)
 
     # Hold out: all forests and regressions score samples that they were not fitted to.
-    widest = None if before is None else before.widest
+    widest = None if before is None else float(before.bandwidths.max())
     forests = [
         hold_out_forest(training, splits, candidate, labels, options, widest)
         for candidate in candidates
@@ -178,7 +185,7 @@ def choose(
     return Choice(
         candidate=candidates[chosen.forest],
         grid=forest.grid,
-        widest=float(forest.bandwidths[scaling.steps].max()),
+        bandwidths=forest.bandwidths[scaling.steps],
         scaling=scaling,
         strengths=chosen.strengths,
         pool=pool,
@@ -269,7 +276,10 @@ def fit_chosen(
         preparation=grown.preparation,
         nodes=ordered.rows,
         node_weights=ordered.weights,
-        bandwidths=choice.grid.ranked(grown.unit)[choice.scaling.steps],
+        # Bandwidths get narrower with the distances of neighbours, but among so many hardly any more.
+        bandwidths=choice.grid.ranked(grown.unit)[choice.scaling.steps]
+        if len(ordered.rows) <= N_TO_SPLIT
+        else choice.bandwidths,
         forest_scaling=choice.scaling,
         scaling=scaling,
         on_features=on_features,
@@ -305,9 +315,10 @@ def one_split(codes: IntArray) -> Split:
     return Split(np.setdiff1d(np.arange(len(codes)), scored), scored)
 
 
-def held_out_labels(training: TrainingSamples, splits: Sequence[Split]) -> Labels:
+def held_out_labels(
+    training: TrainingSamples, splits: Sequence[Split], masses: FloatArray
+) -> Labels:
     """Collect the labels of all samples that are scored; those of a single split make two folds."""
-    masses = training.masses
     scored = np.concatenate([np.empty(0, np.int64), *(split.scored for split in splits)])
     codes, weights = training.ordered.codes[scored], training.ordered.weights[scored]
     if len(splits) != 1:
@@ -433,7 +444,8 @@ def _nothing_to_choose(candidate: Candidate, prior: FloatArray) -> Choice:
     scaling = ForestScaling(nothing.astype(int), nothing + LOWEST, nothing, prior, 0.0)
     pool = Pool(np.ones(1), nothing)
     held_out = HeldOut({}, {}, {}, {})
-    return Choice(candidate, BandwidthGrid(), np.inf, scaling, {}, pool, 0.0, held_out, 0.0, 0.0)
+    grid, bandwidths = BandwidthGrid(), nothing + np.inf
+    return Choice(candidate, grid, bandwidths, scaling, {}, pool, 0.0, held_out, 0.0, 0.0)
 
 
 def warn_if_useless(trust: float, accuracy: float, n_held_out: float, masses: FloatArray) -> None:

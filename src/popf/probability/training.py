@@ -27,6 +27,8 @@ from popf.probability.features import (
 from popf.probability.soft_competition import SoftCompetition, competition_of
 
 N_FOLDS = 5
+#: From how many samples on a GPU is worth its while where folds are compared.
+N_FOR_GPU = 20_000
 #: How many samples a thread is worth where folds are compared.
 SAMPLES_PER_THREAD = 1000
 #: A subsample has so many samples of every class, or all there are.
@@ -238,9 +240,10 @@ class SamplesInMemory(TrainingSamples):
         return self.samples[self.ordered.rows[places]]
 
     def take(self, places: IntArray) -> "SamplesInMemory":
-        """Keep the samples at some places, and leave a GPU out, and threads that cost more than they gain."""
+        """Keep the samples at some places; few without GPU and without threads that would gain nothing."""
         n_threads = min(self.resources.n_threads, max(1, len(places) // SAMPLES_PER_THREAD))
-        resources = self.resources._replace(backend=None, n_threads=n_threads)
+        backend = self.resources.backend if len(places) >= N_FOR_GPU else None
+        resources = self.resources._replace(backend=backend, n_threads=n_threads)
         return replace(self, ordered=self.ordered.take(places), resources=resources)
 
     def grow(self, places: IntArray | None, candidate: Candidate) -> GrownForest:
