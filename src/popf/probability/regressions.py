@@ -547,19 +547,18 @@ class RidgeRegressions:
         self._n_classes, self._total = n_classes, float(weights.sum())
         # Only the product of weights and strength counts.
         self._unit = float(weights.mean())
-        self._columns, self._codes, self._weights = columns, codes, weights / self._unit
+        self._codes, self._weights = codes, weights / self._unit
         two = len(self._present) == 2
         newton = columns.shape[1] * (1 if two else len(self._present)) <= MOST_FOR_NEWTON
         self._log_odds = None
         if two and newton:
             # As scikit-learn's, whose checks of all arguments take longer than a fit to few samples.
-            self._log_odds = _TwoClasses(
-                np.hstack([columns, np.ones((len(codes), 1))])[None],
-                np.zeros(len(codes)),
-                (codes == self._present[1]).astype(np.float64),
-                self._weights,
-            )
-            self._theta = np.zeros((1, columns.shape[1] + 1))
+            design = np.hstack([columns, np.ones((len(codes), 1))])
+            columns = design[:, :-1]
+            targets = (codes == self._present[1]).astype(np.float64)
+            self._log_odds = _TwoClasses(design[None], np.zeros(len(codes)), targets, self._weights)
+            self._theta = np.zeros((1, design.shape[1]))
+        self._columns = columns
         self._model = LogisticRegression(
             solver="newton-cholesky" if newton else "lbfgs",
             max_iter=1000,
