@@ -68,16 +68,16 @@ def test_parameters_are_those_of_the_plain_estimators(client):
         assert (copy.client, copy.block_size, copy.metric) == (client, 7, "manhattan")
 
 
-def assert_same_probabilities(model, plain, new):
+def assert_same_probabilities(model, plain, new, tolerance=1e-9):
     for method in ("decision_function", "predict_proba", "predict_log_proba"):
         expected = getattr(plain, method)(new)
         for found in (getattr(model, method)(new), getattr(model.to_local(), method)(new)):
-            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
     np.testing.assert_array_equal(model.predict(new), plain.predict(new))
     for name in FITTED:
         assert hasattr(model, name) == hasattr(plain, name)
         if hasattr(plain, name):
-            expected = pytest.approx(getattr(plain, name), rel=1e-8, abs=1e-12)
+            expected = pytest.approx(getattr(plain, name), rel=tolerance, abs=1e-12)
             assert getattr(model, name) == expected
 
 
@@ -117,7 +117,9 @@ def test_bandwidths_are_fitted_to_more_samples_than_choose_the_rest(client, monk
     X[:, 0] = np.round(X[:, 0], 1)  # samples are ordered by further features, too
     plain = POPFClassifier().fit(X, y)
     model = DaskPOPFClassifier(client).fit(*as_dask(X, y, 90))
-    assert_same_probabilities(model, plain, rng.normal(size=(70, 3)))
+    # A single split sums over blocks, in another order.
+    tolerance = 1e-8 if limits else 1e-9
+    assert_same_probabilities(model, plain, rng.normal(size=(70, 3)), tolerance)
 
 
 def test_samples_may_all_have_company(client):

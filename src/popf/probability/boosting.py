@@ -224,13 +224,14 @@ def _boost(
             curvature_in[0] += curvatures[output, i]
         for level in range(DEPTH):
             first, end = 2**level - 1, 2 ** (level + 1) - 1
-            n_open = 0
+            n_open = 0  # nodes that may split
             for node in range(first, end):
                 gains[node], best[node] = 0.0, MOST_BINS  # all go left
                 residual_in[2 * node + 1], residual_in[2 * node + 2] = residual_in[node], 0.0
                 curvature_in[2 * node + 1], curvature_in[2 * node + 2] = curvature_in[node], 0.0
                 n_open += curvature_in[node] >= 2.0 * LEAST_CURVATURE
-            for feature in tried[tree, : len(tried[tree]) if n_open else 0]:
+            n_tried = len(tried[tree]) if n_open else 0
+            for feature in tried[tree, :n_tried]:
                 sums[first:end] = 0.0
                 for i in range(n):
                     here = sums[nodes[i], bins[feature, i]]

@@ -56,7 +56,7 @@ from popf.probability.training import (
 N_TO_CHOOSE = 5000
 #: From so many samples on a single split, with as many samples held out, stands for the folds.
 N_FOR_ONE_SPLIT = 10_000
-#: Of more samples than this some are as good to choose bandwidths, slopes and weights by.
+#: From how many samples bandwidths, slopes and weights are chosen once more at most.
 N_TO_SPLIT = 100_000
 #: By what the grid of bandwidths is moved where the best is at its end, and how often.
 SHIFT, MOST_SHIFTS = 16.0, 1
@@ -118,12 +118,13 @@ def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence,
         choice = choose(small, fold_splits(small.ordered), candidates, options)
         if len(some) < len(codes) and choice.held_out.losses:
             # Maps and regressions stay; bandwidths, slopes and weights depend on how many samples there are.
-            most = take_evenly(codes, N_TO_SPLIT)
-            many = training if len(most) == len(codes) else training.take(most)
-            one = len(codes) >= N_FOR_ONE_SPLIT
-            splits = [one_split(many.ordered.codes)] if one else fold_splits(training.ordered)
-            masses = training.masses
-            later = choose(many, splits, [choice.candidate], options, choice, masses)
+            enough = training
+            if len(codes) > N_TO_SPLIT:
+                enough = training.take(take_evenly(codes, N_TO_SPLIT))
+            splits = fold_splits(enough.ordered)
+            if len(codes) >= N_FOR_ONE_SPLIT:
+                splits = [one_split(enough.ordered.codes)]
+            later = choose(enough, splits, [choice.candidate], options, choice, training.masses)
             held_out = later.held_out._replace(map_losses=choice.held_out.map_losses)
             choice = later._replace(held_out=held_out)
         evidence, grown = fit_chosen(training, choice, bool(options.squash))
@@ -261,6 +262,10 @@ def fit_chosen(
     """Fit what was chosen to all samples."""
     grown = training.grow(None, choice.candidate)
     ordered, pool = training.ordered, choice.pool
+    bandwidths = choice.bandwidths
+    if len(ordered.rows) <= N_TO_SPLIT:
+        # They get narrower as neighbours get closer; where fewer samples chose, that is left out.
+        bandwidths = choice.grid.ranked(grown.unit)[choice.scaling.steps]
     scaling = None
     on_features: dict[str, AdditiveEvidence | BoostedTrees] = {}
     if choice.strengths:
@@ -276,10 +281,7 @@ def fit_chosen(
         preparation=grown.preparation,
         nodes=ordered.rows,
         node_weights=ordered.weights,
-        # Bandwidths get narrower with the distances of neighbours, but among so many hardly any more.
-        bandwidths=choice.grid.ranked(grown.unit)[choice.scaling.steps]
-        if len(ordered.rows) <= N_TO_SPLIT
-        else choice.bandwidths,
+        bandwidths=bandwidths,
         forest_scaling=choice.scaling,
         scaling=scaling,
         on_features=on_features,

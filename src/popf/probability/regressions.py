@@ -558,13 +558,14 @@ class RidgeRegressions:
             targets = (codes == self._present[1]).astype(np.float64)
             self._log_odds = _TwoClasses(design[None], np.zeros(len(codes)), targets, self._weights)
             self._theta = np.zeros((1, design.shape[1]))
+        else:
+            self._model = LogisticRegression(
+                solver="newton-cholesky" if newton else "lbfgs",
+                max_iter=1000,
+                tol=1e-6 if newton else 1e-4,
+                warm_start=True,
+            )
         self._columns = columns
-        self._model = LogisticRegression(
-            solver="newton-cholesky" if newton else "lbfgs",
-            max_iter=1000,
-            tol=1e-6 if newton else 1e-4,
-            warm_start=True,
-        )
 
     def centered_columns(self, samples: FloatArray) -> FloatArray:
         """Make the columns of new samples, for `AdditiveEvidence.exponents_of_columns`."""

@@ -27,7 +27,7 @@ from popf.probability.features import (
 from popf.probability.soft_competition import SoftCompetition, competition_of
 
 N_FOLDS = 5
-#: From how many samples on a GPU is worth its while where folds are compared.
+#: From how many samples on a GPU is quicker where a part of them chooses.
 N_FOR_GPU = 20_000
 #: How many samples a thread is worth where folds are compared.
 SAMPLES_PER_THREAD = 1000
