@@ -87,6 +87,24 @@ def test_some_of_many_samples_choose_for_all(monkeypatch):
     assert log_loss(y, P) < 1.05 * log_loss(y, whole.predict_proba(samples))
 
 
+def test_what_is_held_out_of_many_samples_chose_no_map_before(monkeypatch):
+    scored, choose = [], fitting.choose
+
+    def spy(training, splits, *rest):
+        places = np.concatenate([split.scored for split in splits])
+        scored.append(training.ordered.rows[places])
+        return choose(training, splits, *rest)
+
+    limits = {"N_TO_CHOOSE": 100, "N_FOR_ONE_SPLIT": 250}
+    for name, limit in {**limits, "choose": spy}.items():
+        monkeypatch.setattr(fitting, name, limit)
+    samples = np.random.default_rng(2).normal(size=(300, 2))
+    POPFClassifier().fit(samples, (samples[:, 0] > 0).astype(int))
+    before, later = scored
+    assert len(before) >= 100 <= len(later)
+    assert not set(before) & set(later)
+
+
 @pytest.mark.parametrize("method", ["forest", "paper"])
 def test_threads_and_memory(method):
     rng = np.random.default_rng(0)

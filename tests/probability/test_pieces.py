@@ -31,7 +31,7 @@ from popf.probability.regressions import (
     regressions_of_kind,
     spline_columns,
 )
-from popf.probability.soft_competition import BandwidthGrid, fit_forest_scaling
+from popf.probability.soft_competition import BandwidthGrid, fit_class_scaling, fit_shared_scalings
 from popf.probability.training import deal_folds, order_by_distances, order_samples, take_evenly
 from probability_problems import distances
 from strategies import bounded, problems, small_integers, whole_weights
@@ -401,16 +401,18 @@ def test_a_fold_has_no_say_in_what_is_chosen_for_it():
     found = []
     for codes in (y, np.where(here, 1 - y, y)):
         labels = labelled(y, np.ones(n))._replace(codes=codes)
-        forests = [
-            HeldOutForest(u, BandwidthGrid(), np.ones(18), None, log_losses(u[:, :, 9], codes))
-            for u in scores
-        ]
+        forests = []
+        for u in scores:
+            shared = fit_shared_scalings(u, labels, 0.5, background=True)
+            losses = log_losses(shared.best.exponents_on_grid(u), codes)
+            forests.append(HeldOutForest(u, BandwidthGrid(), np.ones(18), shared, losses))
         tried = HeldOutPart([0.1, 1.0], list(z), log_losses(z, codes))
         options = Options(PARTS, True, None, True, True, 0.5)
         found.append(choose_parts(forests, {"linear": tried}, labels, ~here, options))
     one, other = found
     assert (one.forest, one.strengths) == (other.forest, other.strengths)
-    assert_array_equal(one.exponents, other.exponents)
+    assert_array_equal(one.scaling.steps, other.scaling.steps)
+    assert_allclose(one.exponents, other.exponents, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -447,7 +449,8 @@ def held_out(n_classes, n=120, seed=0, noise=1.0):
 
 
 def scaling_of(scores, labels, background=True, by_class=False):
-    return fit_forest_scaling(scores, labels, BandwidthGrid(), 0.5, background, by_class)
+    shared = fit_shared_scalings(scores, labels, 0.5, background)
+    return fit_class_scaling(shared, labels, 0.5, BandwidthGrid()) if by_class else shared.best
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])

@@ -40,7 +40,9 @@ from popf.probability.soft_competition import (
     LOWEST,
     BandwidthGrid,
     ForestScaling,
-    fit_forest_scaling,
+    SharedScalings,
+    fit_class_scaling,
+    fit_shared_scalings,
 )
 from popf.probability.training import (
     N_FOLDS,
@@ -62,6 +64,8 @@ N_TO_SPLIT = 100_000
 SHIFT, MOST_SHIFTS = 16.0, 1
 #: A ratio of log losses at which no weaker ridge, and no more trees, are tried.
 CLEARLY_WORSE = 1.02
+#: A forest whose log likelihood is lower by this, and one for each class, is not the best.
+FAR_BEHIND = 10.0
 #: Pairs of features are tried only if a regression has no more slopes.
 MOST_WITH_PAIRS = 500
 #: By how many standard errors labels must beat the most frequent class to be called good.
@@ -113,18 +117,21 @@ def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence,
     # More threads take many times as long on matrices so small, and on a busy machine.
     with one_blas_thread():
         candidates = candidates_for(options.squash, options.linear_map, training.metric)
-        some = take_evenly(codes, N_TO_CHOOSE)
-        small = training.take(some)
+        enough = training
+        if len(codes) > N_TO_SPLIT:
+            enough = training.take(take_evenly(codes, N_TO_SPLIT))
+        first, later_splits = np.arange(len(enough.ordered.rows)), fold_splits(enough.ordered)
+        if len(codes) >= N_FOR_ONE_SPLIT:
+            # Samples that are held out later choose neither maps nor strengths.
+            later_splits = [one_split(enough.ordered.codes)]
+            first = later_splits[0].fitted
+        small = enough.take(first[take_evenly(enough.ordered.codes[first], N_TO_CHOOSE)])
         choice = choose(small, fold_splits(small.ordered), candidates, options)
-        if len(some) < len(codes) and choice.held_out.losses:
+        if len(codes) > N_TO_CHOOSE and choice.held_out.losses:
             # Maps and regressions stay; bandwidths, slopes and weights depend on how many samples there are.
-            enough = training
-            if len(codes) > N_TO_SPLIT:
-                enough = training.take(take_evenly(codes, N_TO_SPLIT))
-            splits = fold_splits(enough.ordered)
-            if len(codes) >= N_FOR_ONE_SPLIT:
-                splits = [one_split(enough.ordered.codes)]
-            later = choose(enough, splits, [choice.candidate], options, choice, training.masses)
+            later = choose(
+                enough, later_splits, [choice.candidate], options, choice, training.masses
+            )
             held_out = later.held_out._replace(map_losses=choice.held_out.map_losses)
             choice = later._replace(held_out=held_out)
         evidence, grown = fit_chosen(training, choice, bool(options.squash))
@@ -195,7 +202,7 @@ def choose(
             losses={**losses, "prior": float(np.average(-prior[codes], weights=weights))},
             accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
             aucs={name: area_under_curve(each, labels) for name, each in by_name.items()},
-            map_losses=dict(zip(names, [found.shared.loss for found in forests], strict=True)),
+            map_losses=dict(zip(names, [found.shared.best.loss for found in forests], strict=True)),
         ),
         accuracy=_accuracy(forest.scores[:, :, -1], labels),
         n_held_out=float(weights.sum() * (weights.sum() / (weights @ weights))),
@@ -226,25 +233,26 @@ def choose_parts(
     options: Options,
 ) -> Parts:
     """Choose map, bandwidths, slopes and strengths by some of the held-out samples."""
-    weights = labels.weights * rows
-    best = int(np.argmin([forest.losses @ weights for forest in forests]))  # of equals the simplest
-    forest = forests[best]
-    scaling = fit_forest_scaling(
-        forest.scores[rows],
-        labels.take(rows),
-        forest.grid,
-        options.smoothing,
-        options.background,
-        options.class_bandwidths,
-    )
+    weights, here = labels.weights * rows, labels.take(rows)
+    smoothing, background = options.smoothing, options.background
+    # Slopes that fit these samples alone gain little; a forest that is far behind stays so.
+    totals = np.array([forest.losses @ weights for forest in forests])
+    hopeful = np.flatnonzero(totals <= totals.min() + FAR_BEHIND + len(labels.masses))
+    fits = {}
+    for number in hopeful.tolist():
+        scores, near = forests[number].scores[rows], forests[number].shared.parameters
+        fits[number] = fit_shared_scalings(scores, here, smoothing, background, near)
+    chosen = min(fits, key=lambda number: fits[number].best.loss)  # of equals the simplest
+    forest, scaling = forests[chosen], fits[chosen].best
+    if options.class_bandwidths:
+        scaling = fit_class_scaling(fits[chosen], here, smoothing, forest.grid)
     exponents, strengths = [scaling.exponents_on_grid(forest.scores)], {}
     for name, tried in on_features.items():
-        own = int(
-            np.argmin(tried.losses @ weights)
-        )  # of equals the strongest ridge, the fewest trees
+        # Of equals the strongest ridge, or the fewest trees.
+        own = int(np.argmin(tried.losses @ weights))
         strengths[name] = tried.strengths[own]
         exponents.append(tried.exponents[own])
-    return Parts(best, scaling, strengths, centered(np.stack(exponents)))
+    return Parts(chosen, scaling, strengths, centered(np.stack(exponents)))
 
 
 def learner_of_kind(
@@ -339,7 +347,7 @@ class HeldOutForest(NamedTuple):
     scores: FloatArray
     grid: BandwidthGrid
     bandwidths: FloatArray  # those of the grid, in the unit of the forest's metric
-    shared: ForestScaling
+    shared: SharedScalings
     losses: FloatArray  # of the samples, with one bandwidth for all classes
 
 
@@ -365,14 +373,12 @@ def hold_out_forest(
             for grown, split in zip(forests, splits, strict=True)
         ]
         scores = np.concatenate(found)
-        shared = fit_forest_scaling(
-            scores, labels, grid, options.smoothing, options.background, by_class=False
-        )
-        step, last = shared.steps[0], scores.shape[2] - 1
-        if attempt == MOST_SHIFTS or 0 < step < last or shared.slopes[0] == 0.0:
+        shared = fit_shared_scalings(scores, labels, options.smoothing, options.background)
+        step, last = shared.best.steps[0], scores.shape[2] - 1
+        if attempt == MOST_SHIFTS or 0 < step < last or shared.best.slopes[0] == 0.0:
             break
         grid = grid._replace(widest=grid.widest * (SHIFT if step == 0 else 1.0 / SHIFT))
-    losses = log_losses(shared.exponents_on_grid(scores), labels.codes)
+    losses = log_losses(shared.best.exponents_on_grid(scores), labels.codes)
     return HeldOutForest(scores, grid, grid.ranked(unit), shared, losses)
 
 

@@ -160,19 +160,27 @@ class ForestScaling(NamedTuple):
         return self.exponents(scores[:, np.arange(scores.shape[1]), self.steps])
 
 
-def fit_forest_scaling(
+class SharedScalings(NamedTuple):
+    """One slope for all classes at every bandwidth of a grid, and the bandwidth whose log loss is best."""
+
+    raised: FloatArray  # scores above the floors: (n_bandwidths, n_rows, n_classes)
+    floors: FloatArray
+    parameters: FloatArray  # slope, and biases without the first: (n_bandwidths, n_classes)
+    best: ForestScaling
+
+
+def fit_shared_scalings(
     scores: FloatArray,
     labels: Labels,
-    grid: BandwidthGrid,
     smoothing: float,
     background: bool,
-    by_class: bool,
-) -> ForestScaling:
-    """Choose the bandwidth by the log loss of held-out samples, and fit slopes and biases.
+    start: FloatArray | None = None,
+) -> SharedScalings:
+    """Fit slope and biases to held-out samples at every bandwidth, and choose one by the log loss.
 
     Scores are (n_rows, n_classes, n_bandwidths), the widest first, minus infinity for classes without members.
-    Where the loss is flat, the widest bandwidth of those that cost next to nothing is taken. With `by_class`
-    each class gets its own bandwidth and slope if the likelihood gains enough by it.
+    Where the loss is flat, the widest bandwidth of those that cost next to nothing is taken. `start` are
+    parameters that are near.
     """
     n_classes, n_steps = scores.shape[1:]
     codes, weights, prior = labels.codes, labels.weights, labels.prior
@@ -181,30 +189,43 @@ def fit_forest_scaling(
         top = np.maximum(scores.max(axis=1), LOWEST)
         floors = np.maximum(weighted_quantile(top, weights, FLOOR_QUANTILE) - FLOOR_DEPTH, LOWEST)
     raised = np.moveaxis(_raise(scores, floors), 2, 0)
-    targets = labels.targets(smoothing)
-
-    # One bandwidth and one slope for all classes, at every bandwidth of the grid.
     relative = raised - raised[:, :, :1]
     square = np.einsum("i,tik->t", weights, relative**2) / weights.sum()
     unit = np.sqrt(np.where(square > 1e-200, square, 1.0))  # scores that are all alike stay so
+    units = np.append(unit[:, None], np.ones((n_steps, n_classes - 1)), axis=1)
     designs = Designs((relative / unit[:, None, None])[:, None])
-    theta = fit_softmax(designs, targets, weights)
+    theta = fit_softmax(
+        designs, labels.targets(smoothing), weights, start=None if start is None else start * units
+    )
     losses = log_losses(designs.exponents(theta), codes)
     wrong = theta[:, 0] <= 0.0  # scores that speak for the other class say nothing
     losses[wrong] = -prior[codes]
     means = losses @ weights / weights.sum()
-    best = _widest_of_the_best(losses, means, weights)
-    steps, loss = np.full(n_classes, best), float(means[best])
-    if wrong[best]:
-        return ForestScaling(steps, floors[steps], np.zeros(n_classes), prior, loss)
-    slopes = np.full(n_classes, theta[best, 0] / unit[best])
-    biases = np.append(0.0, theta[best, 1:])
-    shared = ForestScaling(steps, floors[steps], slopes, biases, loss)
-    if not by_class:
-        return shared
-    search = _Search(raised, floors, targets, codes, weights, np.log(2.0) / grid.n_chains)
-    found = search.by_class(shared)
-    return shared if found.price >= shared.loss * weights.sum() else found.scaling
+    step = _widest_of_the_best(losses, means, weights)
+    steps, parameters = np.full(n_classes, step), theta / units
+    slopes, biases = np.full(n_classes, parameters[step, 0]), np.append(0.0, theta[step, 1:])
+    if wrong[step]:
+        slopes, biases = np.zeros(n_classes), prior
+    best = ForestScaling(steps, floors[steps], slopes, biases, float(means[step]))
+    return SharedScalings(raised, floors, parameters, best)
+
+
+def fit_class_scaling(
+    shared: SharedScalings, labels: Labels, smoothing: float, grid: BandwidthGrid
+) -> ForestScaling:
+    """Give each class its own bandwidth and slope, if the likelihood gains enough by it."""
+    if not shared.best.slopes.any():
+        return shared.best
+    search = _Search(
+        shared.raised,
+        shared.floors,
+        labels.targets(smoothing),
+        labels.codes,
+        labels.weights,
+        np.log(2.0) / grid.n_chains,
+    )
+    found = search.by_class(shared.best)
+    return found.scaling if found.price < shared.best.loss * labels.weights.sum() else shared.best
 
 
 def _raise(scores: FloatArray, floors: FloatArray) -> FloatArray:
