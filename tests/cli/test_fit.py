@@ -144,7 +144,8 @@ def test_one_row_per_consumer(files, capsys):
     months = pd.concat([consumers(40, seed=seed) for seed in range(3)], ignore_index=True)
     months["stolen"] = np.where(months["demand"] > 0, "yes", "no")
     months.to_csv(files[0], index=False)
-    assert "--one-per consumer" in printed(capsys, *fitting(*files, *QUICK)).err
+    said = "'consumer' repeats (40 values): rows with the same value are held out together."
+    assert said in printed(capsys, *fitting(*files, *QUICK)).err
     words = ("fit", files[0], "--target", "stolen", "--one-per", "consumer", *QUICK, "-o", files[1])
     found = facts(capsys, *words)
     assert (found["n_rows"], found["n_rows_read"]) == (40, 120)
@@ -263,6 +264,21 @@ def test_rows_of_one_id_are_kept_aside_together(files, capsys):
     )
     said = "--test-size needs two different values of --id in every class, and yes has one"
     assert said in refused(capsys, *words, "consumer")
+
+
+def test_rows_of_one_id_are_held_out_of_the_fit_together(files, capsys):
+    # Months tell their consumer, but nothing about others.
+    months = consumers(40).loc[np.repeat(np.arange(40), 6)].reset_index(drop=True)
+    months["demand"] += 0.01 * np.arange(240)
+    months["stolen"] = np.where(
+        months["consumer"].isin(months["consumer"].unique()[::3]), "yes", "no"
+    )
+    months.to_csv(files[0], index=False)
+    words = ("fit", files[0], "--target", "stolen", "-o", files[1])
+    torn = facts(capsys, *words, "--drop", "consumer")["held_out"]
+    whole = facts(capsys, *words, "--id", "consumer")["held_out"]
+    assert torn["pool"]["log_loss"] < 0.5 * torn["prior"]["log_loss"]
+    assert whole["pool"]["log_loss"] > 0.9 * whole["prior"]["log_loss"]
 
 
 def test_the_stages_of_a_fit_are_shown_and_compiling_too(place, tmp_path, capsys, monkeypatch):

@@ -2,6 +2,7 @@
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -120,6 +121,28 @@ def test_bandwidths_are_fitted_to_more_samples_than_choose_the_rest(client, monk
     # A single split sums over blocks, in another order.
     tolerance = 1e-8 if limits else 1e-9
     assert_same_probabilities(model, plain, rng.normal(size=(70, 3)), tolerance)
+
+
+def test_groups_are_held_out_as_on_one_machine(client, tmp_path):
+    rng = np.random.default_rng(SEED)
+    X, y = two_classes(240, 3, rng)
+    new, meters = rng.normal(size=(70, 3)), np.array([f"meter {i % 40}" for i in range(240)])
+    plain = POPFClassifier().fit(X, y, groups=meters)
+    assert (
+        abs(POPFClassifier().fit(X, y).predict_proba(new) - plain.predict_proba(new)).max() > 1e-3
+    )
+    model = DaskPOPFClassifier(client)
+    model.fit(*as_dask(X, y, 90), groups=da.from_array(meters, chunks=70))
+    assert_same_probabilities(model, plain, new)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(stolen=y, meter=meters)
+    frame.to_parquet(tmp_path / "months.parquet", row_group_size=80)
+    model.fit(str(tmp_path), "stolen", groups="meter")
+    P = model.predict_proba(frame[["a", "b", "c"]])
+    np.testing.assert_allclose(P, plain.predict_proba(X), rtol=0, atol=1e-9)
+    with pytest.raises(TypeError, match="`groups` must be the name of a column, not ndarray"):
+        model.fit(str(tmp_path), "stolen", groups=meters)
+    with pytest.raises(ValueError, match="groups must have one entry for each of the 240 rows"):
+        model.fit(X, y, groups=meters[1:])
 
 
 def test_samples_may_all_have_company(client):

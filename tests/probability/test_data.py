@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -122,6 +124,92 @@ def test_threads_and_memory(method):
     for name, value in others:
         other = POPFClassifier(method, **parameters, **{name: value}).fit(samples, y)
         assert_allclose(other.predict_proba(queries), P, rtol=0, atol=1e-12)
+
+
+# Groups ------------------------------------------------------------------------------------------
+
+
+def months(n_consumers, seed, n_months=8):
+    """Months of consumers, each much like the others of its consumer, and the number of the consumer."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n_consumers) % 3 == 0).astype(int)
+    own = rng.normal(size=(n_consumers, 4)) + y[:, None] * [1.5, 0.0, 0.0, 0.0]
+    samples = np.repeat(own, n_months, axis=0) + 0.2 * rng.normal(size=(n_consumers * n_months, 4))
+    return samples, np.repeat(y, n_months), np.repeat(np.arange(n_consumers), n_months)
+
+
+@pytest.mark.parametrize("limits", [{}, {"N_TO_CHOOSE": 200, "N_FOR_ONE_SPLIT": 300}], ids=str)
+def test_groups_are_held_out_whole(monkeypatch, limits):
+    for name, limit in limits.items():
+        monkeypatch.setattr(fitting, name, limit)
+    samples, y, consumers = months(60, 0)
+    queries, truth, _ = months(300, 1)
+    torn = POPFClassifier().fit(samples, y)
+    model = POPFClassifier().fit(samples, y, groups=consumers)
+    prior = log_loss(truth, np.tile([2 / 3, 1 / 3], (len(truth), 1)))
+    P = model.predict_proba(queries)
+    assert log_loss(truth, torn.predict_proba(queries)) > 1.2 * prior  # each month knew the others
+    assert log_loss(truth, P) < prior
+    assert (
+        torn.held_out_losses_["pool"] < 0.3 * prior < 0.7 * prior < model.held_out_losses_["pool"]
+    )
+    # Neither the order of the rows nor the names of the groups matter.
+    shuffled = np.random.default_rng(2).permutation(len(y))
+    names = np.array([f"meter {999 - number}" for number in consumers])
+    again = POPFClassifier().fit(samples[shuffled], y[shuffled], groups=names[shuffled])
+    assert_allclose(again.predict_proba(queries), P, rtol=0, atol=1e-12)
+
+
+def test_groups_and_weights():
+    samples, y, consumers = months(40, 3, 3)
+    weights = np.random.default_rng(0).integers(0, 3, len(y))
+    copies = np.repeat(np.arange(len(y)), weights)
+    weighted = POPFClassifier().fit(samples, y, weights, consumers)
+    repeated = POPFClassifier().fit(samples[copies], y[copies], groups=consumers[copies])
+    P = weighted.predict_proba(samples)
+    assert_allclose(repeated.predict_proba(samples), P, rtol=0, atol=1e-6)
+    D = distances(samples, samples)
+    model = POPFClassifier(metric="precomputed").fit(D, y, groups=consumers)
+    assert model.held_out_losses_["pool"] > 0.4
+    paper = POPFClassifier("paper", box=((-50, 50), (-50, 50)))
+    P = paper.fit(samples, y).predict_proba(samples)
+    assert_array_equal(paper.fit(samples, y, groups=consumers).predict_proba(samples), P)
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        (np.arange(23), r"groups has the shape \(23,\), but there are 24 samples: give one"),
+        (np.zeros((24, 2)), r"groups has the shape \(24, 2\)"),
+        ([*range(23), np.nan], r"groups\[23\] is missing: give every sample a group"),
+        ([*"abcdefghijklmnopqrstuvw", None], r"groups\[23\] is missing"),
+        (["north"] * 24, "groups has one value only, north: no group can be held out. Give two"),
+        (["a", 1] * 12, "groups mixes values of several types.*groups.astype"),
+    ],
+    ids=str,
+)
+def test_groups_that_cannot_be(groups, said):
+    samples, y, _ = months(8, 0, 3)
+    if any(isinstance(group, str) for group in groups):
+        groups = np.array(groups, dtype=object)
+    with pytest.raises((ValueError, TypeError), match=said):
+        POPFClassifier().fit(samples, y, groups=groups)
+
+
+def test_groups_travel_through_searches():
+    samples, y, consumers = months(24, 5, 4)
+    with config_context(enable_metadata_routing=True):
+        model = POPFClassifier("forest", linear_map=None, squash=True)
+        model.set_fit_request(groups=True)
+        search = GridSearchCV(model, {"background": [True, False]}, cv=GroupKFold(4))
+        search.fit(samples, y, groups=consumers)
+    best = clone(search.best_estimator_).fit(samples, y, groups=consumers)
+    P = best.predict_proba(samples)
+    assert_array_equal(search.predict_proba(samples), P)
+    assert (
+        abs(POPFClassifier(**best.get_params()).fit(samples, y).predict_proba(samples) - P).max()
+        > 0.1
+    )
 
 
 # Weights -----------------------------------------------------------------------------------------

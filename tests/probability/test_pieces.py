@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 import naive_probability
+from popf.probability import fitting
 from popf.probability.features import fit_scaling, weighted_quantile
 from popf.probability.fitting import (
     HeldOutForest,
@@ -17,6 +18,7 @@ from popf.probability.fitting import (
     Options,
     area_under_curve,
     choose_parts,
+    one_split,
 )
 from popf.probability.pooling import PARTS, fit_pool, trust_in
 from popf.probability.regressions import (
@@ -120,6 +122,39 @@ def test_copies_in_several_classes_are_scattered_as_if_at_random():
     assert abs(np.corrcoef(counts[:60].ravel(), counts[60:].ravel())[0, 1]) < 0.15
 
 
+@pytest.mark.parametrize("precomputed", [False, True])
+def test_samples_of_a_group_share_a_fold(precomputed, monkeypatch):
+    rng = np.random.default_rng(3)
+    X, groups = rng.integers(0, 3, size=(300, 2)).astype(float), np.arange(300) % 60
+    y = ((groups % 6 == 0) & (np.arange(300) > 150)).astype(int)  # 10 groups, some of their samples
+    w = rng.integers(1, 4, 300).astype(float)
+
+    def folds(rows, names):
+        arguments = (y[rows], w[rows], names[rows])
+        if precomputed:
+            ordered = order_by_distances(distances(X[rows], X[rows]), *arguments)
+        else:
+            ordered = order_samples(X[rows].T, *arguments)
+        assert_allclose(ordered.weights.sum(), w.sum())
+        return dict(zip(groups[rows][ordered.rows], deal_folds(ordered), strict=True)), ordered
+
+    found, ordered = folds(np.arange(300), groups)
+    by_group = np.array([found[group] for group in range(60)])
+    assert_array_equal(deal_folds(ordered), by_group[groups[ordered.rows]])
+    assert_array_equal(np.bincount(by_group), 12)
+    assert_array_equal(np.bincount(by_group[::6]), 2)  # every fold has its part of the rare class
+    if not precomputed:  # equal samples of several groups have an order only by the names of these
+        assert folds(rng.permutation(300), groups)[0] == found
+    monkeypatch.setattr(fitting, "N_TO_CHOOSE", len(ordered.rows) // 3)
+    split = one_split(ordered)
+    names = groups[ordered.rows]
+    assert not set(names[split.fitted]) & set(names[split.scored])
+    assert len(np.unique(names[split.scored])) in (20, 25)  # of the rare class no more than half
+    # A class with one group is never held out.
+    alone = order_samples(X.T, (groups == 7).astype(int), w, groups)
+    assert (deal_folds(alone)[alone.codes == 1] == -1).all()
+
+
 @pytest.mark.parametrize("n", [5001, 25_000, 50_000, 100_003])
 def test_subsamples_are_dealt_to_five_folds_too(n):
     y = (np.arange(n) >= n - 50).astype(int)
@@ -128,8 +163,9 @@ def test_subsamples_are_dealt_to_five_folds_too(n):
     assert 4950 <= len(some.rows) <= 5050
     assert (some.codes == 1).sum() >= 20
     assert np.ptp(np.bincount(deal_folds(some))) <= 1
-    held_out = take_evenly(ordered.codes, 5000, largest_part=0.5)
-    assert (ordered.codes[held_out] == 1).sum() <= 25
+    held_out = one_split(ordered).scored
+    assert 2500 <= len(held_out) <= 5050
+    assert (ordered.codes[held_out] == 1).sum() in (20, 25)
 
 
 # Squashed features -------------------------------------------------------------------------------

@@ -33,7 +33,9 @@ def fit(
     data: Path = options.DATA,
     target: str = column(..., "The column with the labels."),
     output: Path = options.output(..., "The model file to write."),
-    id: list[str] | None = options.IDS,
+    id: list[str] | None = column(
+        None, "Never a feature; rows with the same value are held out together. Repeatable."
+    ),
     drop: list[str] | None = options.DROP,
     categorical: list[str] | None = column(
         None, "Column of categories that look like numbers. Repeatable."

@@ -67,23 +67,29 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        self : DaskOPFClassifier or DaskPOPFClassifier
+        self : DaskOPFClassifier
         """
+        return self._fit_on_cluster(X, y, sample_weight)
+
+    def _fit_on_cluster(self, *data: Any) -> Self:
+        """Fit to what `fit` was given."""
         parameters = self.get_params(deep=False)
         for name in [name for name in vars(self) if name not in parameters]:
             delattr(self, name)  # a fit that fails leaves nothing of an earlier one
         with tasks_on(self.client) as tasks:
-            model = self._fit(tasks, X, y, sample_weight)
+            model = self._fit(tasks, *data)
         self.classes_ = model.samples.classes
         self.n_blocks_, self.n_block_pairs_ = len(model.samples.blocks), model.n_pairs
         self._model = model  # last: see __sklearn_is_fitted__
         return self
 
     @abstractmethod
-    def _fit(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
+    def _fit(self, tasks: Tasks, *data: Any) -> ForestInBlocks:
         """Grow the forest, and set the attributes that only this estimator has."""
 
-    def _open(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> tuple[Source, Settings]:
+    def _open(
+        self, tasks: Tasks, X: Any, y: Any, sample_weight: Any, groups: Any = None
+    ) -> tuple[Source, Settings]:
         """Check everything that can be checked before samples are read."""
         metric = choose_metric(self.metric, self.metric_params)
         if metric.precomputed:
@@ -103,7 +109,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_threads, n_bytes, _ = resources_of(self)
         if self.block_size is not None:
             check_integer("`block_size`", self.block_size, 1, ", or None")
-        source = open_source(X, y, sample_weight, self.block_size)
+        source = open_source(X, y, sample_weight, groups, self.block_size)
         validate_data(self, source.columns, skip_check_array=True)
         if processor_is_faster(device, self.algorithm, self.n_features_in_):
             device = "cpu"

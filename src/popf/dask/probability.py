@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from dask import delayed
@@ -16,6 +16,7 @@ from popf.dask.growing import ForestInBlocks, grow_forest
 from popf.dask.prediction import Part, Query, add_sums, first_of
 from popf.dask.sources import Rows, Source
 from popf.engine.structures import FloatArray, IntArray
+from popf.forest.validation import validate_groups
 from popf.probability.classifier import (
     POPFClassifier,
     check_classes,
@@ -123,9 +124,25 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self.block_size = block_size
         self.scratch = scratch
 
-    def _fit(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> ForestInBlocks:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit to samples that are never in one place.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `DaskOPFClassifier`.
+        groups : as y, default=None
+            What samples belong to: those of one group are held out together, see `popf.POPFClassifier.fit`.
+
+        Returns
+        -------
+        self : DaskPOPFClassifier
+        """
+        return self._fit_on_cluster(X, y, sample_weight, groups)
+
+    def _fit(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any, groups: Any) -> ForestInBlocks:
         check_parameters(self)
-        source, settings = self._open(tasks, X, y, sample_weight)
+        source, settings = self._open(tasks, X, y, sample_weight, groups)
         if self.method == "paper":
             return self._fit_paper(tasks, source, settings)
         training = open_samples(tasks, source, settings)
@@ -332,7 +349,13 @@ def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInC
             found = tasks.gather(tasks.submit_lazy("take-feature", _take, calls))
             yield np.concatenate(found)[rows]
 
-    ordered = order_samples(columns(), codes.astype(np.int64), weights[rows])
+    groups = None
+    if source.groups is not None:
+        values = np.concatenate(
+            tasks.gather(tasks.submit_lazy("look-at-groups", np.asarray, zip(source.groups)))
+        )
+        groups = validate_groups(values, values, rows)
+    ordered = order_samples(columns(), codes.astype(np.int64), weights[rows], groups)
     how = settings.metric, settings.algorithm, settings.resources
     return SamplesInChunks(ordered, len(classes), *how, tasks, source, rows, classes, settings)
 

@@ -34,6 +34,7 @@ class Source(NamedTuple):
     chunks: list[Any]  # delayed Rows
     sizes: list[int]  # how many rows each has
     columns: Any  # see columns_of
+    groups: list[Any] | None  # delayed arrays: what the samples of each chunk belong to
     folder: str | None = None  # where blocks are put, None to keep them on the workers
 
     @property
@@ -42,14 +43,14 @@ class Source(NamedTuple):
         return [0, *np.cumsum(self.sizes).tolist()]
 
 
-def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> Source:
+def open_source(X: Any, y: Any, sample_weight: Any, groups: Any, block_size: int | None) -> Source:
     """Make chunks of rows from whatever was passed to `fit`, of `block_size` rows from files."""
     if isinstance(X, str | Path):
         path = Path(X)
         if not path.exists():
             raise FileNotFoundError(f"there is no file or folder {str(path)!r} to fit on.")
         if path.suffix != ".npy":
-            return _open_parquet(path, y, sample_weight, block_size)
+            return _open_parquet(path, y, sample_weight, groups, block_size)
         X = np.load(path, mmap_mode="r")
     columns = columns_of(X)
     X = _as_dask_array(X, "X", block_size)
@@ -60,19 +61,19 @@ def open_source(X: Any, y: Any, sample_weight: Any, block_size: int | None) -> S
     if y is None:
         raise ValueError("this classifier requires y to be passed, but the target y is None.")
     sizes = X.chunks[0]
-    groups = group_neighbours(sizes, max(sizes))
-    sizes = tuple(sum(sizes[i] for i in group) for group in groups)
+    sizes = tuple(sum(sizes[i] for i in some) for some in group_neighbours(sizes, max(sizes)))
     X = X.rechunk((sizes, -1))  # a sample is needed whole
     weights = [None] * len(sizes)
     if sample_weight is not None:
         weights = _column(sample_weight, "sample_weight", X)
     parts = X.to_delayed().ravel(), _column(y, "y", X), weights
     chunks = [delayed(Rows)(*rows) for rows in zip(*parts, strict=True)]
-    return Source(chunks, list(sizes), columns)
+    own = None if groups is None else list(_column(groups, "groups", X))
+    return Source(chunks, list(sizes), columns, own)
 
 
 def _column(values: Any, name: str, X: Any) -> Any:
-    """Cut labels or weights as the rows of X are cut."""
+    """Cut labels, weights or groups as the rows of X are cut."""
     column = _as_dask_array(values, name)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
@@ -152,18 +153,22 @@ def group_neighbours(sizes: Sequence[int], most: float) -> list[list[int]]:
     return groups
 
 
-def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -> Source:
+def _open_parquet(
+    path: Path, label: Any, weight: Any, group: Any, block_size: int | None
+) -> Source:
     from pyarrow import parquet
 
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise FileNotFoundError(f"the folder {str(path)!r} holds no .parquet files.")
-    for name, value in (("y", label), ("sample_weight", weight)):
-        if not (isinstance(value, str) or (name == "sample_weight" and value is None)):
+    for name, value in (("y", label), ("sample_weight", weight), ("groups", group)):
+        if not (isinstance(value, str) or (name != "y" and value is None)):
             raise TypeError(
                 f"with a Parquet folder `{name}` must be the name of a column, not {type(value).__name__}."
             )
-    others = [label] if weight is None else [label, weight]
+    read = [label] if weight is None else [label, weight]
+    others = read if group is None else [*read, group]
+    groups: list[Any] = []
     columns: list[str] = []
     chunks: list[Any] = []
     sizes: list[int] = []
@@ -178,21 +183,31 @@ def _open_parquet(path: Path, label: Any, weight: Any, block_size: int | None) -
         if set(names) != set(columns):
             raise ValueError(f"{file.name} has features {names}, but others have {columns}.")
         rows = [meta.row_group(g).num_rows for g in range(meta.num_row_groups)]
-        for groups in group_neighbours(rows, block_size or _default_block_size(len(columns))):
-            if size := sum(rows[g] for g in groups):
-                chunks.append(delayed(_read_parquet)(str(file), groups, columns, *others))
+        for some in group_neighbours(rows, block_size or _default_block_size(len(columns))):
+            if size := sum(rows[g] for g in some):
+                chunks.append(delayed(_read_parquet)(str(file), some, columns, *read))
+                groups.append(delayed(_read_column)(str(file), some, group))
                 sizes.append(size)
     if not chunks:
         raise ValueError(f"the Parquet files at {str(path)!r} hold no rows.")
-    return Source(chunks, sizes, pd.DataFrame(columns=columns))
+    return Source(chunks, sizes, pd.DataFrame(columns=columns), None if group is None else groups)
 
 
-def _read_parquet(path: str, groups: list[int], columns: list[str], *others: str) -> Rows:
+def _read_column(path: str, some: list[int], name: str) -> NDArray[Any]:
+    """Read one column of some row groups."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        values = file.read_row_groups(some, columns=[name], use_threads=False).column(name)
+    return np.asarray(values.to_numpy())
+
+
+def _read_parquet(path: str, some: list[int], columns: list[str], *others: str) -> Rows:
     """Read some row groups: features, labels and, if there are any, weights."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
-        table = file.read_row_groups(groups, columns=[*columns, *others], use_threads=False)
+        table = file.read_row_groups(some, columns=[*columns, *others], use_threads=False)
     X = np.column_stack([table.column(name).to_numpy() for name in columns])
     y, *weights = (table.column(name).to_numpy() for name in others)
     return Rows(X.astype(np.float64, copy=False), y, *(weights or [None]))

@@ -10,10 +10,17 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from popf.engine.gpu import cuda_backend
-from popf.engine.structures import LOW_DIMENSION, Backend, FloatArray, IntArray, Resources
+from popf.engine.structures import (
+    LOW_DIMENSION,
+    Backend,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Resources,
+)
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -104,6 +111,32 @@ def validate_samples(
         labels, weights = labels[rows], weights[rows]
     classes, codes = np.unique(labels, return_inverse=True)
     return LabelledSamples(samples, codes, classes, weights, rows)
+
+
+def validate_groups(groups: Any, X: Any, rows: IntArray) -> IntArray | None:
+    """Check what samples belong to; return numbers of the groups of some rows, None for none."""
+    if groups is None:
+        return None
+    values, n_samples = np.asarray(to_host(groups)), _num_samples(X)
+    if values.shape != (n_samples,):
+        raise ValueError(
+            f"groups has the shape {values.shape}, but there are {n_samples} samples: give one group for each."
+        )
+    for row in np.flatnonzero(_are_missing(values)):
+        raise ValueError(f"groups[{row}] is missing: give every sample a group, or drop it.")
+    try:
+        found, numbers = np.unique(values[rows], return_inverse=True)
+    except TypeError:
+        raise TypeError(
+            "groups mixes values of several types, which have no order: give all of them one type, for "
+            "instance by groups.astype(str)."
+        ) from None
+    if len(found) < 2:
+        raise ValueError(
+            f"groups has one value only, {found[0]!s}: no group can be held out. Give two groups at least, or "
+            "none."
+        )
+    return numbers
 
 
 def validate_new(estimator: Any, X: ArrayLike, metric: "Metric", rows: IntArray) -> FloatArray:
@@ -236,10 +269,17 @@ def is_missing(label: Any) -> bool:
     return label is None or type(label).__name__ == "NAType"
 
 
+def _are_missing(values: NDArray[Any]) -> BoolArray:
+    """Tell which values are missing."""
+    if values.dtype.kind == "O":
+        return np.array([*map(is_missing, values.ravel().tolist())], dtype=bool)
+    missing: BoolArray = values != values
+    return missing
+
+
 def check_no_label_missing(y: NDArray[Any], start: int = 0) -> None:
     """Raise ValueError if a label is missing; the first is that of row `start`."""
-    objects = y.dtype.kind == "O"
-    for row in np.flatnonzero([*map(is_missing, y.ravel().tolist())] if objects else y != y):
+    for row in np.flatnonzero(_are_missing(y)):
         raise ValueError(
             f"y[{start + row}] is missing: every sample needs a label. Drop the samples without one, or use "
             "SemiSupervisedOPFClassifier."

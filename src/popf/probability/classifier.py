@@ -21,6 +21,7 @@ from popf.forest.validation import (
     resources_of,
     set_metric_tags,
     to_device_of,
+    validate_groups,
     validate_new,
     validate_training,
 )
@@ -168,7 +169,13 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         self.working_memory = working_memory
         self.device = device
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Grow the forest and fit its probabilities.
 
         Parameters
@@ -179,6 +186,10 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
             Labels, of any type; two classes for the paper's method.
         sample_weight : array-like of shape (n_samples,), default=None
             A sample of weight 2 counts as two samples, one of weight 0 is left out.
+        groups : array-like of shape (n_samples,), default=None
+            What samples belong to, such as the consumer of each month. Those of one group are held out
+            together; otherwise a model that knows the consumer would be overconfident about others. The
+            paper's method holds nothing out.
 
         Returns
         -------
@@ -189,8 +200,9 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
             delattr(self, name)  # a fit that fails leaves nothing half fitted
         data = validate_training(self, X, y, sample_weight)
         check_classes(len(data.classes), self.method)
+        numbers = validate_groups(groups, X, data.rows)
         paper = self.method == "paper"
-        forest = self._fit_paper(data) if paper else self._fit_evidence(data)
+        forest = self._fit_paper(data) if paper else self._fit_evidence(data, numbers)
         self.classes_, self.device_ = data.classes, data.device
         self.samples_ = None if data.metric.precomputed else data.samples
         # Last: see __sklearn_is_fitted__.
@@ -209,14 +221,14 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         self._evidence: Evidence | None = None
         return forest
 
-    def _fit_evidence(self, data: TrainingData) -> OptimumPathForest:
+    def _fit_evidence(self, data: TrainingData, groups: IntArray | None) -> OptimumPathForest:
         from popf.probability.fitting import fit_evidence, options_of
         from popf.probability.training import order_in_memory
 
         options = options_of(self, data.metric)
         if options.linear_map in (None, "auto"):  # once for all folds: it needs no labels
             data = replace(data, metric=data.metric.fitted(data.samples))
-        training = order_in_memory(data, self.algorithm)
+        training = order_in_memory(data, self.algorithm, groups)
         self._evidence, grown = fit_evidence(training, options)
         forest: OptimumPathForest = grown.forest
         forest.classes = data.classes

@@ -123,7 +123,7 @@ def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence,
         first, later_splits = np.arange(len(enough.ordered.rows)), fold_splits(enough.ordered)
         if len(codes) >= N_FOR_ONE_SPLIT:
             # Samples that are held out later choose neither maps nor strengths.
-            later_splits = [one_split(enough.ordered.codes)]
+            later_splits = [one_split(enough.ordered)]
             first = later_splits[0].fitted
         small = enough.take(first[take_evenly(enough.ordered.codes[first], N_TO_CHOOSE)])
         choice = choose(small, fold_splits(small.ordered), candidates, options)
@@ -319,10 +319,16 @@ def fold_splits(ordered: OrderedSamples) -> list[Split]:
     return [split for split in splits if len(split.scored) and len(split.fitted)]
 
 
-def one_split(codes: IntArray) -> Split:
-    """Hold some of many samples out, no more than half of any class."""
-    scored = take_evenly(codes, N_TO_CHOOSE, largest_part=0.5)
-    return Split(np.setdiff1d(np.arange(len(codes)), scored), scored)
+def one_split(ordered: OrderedSamples) -> Split:
+    """Hold some of many samples out: whole groups, no more than half of those of any class."""
+    numbers, which = np.unique(ordered.groups, return_inverse=True)
+    # A group of several classes is one of the rarest, which is written last.
+    rarest_last = np.argsort(-np.bincount(ordered.codes)[ordered.codes], kind="stable")
+    codes = np.empty(len(numbers), np.int64)
+    codes[which[rarest_last]] = ordered.codes[rarest_last]
+    n_groups = -(-N_TO_CHOOSE * len(numbers) // len(which))
+    scored = np.isin(which, take_evenly(codes, n_groups, largest_part=0.5))
+    return Split(np.flatnonzero(~scored), np.flatnonzero(scored))
 
 
 def held_out_labels(
@@ -337,7 +343,7 @@ def held_out_labels(
     # Of rare classes more were held out: all classes shall weigh what they do among all samples.
     own = np.bincount(codes, weights=weights, minlength=len(masses))
     balanced = weights * np.divide(masses, own, where=own > 0.0, out=np.ones_like(own))[codes]
-    folds = np.arange(len(codes)) % 2
+    folds = np.unique(training.ordered.groups[scored], return_inverse=True)[1] % 2
     return Labels(codes, balanced * (weights.sum() / balanced.sum()), folds, masses)
 
 

@@ -53,34 +53,44 @@ class OrderedSamples(NamedTuple):
     rows: IntArray  # places among the samples that were given; one may come up to five times, see `_deal`
     codes: IntArray
     weights: FloatArray  # how many samples each stands for
-    groups: IntArray  # numbers that do not fall; samples of the same number must stay together
+    groups: IntArray  # numbers from 0 on; samples of the same number must stay together
 
     def take(self, some: IntArray) -> "OrderedSamples":
         """Keep some of the samples, in their order."""
         if len(some) == len(self.rows):
             return self
-        groups = np.cumsum(np.diff(self.groups[some], prepend=-1) > 0) - 1
+        groups = np.unique(self.groups[some], return_inverse=True)[1]
         return OrderedSamples(self.rows[some], self.codes[some], self.weights[some], groups)
 
 
 def order_samples(
-    columns: Iterable[FloatArray], codes: IntArray, weights: FloatArray
+    columns: Iterable[FloatArray],
+    codes: IntArray,
+    weights: FloatArray,
+    groups: IntArray | None = None,
 ) -> OrderedSamples:
     """Sort samples by class, then by the first feature, the second and so on, and merge equal ones.
 
-    `columns` gives one feature after another; those that decide nothing are not asked for.
+    `columns` gives one feature after another; those that decide nothing are not asked for. Samples of one of
+    the `groups`, if there are any, stay together.
     """
     order, values = sort_by_values(columns, len(codes))
-    by_class = np.lexsort((codes[order], values))
-    order, values = order[by_class], values[by_class]
-    new = (np.diff(values, prepend=-1) > 0) | (np.diff(codes[order], prepend=-1) != 0)
+    keys = (codes, groups) if groups is not None else (codes,)
+    by_key = np.lexsort((*(key[order] for key in reversed(keys)), values))
+    order, values = order[by_key], values[by_key]
+    new = np.diff(values, prepend=-1) > 0
+    for key in keys:
+        new |= np.diff(key[order], prepend=-1) != 0
     first = np.flatnonzero(new)
     rows = np.minimum.reduceat(order, first)
-    return _deal(rows, codes[rows], np.add.reduceat(weights[order], first), values[first])
+    masses = np.add.reduceat(weights[order], first)
+    if groups is not None:
+        return _deal_groups(rows, codes[rows], masses, values[first], groups[rows])
+    return _deal(rows, codes[rows], masses, values[first])
 
 
 def order_by_distances(
-    distances: FloatArray, codes: IntArray, weights: FloatArray
+    distances: FloatArray, codes: IntArray, weights: FloatArray, groups: IntArray | None = None
 ) -> OrderedSamples:
     """Sort samples that are known by their distances: by class, then by their distinct distances to all.
 
@@ -88,15 +98,18 @@ def order_by_distances(
     in one group.
     """
     order, values = sort_by_values(distinct_distances(distances).T, len(codes))
+    if groups is not None:
+        return _deal_groups(order, codes[order], weights[order], values, groups[order])
     return _deal(order, codes[order], weights[order], values)
 
 
 def deal_folds(ordered: OrderedSamples) -> IntArray:
     """Deal groups to folds in turn; -1, for no fold, where a class has a single group."""
-    folds = ordered.groups % N_FOLDS
-    first = np.flatnonzero(np.diff(ordered.groups, prepend=-1))
-    n_groups = np.bincount(ordered.codes[first], minlength=int(ordered.codes.max()) + 1)
-    folds[n_groups[ordered.codes] == 1] = -1
+    codes, groups = ordered.codes, ordered.groups
+    folds = groups % N_FOLDS
+    n_codes = int(codes.max()) + 1
+    n_groups = np.bincount(np.unique(groups * n_codes + codes) % n_codes, minlength=n_codes)
+    folds[n_groups[codes] == 1] = -1
     return folds
 
 
@@ -148,6 +161,24 @@ def _deal(rows: IntArray, codes: IntArray, weights: FloatArray, values: IntArray
     there = n_copies > 0.0
     which, part = which[there], part[there]
     return OrderedSamples(rows[which], codes[which], shares[there], start[which] + part)
+
+
+def _deal_groups(
+    rows: IntArray, codes: IntArray, weights: FloatArray, values: IntArray, groups: IntArray
+) -> OrderedSamples:
+    """Sort samples by class and the number of their value, and number the groups that were given anew.
+
+    Groups that have samples of the rarest class come first, in the order of these samples, then those of the
+    next: dealt in turn, every fold gets its part of every class.
+    """
+    order = np.lexsort((groups, values, codes))
+    rows, codes, weights, groups = rows[order], codes[order], weights[order], groups[order]
+    rarity = np.argsort(np.argsort(np.bincount(codes, weights=weights), kind="stable"))
+    rarest_first = np.argsort(rarity[codes], kind="stable")
+    _, first, which = np.unique(groups[rarest_first], return_index=True, return_inverse=True)
+    numbers = np.empty_like(groups)
+    numbers[rarest_first] = np.argsort(np.argsort(first))[which]
+    return OrderedSamples(rows, codes, weights, numbers)
 
 
 def _scatter(copies: FloatArray) -> FloatArray:
@@ -276,13 +307,13 @@ class SamplesInMemory(TrainingSamples):
         return GrownForest(preparation, forest, competition, unit, scores)
 
 
-def order_in_memory(data: TrainingData, algorithm: str) -> SamplesInMemory:
+def order_in_memory(data: TrainingData, algorithm: str, groups: IntArray | None) -> SamplesInMemory:
     """Put samples into an order that does not depend on how they were given."""
     samples, codes, weights, metric = data.samples, data.codes, data.weights, data.metric
     if metric.precomputed:
-        ordered = order_by_distances(samples, codes, weights)
+        ordered = order_by_distances(samples, codes, weights, groups)
     else:
-        ordered = order_samples(samples.T, codes, weights)
+        ordered = order_samples(samples.T, codes, weights, groups)
     return SamplesInMemory(
         ordered, len(data.classes), metric, algorithm, data.resources, samples, codes
     )

@@ -41,7 +41,8 @@ class FitOptions:
     target : str
         The column with the labels.
     id, drop, categorical : sequence of str
-        Columns that are carried through, left out, or categories although they look like numbers.
+        Columns that are carried through, left out, or categories although they look like numbers. Rows with the
+        same value of the first id that repeats are held out together.
     one_per : str or None
         Keep one random row for each value of this column, such as a consumer of whom there are many months.
     sample_weight : str or None
@@ -174,12 +175,13 @@ def fit_table(
     if rows.weights is not None:
         weights = rows.weights[kept] / rows.weights[kept].mean()
     positive = _positive(classes, np.bincount(codes, weights), options)
+    groups = np.unique(rows.groups[kept], return_inverse=True)[1]
     threshold, threshold_from, costs = _threshold(
-        model, (frame, y, weights, rows.groups[kept]), positive, options, stage
+        model, (frame, y, weights, groups), positive, options, stage
     )
     stage(f"fitting {len(y):,} rows")
     model.set_params(popf__threshold=threshold if positive == 1 else 1.0 - threshold)
-    model.fit(frame, y, **_fit_parameters(model, weights))
+    model.fit(frame, y, **_fit_parameters(model, weights, groups))
     test = None
     if len(aside):
         stage(f"scoring {len(aside):,} rows that were kept aside")
@@ -266,8 +268,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         n_read,
         n_weightless,
         [
-            f"{name!r} repeats ({n:,} values): rows that belong together are nearly alike, which makes the "
-            f"model overconfident. Consider `one_per={name!r}`."
+            f"{name!r} repeats ({n:,} values): rows with the same value are held out together."
             for name, n in counts.items()
             if 1 < n < 0.5 * len(frame)
         ]
@@ -460,9 +461,16 @@ def _held_out(classifier: Any) -> dict[str, dict[str, float]]:
     }
 
 
-def _fit_parameters(model: Any, weights: FloatArray | None) -> dict[str, FloatArray]:
-    """Give the weights, if there are any, to every step of a pipeline."""
-    return {} if weights is None else {f"{name}__sample_weight": weights for name, _ in model.steps}
+def _fit_parameters(
+    model: Any, weights: FloatArray | None, groups: IntArray
+) -> dict[str, NDArray[Any]]:
+    """Give weights, if any, to every step of a pipeline, and groups to the last, if they hold several rows."""
+    found: dict[str, NDArray[Any]] = {}
+    if weights is not None:
+        found = {f"{name}__sample_weight": weights for name, _ in model.steps}
+    if 1 < groups.max() + 1 < len(groups):
+        found["popf__groups"] = groups
+    return found
 
 
 def _threshold(
@@ -482,7 +490,6 @@ def _threshold(
     if options.cost_fp is None or options.cost_fn is None:
         return 0.5, "the default", None
     frame, y, weights, groups = data
-    groups = np.unique(groups, return_inverse=True)[1]
     codes = np.unique(y, return_inverse=True)[1]
     strata = _strata(
         groups, y, "costs choose a threshold by cross-validation, which needs", "give a `threshold`"
@@ -498,7 +505,7 @@ def _threshold(
         y,
         cv=[(np.flatnonzero(~here), np.flatnonzero(here)) for here in scored],
         method="predict_proba",
-        params=_fit_parameters(model, weights),
+        params=_fit_parameters(model, weights, groups),
     )[:, positive]
     prices = (options.cost_fp, options.cost_fn)
 
