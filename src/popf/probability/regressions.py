@@ -18,6 +18,8 @@ from popf.probability.features import weighted_quantile
 MAX_ITERATIONS = 100
 MAX_HALVINGS = 30
 TOLERANCE = 1e-9
+#: What a sum of losses may be off by rounding, relative to it.
+ROUNDING = 1e-12
 
 N_KNOTS, DEGREE = 5, 3
 #: Splines of a feature: all but the last, which the others and a constant make up.
@@ -231,7 +233,8 @@ def _minimise(
             length[worse] /= 2.0
             moved[worse] = theta[active[worse]] - length[worse, None] * step[worse]
             new_values[worse], found[worse] = objective(moved[worse], here.take(worse))
-        better = new_values < before
+        # The last step is as good as its derivatives, though the value may differ by rounding only.
+        better = new_values < np.where(last, before + ROUNDING * np.abs(before), before)
         theta[active[better]], values[active[better]] = moved[better], new_values[better]
         going = np.flatnonzero(better & ~last)
         if len(going) == 0:
