@@ -266,6 +266,15 @@ def test_rows_of_one_id_are_kept_aside_together(files, capsys):
     assert said in refused(capsys, *words, "consumer")
 
 
+def test_costs_need_three_ids(files, capsys):
+    months = consumers(60).assign(consumer=np.arange(60) % 2)
+    months.to_csv(files[0], index=False)
+    words = ("fit", files[0], "--target", "stolen", "--id", "consumer", *QUICK, "-o", files[1])
+    said = "which needs three different values of --id, and there are two: give a --threshold."
+    assert said in refused(capsys, *words, "--cost-fp", 1, "--cost-fn", 9)
+    run(*words)
+
+
 def test_rows_of_one_id_are_held_out_of_the_fit_together(files, capsys):
     # Months tell their consumer, but nothing about others.
     months = consumers(40).loc[np.repeat(np.arange(40), 6)].reset_index(drop=True)

@@ -64,7 +64,7 @@ N_TO_SPLIT = 100_000
 SHIFT, MOST_SHIFTS = 16.0, 1
 #: A ratio of log losses at which no weaker ridge, and no more trees, are tried.
 CLEARLY_WORSE = 1.02
-#: A forest whose log likelihood is lower by this, and one for each class, is not the best.
+#: A forest whose log likelihood is lower by this, and by one more for each class, cannot be the best.
 FAR_BEHIND = 10.0
 #: Pairs of features are tried only if a regression has no more slopes.
 MOST_WITH_PAIRS = 500

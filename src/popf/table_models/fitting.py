@@ -245,7 +245,12 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     if options.one_per is not None and options.one_per in frame:
         frame = _one_row_per_value(frame, options.one_per, options.seed)
     ids = [name for name in options.id if name in frame and options.one_per is None]
-    counts = {name: int(frame[name].nunique()) for name in ids}
+    counts = {name: int(frame[name].nunique(dropna=False)) for name in ids}
+    repeating = next((name for name, n in counts.items() if 1 < n < len(frame)), None)
+    notes = [column.note for column in columns if column.note]
+    if repeating is not None:
+        said = f"{repeating!r} repeats ({counts[repeating]:,} values): rows with the same value are held out"
+        notes.insert(0, f"{said} together.")
     problems += _cell_problems(frame, numbers, columns, options)
     y = np.array([])
     if options.target in frame:
@@ -263,16 +268,11 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         frame[features],
         y,
         weights,
-        _groups(frame, [name for name, n in counts.items() if n > 1]),
+        _groups(frame, repeating),
         columns,
         n_read,
         n_weightless,
-        [
-            f"{name!r} repeats ({n:,} values): rows with the same value are held out together."
-            for name, n in counts.items()
-            if 1 < n < 0.5 * len(frame)
-        ]
-        + [column.note for column in columns if column.note],
+        notes,
     )
 
 
@@ -384,13 +384,12 @@ def _one_row_per_value(frame: Any, column: str, seed: int) -> Any:
     return frame.loc[kept.sort_values()]
 
 
-def _groups(frame: Any, repeating: Sequence[str]) -> IntArray:
-    """Group rows by the first column whose values repeat; if there is none, each is a group of its own."""
-    for name in repeating:
-        groups: IntArray = frame[name].factorize(use_na_sentinel=False)[0]
-        if groups.max() + 1 < len(frame):
-            return groups
-    return np.arange(len(frame))
+def _groups(frame: Any, repeating: str | None) -> IntArray:
+    """Group rows by a column whose values repeat; if there is none, each is a group of its own."""
+    if repeating is None:
+        return np.arange(len(frame))
+    groups: IntArray = frame[repeating].factorize(use_na_sentinel=False)[0]
+    return groups
 
 
 # The rows kept aside, and the threshold
@@ -491,9 +490,13 @@ def _threshold(
         return 0.5, "the default", None
     frame, y, weights, groups = data
     codes = np.unique(y, return_inverse=True)[1]
-    strata = _strata(
-        groups, y, "costs choose a threshold by cross-validation, which needs", "give a `threshold`"
+    needs, remedy = (
+        "costs choose a threshold by cross-validation, which needs",
+        "give a `threshold`",
     )
+    strata = _strata(groups, y, needs, remedy)
+    if len(strata) == 2 < len(y):
+        raise ValueError(f"{needs} three different values of `id`, and there are two: {remedy}.")
     counts = np.bincount(strata)
     n_folds = min(FOLDS, int(counts[counts > 0].min()))
     stage(f"choosing a threshold by {n_folds}-fold cross-validation")
