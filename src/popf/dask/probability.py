@@ -27,7 +27,7 @@ from popf.probability.classifier import (
 from popf.probability.features import Candidate, Preparation
 from popf.probability.fitting import fit_evidence, options_of
 from popf.probability.pooling import Evidence, EvidenceAttributes
-from popf.probability.regressions import chosen_classes, decisions, log_softmax
+from popf.probability.softmax import chosen_classes, decisions, log_softmax
 from popf.probability.training import (
     N_FOR_DISTANCE,
     GrownForest,

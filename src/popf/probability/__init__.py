@@ -6,7 +6,8 @@
 ``training``          samples in an order of their own, folds, and forests on some of them
 ``features``          1. squashed features, and the linear maps that may come after
 ``soft_competition``  the forest's scores, 2. a background under them, 3. bandwidths and slopes of the classes
-``regressions``       softmax regressions, and 4. ridge regressions on features, splines and pairs
+``softmax``           exponents, labels, and the regressions by which scores become probabilities
+``regressions``       4. ridge regressions on features, splines and pairs
 ``boosting``          and boosted trees
 ``pooling``           5. all evidence pooled, how far it is trusted, and how a probability splits
 """

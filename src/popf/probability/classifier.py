@@ -27,7 +27,7 @@ from popf.forest.validation import (
 )
 from popf.probability.features import LINEAR_MAPS
 from popf.probability.pooling import Evidence, EvidenceAttributes, ProbabilityExplanation
-from popf.probability.regressions import chosen_classes, decisions, log_softmax
+from popf.probability.softmax import chosen_classes, decisions, log_softmax
 from popf.solvers import PlattObjective, Solution, Solver, platt_targets, solver_of
 from popf.solvers.base import PAPER_BOX, check_box
 

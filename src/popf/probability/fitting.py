@@ -28,12 +28,7 @@ from popf.probability.regressions import (
     N_PRODUCTS,
     N_SPLINES,
     AdditiveEvidence,
-    Labels,
     RidgeRegressions,
-    centered,
-    log_losses,
-    log_softmax,
-    prior_exponents,
     regressions_of_kind,
 )
 from popf.probability.soft_competition import (
@@ -44,6 +39,7 @@ from popf.probability.soft_competition import (
     fit_class_scaling,
     fit_shared_scalings,
 )
+from popf.probability.softmax import Labels, centered, log_losses, log_softmax, prior_exponents
 from popf.probability.training import (
     N_FOLDS,
     GrownForest,
@@ -120,18 +116,16 @@ def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence,
         enough = training
         if len(codes) > N_TO_SPLIT:
             enough = training.take(take_evenly(codes, N_TO_SPLIT))
-        first, later_splits = np.arange(len(enough.ordered.rows)), fold_splits(enough.ordered)
+        choosers, splits = np.arange(len(enough.ordered.rows)), fold_splits(enough.ordered)
         if len(codes) >= N_FOR_ONE_SPLIT:
-            # Samples that are held out later choose neither maps nor strengths.
-            later_splits = [one_split(enough.ordered)]
-            first = later_splits[0].fitted
-        small = enough.take(first[take_evenly(enough.ordered.codes[first], N_TO_CHOOSE)])
+            # Samples that judge bandwidths and weights have no say in maps and strengths.
+            splits = [one_split(enough.ordered)]
+            choosers = splits[0].fitted
+        small = enough.take(choosers[take_evenly(enough.ordered.codes[choosers], N_TO_CHOOSE)])
         choice = choose(small, fold_splits(small.ordered), candidates, options)
         if len(codes) > N_TO_CHOOSE and choice.held_out.losses:
             # Maps and regressions stay; bandwidths, slopes and weights depend on how many samples there are.
-            later = choose(
-                enough, later_splits, [choice.candidate], options, choice, training.masses
-            )
+            later = choose(enough, splits, [choice.candidate], options, choice, training.masses)
             held_out = later.held_out._replace(map_losses=choice.held_out.map_losses)
             choice = later._replace(held_out=held_out)
         evidence, grown = fit_chosen(training, choice, bool(options.squash))

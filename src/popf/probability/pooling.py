@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from popf.engine.structures import FloatArray, IntArray
-from popf.probability.regressions import (
+from popf.probability.softmax import (
     Designs,
     Labels,
     Penalty,

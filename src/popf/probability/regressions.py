@@ -1,25 +1,15 @@
-"""Regressions of classes: exponents whose softmax are probabilities, fitted by Newton's method or with a ridge.
-
-Pooling and the forest's scaling are softmax regressions on few columns (`fit_softmax`); the additive evidence
-comes from ridge logistic regressions on features, splines and products (`RidgeRegressions`).
-"""
+"""Evidence that adds up over features: ridge logistic regressions on them, on their splines, and on pairs."""
 
 import warnings
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 from sklearn import config_context
 
-from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray
 from popf.probability.features import weighted_quantile
-
-MAX_ITERATIONS = 100
-MAX_HALVINGS = 30
-TOLERANCE = 1e-9
-#: What a sum of losses may be off by rounding, relative to it.
-ROUNDING = 1e-12
+from popf.probability.softmax import Penalty, TwoClasses, log_softmax, minimise
 
 N_KNOTS, DEGREE = 5, 3
 #: Splines of a feature: all but the last, which the others and a constant make up.
@@ -44,313 +34,6 @@ N_STEPS, MOST_PAIRED, N_PRODUCTS = 5, 60, 24
 STEEPNESS = 4.0
 #: The ridge of the splines that pairs of features are to add something to.
 STRENGTH_BEFORE_PAIRS = 0.1
-
-
-def log_softmax(exponents: FloatArray) -> FloatArray:
-    """Logarithms of probabilities, by the last axis."""
-    if exponents.shape[-1] == 2:
-        odds = exponents[..., 1] - exponents[..., 0]
-        rest = np.log1p(np.exp(-np.abs(odds)))
-        return np.stack([-(np.maximum(odds, 0.0) + rest), np.minimum(odds, 0.0) - rest], axis=-1)
-    # NumPy takes ten times as long for the maximum over a short last axis.
-    shifted = exponents - reduce(np.maximum, np.moveaxis(exponents, -1, 0))[..., None]
-    logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return logs
-
-
-def decisions(exponents: FloatArray) -> FloatArray:
-    """Log odds of the second of two classes; of more classes, the exponents."""
-    return exponents[:, 1] - exponents[:, 0] if exponents.shape[1] == 2 else exponents
-
-
-def chosen_classes(exponents: FloatArray, threshold: float) -> IntArray:
-    """Choose the most probable class; of two, the second from the threshold on."""
-    probability = np.exp(log_softmax(exponents))
-    if exponents.shape[1] == 2:
-        return (probability[:, 1] >= threshold).astype(np.int64)
-    chosen: IntArray = probability.argmax(axis=1)
-    return chosen
-
-
-def log_losses(exponents: FloatArray, codes: IntArray) -> FloatArray:
-    """Compute the log loss of every row: (..., n_rows) from (..., n_rows, n_classes)."""
-    logs = log_softmax(exponents)
-    return -logs[..., np.arange(len(codes)), codes]
-
-
-def centered(exponents: FloatArray) -> FloatArray:
-    """Shift exponents so that those of a sample have mean 0; probabilities stay as they are."""
-    shifted: FloatArray = exponents - exponents.mean(axis=-1, keepdims=True)
-    return shifted
-
-
-def prior_exponents(masses: FloatArray) -> FloatArray:
-    """Logarithms of the class frequencies, one sample added to each class."""
-    logs: FloatArray = np.log((masses + 1.0) / (masses.sum() + len(masses)))
-    return logs
-
-
-class Labels(NamedTuple):
-    """Labels of held-out samples."""
-
-    codes: IntArray
-    weights: FloatArray
-    folds: IntArray
-    masses: FloatArray  # the weight of each class among all samples, held out or not
-
-    @property
-    def prior(self) -> FloatArray:
-        """Exponents of the class frequencies."""
-        return prior_exponents(self.masses)
-
-    def take(self, rows: BoolArray) -> "Labels":
-        """Keep some of the samples."""
-        return Labels(self.codes[rows], self.weights[rows], self.folds[rows], self.masses)
-
-    def targets(self, smoothing: float) -> FloatArray:
-        r"""Make Platt's targets :math:`(N_k + a) / (N_k + 2a)`, the rest spread over the other classes."""
-        codes, n_classes = self.codes, len(self.masses)
-        own = np.bincount(codes, weights=self.weights, minlength=n_classes).astype(np.float64)
-        total = own[codes] + 2.0 * smoothing
-        targets = np.repeat((smoothing / total / (n_classes - 1))[:, None], n_classes, axis=1)
-        targets[np.arange(len(codes)), codes] = (own[codes] + smoothing) / total
-        return targets
-
-    def log_loss(self, exponents: FloatArray) -> float:
-        """Compute the mean log loss."""
-        return float(np.average(log_losses(exponents, self.codes), weights=self.weights))
-
-
-class Designs(NamedTuple):
-    r"""Exponents of classes that are linear in their parameters, for several regressions.
-
-    .. math:: z_k = o_k + \sum_j s_{jk} x_{jk} + b_k, \quad b_0 = 0
-
-    The slopes of a column are the same for all classes or, `by_class`, one for each class and only one column.
-    Parameters are the slopes, then the biases without the first.
-    """
-
-    columns: FloatArray  # x: (n_designs, n_columns, n_rows, n_classes)
-    by_class: bool = False
-    offset: FloatArray | None = None  # o: (n_rows, n_classes)
-
-    @property
-    def n_parameters(self) -> int:
-        """The number of parameters."""
-        _, n_columns, _, n_classes = self.columns.shape
-        return int((n_classes if self.by_class else n_columns) + n_classes - 1)
-
-    def exponents(self, theta: FloatArray) -> FloatArray:
-        """Exponents of all classes: (n_designs, n_rows, n_classes)."""
-        n_biases = self.columns.shape[3] - 1
-        found: FloatArray
-        if self.by_class:
-            found = np.multiply(theta[:, None, :-n_biases], self.columns[:, 0], order="C")
-        else:
-            found = np.matmul(theta[:, None, :-n_biases], self.flat())
-            found = found.reshape(len(theta), *self.columns.shape[2:])
-        found[:, :, 1:] += theta[:, None, -n_biases:]
-        return found if self.offset is None else found + self.offset
-
-    def flat(self) -> FloatArray:
-        """Put rows and classes of the columns on one axis; there may be no columns."""
-        n_designs, n_columns, n_rows, n_classes = self.columns.shape
-        return self.columns.reshape(n_designs, n_columns, n_rows * n_classes)
-
-    def take(self, which: IntArray) -> "Designs":
-        """Keep some of the designs."""
-        return self._replace(columns=self.columns[which])
-
-
-class Penalty(NamedTuple):
-    """A ridge around a point: half of `strength` times the squared distance, by parameter."""
-
-    strength: FloatArray
-    center: FloatArray
-
-
-def fit_softmax(
-    designs: Designs,
-    targets: FloatArray,
-    weights: FloatArray,
-    penalty: Penalty | None = None,
-    start: FloatArray | None = None,
-) -> FloatArray:
-    r"""Minimise the cross entropy :math:`-\sum_i w_i \sum_k t_{ik} \log P_k(i)` for several designs.
-
-    `start` is (n_parameters,) or (n_designs, n_parameters).
-    """
-    n_parameters = designs.n_parameters
-    if penalty is None:
-        penalty = Penalty(np.zeros(n_parameters), np.zeros(n_parameters))
-    two = designs.columns.shape[3] == 2  # by far the most frequent case
-    problem = (_two_classes if two else _ManyClasses)(designs, targets, weights)
-    theta = np.zeros((len(designs.columns), n_parameters))
-    return _minimise(problem, penalty, theta if start is None else theta + start)
-
-
-def _minimise(
-    here: "_TwoClasses | _ManyClasses", penalty: Penalty, start: FloatArray
-) -> FloatArray:
-    """Minimise several functions by Newton's method, each from its start or from 0.
-
-    Starts and results are (n_designs, n_parameters).
-    """
-    theta = start.copy()
-    n_designs, n_parameters = theta.shape
-
-    def objective(
-        theta: FloatArray, here: "_TwoClasses | _ManyClasses"
-    ) -> tuple[FloatArray, FloatArray]:
-        with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long
-            values, found = here.cross_entropy(theta)
-            return values + (theta - penalty.center) ** 2 @ penalty.strength / 2.0, found
-
-    active = np.arange(n_designs)
-    values, found = objective(theta, here)
-    if theta.any():  # what suits one design may be far off for another
-        from_zero, at_zero = objective(np.zeros_like(theta), here)
-        lost = ~(values <= from_zero)
-        theta[lost], values[lost], found[lost] = 0.0, from_zero[lost], at_zero[lost]
-    for _ in range(MAX_ITERATIONS):
-        gradient, hessian = here.derivatives(found)
-        gradient += penalty.strength * (theta[active] - penalty.center)
-        hessian += np.diag(penalty.strength)
-        # A little more on the diagonal, so that a column of zeros does no harm.
-        trace = np.maximum(np.einsum("tpp->t", hessian), 1e-200)
-        hessian += 1e-12 * trace[:, None, None] * np.eye(n_parameters)
-        step = _solve(hessian, gradient)
-        promised = np.einsum("tp,tp->t", gradient, step)
-
-        before, length = values[active], np.ones(len(active))
-        last = promised <= TOLERANCE * np.abs(before)
-        moved = theta[active] - step
-        new_values, found = objective(moved, here)
-        for _ in range(MAX_HALVINGS):
-            worse = np.flatnonzero(~((new_values <= before - 1e-4 * length * promised) | last))
-            if len(worse) == 0:
-                break
-            length[worse] /= 2.0
-            moved[worse] = theta[active[worse]] - length[worse, None] * step[worse]
-            new_values[worse], found[worse] = objective(moved[worse], here.take(worse))
-        # The last step is as good as its derivatives, though the value may differ by rounding only.
-        better = new_values < np.where(last, before + ROUNDING * np.abs(before), before)
-        theta[active[better]], values[active[better]] = moved[better], new_values[better]
-        going = np.flatnonzero(better & ~last)
-        if len(going) == 0:
-            break
-        if len(going) < len(active):
-            active, here, found = active[going], here.take(going), found[going]
-    return theta
-
-
-def _solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Solve for Newton's steps, by least squares where sure probabilities leave no curvature."""
-    column, step = gradient[..., None], np.empty_like(gradient)
-    try:
-        step[:] = np.linalg.solve(hessian, column)[..., 0]
-    except np.linalg.LinAlgError:
-        step[:] = np.matmul(np.linalg.pinv(hessian, hermitian=True), column)[..., 0]
-    return step
-
-
-class _TwoClasses(NamedTuple):
-    """Log odds that are linear in their parameters: plain logistic regressions."""
-
-    columns: FloatArray  # (n_designs, n_rows, n_parameters)
-    offset: FloatArray
-    targets: FloatArray  # of the second class
-    weights: FloatArray
-
-    def take(self, which: IntArray) -> "_TwoClasses":
-        return self._replace(columns=self.columns[which])
-
-    def cross_entropy(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values, and the log odds: (n_designs,) and (n_designs, n_rows)."""
-        odds = np.matmul(self.columns, theta[:, :, None])[..., 0] + self.offset
-        rest = np.log1p(np.exp(-np.abs(odds))) + np.maximum(odds, 0.0)
-        return (rest - self.targets * odds) @ self.weights, odds
-
-    def derivatives(self, odds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """First and second derivatives by the parameters."""
-        probability = expit(odds)
-        residual = self.weights * (probability - self.targets)
-        gradient = np.matmul(residual[:, None], self.columns)[:, 0]
-        curvature = self.weights * probability * (1.0 - probability)
-        # The product of a matrix and itself takes half of the time of a product of two.
-        half = np.sqrt(curvature)[..., None] * self.columns
-        return gradient, np.matmul(np.swapaxes(half, 1, 2), half)
-
-
-def _two_classes(designs: Designs, targets: FloatArray, weights: FloatArray) -> _TwoClasses:
-    n_designs, _, n_rows, _ = designs.columns.shape
-    if designs.by_class:
-        slopes = np.ascontiguousarray(designs.columns[:, 0]) * np.array([-1.0, 1.0])
-    else:
-        slopes = np.moveaxis(designs.columns[..., 1] - designs.columns[..., 0], 1, 2)
-    columns = np.concatenate([slopes, np.ones((n_designs, n_rows, 1))], axis=2)
-    offset = np.zeros((n_rows, 2)) if designs.offset is None else designs.offset
-    return _TwoClasses(columns, offset[:, 1] - offset[:, 0], targets[:, 1], weights)
-
-
-class _ManyClasses(NamedTuple):
-    """Softmax regressions, in which classes have few parameters in common."""
-
-    designs: Designs
-    targets: FloatArray
-    weights: FloatArray
-
-    def take(self, which: IntArray) -> "_ManyClasses":
-        return self._replace(designs=self.designs.take(which))
-
-    def cross_entropy(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values, and the logarithms of probabilities: (n_designs,) and (n_designs, n_rows, n_classes)."""
-        logs = log_softmax(self.designs.exponents(theta))
-        wanted = (self.weights[:, None] * self.targets).ravel()
-        return -(logs.reshape(len(theta), -1) @ wanted), logs
-
-    def derivatives(self, logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """First and second derivatives by the parameters."""
-        columns, probability = self.designs.columns, np.exp(logs)
-        residual, weighted = self._weigh(probability - self.targets), self._weigh(probability)
-        if self.designs.by_class:
-            slopes = _sum_of_rows(columns[:, 0] * residual)
-            mean = probability * columns[:, 0]
-        else:
-            flat = self.designs.flat()
-            slopes = np.matmul(flat, residual.reshape(len(flat), -1, 1))[..., 0]
-            mean = np.einsum("tik,tjik->tij", probability, columns)
-        gradient = np.concatenate([slopes, _sum_of_rows(residual)[:, 1:]], axis=1)
-        # The covariance of the derivatives over the classes: less the products of their means ...
-        mean = np.concatenate([mean, probability[:, :, 1:]], axis=2)
-        hessian: FloatArray = -np.matmul(np.swapaxes(mean, 1, 2), self._weigh(mean))
-        # ... the means of their products, which are 0 for parameters of two classes.
-        slope, bias = np.split(np.arange(hessian.shape[1]), [slopes.shape[1]])
-        hessian[:, bias, bias] += _sum_of_rows(weighted)[:, 1:]
-        if self.designs.by_class:
-            product = weighted * columns[:, 0]
-            hessian[:, slope, slope] += _sum_of_rows(weighted * columns[:, 0] ** 2)
-            slope, with_biases = slope[1:], _sum_of_rows(product)[:, 1:]
-        else:
-            product = weighted[:, None] * columns
-            slope = slope[:, None]
-            hessian[:, slope, slope.T] += np.matmul(
-                product.reshape(flat.shape), np.swapaxes(flat, 1, 2)
-            )
-            with_biases = _sum_of_rows(product)[:, :, 1:]
-        hessian[:, slope, bias] += with_biases
-        hessian[:, bias, slope] += with_biases
-        return gradient, hessian
-
-    def _weigh(self, values: FloatArray) -> FloatArray:
-        """Multiply rows by their weights, written out because NumPy is slow where the last axis is short."""
-        return np.repeat(self.weights[:, None], values.shape[-1], axis=1) * values
-
-
-def _sum_of_rows(values: FloatArray) -> FloatArray:
-    """Sum over the last axis but one, many times as fast as NumPy's own sum where the last is short."""
-    total: FloatArray = np.einsum("...ik->...k", values)
-    return total
 
 
 class Basis(NamedTuple):
@@ -559,7 +242,7 @@ class RidgeRegressions:
             design = np.hstack([columns, np.ones((len(codes), 1))])
             columns = design[:, :-1]
             targets = (codes == self._present[1]).astype(np.float64)
-            self._log_odds = _TwoClasses(design[None], np.zeros(len(codes)), targets, self._weights)
+            self._log_odds = TwoClasses(design[None], np.zeros(len(codes)), targets, self._weights)
             self._theta = np.zeros((1, design.shape[1]))
         else:
             self._model = LogisticRegression(
@@ -598,7 +281,7 @@ class RidgeRegressions:
         if self._log_odds is not None:
             ridge = np.append(np.full(self._columns.shape[1], 1.0 / strength), 0.0)
             penalty = Penalty(ridge, np.zeros_like(ridge))
-            self._theta = _minimise(self._log_odds, penalty, self._theta)
+            self._theta = minimise(self._log_odds, penalty, self._theta)
             return self._theta[:, :-1], self._theta[0, -1:]
         self._model.set_params(C=strength)
         with warnings.catch_warnings(), config_context(**QUICKLY):

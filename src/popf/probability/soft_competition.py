@@ -20,7 +20,7 @@ from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, Resou
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.probability.features import weighted_quantile
-from popf.probability.regressions import Designs, Labels, fit_softmax, log_losses, log_softmax
+from popf.probability.softmax import Designs, Labels, fit_softmax, log_losses, log_softmax
 
 #: Up to this many features distances are computed one by one, beyond from matrix products.
 MOST_FEATURES = 16
