@@ -185,12 +185,12 @@ def tree_steps(X, r, h, features, edges, new, depth=4):
     return steps
 
 
-def boosted(X, y, w, n_classes, n_rounds, new, rate=0.1):
+def boosted(X, y, w, n_classes, n_rounds, new):
     """Exponents of boosted trees, each of which sees half of the features, at most 10, as a hash has it."""
     X, y = repeat(X, y, w)
     n_features = X.shape[1]
     edges = [bin_edges(x) for x in X.T]
-    n_trees = 1 if n_classes == 2 else n_classes  # in a round
+    n_trees, rate = (1, 0.1) if n_classes == 2 else (n_classes, 0.2)  # of a round
     classes = [1] if n_classes == 2 else range(n_classes)
     start = np.log([(y == k).sum() + 0.5 for k in range(n_classes)])
     z, found = (np.tile(start - start.mean(), (len(samples), 1)) for samples in (X, new))

@@ -33,11 +33,11 @@ def test_trees_are_those_of_the_definition(n_features, n_classes):
     assert np.ptp(found[:, 1]) > 0.1
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_exponents_are_sums_over_features_of_mean_0(n_classes):
+@pytest.mark.parametrize(("n_classes", "n_rounds"), [(2, 40), (4, 20)])
+def test_exponents_are_sums_over_features_of_mean_0(n_classes, n_rounds):
     X, y, rng = noisy(300, 6, n_classes)
     w = rng.random(300) + 0.5
-    trees, intercepts = Boosting(X, y, w, n_classes).fit(40).without_intercepts()
+    trees, intercepts = Boosting(X, y, w, n_classes).fit(n_rounds).without_intercepts()
     shares = trees.shares(X)
     assert shares.shape == (300, 6, n_classes)
     assert_allclose(shares.sum(axis=1), trees.exponents(X), atol=1e-10)

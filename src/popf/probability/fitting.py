@@ -32,6 +32,7 @@ from popf.probability.regressions import (
     regressions_of_kind,
 )
 from popf.probability.soft_competition import (
+    FAR_BEHIND,
     LOWEST,
     BandwidthGrid,
     ForestScaling,
@@ -60,8 +61,6 @@ N_TO_SPLIT = 100_000
 SHIFT, MOST_SHIFTS = 16.0, 1
 #: A ratio of log losses at which no weaker ridge, and no more trees, are tried.
 CLEARLY_WORSE = 1.02
-#: A forest whose log likelihood is lower by this, and by one more for each class, cannot be the best.
-FAR_BEHIND = 10.0
 #: Pairs of features are tried only if a regression has no more slopes.
 MOST_WITH_PAIRS = 500
 #: By how many standard errors labels must beat the most frequent class to be called good.
@@ -234,8 +233,10 @@ def choose_parts(
     hopeful = np.flatnonzero(totals <= totals.min() + FAR_BEHIND + len(labels.masses))
     fits = {}
     for number in hopeful.tolist():
-        scores, near = forests[number].scores[rows], forests[number].shared.parameters
-        fits[number] = fit_shared_scalings(scores, here, smoothing, background, near)
+        fits[number] = of_all = forests[number].shared
+        if not rows.all():
+            scores, near = forests[number].scores[rows], of_all.parameters
+            fits[number] = fit_shared_scalings(scores, here, smoothing, background, near)
     chosen = min(fits, key=lambda number: fits[number].best.loss)  # of equals the simplest
     forest, scaling = forests[chosen], fits[chosen].best
     if options.class_bandwidths:

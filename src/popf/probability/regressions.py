@@ -1,11 +1,9 @@
 """Evidence that adds up over features: ridge logistic regressions on them, on their splines, and on pairs."""
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
-from sklearn import config_context
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.probability.features import weighted_quantile
@@ -24,10 +22,12 @@ SMALLEST_GAP = 1e-9
 LEAST_DEVIATION = 1e-12
 #: What the variance of a score is at least, in samples.
 LEAST_VARIANCE = 1e-9
-#: Up to so many slopes Newton's method is quicker than L-BFGS.
+#: Up to so many slopes Newton's method is quicker than L-BFGS, if there are two classes.
 MOST_FOR_NEWTON = 300
-#: What scikit-learn need not check again in every fit.
-QUICKLY = {"assume_finite": True, "skip_parameter_validation": True}
+#: L-BFGS ends where a step lowers the mean loss by less; after so many steps it begins anew, so often at most.
+LEAST_GAIN, STEPS_AT_ONCE, MOST_BEGINNINGS = 1e-8, 50, 20
+#: What a sample's curvature is at least, so that sure probabilities leave some.
+LEAST_CURVATURE = 1e-6
 #: Pairs of features: so many steps of each, of so many features at most, and so many products of two steps.
 N_STEPS, MOST_PAIRED, N_PRODUCTS = 5, 60, 24
 #: How steep a step is, for features of variance 1.
@@ -215,8 +215,6 @@ class RidgeRegressions:
         weights: FloatArray,
         n_classes: int,
     ) -> None:
-        from sklearn.linear_model import LogisticRegression
-
         self._basis = basis
         share = weights / weights.sum()
         self._center = share @ columns
@@ -233,25 +231,11 @@ class RidgeRegressions:
         self._n_classes, self._total = n_classes, float(weights.sum())
         # Only the product of weights and strength counts.
         self._unit = float(weights.mean())
-        self._codes, self._weights = codes, weights / self._unit
-        two = len(self._present) == 2
-        newton = columns.shape[1] * (1 if two else len(self._present)) <= MOST_FOR_NEWTON
-        self._log_odds = None
-        if two and newton:
-            # As scikit-learn's, whose checks of all arguments take longer than a fit to few samples.
-            design = np.hstack([columns, np.ones((len(codes), 1))])
-            columns = design[:, :-1]
-            targets = (codes == self._present[1]).astype(np.float64)
-            self._log_odds = TwoClasses(design[None], np.zeros(len(codes)), targets, self._weights)
-            self._theta = np.zeros((1, design.shape[1]))
-        else:
-            self._model = LogisticRegression(
-                solver="newton-cholesky" if newton else "lbfgs",
-                max_iter=1000,
-                tol=1e-6 if newton else 1e-4,
-                warm_start=True,
-            )
-        self._columns = columns
+        own = np.searchsorted(self._present, codes)
+        solver: type[_ByNewton | _ByGradients] = _ByGradients
+        if len(self._present) == 2 and columns.shape[1] <= MOST_FOR_NEWTON:
+            solver = _ByNewton
+        self._solver = solver(columns, own, weights / self._unit)
 
     def centered_columns(self, samples: FloatArray) -> FloatArray:
         """Make the columns of new samples, for `AdditiveEvidence.exponents_of_columns`."""
@@ -260,9 +244,9 @@ class RidgeRegressions:
 
     def fit(self, strength: float) -> AdditiveEvidence:
         """Fit with one strength, beginning where the last one ended."""
-        slopes, offsets = self._fit(float(np.clip(strength * self._unit, *STRENGTHS_ALLOWED)))
-        if len(self._present) == 2:
-            slopes, offsets = np.vstack([-slopes, slopes]) / 2.0, np.append(-offsets, offsets) / 2.0
+        strength = float(np.clip(strength * self._unit, *STRENGTHS_ALLOWED))
+        theta = self._solver.fit(strength)
+        slopes, offsets = theta[:, :-1], theta[:, -1]
         if self._rotation is not None:
             slopes = slopes @ self._rotation.T
         coefficients = np.zeros((self._n_classes, len(self._scale)))
@@ -272,23 +256,76 @@ class RidgeRegressions:
         intercepts[self._present] = offsets
         return AdditiveEvidence(self._basis, self._center, coefficients, intercepts)
 
-    def _fit(self, strength: float) -> tuple[FloatArray, FloatArray]:
-        """Slopes and offsets as scikit-learn has them."""
-        if self._columns.shape[1] == 0:
-            logs = np.log(np.bincount(self._codes, weights=self._weights)[self._present])
-            offsets = logs[1:] - logs[:1] if len(logs) == 2 else logs - logs.mean()
-            return np.empty((len(offsets), 0)), offsets
-        if self._log_odds is not None:
-            ridge = np.append(np.full(self._columns.shape[1], 1.0 / strength), 0.0)
-            penalty = Penalty(ridge, np.zeros_like(ridge))
-            self._theta = minimise(self._log_odds, penalty, self._theta)
-            return self._theta[:, :-1], self._theta[0, -1:]
-        self._model.set_params(C=strength)
-        with warnings.catch_warnings(), config_context(**QUICKLY):
-            # What did not quite converge is judged by its held-out loss like everything else.
-            warnings.simplefilter("ignore")
-            self._model.fit(self._columns, self._codes, sample_weight=self._weights)
-        return self._model.coef_, self._model.intercept_
+
+class _ByNewton:
+    """Ridge regressions of two classes, as scikit-learn's, by Newton's method.
+
+    The first of the classes has minus the slopes and the intercept of the second.
+    """
+
+    def __init__(self, columns: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        rows = np.vstack([columns.T, np.ones(len(codes))])
+        targets = codes.astype(np.float64)
+        self._log_odds = TwoClasses(rows[None], np.zeros(len(codes)), targets, weights)
+        self._theta = np.zeros((1, len(rows)))
+
+    def fit(self, strength: float) -> FloatArray:
+        """Slopes and intercepts, beginning where the last fit ended: (n_classes, n_columns + 1)."""
+        ridge = np.append(np.full(self._theta.shape[1] - 1, 1.0 / strength), 0.0)
+        self._theta = minimise(self._log_odds, Penalty(ridge, np.zeros_like(ridge)), self._theta)
+        return np.vstack([-self._theta, self._theta]) / 2.0
+
+
+class _ByGradients:
+    """Ridge regressions, as scikit-learn's, by L-BFGS along directions in which columns are uncorrelated."""
+
+    def __init__(self, columns: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        _, self._directions = np.linalg.eigh((columns.T * weights) @ columns)
+        self._rows = np.vstack([(columns @ self._directions).T, np.ones(len(codes))])
+        self._own, self._weights = (codes, np.arange(len(codes))), weights / weights.sum()
+        self._total = float(weights.sum())
+        masses = np.bincount(codes, weights=weights)
+        self._theta = np.zeros((len(masses), len(self._rows)))
+        self._theta[:, -1] = np.log(masses) - np.log(masses).mean()
+
+    def fit(self, strength: float) -> FloatArray:
+        """Slopes and intercepts, beginning where the last fit ended: (n_classes, n_columns + 1)."""
+        # Of two classes scikit-learn fits the difference of the slopes.
+        ridge = np.full(len(self._rows), (2.0 if len(self._theta) == 2 else 1.0) / strength)
+        ridge[-1] = 0.0
+        for _ in range(MOST_BEGINNINGS):
+            if self._improve(ridge / self._total):
+                break
+        slopes, intercepts = self._theta[:, :-1], self._theta[:, -1:]
+        return np.hstack([slopes @ self._directions.T, intercepts])
+
+    def _improve(self, ridge: FloatArray) -> bool:
+        """Take some steps, scaled so that the curvature is about 1 now; tell whether they were enough."""
+        from scipy.optimize import minimize
+
+        rows, own, weights, shape = self._rows, self._own, self._weights, self._theta.shape
+        probability = np.exp(log_softmax((self._theta @ rows).T))
+        curvature = np.maximum((probability * (1.0 - probability)).mean(axis=1), LEAST_CURVATURE)
+        scale = 1.0 / np.sqrt(rows**2 @ (weights * curvature) + ridge)
+
+        def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+            theta = flat.reshape(shape) * scale
+            exponents = theta @ rows
+            exponents -= exponents.max(axis=0)
+            of_own = exponents[own]
+            residual = np.exp(exponents, out=exponents)
+            total = residual.sum(axis=0)
+            residual /= total
+            residual[own] -= 1.0
+            residual *= weights
+            value = weights @ (np.log(total) - of_own) + (theta**2 @ ridge).sum() / 2.0
+            return value, (scale * (residual @ rows.T + ridge * theta)).ravel()
+
+        options = {"maxiter": STEPS_AT_ONCE, "ftol": LEAST_GAIN, "gtol": 1e-9}
+        start = (self._theta / scale).ravel()
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+        self._theta = found.x.reshape(shape) * scale
+        return bool(found.nit < STEPS_AT_ONCE)
 
 
 def regressions_of_kind(

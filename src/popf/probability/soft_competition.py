@@ -20,7 +20,7 @@ from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, Resou
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.probability.features import weighted_quantile
-from popf.probability.softmax import Designs, Labels, fit_softmax, log_losses, log_softmax
+from popf.probability.softmax import Designs, Labels, fit_softmax, log_losses
 
 #: Up to this many features distances are computed one by one, beyond from matrix products.
 MOST_FEATURES = 16
@@ -32,6 +32,8 @@ LOWEST = -1e100
 FLOOR_QUANTILE, FLOOR_DEPTH = 0.02, 2.0
 #: A wider bandwidth is preferred where it costs less than this part of a standard error.
 INDIFFERENCE = 0.5
+#: What is behind in log likelihood by this, and by one more for each class, will not be the best.
+FAR_BEHIND = 10.0
 #: What a bandwidth and a slope for each class must gain, in log likelihood, beside what their ratio costs.
 PRICE_OF_CLASSES = 1.0
 #: How far a class's bandwidth may move at a time where there are more than two classes, in steps of the grid.
@@ -195,7 +197,11 @@ def fit_shared_scalings(
     units = np.append(unit[:, None], np.ones((n_steps, n_classes - 1)), axis=1)
     designs = Designs((relative / unit[:, None, None])[:, None])
     theta = fit_softmax(
-        designs, labels.targets(smoothing), weights, start=None if start is None else start * units
+        designs,
+        labels.targets(smoothing),
+        weights,
+        start=None if start is None else start * units,
+        margin=FAR_BEHIND + n_classes,
     )
     losses = log_losses(designs.exponents(theta), codes)
     wrong = theta[:, 0] <= 0.0  # scores that speak for the other class say nothing
@@ -222,6 +228,7 @@ def fit_class_scaling(
         labels.targets(smoothing),
         labels.codes,
         labels.weights,
+        np.einsum("i,tik->tk", labels.weights / labels.weights.sum(), shared.raised),
         np.log(2.0) / grid.n_chains,
     )
     found = search.by_class(shared.best)
@@ -230,7 +237,10 @@ def fit_class_scaling(
 
 def _raise(scores: FloatArray, floors: FloatArray) -> FloatArray:
     """Add background mass to scores."""
-    return np.logaddexp(np.maximum(scores, LOWEST), floors)
+    scores = np.maximum(scores, LOWEST)
+    # NumPy's logaddexp takes three times as long.
+    raised: FloatArray = np.maximum(scores, floors) + np.log1p(np.exp(-np.abs(scores - floors)))
+    return raised
 
 
 def _widest_of_the_best(losses: FloatArray, means: FloatArray, weights: FloatArray) -> int:
@@ -257,6 +267,7 @@ class _Search(NamedTuple):
     targets: FloatArray
     codes: IntArray
     weights: FloatArray
+    means: FloatArray  # of the scores: (n_bandwidths, n_classes)
     log_step: float  # logarithm of the ratio between two bandwidths of the grid
 
     def by_class(self, shared: ForestScaling) -> _Priced:
@@ -300,11 +311,9 @@ class _Search(NamedTuple):
         classes = np.arange(n_classes)
         own = np.stack([self.raised[each, :, classes].T for each in steps])
         designs = Designs(own[:, None], by_class=True)
-        # A slope goes about with the bandwidth.
-        slopes = start.slopes * np.exp((start.steps - steps) * self.log_step)
-        biases = np.tile(start.biases[1:] - start.biases[0], (len(steps), 1))
-        begin = np.concatenate([slopes, biases], axis=1)
-        theta = fit_softmax(designs, self.targets, self.weights, start=begin)
+        slopes, biases = self._near(start, steps)
+        begin = np.concatenate([slopes, biases[:, 1:] - biases[:, :1]], axis=1)
+        theta = fit_softmax(designs, self.targets, self.weights, start=begin, margin=FAR_BEHIND)
         # A class whose nearness speaks against it says nothing: its slope is 0.
         positive = theta[:, :n_classes] > 0.0
         wrong = np.flatnonzero(~positive.all(axis=1))
@@ -322,36 +331,39 @@ class _Search(NamedTuple):
         """Move the bandwidth of class k, only its own slope and bias fitted anew."""
         steps = now.steps[k] + np.array(MOVES)
         steps = steps[(steps >= 0) & (steps < len(self.raised))]
-        scores = self.raised[now.steps, :, np.arange(len(now.steps))]
-        others = np.delete(now.slopes[:, None] * scores + now.biases[:, None], k, axis=0)
+        exponents = now.slopes[:, None] * self.raised[now.steps, :, np.arange(len(now.steps))]
+        exponents += now.biases[:, None]
         # Against all other classes together: their relative probabilities do not change.
-        offset = np.zeros((len(self.codes), 2))
-        offset[:, 0] = np.logaddexp.reduce(others, axis=0)
-        shared = np.zeros((len(steps), 1, len(self.codes), 2))
-        shared[:, 0, :, 1] = self.raised[steps, :, k]
-        own = self.targets[:, k]
-        slopes = now.slopes[k] * np.exp((now.steps[k] - steps) * self.log_step)
-        start = np.column_stack([slopes, np.full(len(steps), now.biases[k])])
+        others = np.delete(exponents, k, axis=0)
+        top = others.max(axis=0)
+        total = top + np.log(np.exp(others - top).sum(axis=0))
+        right = self.codes == k
+        among_others = np.where(right, 0.0, exponents[self.codes, np.arange(len(right))] - total)
+        columns = np.zeros((len(steps), 1, len(right), 2))
+        columns[:, 0, :, 1] = self.raised[steps, :, k]
+        designs = Designs(columns, offset=np.column_stack([total, np.zeros(len(right))]))
+        moved = np.tile(now.steps, (len(steps), 1))
+        moved[:, k] = steps
+        begin = np.stack(self._near(now, moved), axis=1)[:, :, k]
         theta = fit_softmax(
-            Designs(shared, offset=offset),
-            np.column_stack([1.0 - own, own]),
+            designs,
+            np.column_stack([1.0 - self.targets[:, k], self.targets[:, k]]),
             self.weights,
-            start=start,
+            start=begin,
+            margin=FAR_BEHIND,
         )
+        losses = log_losses(designs.exponents(theta), right.astype(np.int64)) - among_others
         found = []
-        for step, (slope, bias) in zip(steps, theta, strict=True):
-            moved, slopes, biases = now.steps.copy(), now.slopes.copy(), now.biases.copy()
-            moved[k], slopes[k], biases[k] = step, slope, bias
-            logs = log_softmax(
-                np.column_stack([offset[:, 0], slope * self.raised[step, :, k] + bias])
-            )
-            right = self.codes == k
-            rest = np.where(right, 0.0, self._among_others(others, offset[:, 0], k))
-            losses = -np.where(right, logs[:, 1], logs[:, 0] + rest)
-            found.append(self._found(moved, slopes, biases - biases[0], losses))
+        for own, (slope, bias), loss in zip(moved, theta, losses, strict=True):
+            slopes, biases = now.slopes.copy(), now.biases.copy()
+            slopes[k], biases[k] = slope, bias
+            found.append(self._found(own, slopes, biases - biases[0], loss))
         return found
 
-    def _among_others(self, others: FloatArray, total: FloatArray, k: int) -> FloatArray:
-        """Logarithm of each sample's own class among all classes but k; anything for samples of k."""
-        place = np.where(self.codes > k, self.codes - 1, np.minimum(self.codes, len(others) - 1))
-        return others[place, np.arange(len(place))] - total
+    def _near(self, now: ForestScaling, steps: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Guess slopes and biases at other bandwidths: (n_choices, n_classes) both, as the steps."""
+        # A slope goes about with the bandwidth, and the mean exponent of a class stays about where it is.
+        slopes = now.slopes * np.exp((now.steps - steps) * self.log_step)
+        classes = np.arange(len(now.steps))
+        means = self.means[now.steps, classes] * now.slopes + now.biases
+        return slopes, means - slopes * self.means[steps, classes]

@@ -7,7 +7,6 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 
@@ -147,21 +146,28 @@ def fit_softmax(
     weights: FloatArray,
     penalty: Penalty | None = None,
     start: FloatArray | None = None,
+    margin: float = np.inf,
 ) -> FloatArray:
     r"""Minimise the cross entropy :math:`-\sum_i w_i \sum_k t_{ik} \log P_k(i)` for several designs.
 
-    `start` is (n_parameters,) or (n_designs, n_parameters).
+    `start` is (n_parameters,) or (n_designs, n_parameters). Designs that would stay behind the best by more
+    than the margin are left before their minimum.
     """
     n_parameters = designs.n_parameters
     if penalty is None:
         penalty = Penalty(np.zeros(n_parameters), np.zeros(n_parameters))
     two = designs.columns.shape[3] == 2  # by far the most frequent case
-    problem = (_two_classes if two else _ManyClasses)(designs, targets, weights)
+    problem = (_two_classes if two else _many_classes)(designs, targets, weights)
     theta = np.zeros((len(designs.columns), n_parameters))
-    return minimise(problem, penalty, theta if start is None else theta + start)
+    return minimise(problem, penalty, theta if start is None else theta + start, margin)
 
 
-def minimise(here: "TwoClasses | _ManyClasses", penalty: Penalty, start: FloatArray) -> FloatArray:
+def minimise(
+    here: "TwoClasses | _ManyClasses",
+    penalty: Penalty,
+    start: FloatArray,
+    margin: float = np.inf,
+) -> FloatArray:
     """Minimise several functions by Newton's method, each from its start or from 0.
 
     Starts and results are (n_designs, n_parameters).
@@ -179,9 +185,10 @@ def minimise(here: "TwoClasses | _ManyClasses", penalty: Penalty, start: FloatAr
     active = np.arange(n_designs)
     values, found = objective(theta, here)
     if theta.any():  # what suits one design may be far off for another
-        from_zero, at_zero = objective(np.zeros_like(theta), here)
+        # At 0 all designs are alike.
+        from_zero, at_zero = objective(np.zeros((1, n_parameters)), here.take(active[:1]))
         lost = ~(values <= from_zero)
-        theta[lost], values[lost], found[lost] = 0.0, from_zero[lost], at_zero[lost]
+        theta[lost], values[lost], found[lost] = 0.0, from_zero, at_zero
     for _ in range(MAX_ITERATIONS):
         gradient, hessian = here.derivatives(found)
         gradient += penalty.strength * (theta[active] - penalty.center)
@@ -206,7 +213,8 @@ def minimise(here: "TwoClasses | _ManyClasses", penalty: Penalty, start: FloatAr
         # The last step is as good as its derivatives, though the value may differ by rounding only.
         better = new_values < np.where(last, before + ROUNDING * np.abs(before), before)
         theta[active[better]], values[active[better]] = moved[better], new_values[better]
-        going = np.flatnonzero(better & ~last)
+        hopeful = values[active] - promised <= values.min() + margin
+        going = np.flatnonzero(better & ~last & hopeful)
         if len(going) == 0:
             break
         if len(going) < len(active):
@@ -227,7 +235,7 @@ def _solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 class TwoClasses(NamedTuple):
     """Log odds that are linear in their parameters: plain logistic regressions."""
 
-    columns: FloatArray  # (n_designs, n_rows, n_parameters)
+    columns: FloatArray  # (n_designs, n_parameters, n_rows)
     offset: FloatArray
     targets: FloatArray  # of the second class
     weights: FloatArray
@@ -237,88 +245,108 @@ class TwoClasses(NamedTuple):
         return self._replace(columns=self.columns[which])
 
     def cross_entropy(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values, and the log odds: (n_designs,) and (n_designs, n_rows)."""
-        odds = np.matmul(self.columns, theta[:, :, None])[..., 0] + self.offset
-        rest = np.log1p(np.exp(-np.abs(odds))) + np.maximum(odds, 0.0)
-        return (rest - self.targets * odds) @ self.weights, odds
+        """Values, and the probabilities of the second class: (n_designs,) and (n_designs, n_rows)."""
+        odds = np.matmul(theta[:, None], self.columns)[:, 0] + self.offset
+        small = np.exp(-np.abs(odds))
+        positive = odds > 0.0
+        losses = np.log1p(small) + (positive - self.targets) * odds
+        return losses @ self.weights, np.where(positive, 1.0, small) / (1.0 + small)
 
-    def derivatives(self, odds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def derivatives(self, probability: FloatArray) -> tuple[FloatArray, FloatArray]:
         """First and second derivatives by the parameters."""
-        probability = expit(odds)
         residual = self.weights * (probability - self.targets)
-        gradient = np.matmul(residual[:, None], self.columns)[:, 0]
+        gradient = np.matmul(self.columns, residual[:, :, None])[..., 0]
         curvature = self.weights * probability * (1.0 - probability)
         # The product of a matrix and itself takes half of the time of a product of two.
-        half = np.sqrt(curvature)[..., None] * self.columns
-        return gradient, np.matmul(np.swapaxes(half, 1, 2), half)
+        half = np.sqrt(curvature)[:, None] * self.columns
+        return gradient, np.matmul(half, np.swapaxes(half, 1, 2))
 
 
 def _two_classes(designs: Designs, targets: FloatArray, weights: FloatArray) -> TwoClasses:
     n_designs, _, n_rows, _ = designs.columns.shape
     if designs.by_class:
-        slopes = np.ascontiguousarray(designs.columns[:, 0]) * np.array([-1.0, 1.0])
+        slopes = np.swapaxes(designs.columns[:, 0], 1, 2) * np.array([[-1.0], [1.0]])
     else:
-        slopes = np.moveaxis(designs.columns[..., 1] - designs.columns[..., 0], 1, 2)
-    columns = np.concatenate([slopes, np.ones((n_designs, n_rows, 1))], axis=2)
+        slopes = designs.columns[..., 1] - designs.columns[..., 0]
+    columns = np.concatenate([slopes, np.ones((n_designs, 1, n_rows))], axis=1)
     offset = np.zeros((n_rows, 2)) if designs.offset is None else designs.offset
     return TwoClasses(columns, offset[:, 1] - offset[:, 0], targets[:, 1], weights)
 
 
 class _ManyClasses(NamedTuple):
-    """Softmax regressions, in which classes have few parameters in common."""
+    """Softmax regressions, in which classes have few parameters in common.
 
-    designs: Designs
-    targets: FloatArray
+    Classes come before rows: NumPy is many times as slow where the last axis is short.
+    """
+
+    columns: FloatArray  # (n_designs, n_columns, n_classes, n_rows)
+    by_class: bool
+    offset: FloatArray | float  # (n_classes, n_rows)
+    targets: FloatArray  # (n_classes, n_rows)
     weights: FloatArray
 
     def take(self, which: IntArray) -> "_ManyClasses":
-        return self._replace(designs=self.designs.take(which))
+        return self._replace(columns=self.columns[which])
 
     def cross_entropy(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values, and the logarithms of probabilities: (n_designs,) and (n_designs, n_rows, n_classes)."""
-        logs = log_softmax(self.designs.exponents(theta))
-        wanted = (self.weights[:, None] * self.targets).ravel()
-        return -(logs.reshape(len(theta), -1) @ wanted), logs
-
-    def derivatives(self, logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """First and second derivatives by the parameters."""
-        columns, probability = self.designs.columns, np.exp(logs)
-        residual, weighted = self._weigh(probability - self.targets), self._weigh(probability)
-        if self.designs.by_class:
-            slopes = _sum_of_rows(columns[:, 0] * residual)
-            mean = probability * columns[:, 0]
+        """Values, and the probabilities: (n_designs,) and (n_designs, n_classes, n_rows)."""
+        n_designs, _, n_classes, n_rows = self.columns.shape
+        slopes, biases = np.split(theta, [1 - n_classes], axis=1)
+        exponents: FloatArray
+        if self.by_class:
+            exponents = slopes[:, :, None] * self.columns[:, 0]
         else:
-            flat = self.designs.flat()
+            exponents = np.matmul(slopes[:, None], self._flat())
+            exponents = exponents.reshape(n_designs, n_classes, n_rows)
+        exponents[:, 1:] += biases[:, :, None]
+        exponents += self.offset
+        exponents -= exponents.max(axis=1, keepdims=True)
+        wanted = exponents.reshape(n_designs, -1) @ (self.weights * self.targets).ravel()
+        probability = np.exp(exponents, out=exponents)
+        total = probability.sum(axis=1)
+        probability /= total[:, None]
+        return np.log(total) @ self.weights - wanted, probability
+
+    def derivatives(self, probability: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """First and second derivatives by the parameters."""
+        residual = self.weights * (probability - self.targets)
+        weighted = self.weights * probability
+        flat = self._flat()
+        if self.by_class:
+            slopes = np.einsum("tki,tki->tk", self.columns[:, 0], residual)
+            mean = probability * self.columns[:, 0]
+        else:
             slopes = np.matmul(flat, residual.reshape(len(flat), -1, 1))[..., 0]
-            mean = np.einsum("tik,tjik->tij", probability, columns)
-        gradient = np.concatenate([slopes, _sum_of_rows(residual)[:, 1:]], axis=1)
+            mean = np.einsum("tki,tjki->tji", probability, self.columns)
+        gradient = np.concatenate([slopes, residual[:, 1:].sum(axis=2)], axis=1)
         # The covariance of the derivatives over the classes: less the products of their means ...
-        mean = np.concatenate([mean, probability[:, :, 1:]], axis=2)
-        hessian: FloatArray = -np.matmul(np.swapaxes(mean, 1, 2), self._weigh(mean))
+        mean = np.concatenate([mean, probability[:, 1:]], axis=1)
+        hessian: FloatArray = -np.matmul(self.weights * mean, np.swapaxes(mean, 1, 2))
         # ... the means of their products, which are 0 for parameters of two classes.
         slope, bias = np.split(np.arange(hessian.shape[1]), [slopes.shape[1]])
-        hessian[:, bias, bias] += _sum_of_rows(weighted)[:, 1:]
-        if self.designs.by_class:
-            product = weighted * columns[:, 0]
-            hessian[:, slope, slope] += _sum_of_rows(weighted * columns[:, 0] ** 2)
-            slope, with_biases = slope[1:], _sum_of_rows(product)[:, 1:]
+        hessian[:, bias, bias] += weighted[:, 1:].sum(axis=2)
+        if self.by_class:
+            product = weighted * self.columns[:, 0]
+            hessian[:, slope, slope] += np.einsum("tki,tki->tk", product, self.columns[:, 0])
+            slope, with_biases = slope[1:], product[:, 1:].sum(axis=2)
         else:
-            product = weighted[:, None] * columns
+            product = weighted[:, None] * self.columns
             slope = slope[:, None]
             hessian[:, slope, slope.T] += np.matmul(
                 product.reshape(flat.shape), np.swapaxes(flat, 1, 2)
             )
-            with_biases = _sum_of_rows(product)[:, :, 1:]
+            with_biases = product[:, :, 1:].sum(axis=3)
         hessian[:, slope, bias] += with_biases
         hessian[:, bias, slope] += with_biases
         return gradient, hessian
 
-    def _weigh(self, values: FloatArray) -> FloatArray:
-        """Multiply rows by their weights, written out because NumPy is slow where the last axis is short."""
-        return np.repeat(self.weights[:, None], values.shape[-1], axis=1) * values
+    def _flat(self) -> FloatArray:
+        """Put classes and rows on one axis; there may be no columns."""
+        n_designs, n_columns, n_classes, n_rows = self.columns.shape
+        return self.columns.reshape(n_designs, n_columns, n_classes * n_rows)
 
 
-def _sum_of_rows(values: FloatArray) -> FloatArray:
-    """Sum over the last axis but one, many times as fast as NumPy's own sum where the last is short."""
-    total: FloatArray = np.einsum("...ik->...k", values)
-    return total
+def _many_classes(designs: Designs, targets: FloatArray, weights: FloatArray) -> _ManyClasses:
+    columns = np.ascontiguousarray(np.swapaxes(designs.columns, 2, 3))
+    offset = 0.0 if designs.offset is None else designs.offset.T
+    return _ManyClasses(columns, designs.by_class, offset, np.ascontiguousarray(targets.T), weights)
