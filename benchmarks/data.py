@@ -54,6 +54,14 @@ def blobs(n, d, rng):
     return X, y
 
 
+def ten_classes(n, d, rng):
+    """Draw ten Gaussian classes whose means are drawn as widely as their samples, times 1.5."""
+    y = rng.integers(0, 10, n)
+    X = 1.5 * rng.standard_normal((10, d))[y]
+    X += rng.standard_normal((n, d))
+    return X, y
+
+
 def five_blobs(n, d, rng):
     """Draw five Gaussian clusters of standard deviation 0.6 whose centres lie in a box of side 20."""
     clusters = rng.integers(0, 5, n)
@@ -100,6 +108,7 @@ def line(n, d, rng):
 
 SHAPES = {
     "blobs": blobs,
+    "ten classes": ten_classes,
     "five blobs": five_blobs,
     "separated clusters": separated_clusters,
     "duplicates": duplicates,

@@ -145,14 +145,17 @@ def threads(full):
 def probability(full):
     """Compare probabilities with the forest's labels."""
     tasks = []
-    for n, few, d in (
-        (20_000, 3_000, 8),
-        (100_000, 6_000, 2),
-        (20_000, 3_000, 100),
-        (1_000_000, 10_000, 2),
+    for n, few, d, shape in (
+        (1_000, 300, 8, "blobs"),
+        (1_000, 300, 8, "ten classes"),
+        (20_000, 3_000, 8, "blobs"),
+        (100_000, 6_000, 2, "blobs"),
+        (20_000, 3_000, 100, "blobs"),
+        (1_000_000, 10_000, 2, "blobs"),
     ):
-        data = DataSpec(n if full else few, d, 2_000 if full else 500)
-        tasks.append(Task("probability", data.size, data, (POOLED, FOREST, LABELS), BOTH))
+        data = DataSpec(n if full else few, d, 2_000 if full else 500, shape)
+        name = data.size if shape == "blobs" else f"{data.size}, {shape}"
+        tasks.append(Task("probability", name, data, (POOLED, FOREST, LABELS), BOTH))
     return tasks
 
 
