@@ -22,6 +22,29 @@ def test_measures_are_those_of_the_library(place, capsys):
     assert found["threshold"] == 0.4
 
 
+def test_intervals_draw_the_values_of_an_id_that_repeats(months, tmp_path, capsys):
+    data = months / "good.csv"
+    words = ("evaluate", months / "model.popf", data)
+    found, table = facts(capsys, *words), pd.read_csv(data)
+    assert (found["drawn_by"], found["n_drawn"]) == ("consumer", table["consumer"].nunique())
+    p = popf.load(months / "model.popf").predict_proba(table[["demand", "load", "region"]])
+    expected = evaluate(table["stolen"], p, pos_label="yes", groups=table["consumer"]).scores
+    measures = found["measures"]
+    assert list(measures["brier"].values()) == pytest.approx(list(expected["brier"]))
+    said = f"Intervals draw the {found['n_drawn']} values of 'consumer', not rows."
+    assert said in printed(capsys, *words).out
+    reported = facts(capsys, "report", *words[1:], "-o", tmp_path / "page.html")
+    assert reported["measures"] == measures
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"bootstrap over the {found['n_drawn']} values of consumer." in page
+    assert facts(capsys, *words, "--id", "month")["n_drawn"] == table["month"].nunique()
+    assert "--id stolen holds the labels" in refused(capsys, *words, "--id", "stolen")
+    table.drop(columns="consumer").to_csv(tmp_path / "new.csv", index=False)
+    nameless = printed(capsys, *words[:2], tmp_path / "new.csv")
+    assert "has no column 'consumer' to draw rows by" in nameless.err
+    assert "Intervals draw" not in nameless.out
+
+
 def test_one_class_alone_leaves_some_measures_undefined(place, tmp_path, capsys):
     test = pd.read_csv(place / "test.csv")
     test[test["stolen"] == "no"].to_csv(tmp_path / "no.csv", index=False)

@@ -100,6 +100,25 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say():
     assert all(25 <= n <= 30 for n in inside.values()), inside
 
 
+def test_intervals_draw_whole_groups():
+    # Twelve months of a consumer tell no more than one: intervals must not be narrower by it.
+    y, p = forecasts(300, np.random.default_rng(3))
+    once, months = evaluate(y, p).scores, (np.tile(y, 12), np.tile(p, 12))
+    who = np.tile([f"C{i}" for i in range(300)], 12)
+    for name, score in evaluate(*months, groups=who).scores.items():
+        other = once[name]
+        assert score.value == pytest.approx(other.value), name
+        assert score.upper - score.lower == pytest.approx(other.upper - other.lower, rel=0.2), name
+    apart = evaluate(*months).scores["log_loss"]
+    width = once["log_loss"].upper - once["log_loss"].lower
+    assert apart.upper - apart.lower == pytest.approx(width / 12**0.5, rel=0.2)
+    alone = evaluate(y, p, groups=np.zeros(300, int)).scores["log_loss"]
+    assert alone.value == once["log_loss"].value
+    assert np.isnan(alone.lower)
+    with pytest.raises(ValueError, match=r"groups.* 299"):
+        evaluate(y, p, groups=who[:299])
+
+
 def test_the_interval_of_the_calibration_error_holds_it_and_reaches_down_to_calibration():
     rng = np.random.default_rng(1)
     found = [evaluate(*forecasts(300, rng), seed=seed).scores["ece"] for seed in range(10)]
@@ -115,6 +134,8 @@ def test_chance_explains_the_error_of_exact_probabilities_and_not_of_bad_ones():
         error = evaluate(y, p, intervals=False).scores["ece"].value
         assert (error < 1.3 * chance_calibration_error(p)) == explained
         assert (error > 2.0 * chance_calibration_error(p)) == (not explained)
+    together = chance_calibration_error(np.tile(p, 9), groups=np.tile(np.arange(4000), 9))
+    assert together == pytest.approx(chance_calibration_error(p), rel=0.1)
 
 
 def test_the_interval_of_a_share_is_wilsons():

@@ -53,9 +53,8 @@ def report(
     check_options(threshold, cost_fp, cost_fn, top)  # before any work
     scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs)
     table_model = scoring.model
-    ids, column = scoring.choose_ids(id), scoring.choose_target(target)
-    if column in ids:
-        raise ValueError(f"--id {column} holds the labels: it cannot be an id as well.")
+    ids = scoring.choose_ids(id)
+    column = scoring.choose_target(target, ids)
     code, classes, layout = scoring.choose_class(positive), table_model.classes, table_model.layout
     if table_model.binary and cost_fp is None:
         own, cost_fp, cost_fn = layout.threshold, layout.cost_fp, layout.cost_fn

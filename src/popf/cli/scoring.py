@@ -47,15 +47,17 @@ class Scoring:
         self.table = open_data(data, *how)
         self.unknown: Counter[str] = Counter()  # scored rows with a category never seen, by column
 
-    def choose_ids(self, asked: Sequence[str] | None, results: Sequence[str] = ()) -> list[str]:
-        """Choose the columns to carry through: those asked for, or the model's; `results` are taken names."""
+    def choose_ids(
+        self, asked: Sequence[str] | None, results: Sequence[str] = (), use: str = "carry through"
+    ) -> list[str]:
+        """Choose the ids to `use`: those asked for, or the model's; `results` are taken names."""
         if asked:
             self.table.need(asked, "id")
         wanted = list(dict.fromkeys(asked or self.model.layout.ids))
         absent = [name for name in wanted if name not in self.table.names]
         if absent:
             names = ", ".join(map(repr, absent))
-            say(f"note: {self.table.path} has no column {names} to carry through.")
+            say(f"note: {self.table.path} has no column {names} to {use}.")
         for name in results:
             if name in wanted:
                 raise ValueError(
@@ -63,8 +65,8 @@ class Scoring:
                 )
         return [name for name in wanted if name not in absent]
 
-    def choose_target(self, asked: str | None) -> str:
-        """Choose the column with the labels: the one asked for, else the model's."""
+    def choose_target(self, asked: str | None, ids: Sequence[str] = ()) -> str:
+        """Choose the column with the labels, none of the ids: the one asked for, else the model's."""
         column, names = asked or self.model.layout.target, self.table.names
         if column is None:
             raise ValueError(
@@ -79,6 +81,8 @@ class Scoring:
             raise ValueError(
                 f"--target {column} is a feature of the model: name the column of labels."
             )
+        if column in ids:
+            raise ValueError(f"--id {column} holds the labels: it cannot be an id as well.")
         return column
 
     def choose_class(self, asked: str | None) -> int:

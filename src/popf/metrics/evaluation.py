@@ -274,6 +274,7 @@ def evaluate(
     labels: ArrayLike | None = None,
     pos_label: Any = None,
     threshold: float = 0.5,
+    groups: ArrayLike | None = None,
     intervals: bool = True,
     seed: int = 0,
 ) -> Evaluation:
@@ -286,6 +287,9 @@ def evaluate(
     threshold : float, default=0.5
         Of two classes, the probability from which on a sample is predicted positive. Of more, the most
         probable is predicted.
+    groups : array-like of shape (n_samples,), default=None
+        What samples belong to, such as the consumer of a month: intervals draw whole groups. If several samples
+        tell about the same thing, intervals without groups are too narrow.
     intervals, seed : bool and int, default=True and 0
         Whether to compute intervals, and the seed of the bootstrap.
 
@@ -300,7 +304,8 @@ def evaluate(
     - The calibration error is `expected_calibration_error` of the positive class, or with three classes and
       more of the most probable one.
     - Intervals hold 95 % of the scores over 500 bootstrap samples (100 to 500 with more than 20,000 rows).
-      That of the calibration error is corrected for the upward bias of the resampling.
+      That of the calibration error is corrected for the upward bias of the resampling. One group alone has no
+      interval.
 
     Examples
     --------
@@ -325,9 +330,14 @@ def evaluate(
     rows = np.argsort(table[:, positive], kind="stable")  # sorted, sums by probability are faster
     scores_of = _scores(codes[rows], table[rows], called[rows], positive)
     values = scores_of(np.ones(len(codes)))
-    if not intervals:
+    together = np.arange(len(codes))
+    if groups is not None:
+        named = as_labels(groups, "groups")
+        check_same_length(codes, named, "groups")
+        together = np.unique(named[rows], return_inverse=True)[1]
+    if not intervals or (groups is not None and together.max() == 0):
         return Evaluation({name: Score(value) for name, value in values.items()}, confusion)
-    resampled = [scores_of(weights) for weights in bootstrap_weights(len(codes), seed)]
+    resampled = [scores_of(weights) for weights in bootstrap_weights(together, seed)]
     scores = {}
     for name, value in values.items():
         drawn = np.array([one[name] for one in resampled])
@@ -337,13 +347,18 @@ def evaluate(
     return Evaluation(scores, confusion)
 
 
-def chance_calibration_error(probability: FloatArray, seed: int = 0) -> float:
-    """Calibration error that exact probabilities would stay below, 19 times in 20, on as many samples."""
+def chance_calibration_error(
+    probability: FloatArray, seed: int = 0, groups: IntArray | None = None
+) -> float:
+    """Calibration error that exact probabilities would stay below, 19 times in 20, on as many samples.
+
+    `groups` are numbers from 0. One draw decides for all samples of a group: their labels go together.
+    """
     rng, n = np.random.default_rng(seed), len(probability)
-    ones = np.ones(n)
+    ones, groups = np.ones(n), np.arange(n) if groups is None else groups
     bins = bins_of(probability, ones, N_BINS, "uniform")
     errors = [
-        mean_gap(bins, rng.random(n) < probability, probability, ones)
+        mean_gap(bins, rng.random(groups.max() + 1)[groups] < probability, probability, ones)
         for _ in range(n_resamples(n))
     ]
     return float(np.quantile(errors, CONFIDENCE))
@@ -427,12 +442,12 @@ def n_resamples(n_samples: int) -> int:
     return int(np.clip(MOST_DRAWS // n_samples, FEWEST_RESAMPLES, RESAMPLES))
 
 
-def bootstrap_weights(n_samples: int, seed: int) -> Iterator[FloatArray]:
-    """For each bootstrap sample, yield how often every row is drawn."""
-    rng = np.random.default_rng(seed)
-    for _ in range(n_resamples(n_samples)):
-        rows = rng.integers(n_samples, size=n_samples)
-        yield np.bincount(rows, minlength=n_samples).astype(np.float64)
+def bootstrap_weights(groups: IntArray, seed: int) -> Iterator[FloatArray]:
+    """For each bootstrap sample, yield how often every row is drawn; `groups` are numbers from 0."""
+    rng, n_groups = np.random.default_rng(seed), int(groups.max()) + 1
+    for _ in range(n_resamples(len(groups))):
+        drawn = rng.integers(n_groups, size=n_groups)
+        yield np.bincount(drawn, minlength=n_groups).astype(np.float64)[groups]
 
 
 def percentile_interval(drawn: FloatArray) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from popf.display.curves import ReliabilityCurve, prepare_reliability
-from popf.engine.structures import BoolArray, FloatArray
+from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.metrics import Score, average_precision_at, evaluate, lift_curve, precision_at
 from popf.metrics.evaluation import chance_calibration_error, wilson
 from popf.metrics.thresholds import ThresholdCounts, best_threshold, count_at_thresholds
@@ -99,16 +99,23 @@ def gains(happened: BoolArray, probability: FloatArray) -> Gains:
 
 
 def quality(
-    happened: BoolArray, probability: FloatArray, *, threshold: float = 0.5, seed: int = 0
+    happened: BoolArray,
+    probability: FloatArray,
+    *,
+    threshold: float = 0.5,
+    seed: int = 0,
+    groups: IntArray | None = None,
 ) -> Quality:
     """Measure the probabilities of the positive class; both classes must occur."""
     prior = float(happened.mean())
     return Quality(
-        scores=evaluate(happened, probability, threshold=threshold, seed=seed).scores,
+        scores=evaluate(
+            happened, probability, threshold=threshold, groups=groups, seed=seed
+        ).scores,
         prior=prior,
         prior_log_loss=float(-prior * np.log(prior) - (1.0 - prior) * np.log1p(-prior)),
         prior_brier=prior * (1.0 - prior),
-        chance_error=chance_calibration_error(probability, seed),
+        chance_error=chance_calibration_error(probability, seed, groups),
         curve=prepare_reliability(happened, probability, pos_label=True),
         n_samples=len(happened),
     )

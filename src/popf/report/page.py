@@ -23,6 +23,7 @@ from popf.probability.classifier import POPFClassifier
 from popf.report import numbers
 from popf.report.explanations import Entries, explain_samples, model_facts
 from popf.report.numbers import plain
+from popf.tables.columns import group_rows
 
 MAX_ROWS, PRINTED_ROWS = 2000, 40
 
@@ -53,6 +54,7 @@ class Report:
     other: str  # the other one, or "all others"
     classes: list[str]
     quality: numbers.Quality
+    drawn: str  # what the bootstrap draws for the intervals
     decisions: numbers.Decisions
     gains: numbers.Gains
     start: int  # the threshold that the page opens with, as a position in `decisions`
@@ -112,7 +114,8 @@ def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
         - ``threshold``: where the slider starts; None for the threshold of lowest cost if costs are given, else
           the model's own;
         - ``cost_fp``, ``cost_fn``: costs of a false alarm and of a miss, both or neither;
-        - ``ids``: columns that identify samples, such as ``{"consumer": [...]}``;
+        - ``ids``: columns that identify samples, such as ``{"consumer": [...]}``; intervals draw the samples
+          with one value of the first that repeats together;
         - ``top``: how many samples are listed, 100 by default;
         - ``title``: None for one that names the class;
         - ``seed``: the seed of the bootstrap, 0 by default;
@@ -214,6 +217,8 @@ def compute(
     highest = np.lexsort([np.arange(len(chances)), -chances])[:top]
     names, target = [plain(label) for label in classes.tolist()], about.get("target")
     question = f"{plain(target)} = {names[code]}" if target else f"“{names[code]}”"
+    groups = group_rows(columns, len(labels))
+    drawn = None if groups.id is None else groups.numbers
     reasons, note = explain_samples(model, _safe_indexing(X, highest), classes.tolist()[code])
     return Report(
         title=plain(title or f"How likely is {question}?"),
@@ -221,7 +226,8 @@ def compute(
         event=names[code],
         other=names[1 - code] if len(names) == 2 else "all others",
         classes=names,
-        quality=numbers.quality(happened, chances, threshold=theta, seed=seed),
+        quality=numbers.quality(happened, chances, threshold=theta, seed=seed, groups=drawn),
+        drawn=f"the {groups.n_groups:,} values of {plain(groups.id)}" if groups.id else "samples",
         decisions=found,
         gains=numbers.gains(happened, chances),
         start=start,

@@ -24,7 +24,14 @@ from popf.table_models.model import (
     missing_numbers,
 )
 from popf.tables import ColumnTypes, Table
-from popf.tables.columns import MANY_VALUES, Column, find_class, labels_of
+from popf.tables.columns import (
+    MANY_VALUES,
+    Column,
+    RowGroups,
+    find_class,
+    group_rows,
+    labels_of,
+)
 
 #: Folds of the cross-validation by which costs choose a threshold.
 FOLDS = 5
@@ -113,7 +120,7 @@ class TrainingRows(NamedTuple):
     frame: Any  # the features; the index holds the rows of the file, from 0
     y: NDArray[Any]
     weights: FloatArray | None  # of mean 1
-    groups: IntArray  # rows of one id have one number; a number each where no id repeats
+    groups: RowGroups
     columns: list[Column]  # how each is read
     n_read: int  # rows of the file
     n_weightless: int  # those of weight 0, which are left out
@@ -130,8 +137,8 @@ class Fitted(NamedTuple):
     costs: dict[str, float] | None  # per row, by cross-validation, where costs were given
     n_imputed: int  # missing numbers that were filled in
     rows: TrainingRows  # what was read
-    # Classes and probabilities of rows kept aside.
-    test: tuple[IntArray, FloatArray] | None
+    # Classes, probabilities and groups of rows kept aside.
+    test: tuple[IntArray, FloatArray, RowGroups] | None
 
 
 def fit_table(
@@ -175,7 +182,7 @@ def fit_table(
     if rows.weights is not None:
         weights = rows.weights[kept] / rows.weights[kept].mean()
     positive = _positive(classes, np.bincount(codes, weights), options)
-    groups = np.unique(rows.groups[kept], return_inverse=True)[1]
+    groups = rows.groups.take(kept).numbers
     threshold, threshold_from, costs = _threshold(
         model, (frame, y, weights, groups), positive, options, stage
     )
@@ -185,7 +192,8 @@ def fit_table(
     test = None
     if len(aside):
         stage(f"scoring {len(aside):,} rows that were kept aside")
-        test = np.searchsorted(classes, rows.y[aside]), model.predict_proba(rows.frame.iloc[aside])
+        probability = model.predict_proba(rows.frame.iloc[aside])
+        test = np.searchsorted(classes, rows.y[aside]), probability, rows.groups.take(aside)
     layout = Layout(
         numbers,
         categories,
@@ -245,11 +253,10 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     if options.one_per is not None and options.one_per in frame:
         frame = _one_row_per_value(frame, options.one_per, options.seed)
     ids = [name for name in options.id if name in frame and options.one_per is None]
-    counts = {name: int(frame[name].nunique(dropna=False)) for name in ids}
-    repeating = next((name for name, n in counts.items() if 1 < n < len(frame)), None)
+    groups = group_rows({name: frame[name].tolist() for name in ids}, len(frame))
     notes = [column.note for column in columns if column.note]
-    if repeating is not None:
-        said = f"{repeating!r} repeats ({counts[repeating]:,} values): rows with the same value are held out"
+    if groups.id is not None:
+        said = f"{groups.id!r} repeats ({groups.n_groups:,} values): rows with the same value are held out"
         notes.insert(0, f"{said} together.")
     problems += _cell_problems(frame, numbers, columns, options)
     y = np.array([])
@@ -268,7 +275,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         frame[features],
         y,
         weights,
-        _groups(frame, repeating),
+        groups,
         columns,
         n_read,
         n_weightless,
@@ -384,14 +391,6 @@ def _one_row_per_value(frame: Any, column: str, seed: int) -> Any:
     return frame.loc[kept.sort_values()]
 
 
-def _groups(frame: Any, repeating: str | None) -> IntArray:
-    """Group rows by a column whose values repeat; if there is none, each is a group of its own."""
-    if repeating is None:
-        return np.arange(len(frame))
-    groups: IntArray = frame[repeating].factorize(use_na_sentinel=False)[0]
-    return groups
-
-
 # The rows kept aside, and the threshold
 
 
@@ -417,7 +416,7 @@ def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
     if options.test_size is None:
         return numbers, numbers[:0]
     remedy = "give more of it, or leave out that class or `test_size`"
-    strata = _strata(rows.groups, rows.y, "`test_size` needs", remedy)
+    strata = _strata(rows.groups.numbers, rows.y, "`test_size` needs", remedy)
     try:
         _, drawn = train_test_split(
             np.arange(len(strata)),
@@ -427,7 +426,7 @@ def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
         )
     except ValueError as error:
         raise ValueError(f"`test_size`: {error}") from error
-    aside = np.isin(rows.groups, drawn)
+    aside = np.isin(rows.groups.numbers, drawn)
     return numbers[~aside], numbers[aside]
 
 

@@ -1,7 +1,7 @@
 """What the cells of a column hold: numbers, text, nothing, labels; and how the column is read."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -271,6 +271,32 @@ def match_labels(cells: Sequence[Any], classes: NDArray[Any], where: str) -> NDA
             f"{counted(len(strange), 'row')}."
         )
     return matched
+
+
+class RowGroups(NamedTuple):
+    """Rows that belong together: those with the same value of an id."""
+
+    id: str | None  # its name; None if no id repeats, where each row is a group of its own
+    numbers: NDArray[np.int64]  # of the groups, from 0, by row
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups."""
+        return int(self.numbers.max(initial=-1)) + 1
+
+    def take(self, rows: NDArray[np.int64]) -> "RowGroups":
+        """Keep some of the rows."""
+        return RowGroups(self.id, np.unique(self.numbers[rows], return_inverse=True)[1])
+
+
+def group_rows(ids: Mapping[str, Sequence[Any]], n_rows: int) -> RowGroups:
+    """Group rows by the first of some ids whose values repeat, but are not all the same."""
+    for name, values in ids.items():
+        seen: dict[str, int] = {}
+        numbers = [seen.setdefault(str(value), len(seen)) for value in values]
+        if 1 < len(seen) < n_rows:
+            return RowGroups(name, np.array(numbers))
+    return RowGroups(None, np.arange(n_rows))
 
 
 def find_class(word: str, classes: NDArray[Any]) -> int:
