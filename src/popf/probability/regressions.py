@@ -26,6 +26,8 @@ LEAST_VARIANCE = 1e-9
 MOST_FOR_NEWTON = 300
 #: L-BFGS ends where a step lowers the mean loss by less; after so many steps it begins anew, so often at most.
 LEAST_GAIN, STEPS_AT_ONCE, MOST_BEGINNINGS = 1e-8, 50, 20
+#: Up to so many columns for each class their uncorrelated directions cost less than they save.
+MOST_DIRECTIONS = 50
 #: What a sample's curvature is at least, so that sure probabilities leave some.
 LEAST_CURVATURE = 1e-6
 #: Pairs of features: so many steps of each, of so many features at most, and so many products of two steps.
@@ -277,48 +279,50 @@ class _ByNewton:
 
 
 class _ByGradients:
-    """Ridge regressions, as scikit-learn's, by L-BFGS along directions in which columns are uncorrelated."""
+    """Ridge regressions, as scikit-learn's, by L-BFGS, where it pays along uncorrelated directions."""
 
     def __init__(self, columns: FloatArray, codes: IntArray, weights: FloatArray) -> None:
-        _, self._directions = np.linalg.eigh((columns.T * weights) @ columns)
-        self._rows = np.vstack([(columns @ self._directions).T, np.ones(len(codes))])
-        self._own, self._weights = (codes, np.arange(len(codes))), weights / weights.sum()
-        self._total = float(weights.sum())
         masses = np.bincount(codes, weights=weights)
-        self._theta = np.zeros((len(masses), len(self._rows)))
-        self._theta[:, -1] = np.log(masses) - np.log(masses).mean()
+        logs = np.log(masses)
+        self._directions = None
+        if columns.shape[1] <= MOST_DIRECTIONS * len(masses):
+            _, self._directions = np.linalg.eigh((columns.T * weights) @ columns)
+            columns = columns @ self._directions
+        self._rows = np.vstack([columns.T, np.ones(len(codes))])
+        self._weights, self._total = weights / weights.sum(), float(weights.sum())
+        # Of two classes the log odds of the second are fitted, of more the exponents of all.
+        self._two = len(masses) == 2
+        classes = np.arange(len(masses))[-1:] if self._two else np.arange(len(masses))
+        self._targets = (codes == classes[:, None]).astype(np.float64)
+        self._theta = np.zeros((len(classes), len(self._rows)))
+        self._theta[:, -1] = logs[1] - logs[0] if self._two else logs - logs.mean()
 
     def fit(self, strength: float) -> FloatArray:
         """Slopes and intercepts, beginning where the last fit ended: (n_classes, n_columns + 1)."""
-        # Of two classes scikit-learn fits the difference of the slopes.
-        ridge = np.full(len(self._rows), (2.0 if len(self._theta) == 2 else 1.0) / strength)
+        ridge = np.full(len(self._rows), 1.0 / (strength * self._total))
         ridge[-1] = 0.0
         for _ in range(MOST_BEGINNINGS):
-            if self._improve(ridge / self._total):
+            if self._improve(ridge):
                 break
-        slopes, intercepts = self._theta[:, :-1], self._theta[:, -1:]
-        return np.hstack([slopes @ self._directions.T, intercepts])
+        theta = self._theta.copy()
+        if self._directions is not None:
+            theta[:, :-1] = theta[:, :-1] @ self._directions.T
+        return np.vstack([-theta, theta]) / 2.0 if self._two else theta
 
     def _improve(self, ridge: FloatArray) -> bool:
         """Take some steps, scaled so that the curvature is about 1 now; tell whether they were enough."""
         from scipy.optimize import minimize
 
-        rows, own, weights, shape = self._rows, self._own, self._weights, self._theta.shape
-        probability = np.exp(log_softmax((self._theta @ rows).T))
-        curvature = np.maximum((probability * (1.0 - probability)).mean(axis=1), LEAST_CURVATURE)
-        scale = 1.0 / np.sqrt(rows**2 @ (weights * curvature) + ridge)
+        rows, shape = self._rows, self._theta.shape
+        _, probability = self._losses(self._theta @ rows)
+        curvature = np.maximum((probability * (1.0 - probability)).mean(axis=0), LEAST_CURVATURE)
+        scale = 1.0 / np.sqrt(rows**2 @ (self._weights * curvature) + ridge)
 
         def objective(flat: FloatArray) -> tuple[float, FloatArray]:
             theta = flat.reshape(shape) * scale
-            exponents = theta @ rows
-            exponents -= exponents.max(axis=0)
-            of_own = exponents[own]
-            residual = np.exp(exponents, out=exponents)
-            total = residual.sum(axis=0)
-            residual /= total
-            residual[own] -= 1.0
-            residual *= weights
-            value = weights @ (np.log(total) - of_own) + (theta**2 @ ridge).sum() / 2.0
+            losses, probability = self._losses(theta @ rows)
+            residual = self._weights * (probability - self._targets)
+            value = self._weights @ losses + (theta**2 @ ridge).sum() / 2.0
             return value, (scale * (residual @ rows.T + ridge * theta)).ravel()
 
         options = {"maxiter": STEPS_AT_ONCE, "ftol": LEAST_GAIN, "gtol": 1e-9}
@@ -326,6 +330,19 @@ class _ByGradients:
         found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
         self._theta = found.x.reshape(shape) * scale
         return bool(found.nit < STEPS_AT_ONCE)
+
+    def _losses(self, exponents: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log losses, and probabilities in place of the exponents: (n_rows,) and as the exponents."""
+        wanted = (self._targets * exponents).sum(axis=0)
+        top = exponents.max(axis=0)
+        if self._two:
+            top = np.maximum(top, 0.0)
+        probability = np.exp(exponents - top, out=exponents)
+        total = probability.sum(axis=0)
+        if self._two:
+            total += np.exp(-top)
+        probability /= total
+        return np.log(total) + top - wanted, probability
 
 
 def regressions_of_kind(
