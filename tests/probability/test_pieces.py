@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 import naive_probability
+from popf.probability.basis import add_pairs, make_basis, spline_columns
 from popf.probability.features import fit_scaling, weighted_quantile
 from popf.probability.fitting import (
     HeldOutForest,
@@ -19,7 +20,7 @@ from popf.probability.fitting import (
     choose_parts,
 )
 from popf.probability.pooling import PARTS, fit_pool, trust_in
-from popf.probability.regressions import add_pairs, make_basis, regressions_of_kind, spline_columns
+from popf.probability.regressions import regressions_of_kind
 from popf.probability.soft_competition import BandwidthGrid, fit_class_scaling, fit_shared_scalings
 from popf.probability.softmax import Designs, Labels, Penalty, fit_softmax, log_losses, log_softmax
 from strategies import bounded, whole_weights

@@ -7,7 +7,8 @@
 ``features``          1. squashed features, and the linear maps that may come after
 ``soft_competition``  the forest's scores, 2. a background under them, 3. bandwidths and slopes of the classes
 ``softmax``           exponents, labels, and the regressions by which scores become probabilities
-``regressions``       4. ridge regressions on features, splines and pairs
+``basis``             columns made of features: as they are, splines, and products of two
+``regressions``       4. ridge regressions on such columns
 ``boosting``          and boosted trees
 ``pooling``           5. all evidence pooled, how far it is trusted, and how a probability splits
 """

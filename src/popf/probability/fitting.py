@@ -13,6 +13,7 @@ import numpy as np
 from popf.engine.runtime.threads import one_blas_thread
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.forest.metrics import Metric
+from popf.probability.basis import N_PRODUCTS, N_SPLINES
 from popf.probability.boosting import BoostedTrees, Boosting
 from popf.probability.features import Candidate, candidates_for
 from popf.probability.pooling import (
@@ -25,8 +26,6 @@ from popf.probability.pooling import (
     trust_in,
 )
 from popf.probability.regressions import (
-    N_PRODUCTS,
-    N_SPLINES,
     AdditiveEvidence,
     RidgeRegressions,
     regressions_of_kind,

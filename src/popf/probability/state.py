@@ -8,10 +8,11 @@ import numpy as np
 from popf.engine.structures import IntArray
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
+from popf.probability.basis import N_KNOTS, Basis
 from popf.probability.boosting import N_INNER, N_NODES, BoostedTrees
 from popf.probability.features import Preparation, Scaling
 from popf.probability.pooling import PARTS, Evidence, HeldOut, Pool
-from popf.probability.regressions import N_KNOTS, AdditiveEvidence, Basis
+from popf.probability.regressions import AdditiveEvidence
 from popf.probability.soft_competition import ForestScaling
 from popf.solvers import Solution
 

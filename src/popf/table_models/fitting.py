@@ -1,8 +1,6 @@
-"""From a table to a model: the rows to learn from, the fit, the threshold that costs least."""
+"""From a table to a model: the rows kept aside, the threshold that costs least, the fit."""
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,120 +9,21 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_te
 from sklearn.pipeline import Pipeline
 
 from popf.engine.structures import FloatArray, IntArray
-from popf.forest.metrics import METRIC_NAMES
-from popf.formatting import check_choice, check_share, unknown
-from popf.metrics.thresholds import HUNDREDTHS, best_threshold, check_costs, count_at_thresholds
-from popf.probability.classifier import MAPS, METHODS, POPFClassifier
-from popf.table_models.model import (
-    MISSING,
-    Layout,
-    TableModel,
-    TablePreparation,
-    infinite_cells,
-    missing_numbers,
+from popf.metrics.thresholds import HUNDREDTHS, best_threshold, count_at_thresholds
+from popf.probability.classifier import POPFClassifier
+from popf.table_models.model import Layout, TableModel, TablePreparation
+from popf.table_models.training_rows import (
+    FitOptions,
+    TrainingRows,
+    check_options,
+    read_training_rows,
+    with_role,
 )
-from popf.tables import ColumnTypes, Table
-from popf.tables.columns import (
-    MANY_VALUES,
-    Column,
-    RowGroups,
-    find_class,
-    group_rows,
-    labels_of,
-)
+from popf.tables import Table
+from popf.tables.columns import RowGroups, find_class
 
 #: Folds of the cross-validation by which costs choose a threshold.
 FOLDS = 5
-#: The first parameter that a problem names with a value is the most likely remedy.
-_REMEDY = re.compile(r"`\w+=[^`]+`")
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """Options of `fit_table`.
-
-    Attributes
-    ----------
-    target : str
-        The column with the labels.
-    id, drop, categorical : sequence of str
-        Columns that are carried through, left out, or categories although they look like numbers. Rows with the
-        same value of the first id that repeats are held out together.
-    one_per : str or None
-        Keep one random row for each value of this column, such as a consumer of whom there are many months.
-    sample_weight : str or None
-        The column with weights, of which only the ratios matter; rows of weight 0 are left out.
-    missing : {"refuse", "median", "mean"}
-        What to do about missing numbers; a missing text is a category of its own.
-    scale : bool
-        Whether to standardise numbers.
-    positive : str or None
-        The class to find, of two; None for the rarer, or the second of equally frequent ones.
-    threshold : float or None
-        From which probability on a row is called positive.
-    cost_fp, cost_fn : float or None
-        What a false alarm and a miss cost, to choose the threshold by.
-    method, linear_map, metric : str
-        As for `POPFClassifier`; "none" is no map.
-    test_size : float or None
-        The share of the rows to keep aside, from each class alike; rows of one `id` stay together.
-    seed, n_jobs : int
-    """
-
-    target: str
-    id: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    one_per: str | None = None
-    sample_weight: str | None = None
-    missing: str = "refuse"
-    scale: bool = True
-    positive: str | None = None
-    threshold: float | None = None
-    cost_fp: float | None = None
-    cost_fn: float | None = None
-    method: str = "pooled"
-    linear_map: str = "auto"
-    metric: str = "euclidean"
-    test_size: float | None = None
-    seed: int = 0
-    n_jobs: int | None = None
-
-
-def check_options(options: FitOptions) -> None:
-    """Raise ValueError for options that are unknown, out of range or contradict each other."""
-    check_choice("`missing`", options.missing, MISSING)
-    check_choice("`method`", options.method, METHODS)
-    check_choice("`linear_map`", options.linear_map, ("none", *MAPS))
-    if options.metric == "precomputed":
-        raise ValueError(
-            "`metric='precomputed'` is for distances, and a table holds rows: take another."
-        )
-    if options.metric not in METRIC_NAMES:
-        raise ValueError("`metric`: " + unknown("metric", options.metric, METRIC_NAMES))
-    if options.cost_fp is not None or options.cost_fn is not None:
-        check_costs(options.cost_fp, options.cost_fn, strictly=True)
-        if options.threshold is not None:
-            raise ValueError(
-                "`threshold` and `cost_fp`/`cost_fn` are two ways to say one thing: give one of them."
-            )
-    if options.threshold is not None:
-        check_share("`threshold`", options.threshold)
-    if options.test_size is not None:
-        check_share("`test_size`", options.test_size)
-
-
-class TrainingRows(NamedTuple):
-    """What a model is fitted to."""
-
-    frame: Any  # the features; the index holds the rows of the file, from 0
-    y: NDArray[Any]
-    weights: FloatArray | None  # of mean 1
-    groups: RowGroups
-    columns: list[Column]  # how each is read
-    n_read: int  # rows of the file
-    n_weightless: int  # those of weight 0, which are left out
-    notes: list[str]  # what should be looked at, but is no error
 
 
 class Fitted(NamedTuple):
@@ -231,167 +130,6 @@ def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) ->
         n_jobs=options.n_jobs,
     )
     return Pipeline([("columns", preparation), ("popf", classifier)])
-
-
-# The rows to learn from
-
-
-def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
-    """Read a table as the options say; raise ValueError with all that is wrong with it."""
-    columns, problems = _choose_columns(table, options)
-    numbers, categories = with_role(columns, "number"), with_role(columns, "category")
-    if not numbers + categories:
-        problems.append("no column is left to learn from.")
-    weight = with_role(columns, "weight")
-    known = with_role(columns, "target", "id", "one per")
-    frame = table.frame(ColumnTypes([*numbers, *weight], categories, known))
-    n_read = len(frame)
-    frame = _without_zero_weights(
-        frame, weight, table
-    )  # from here on its index holds the rows of the file
-    n_weightless = n_read - len(frame)
-    if options.one_per is not None and options.one_per in frame:
-        frame = _one_row_per_value(frame, options.one_per, options.seed)
-    ids = [name for name in options.id if name in frame and options.one_per is None]
-    groups = group_rows({name: frame[name].tolist() for name in ids}, len(frame))
-    notes = [column.note for column in columns if column.note]
-    if groups.id is not None:
-        said = f"{groups.id!r} repeats ({groups.n_groups:,} values): rows with the same value are held out"
-        notes.insert(0, f"{said} together.")
-    problems += _cell_problems(frame, numbers, columns, options)
-    y = np.array([])
-    if options.target in frame:
-        try:
-            y = labels_of(frame[options.target].tolist(), options.target, frame.index)
-            _check_classes(np.unique(y), len(y), options)
-        except ValueError as error:
-            problems.append(str(error))
-    if problems:
-        raise ValueError(_list_of_problems(problems, table))
-    # Weights whose mean is far from 1 would count as many more or fewer rows than there are.
-    weights = frame[weight[0]].to_numpy() / frame[weight[0]].mean() if weight else None
-    features = [name for name in table.names if name in {*numbers, *categories}]
-    return TrainingRows(
-        frame[features],
-        y,
-        weights,
-        groups,
-        columns,
-        n_read,
-        n_weightless,
-        notes,
-    )
-
-
-def with_role(columns: Sequence[Column], *roles: str) -> list[str]:
-    """Name the columns with one of the roles, role by role."""
-    return [column.name for role in roles for column in columns if column.role == role]
-
-
-def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], list[str]]:
-    """Read the columns by the roles that the options give them; find unknown names and unusable columns."""
-    roles = dict.fromkeys(table.unnamed, "dropped")  # an index, or a delimiter at the end of lines
-    problems = []
-    for parameter, role, names in (
-        ("id", "id", options.id),
-        ("drop", "dropped", options.drop),
-        ("sample_weight", "weight", [options.sample_weight]),
-        ("one_per", "one per", [options.one_per]),
-        ("target", "target", [options.target]),
-        ("categorical", None, options.categorical),
-    ):
-        for name in filter(None, names):
-            unknown_name = table.unknown_name(name, parameter)
-            if unknown_name:
-                problems.append(unknown_name)
-            elif role is not None:
-                roles[name] = role
-    if options.target in (*options.id, *options.drop, options.sample_weight, options.one_per):
-        problems.append(f"column {options.target!r} is the target: take it out of other options.")
-    columns = table.columns(roles, options.categorical)
-    problems += [column.problem for column in columns if column.problem]
-    return columns, problems
-
-
-def _list_of_problems(problems: list[str], table: Table) -> str:
-    """Write all problems of a table as one message, and the parameters that would solve them."""
-    if len(problems) == 1:
-        return f"{table.path}: {problems[0]}"
-    lines = [f"{table.path} cannot be used as it is:", *problems]
-    remedies = dict.fromkeys(found[0] for found in map(_REMEDY.search, problems) if found)
-    if remedies:
-        lines.append(f"Try: {' '.join(remedies)}")
-    return "\n- ".join(lines)
-
-
-def _without_zero_weights(frame: Any, column: list[str], table: Table) -> Any:
-    """Leave out the rows of weight zero."""
-    if not column:
-        return frame
-    weights: FloatArray = frame[column[0]].to_numpy()
-    odd = np.flatnonzero(~((weights >= 0.0) & np.isfinite(weights)))
-    if len(odd):
-        raise ValueError(
-            f"{table.path}, row {odd[0] + 1}: the weight in {column[0]!r} must be a number "
-            f"from 0 on, not {weights[odd[0]]:g}."
-        )
-    if not weights.any():
-        raise ValueError(
-            f"{table.path}: every weight in {column[0]!r} is 0, which leaves no row: give "
-            "some of them a positive weight."
-        )
-    return frame[weights > 0.0]
-
-
-def _cell_problems(
-    frame: Any, numbers: list[str], columns: list[Column], options: FitOptions
-) -> list[str]:
-    """Find infinite and missing numbers, and columns that are empty in the rows that are left."""
-    problems = list(filter(None, [infinite_cells(frame[numbers], frame.index)]))
-    sound = [column.name for column in columns if column.name in frame and not column.problem]
-    empty = [name for name in sound if frame[name].isna().all()]
-    problems += [
-        f"column {name!r} holds nothing in the rows that are left to learn from: leave it out by "
-        f"`drop={[name]}`."
-        for name in empty
-    ]
-    if options.missing == "refuse":
-        filled = [name for name in numbers if name in sound and name not in empty]
-        gaps = missing_numbers(frame[filled], frame.index)
-        if gaps:
-            problems.append(f"{gaps}: fill them in, or let `missing='median'` (or mean) do it.")
-    return problems
-
-
-def _check_classes(classes: NDArray[Any], n_rows: int, options: FitOptions) -> None:
-    """Raise ValueError unless the target holds classes, as many as the options are for."""
-    where = f"column {options.target!r}"
-    if len(classes) < 2:
-        raise ValueError(
-            f"{where} holds one class only, {classes[0]!s}: there is nothing to tell apart. Give rows of "
-            "two classes at least."
-        )
-    if len(classes) > max(MANY_VALUES, 0.5 * n_rows):
-        raise ValueError(
-            f"{where} holds {len(classes)} different values in {n_rows} rows: these are not classes. Name "
-            "the column with the labels by `target`."
-        )
-    about_two = (options.positive, options.threshold, options.cost_fp)
-    if len(classes) != 2 and any(value is not None for value in about_two):
-        raise ValueError(
-            f"{where} has {len(classes)} classes; `positive`, `threshold` and costs are for two. Leave "
-            "them out: the label is then the class of the largest probability."
-        )
-
-
-def _one_row_per_value(frame: Any, column: str, seed: int) -> Any:
-    """Keep one random row for every value of a column."""
-    shuffled = np.random.default_rng(seed).permutation(len(frame))
-    kept = frame.iloc[shuffled].drop_duplicates(column).index
-    return frame.loc[kept.sort_values()]
-
-
-# The rows kept aside, and the threshold
 
 
 def _strata(groups: IntArray, y: NDArray[Any], needs: str, remedy: str) -> IntArray:
