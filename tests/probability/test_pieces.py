@@ -305,8 +305,7 @@ def test_a_fold_has_no_say_in_what_is_chosen_for_it():
         forests = []
         for u in scores:
             shared = fit_shared_scalings(u, labels, 0.5, background=True)
-            losses = log_losses(shared.best.exponents_on_grid(u), codes)
-            forests.append(HeldOutForest(u, BandwidthGrid(), np.ones(18), shared, losses))
+            forests.append(HeldOutForest(u, BandwidthGrid(), np.ones(18), shared))
         tried = HeldOutPart([0.1, 1.0], list(z), log_losses(z, codes))
         options = Options(PARTS, True, None, True, True, 0.5)
         found.append(choose_parts(forests, {"linear": tried}, labels, ~here, options))

@@ -228,14 +228,14 @@ def choose_parts(
     weights, here = labels.weights * rows, labels.take(rows)
     smoothing, background = options.smoothing, options.background
     # Slopes that fit these samples alone gain little; a forest that is far behind stays so.
-    totals = np.array([forest.losses @ weights for forest in forests])
+    totals = np.array([(forest.shared.losses @ weights).min() for forest in forests])
     hopeful = np.flatnonzero(totals <= totals.min() + FAR_BEHIND + len(labels.masses))
     fits = {}
     for number in hopeful.tolist():
-        fits[number] = of_all = forests[number].shared
+        scores, fits[number] = forests[number].scores, forests[number].shared
         if not rows.all():
-            scores, near = forests[number].scores[rows], of_all.parameters
-            fits[number] = fit_shared_scalings(scores, here, smoothing, background, near)
+            near = fits[number]._replace(losses=fits[number].losses[:, rows])
+            fits[number] = fit_shared_scalings(scores[rows], here, smoothing, background, near)
     chosen = min(fits, key=lambda number: fits[number].best.loss)  # of equals the simplest
     forest, scaling = forests[chosen], fits[chosen].best
     if options.class_bandwidths:
@@ -348,7 +348,6 @@ class HeldOutForest(NamedTuple):
     grid: BandwidthGrid
     bandwidths: FloatArray  # those of the grid, in the unit of the forest's metric
     shared: SharedScalings
-    losses: FloatArray  # of the samples, with one bandwidth for all classes
 
 
 def hold_out_forest(
@@ -378,8 +377,7 @@ def hold_out_forest(
         if attempt == MOST_SHIFTS or 0 < step < last or shared.best.slopes[0] == 0.0:
             break
         grid = grid._replace(widest=grid.widest * (SHIFT if step == 0 else 1.0 / SHIFT))
-    losses = log_losses(shared.best.exponents_on_grid(scores), labels.codes)
-    return HeldOutForest(scores, grid, grid.ranked(unit), shared, losses)
+    return HeldOutForest(scores, grid, grid.ranked(unit), shared)
 
 
 def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -> FloatArray:

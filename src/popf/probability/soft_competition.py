@@ -168,6 +168,7 @@ class SharedScalings(NamedTuple):
     raised: FloatArray  # scores above the floors: (n_bandwidths, n_rows, n_classes)
     floors: FloatArray
     parameters: FloatArray  # slope, and biases without the first: (n_bandwidths, n_classes)
+    losses: FloatArray  # of the samples at every bandwidth: (n_bandwidths, n_rows)
     best: ForestScaling
 
 
@@ -176,13 +177,13 @@ def fit_shared_scalings(
     labels: Labels,
     smoothing: float,
     background: bool,
-    start: FloatArray | None = None,
+    near: SharedScalings | None = None,
 ) -> SharedScalings:
     """Fit slope and biases to held-out samples at every bandwidth, and choose one by the log loss.
 
     Scores are (n_rows, n_classes, n_bandwidths), the widest first, minus infinity for classes without members.
-    Where the loss is flat, the widest bandwidth of those that cost next to nothing is taken. `start` are
-    parameters that are near.
+    Where the loss is flat, the widest bandwidth of those that cost next to nothing is taken. `near` is what
+    suits these samples and others: bandwidths at which it is far behind are left as they are there.
     """
     n_classes, n_steps = scores.shape[1:]
     codes, weights, prior = labels.codes, labels.weights, labels.prior
@@ -191,29 +192,31 @@ def fit_shared_scalings(
         top = np.maximum(scores.max(axis=1), LOWEST)
         floors = np.maximum(weighted_quantile(top, weights, FLOOR_QUANTILE) - FLOOR_DEPTH, LOWEST)
     raised = np.moveaxis(_raise(scores, floors), 2, 0)
-    relative = raised - raised[:, :, :1]
+    margin, hopeful, start = FAR_BEHIND + n_classes, np.arange(n_steps), None
+    if near is not None:
+        totals = near.losses @ weights
+        hopeful = np.flatnonzero(totals <= totals.min() + margin)
+    relative = raised[hopeful] - raised[hopeful, :, :1]
     square = np.einsum("i,tik->t", weights, relative**2) / weights.sum()
     unit = np.sqrt(np.where(square > 1e-200, square, 1.0))  # scores that are all alike stay so
-    units = np.append(unit[:, None], np.ones((n_steps, n_classes - 1)), axis=1)
+    units = np.append(unit[:, None], np.ones((len(hopeful), n_classes - 1)), axis=1)
+    if near is not None:
+        start = near.parameters[hopeful] * units
     designs = Designs((relative / unit[:, None, None])[:, None])
-    theta = fit_softmax(
-        designs,
-        labels.targets(smoothing),
-        weights,
-        start=None if start is None else start * units,
-        margin=FAR_BEHIND + n_classes,
-    )
+    theta = fit_softmax(designs, labels.targets(smoothing), weights, start=start, margin=margin)
     losses = log_losses(designs.exponents(theta), codes)
     wrong = theta[:, 0] <= 0.0  # scores that speak for the other class say nothing
     losses[wrong] = -prior[codes]
     means = losses @ weights / weights.sum()
-    step = _widest_of_the_best(losses, means, weights)
-    steps, parameters = np.full(n_classes, step), theta / units
-    slopes, biases = np.full(n_classes, parameters[step, 0]), np.append(0.0, theta[step, 1:])
-    if wrong[step]:
+    own = _widest_of_the_best(losses, means, weights)
+    steps, parameters = np.full(n_classes, hopeful[own]), theta / units
+    slopes, biases = np.full(n_classes, parameters[own, 0]), np.append(0.0, theta[own, 1:])
+    if wrong[own]:
         slopes, biases = np.zeros(n_classes), prior
-    best = ForestScaling(steps, floors[steps], slopes, biases, float(means[step]))
-    return SharedScalings(raised, floors, parameters, best)
+    best = ForestScaling(steps, floors[steps], slopes, biases, float(means[own]))
+    if near is not None:
+        parameters, losses = near.parameters, near.losses
+    return SharedScalings(raised, floors, parameters, losses, best)
 
 
 def fit_class_scaling(
