@@ -118,19 +118,9 @@ class Designs(NamedTuple):
         if self.by_class:
             found = np.multiply(theta[:, None, :-n_biases], self.columns[:, 0], order="C")
         else:
-            found = np.matmul(theta[:, None, :-n_biases], self.flat())
-            found = found.reshape(len(theta), *self.columns.shape[2:])
+            found = np.einsum("tj,tjik->tik", theta[:, :-n_biases], self.columns)
         found[:, :, 1:] += theta[:, None, -n_biases:]
         return found if self.offset is None else found + self.offset
-
-    def flat(self) -> FloatArray:
-        """Put rows and classes of the columns on one axis; there may be no columns."""
-        n_designs, n_columns, n_rows, n_classes = self.columns.shape
-        return self.columns.reshape(n_designs, n_columns, n_rows * n_classes)
-
-    def take(self, which: IntArray) -> "Designs":
-        """Keep some of the designs."""
-        return self._replace(columns=self.columns[which])
 
 
 class Penalty(NamedTuple):
@@ -170,7 +160,8 @@ def minimise(
 ) -> FloatArray:
     """Minimise several functions by Newton's method, each from its start or from 0.
 
-    Starts and results are (n_designs, n_parameters).
+    Starts and results are (n_designs, n_parameters). What promises to stay behind the least by more than the
+    margin is left where it is.
     """
     theta = start.copy()
     n_designs, n_parameters = theta.shape
