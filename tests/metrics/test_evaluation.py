@@ -115,8 +115,12 @@ def test_intervals_draw_whole_groups():
     alone = evaluate(y, p, groups=np.zeros(300, int)).scores["log_loss"]
     assert alone.value == once["log_loss"].value
     assert np.isnan(alone.lower)
-    with pytest.raises(ValueError, match=r"groups.* 299"):
+    with pytest.raises(
+        ValueError, match=r"groups has the shape \(299,\), but there are 300 samples"
+    ):
         evaluate(y, p, groups=who[:299])
+    with pytest.raises(ValueError, match=r"groups\[299\] is missing"):
+        evaluate(y, p, groups=[*range(299), None])
 
 
 def test_the_interval_of_the_calibration_error_holds_it_and_reaches_down_to_calibration():

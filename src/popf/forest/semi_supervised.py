@@ -13,10 +13,10 @@ from popf.forest.spanning_tree import grow_tree
 from popf.forest.validation import (
     TrainingData,
     check_enough_classes,
-    is_missing,
     to_host,
     validate_training,
 )
+from popf.metrics.checks import is_missing
 
 
 class SemiSupervisedOPFClassifier(OPFClassifier):

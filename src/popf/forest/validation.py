@@ -16,11 +16,11 @@ from popf.engine.gpu import cuda_backend
 from popf.engine.structures import (
     LOW_DIMENSION,
     Backend,
-    BoolArray,
     FloatArray,
     IntArray,
     Resources,
 )
+from popf.metrics.checks import are_missing, group_numbers
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -117,24 +117,12 @@ def validate_groups(groups: Any, X: Any, rows: IntArray) -> IntArray | None:
     """Check what samples belong to; return numbers of the groups of some rows, None for none."""
     if groups is None:
         return None
-    values, n_samples = np.asarray(to_host(groups)), _num_samples(X)
-    if values.shape != (n_samples,):
+    found, numbers = group_numbers(to_host(groups), _num_samples(X))
+    present, numbers = np.unique(numbers[rows], return_inverse=True)
+    if len(present) < 2:
         raise ValueError(
-            f"groups has the shape {values.shape}, but there are {n_samples} samples: give one group for each."
-        )
-    for row in np.flatnonzero(_are_missing(values)):
-        raise ValueError(f"groups[{row}] is missing: give every sample a group, or drop it.")
-    try:
-        found, numbers = np.unique(values[rows], return_inverse=True)
-    except TypeError:
-        raise TypeError(
-            "groups mixes values of several types, which have no order: give all of them one type, for "
-            "instance by groups.astype(str)."
-        ) from None
-    if len(found) < 2:
-        raise ValueError(
-            f"groups has one value only, {found[0]!s}: no group can be held out. Give two groups at least, or "
-            "none."
+            f"groups has one value only, {found[present[0]]!s}: no group can be held out. Give two groups at "
+            "least, or none."
         )
     return numbers
 
@@ -262,24 +250,9 @@ def check_any_weight(total: int) -> None:
         )
 
 
-def is_missing(label: Any) -> bool:
-    """Return whether an object stands for no label: None, NaN, or pandas' NA."""
-    if isinstance(label, Real):
-        return bool(label != label)
-    return label is None or type(label).__name__ == "NAType"
-
-
-def _are_missing(values: NDArray[Any]) -> BoolArray:
-    """Tell which values are missing."""
-    if values.dtype.kind == "O":
-        return np.array([*map(is_missing, values.ravel().tolist())], dtype=bool)
-    missing: BoolArray = values != values
-    return missing
-
-
 def check_no_label_missing(y: NDArray[Any], start: int = 0) -> None:
     """Raise ValueError if a label is missing; the first is that of row `start`."""
-    for row in np.flatnonzero(_are_missing(y)):
+    for row in np.flatnonzero(are_missing(y)):
         raise ValueError(
             f"y[{start + row}] is missing: every sample needs a label. Drop the samples without one, or use "
             "SemiSupervisedOPFClassifier."

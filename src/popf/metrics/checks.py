@@ -1,5 +1,6 @@
 """Validation of what users pass to the metrics: labels, probabilities, weights and choices."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,40 @@ def as_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> FloatArray:
             "sample a weight, and divide huge weights by their maximum."
         )
     return weights
+
+
+def group_numbers(groups: ArrayLike, n_samples: int) -> tuple[Labels, IntArray]:
+    """Check what samples belong to; return the groups, and the number of each sample's group."""
+    values: Labels = np.asarray(groups)
+    if values.shape != (n_samples,):
+        raise ValueError(
+            f"groups has the shape {values.shape}, but there are {n_samples} samples: give one group for each."
+        )
+    for row in np.flatnonzero(are_missing(values)):
+        raise ValueError(f"groups[{row}] is missing: give every sample a group, or drop it.")
+    try:
+        found, numbers = np.unique(values, return_inverse=True)
+    except TypeError:
+        raise TypeError(
+            "groups mixes values of several types, which have no order: give all of them one type, for "
+            "instance by groups.astype(str)."
+        ) from None
+    return found, numbers
+
+
+def is_missing(label: Any) -> bool:
+    """Return whether an object stands for no label: None, NaN, or pandas' NA."""
+    if isinstance(label, Real):
+        return bool(label != label)
+    return label is None or type(label).__name__ == "NAType"
+
+
+def are_missing(values: Labels) -> BoolArray:
+    """Tell which values are missing."""
+    if values.dtype.kind == "O":
+        return np.array([*map(is_missing, values.ravel().tolist())], dtype=bool)
+    missing: BoolArray = values != values
+    return missing
 
 
 def as_probabilities(y_prob: ArrayLike) -> FloatArray:

@@ -19,6 +19,7 @@ from popf.metrics.checks import (
     both_columns,
     check_same_kind,
     check_same_length,
+    group_numbers,
 )
 
 #: Bins in every calibration error and reliability curve of popf. With the 15 of Guo et al. (2017), who had
@@ -332,9 +333,7 @@ def evaluate(
     values = scores_of(np.ones(len(codes)))
     together = np.arange(len(codes))
     if groups is not None:
-        named = as_labels(groups, "groups")
-        check_same_length(codes, named, "groups")
-        together = np.unique(named[rows], return_inverse=True)[1]
+        together = group_numbers(groups, len(codes))[1][rows]
     if not intervals or (groups is not None and together.max() == 0):
         return Evaluation({name: Score(value) for name, value in values.items()}, confusion)
     resampled = [scores_of(weights) for weights in bootstrap_weights(together, seed)]
