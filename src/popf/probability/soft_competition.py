@@ -32,6 +32,8 @@ LOWEST = -1e100
 FLOOR_QUANTILE, FLOOR_DEPTH = 0.02, 2.0
 #: A wider bandwidth is preferred where it costs less than this part of a standard error.
 INDIFFERENCE = 0.5
+#: A large standard deviation of what the losses of a sample differ by between two bandwidths.
+LARGE_SPREAD = 0.5
 #: What is behind in log likelihood by this, and by one more for each class, will not be the best.
 FAR_BEHIND = 10.0
 #: What a bandwidth and a slope for each class must gain, in log likelihood, beside what their ratio costs.
@@ -192,7 +194,9 @@ def fit_shared_scalings(
         top = np.maximum(scores.max(axis=1), LOWEST)
         floors = np.maximum(weighted_quantile(top, weights, FLOOR_QUANTILE) - FLOOR_DEPTH, LOWEST)
     raised = np.moveaxis(_raise(scores, floors), 2, 0)
-    margin, hopeful, start = FAR_BEHIND + n_classes, np.arange(n_steps), None
+    passes_for_equal = INDIFFERENCE * LARGE_SPREAD * float(np.sqrt(weights.sum()))
+    margin = FAR_BEHIND + n_classes + passes_for_equal
+    hopeful, start = np.arange(n_steps), None
     if near is not None:
         totals = near.losses @ weights
         hopeful = np.flatnonzero(totals <= totals.min() + margin)
