@@ -186,20 +186,19 @@ def tree_steps(X, r, h, features, edges, new, depth=4):
 
 
 def boosted(X, y, w, n_classes, n_rounds, new):
-    """Exponents of boosted trees, each of which sees half of the features, at most 10, as a hash has it."""
+    """Exponents of boosted trees; those of a round see half of the features, at most 10, as a hash has it."""
     X, y = repeat(X, y, w)
     n_features = X.shape[1]
     edges = [bin_edges(x) for x in X.T]
-    n_trees, rate = (1, 0.1) if n_classes == 2 else (n_classes, 0.2)  # of a round
-    classes = [1] if n_classes == 2 else range(n_classes)
+    classes, rate = ([1], 0.1) if n_classes == 2 else (range(n_classes), 0.2)
     start = np.log([(y == k).sum() + 0.5 for k in range(n_classes)])
     z, found = (np.tile(start - start.mean(), (len(samples), 1)) for samples in (X, new))
     for number in range(n_rounds):
         P = softmax(z)
-        for place, k in enumerate(classes):
-            first = (number * n_trees + place) * n_features
-            ranked = sorted(range(n_features), key=lambda f, first=first: hashed(first + f))
-            features = sorted(ranked[: min((n_features + 1) // 2, 10)])
+        first = number * n_features
+        ranked = sorted(range(n_features), key=lambda f, first=first: hashed(first + f))
+        features = sorted(ranked[: min((n_features + 1) // 2, 10)])
+        for k in classes:
             r, h = (y == k) - P[:, k], P[:, k] * (1.0 - P[:, k])
             for samples, exponents in ((X, z), (new, found)):
                 steps = rate * tree_steps(X, r, h, features, edges, samples)

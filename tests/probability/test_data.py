@@ -55,6 +55,9 @@ def test_order_of_the_rows_and_names_of_the_labels(n_classes, method):
     assert_allclose(again, P, rtol=0, atol=1e-12)
     named = POPFClassifier(method).fit(samples, np.array(["ant", "bee", "cat"])[y])
     assert_array_equal(named.predict_proba(queries), P)
+    names = np.array(["no", "maybe", "always"])[:n_classes]  # in another order
+    renamed = POPFClassifier(method).fit(samples, names[y]).predict_proba(queries)
+    assert_allclose(renamed[:, ::-1], P, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [300, 3000, size(30_000)])

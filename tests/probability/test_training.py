@@ -20,7 +20,14 @@ def test_the_order_of_samples_is_that_of_classes_and_values(problem, weights, se
     w = np.maximum(weights[: len(y)], 1).astype(float)
     ordered = order_samples(X.T, y, w)
     keys = [(code, *X[row]) for row, code in zip(ordered.rows, ordered.codes, strict=True)]
-    assert keys == sorted(keys)
+    n_values = np.array(
+        [len({key for key in keys if key[0] == code}) for code in range(y.max() + 1)]
+    )
+    assert (np.diff(n_values[ordered.codes]) >= 0).all()
+    assert np.count_nonzero(np.diff(ordered.codes)) == len(np.unique(y)) - 1
+    for code in range(y.max() + 1):
+        mine = [key for key in keys if key[0] == code]
+        assert mine == sorted(mine)
     assert (np.diff(ordered.groups) >= 0).all()
     for key in set(keys):  # nothing is lost, and nothing counted twice
         mine = [own == key for own in keys]
@@ -33,6 +40,21 @@ def test_the_order_of_samples_is_that_of_classes_and_values(problem, weights, se
         assert_array_equal(X[rows][again.rows], X[ordered.rows])
         for one, other in zip(again[1:], ordered[1:], strict=True):
             assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_numbers_of_the_classes_do_not_matter(grouped):
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(90, 2)), rng.permutation(np.repeat([0, 1, 2, 3], [20, 30, 20, 20]))
+    groups = np.arange(90) % 30 if grouped else None
+    ordered = order_samples(X.T, y, np.ones(90), groups)
+    numbers = np.array([2, 0, 3, 1])
+    again = order_samples(X.T, numbers[y], np.ones(90), groups)
+    assert_array_equal(again.codes, numbers[ordered.codes])
+    assert_array_equal(again.rows, ordered.rows)
+    assert_array_equal(again.groups, ordered.groups)
+    for size in (50, 80):
+        assert_array_equal(take_evenly(again.codes, size), take_evenly(ordered.codes, size))
 
 
 def mass_by_fold(ordered, X):
@@ -63,14 +85,14 @@ def test_folds():
     X = np.arange(60.0)[:, None]
     y = np.repeat([0, 1, 2], [41, 18, 1])
     folds = deal_folds(order_samples(X.T, y, np.ones(60)))
-    assert_array_equal(np.bincount(folds[:-1]), [12, 12, 12, 12, 11])
-    assert folds[-1] == -1  # the only sample of its class is never held out
+    assert_array_equal(np.bincount(folds[1:]), [11, 12, 12, 12, 12])
+    assert folds[0] == -1  # the only sample of its class is never held out
     # Copies stay together ...
     ordered = order_samples(np.repeat(X, 3, axis=0).T, np.repeat(y, 3), np.ones(180))
-    assert_array_equal(deal_folds(ordered)[:59], folds[:59])
-    assert_array_equal(ordered.weights[:59], 3.0)
+    assert_array_equal(deal_folds(ordered)[3:], (folds[1:] + 2) % 5)
+    assert_array_equal(ordered.weights[3:], 3.0)
     # ... but for a class with nothing else, equal samples of two classes, and few values in all.
-    assert_array_equal(np.sort(deal_folds(ordered)[59:]), [0, 1, 4])
+    assert_array_equal(deal_folds(ordered)[:3], [0, 1, 2])
     values = np.repeat(np.arange(10.0), 10)
     ordered = order_samples(values[None], (values > 4).astype(int), np.ones(100))
     mass = mass_by_fold(ordered, values[:, None])

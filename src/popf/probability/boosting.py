@@ -1,8 +1,8 @@
 """Boosted trees: evidence of thresholds, and of several features together.
 
 Every round adds a small tree to the exponents of each class, or to the log odds of two, that lowers the log
-loss most, by Newton's steps with a ridge (Friedman, 2001; Chen and Guestrin, 2016). A tree looks at half of the
-features, 10 at most, whose values are sorted into a few bins. Nothing is random: a hash says which features.
+loss most, by Newton's steps with a ridge (Friedman, 2001; Chen and Guestrin, 2016). The trees of a round look
+at half of the features, 10 at most, whose values are sorted into a few bins. Nothing is random: a hash chooses.
 """
 
 from typing import NamedTuple
@@ -124,16 +124,16 @@ class Boosting:
 
     def _add_trees(self, n_rounds: int) -> None:
         n_features = len(self._bins)
-        shape = n_rounds * self._n_outputs, n_features
-        first = self._n_rounds * self._n_outputs * n_features
-        numbers = scrambled(first + np.arange(shape[0] * shape[1])).reshape(shape)
-        tried = np.argsort(numbers, axis=1)[:, : min((n_features + 1) // 2, MOST_TRIED)]
-        trees, roots = _no_trees(shape[0]), np.empty(shape[0])
+        numbers = scrambled(self._n_rounds * n_features + np.arange(n_rounds * n_features))
+        ranked = np.argsort(numbers.reshape(n_rounds, n_features), axis=1)
+        tried = np.sort(ranked[:, : min((n_features + 1) // 2, MOST_TRIED)], axis=1)
+        tried = np.repeat(tried, self._n_outputs, axis=0)
+        trees, roots = _no_trees(len(tried)), np.empty(len(tried))
         _boost(
             self._bins,
             self._n_bins,
             self._edges,
-            np.sort(tried, axis=1),
+            tried,
             self._codes,
             self._weights,
             self._outputs,

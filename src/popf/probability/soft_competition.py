@@ -280,13 +280,15 @@ class _Search(NamedTuple):
     def by_class(self, shared: ForestScaling) -> _Priced:
         """Move one class after the other, of two classes to all bandwidths and with all slopes fitted anew.
 
-        Of more classes the others stay as they are, and all slopes are fitted anew after each round.
+        Of more classes the others stay as they are, and all slopes are fitted anew after each round. Classes
+        have their turn in the order of the samples, in which their names have no say.
         """
         n_steps, _, n_classes = self.raised.shape
         (best,) = self._fit_all(shared, shared.steps[None])
+        in_turn = self.codes[np.sort(np.unique(self.codes, return_index=True)[1])]
         for _ in range(MOST_ROUNDS):
             before = best
-            for k in range(n_classes):
+            for k in in_turn:
                 if n_classes == 2:
                     steps = np.tile(best.scaling.steps, (n_steps, 1))
                     steps[:, k] = np.arange(n_steps)

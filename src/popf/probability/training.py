@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from popf.engine.points import distinct_distances, scrambled, sort_by_values
 from popf.engine.structures import FloatArray, IntArray, Resources
@@ -48,7 +49,7 @@ N_FOR_DISTANCE = 100
 
 
 class OrderedSamples(NamedTuple):
-    """Samples sorted by their class, then by their values; equal ones of a class are merged."""
+    """Samples sorted by class, rare ones first, then by their values; equal ones of a class are merged."""
 
     rows: IntArray  # places among the samples that were given; one may come up to five times, see `_deal`
     codes: IntArray
@@ -69,7 +70,7 @@ def order_samples(
     weights: FloatArray,
     groups: IntArray | None = None,
 ) -> OrderedSamples:
-    """Sort samples by class, then by the first feature, the second and so on, and merge equal ones.
+    """Sort samples by class, see `_sort`, then by the first feature, the second and so on; merge equal ones.
 
     `columns` gives one feature after another; those that decide nothing are not asked for. Samples of one of
     the `groups`, if there are any, stay together.
@@ -78,9 +79,9 @@ def order_samples(
     keys = (codes, groups) if groups is not None else (codes,)
     by_key = np.lexsort((*(key[order] for key in reversed(keys)), values))
     order, values = order[by_key], values[by_key]
-    new = np.diff(values, prepend=-1) > 0
+    new = _differ(values)
     for key in keys:
-        new |= np.diff(key[order], prepend=-1) != 0
+        new |= _differ(key[order])
     first = np.flatnonzero(new)
     rows = np.minimum.reduceat(order, first)
     masses = np.add.reduceat(weights[order], first)
@@ -126,7 +127,25 @@ def take_evenly(codes: IntArray, size: int, largest_part: float = 1.0) -> IntArr
         share = max(FEWEST_OF_A_CLASS, round(size * len(members) / len(codes)))
         n = min(int(largest_part * len(members)), share)
         chosen.append(members[(np.arange(n) * len(members)) // max(n, 1)])
-    return np.concatenate(chosen)
+    return np.sort(np.concatenate(chosen))
+
+
+def _sort(codes: IntArray, values: IntArray, groups: IntArray) -> IntArray:
+    """Sort samples by class, the number of their value, and group.
+
+    Classes with few distinct samples come first, then those with small values, whatever they are called.
+    """
+    order = np.lexsort((groups, values, codes))
+    codes, values, groups = codes[order], values[order], groups[order]
+    new = _differ(codes) | _differ(values) | _differ(groups)
+    sums = np.bincount(codes[new], weights=values[new])
+    ranks = np.argsort(np.lexsort((sums, np.bincount(codes[new]))))
+    return order[np.argsort(ranks[codes], kind="stable")]
+
+
+def _differ(numbers: IntArray) -> NDArray[np.bool_]:
+    """Tell of each of the numbers, from 0 on, whether it differs from the one before."""
+    return np.asarray(np.diff(numbers, prepend=-1) != 0)
 
 
 def _deal(rows: IntArray, codes: IntArray, weights: FloatArray, values: IntArray) -> OrderedSamples:
@@ -138,9 +157,9 @@ def _deal(rows: IntArray, codes: IntArray, weights: FloatArray, values: IntArray
     with its part of the weight. Dealt in turn, copies of a value would have the same class frequencies in all
     folds, and a fold could not tell chance from evidence; so if there are many, they are scattered.
     """
-    order = np.lexsort((values, codes))
+    order = _sort(codes, values, np.zeros_like(values))
     rows, codes, weights, values = rows[order], codes[order], weights[order], values[order]
-    new = (np.diff(codes, prepend=-1) > 0) | (np.diff(values, prepend=-1) != 0)
+    new = _differ(codes) | _differ(values)
     n_classes_at = np.bincount(values[new])
     n_values_of = np.bincount(codes[new])
     apart = (n_classes_at[values] > 1) | (n_values_of[codes] == 1)
@@ -171,14 +190,10 @@ def _deal_groups(
     Groups that have samples of the rarest class come first, in the order of these samples, then those of the
     next: dealt in turn, every fold gets its part of every class.
     """
-    order = np.lexsort((groups, values, codes))
+    order = _sort(codes, values, groups)
     rows, codes, weights, groups = rows[order], codes[order], weights[order], groups[order]
-    rarity = np.argsort(np.argsort(np.bincount(codes, weights=weights), kind="stable"))
-    rarest_first = np.argsort(rarity[codes], kind="stable")
-    _, first, which = np.unique(groups[rarest_first], return_index=True, return_inverse=True)
-    numbers = np.empty_like(groups)
-    numbers[rarest_first] = np.argsort(np.argsort(first))[which]
-    return OrderedSamples(rows, codes, weights, numbers)
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    return OrderedSamples(rows, codes, weights, np.argsort(np.argsort(first))[which])
 
 
 def _scatter(copies: FloatArray) -> FloatArray:
