@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 import naive_probability
+from popf.probability import regressions
 from popf.probability.basis import add_pairs, make_basis, spline_columns
 from popf.probability.features import fit_scaling, weighted_quantile
 from popf.probability.fitting import (
@@ -147,19 +149,42 @@ def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d)
     assert_allclose(shares, part.exponents(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_regressions_are_those_of_scikit_learn(n_classes):
+@pytest.mark.parametrize(("n_classes", "many"), [(2, 500), (3, 500), (3, 100)])
+def test_regressions_are_those_of_scikit_learn(n_classes, many, monkeypatch):
+    monkeypatch.setattr(regressions, "MANY_SAMPLES", many)
     rng = np.random.default_rng(6)
     X, y, w = rng.normal(size=(200, 3)), np.arange(200) % n_classes, rng.uniform(1.0, 2.0, 200)
     X[:, 0] += 3.0 * y  # nearly separated
-    regressions = regressions_of_kind("linear", X, y, w / w.mean(), n_classes)
+    fits = regressions_of_kind("linear", X, y, w / w.mean(), n_classes)
     scaler = StandardScaler().fit(X, sample_weight=w)
     for strength in (0.01, 1.0, 100.0):  # each begins where the last one ended
         model = LogisticRegression(C=strength, tol=1e-10, max_iter=1000)
         model.fit(scaler.transform(X), y, sample_weight=w / w.mean())
-        P = naive_probability.softmax(regressions.fit(strength).exponents(X))
+        P = naive_probability.softmax(fits.fit(strength).exponents(X))
         expected = model.predict_proba(scaler.transform(X))
         assert_allclose(P, expected, atol=2e-5 if n_classes == 2 else 2e-4)
+
+
+def test_the_curvature_of_all_slopes_together_saves_steps(monkeypatch):
+    rng = np.random.default_rng(7)
+    y = np.arange(600) % 6
+    X = 1.5 * rng.normal(size=(6, 3))[y] + rng.normal(size=(600, 3))
+    fits, losses = [], []
+
+    def counted(*args, **kwargs):
+        fits[-1].append(minimize(*args, **kwargs))
+        return fits[-1][-1]
+
+    minimize = scipy.optimize.minimize
+    monkeypatch.setattr(scipy.optimize, "minimize", counted)
+    for together in (0, 500):  # slopes whose curvature may be taken together
+        monkeypatch.setattr(regressions, "MOST_TOGETHER", together)
+        fits.append([])
+        part = regressions_of_kind("spline", X, y, np.ones(600), 6).fit(100.0)
+        losses.append(log_losses(part.exponents(X), y).mean())
+    alone, together = (sum(found.nit for found in each) for each in fits)
+    assert together < 0.3 * alone
+    assert losses[1] < losses[0] + 1e-6
 
 
 def test_regressions_without_features_or_without_a_class():

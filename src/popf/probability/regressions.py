@@ -18,6 +18,8 @@ MOST_FOR_NEWTON = 300
 LEAST_GAIN, STEPS_AT_ONCE, MOST_BEGINNINGS = 1e-8, 50, 20
 #: Up to so many columns for each class their uncorrelated directions cost less than they save.
 MOST_DIRECTIONS = 50
+#: Up to so many slopes of all classes their curvature is taken together, from so many samples on at once.
+MOST_TOGETHER, MANY_SAMPLES = 500, 10_000
 #: What a sample's curvature is at least, so that sure probabilities leave some.
 LEAST_CURVATURE = 1e-6
 #: The ridge of the splines that pairs of features are to add something to.
@@ -141,9 +143,14 @@ class _ByNewton:
 
 
 class _ByGradients:
-    """Ridge regressions, as scikit-learn's, by L-BFGS, where it pays along uncorrelated directions."""
+    """Ridge regressions, as scikit-learn's, by L-BFGS, where it pays along uncorrelated directions.
+
+    Where that takes many steps, they are scaled by the whole curvature: then a few are enough, as by Newton's
+    method, whatever depends on what.
+    """
 
     def __init__(self, columns: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        self._together = len(codes) >= MANY_SAMPLES
         masses = np.bincount(codes, weights=weights)
         logs = np.log(masses)
         self._directions = None
@@ -166,6 +173,7 @@ class _ByGradients:
         for _ in range(MOST_BEGINNINGS):
             if self._improve(ridge):
                 break
+            self._together = True
         theta = self._theta.copy()
         if self._directions is not None:
             theta[:, :-1] = theta[:, :-1] @ self._directions.T
@@ -175,23 +183,42 @@ class _ByGradients:
         """Take some steps, scaled so that the curvature is about 1 now; tell whether they were enough."""
         from scipy.optimize import minimize
 
-        rows, shape = self._rows, self._theta.shape
-        _, probability = self._losses(self._theta @ rows)
-        curvature = np.maximum((probability * (1.0 - probability)).mean(axis=0), LEAST_CURVATURE)
-        scale = 1.0 / np.sqrt(rows**2 @ (self._weights * curvature) + ridge)
+        rows, before = self._rows, self._theta
+        scale = self._scale(ridge)
 
-        def objective(flat: FloatArray) -> tuple[float, FloatArray]:
-            theta = flat.reshape(shape) * scale
+        def moved(step: FloatArray) -> FloatArray:
+            return before + _times(scale, step).reshape(before.shape)
+
+        def objective(step: FloatArray) -> tuple[float, FloatArray]:
+            theta = moved(step)
             losses, probability = self._losses(theta @ rows)
             residual = self._weights * (probability - self._targets)
             value = self._weights @ losses + (theta**2 @ ridge).sum() / 2.0
-            return value, (scale * (residual @ rows.T + ridge * theta)).ravel()
+            return value, _times(scale.T, (residual @ rows.T + ridge * theta).ravel())
 
         options = {"maxiter": STEPS_AT_ONCE, "ftol": LEAST_GAIN, "gtol": 1e-9}
-        start = (self._theta / scale).ravel()
+        start = np.zeros(before.size)
         found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-        self._theta = found.x.reshape(shape) * scale
+        self._theta = moved(found.x)
         return bool(found.nit < STEPS_AT_ONCE)
+
+    def _scale(self, ridge: FloatArray) -> FloatArray:
+        """Find what makes the curvature about 1: a factor for each slope, or a matrix for all together."""
+        rows, (n_classes, n_columns) = self._rows, self._theta.shape
+        _, probability = self._losses(self._theta @ rows)
+        if not self._together or self._theta.size > MOST_TOGETHER:
+            mean = np.maximum((probability * (1.0 - probability)).mean(axis=0), LEAST_CURVATURE)
+            factors = 1.0 / np.sqrt(rows**2 @ (self._weights * mean) + ridge)
+            return np.tile(factors, n_classes)
+        curvature = np.empty((n_classes, n_columns, n_classes, n_columns))
+        for j in range(n_classes):
+            for k in range(j + 1):
+                own = self._weights * probability[j] * ((j == k) - probability[k])
+                curvature[j, :, k] = (rows * own) @ rows.T
+                curvature[k, :, j] = curvature[j, :, k].T
+            curvature[j, :, j] += np.diag(ridge + LEAST_CURVATURE)
+        triangle = np.linalg.cholesky(curvature.reshape(self._theta.size, -1))
+        return np.ascontiguousarray(np.linalg.inv(triangle).T)
 
     def _losses(self, exponents: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log losses, and probabilities in place of the exponents: (n_rows,) and as the exponents."""
@@ -205,6 +232,12 @@ class _ByGradients:
             total += np.exp(-top)
         probability /= total
         return np.log(total) + top - wanted, probability
+
+
+def _times(scale: FloatArray, values: FloatArray) -> FloatArray:
+    """Multiply by factors, or by a matrix."""
+    product: FloatArray = scale * values if scale.ndim == 1 else scale @ values
+    return product
 
 
 def regressions_of_kind(
