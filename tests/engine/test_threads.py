@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from popf import OPFClassifier
-from popf.engine.runtime.threads import Team, map_chunks
+from popf.engine.runtime.threads import Team, map_chunks, map_items
 from popf.engine.trees import tiles
 from strategies import assert_same_conquest, assert_same_forest, fit, gaussian, grid
 
@@ -20,6 +20,7 @@ ALGORITHMS = ("kd_tree", "brute")
 class TestTeam:
     @pytest.mark.parametrize("n_threads", [1, 2, 5])
     def test_results_come_in_the_order_of_the_chunks(self, n_threads):
+        assert map_items(str.upper, ["a", "b", "c"], n_threads) == ["A", "B", "C"]
         expected = [(start, min(start + 3, 100)) for start in range(0, 100, 3)]
         assert map_chunks(lambda *chunk: chunk, 100, 3, n_threads) == expected
         with Team(n_threads) as team:

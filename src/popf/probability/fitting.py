@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from popf.engine.runtime.threads import one_blas_thread
+from popf.engine.runtime.threads import map_items, one_blas_thread
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.probability.basis import N_PRODUCTS, N_SPLINES
@@ -151,17 +151,26 @@ def choose(
 
     # Hold out: all forests and regressions score samples that they were not fitted to.
     widest = None if before is None else float(before.bandwidths.max())
-    forests = [
-        hold_out_forest(training, splits, candidate, labels, options, widest)
-        for candidate in candidates
-    ]
+    n_threads = training.resources.n_threads
+    # Several forests grow side by side, on one thread each; a single one has them all.
+    of_each = training.on_threads(1) if len(candidates) > 1 else training
+
+    def hold_out_candidate(candidate: Candidate) -> HeldOutForest:
+        return hold_out_forest(of_each, splits, candidate, labels, options, widest)
+
+    forests = map_items(hold_out_candidate, candidates, n_threads)
     on_features = {}
     if len(options.parts) > 1:
         fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
         scored = [training.features(split.scored) for split in splits]
-        for name in feature_parts(options.parts, scored[0].shape[1], len(prior)):
-            known = None if before is None else before.strengths[name]
-            on_features[name] = hold_out_part(name, known, fitted, scored, labels)
+        parts_on_features = feature_parts(options.parts, scored[0].shape[1], len(prior))
+
+        def hold_out_kind(kind: str) -> HeldOutPart:
+            known = None if before is None else before.strengths[kind]
+            return hold_out_part(kind, known, fitted, scored, labels)
+
+        found = map_items(hold_out_kind, parts_on_features, n_threads)
+        on_features = dict(zip(parts_on_features, found, strict=True))
     chosen = choose_parts(forests, on_features, labels, np.full(len(codes), True), options)
     forest, scaling, parts = forests[chosen.forest], chosen.scaling, chosen.exponents
     pool = fit_pool(parts, labels, options.smoothing)
@@ -273,11 +282,14 @@ def fit_chosen(
     if choice.strengths:
         scaled = training.scaled(np.arange(len(ordered.rows)), squash)
         scaling = scaled.scaling
-        for (name, strength), weight in zip(
-            choice.strengths.items(), pool.weights[1:], strict=True
-        ):
-            fitted = learner_of_kind(name, *scaled[1:], training.n_classes).fit(strength)
-            on_features[name], intercepts = fitted.without_intercepts()
+
+        def fit(name: str) -> AdditiveEvidence | BoostedTrees:
+            learner = learner_of_kind(name, *scaled[1:], training.n_classes)
+            return learner.fit(choice.strengths[name])
+
+        fitted = map_items(fit, list(choice.strengths), training.resources.n_threads)
+        for name, part, weight in zip(choice.strengths, fitted, pool.weights[1:], strict=True):
+            on_features[name], intercepts = part.without_intercepts()
             pool = pool._replace(biases=pool.biases + weight * centered(intercepts))
     evidence = Evidence(
         preparation=grown.preparation,

@@ -7,7 +7,7 @@ the same as two equal samples.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,6 +236,10 @@ class TrainingSamples(ABC):
     @abstractmethod
     def grow(self, places: IntArray | None, candidate: Candidate) -> "GrownForest":
         """Prepare distinct samples and grow a forest on them; with `places` None on all, as they were given."""
+
+    def on_threads(self, n_threads: int) -> Self:
+        """Return the same samples, for work on so many threads."""
+        return replace(self, resources=self.resources._replace(n_threads=n_threads))
 
     @property
     def masses(self) -> FloatArray:

@@ -6,7 +6,7 @@ answered between two of them; results do not depend on the cut. BLAS is kept to 
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # Rows of a chunk where each takes some nanoseconds: less than that, and handing out takes longer.
@@ -97,6 +98,13 @@ def map_chunks(
     """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order."""
     with Team(min(n_threads, -(-total // max(1, size)))) as team:
         return team.map_chunks(function, total, size)
+
+
+def map_items(
+    function: Callable[[Item], Result], items: Sequence[Item], n_threads: int = 1
+) -> list[Result]:
+    """Call ``function(item)`` for few items that take long, results in order; Ctrl-C waits for those begun."""
+    return map_chunks(lambda number, _: function(items[number]), len(items), 1, n_threads)
 
 
 def chunk_size(total: int, largest: int, n_threads: int) -> int:
