@@ -69,7 +69,7 @@ CLEARLY = 4.0
 class Options(NamedTuple):
     """What is asked for; `smoothing` is that of the targets."""
 
-    parts: tuple[str, ...]  # "forest", and with features "linear", "spline" and "pairs"
+    parts: tuple[str, ...]  # "forest", and with features "linear", "spline", "pairs" and "trees"
     squash: str | bool
     linear_map: Any
     background: bool
@@ -153,24 +153,24 @@ def choose(
     widest = None if before is None else float(before.bandwidths.max())
     n_threads = training.resources.n_threads
     # Several forests grow side by side, on one thread each; a single one has them all.
-    of_each = training.on_threads(1) if len(candidates) > 1 else training
-
-    def hold_out_candidate(candidate: Candidate) -> HeldOutForest:
-        return hold_out_forest(of_each, splits, candidate, labels, options, widest)
-
-    forests = map_items(hold_out_candidate, candidates, n_threads)
+    alone = training.on_threads(1) if len(candidates) > 1 else training
+    forests = map_items(
+        lambda candidate: hold_out_forest(alone, splits, candidate, labels, options, widest),
+        candidates,
+        n_threads,
+    )
     on_features = {}
     if len(options.parts) > 1:
         fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
         scored = [training.features(split.scored) for split in splits]
-        parts_on_features = feature_parts(options.parts, scored[0].shape[1], len(prior))
-
-        def hold_out_kind(kind: str) -> HeldOutPart:
-            known = None if before is None else before.strengths[kind]
-            return hold_out_part(kind, known, fitted, scored, labels)
-
-        found = map_items(hold_out_kind, parts_on_features, n_threads)
-        on_features = dict(zip(parts_on_features, found, strict=True))
+        kinds = feature_parts(options.parts, scored[0].shape[1], len(prior))
+        known = {} if before is None else before.strengths
+        found = map_items(
+            lambda kind: hold_out_part(kind, known.get(kind), fitted, scored, labels),
+            kinds,
+            n_threads,
+        )
+        on_features = dict(zip(kinds, found, strict=True))
     chosen = choose_parts(forests, on_features, labels, np.full(len(codes), True), options)
     forest, scaling, parts = forests[chosen.forest], chosen.scaling, chosen.exponents
     pool = fit_pool(parts, labels, options.smoothing)
@@ -282,12 +282,13 @@ def fit_chosen(
     if choice.strengths:
         scaled = training.scaled(np.arange(len(ordered.rows)), squash)
         scaling = scaled.scaling
-
-        def fit(name: str) -> AdditiveEvidence | BoostedTrees:
-            learner = learner_of_kind(name, *scaled[1:], training.n_classes)
-            return learner.fit(choice.strengths[name])
-
-        fitted = map_items(fit, list(choice.strengths), training.resources.n_threads)
+        fitted = map_items(
+            lambda kind: learner_of_kind(kind, *scaled[1:], training.n_classes).fit(
+                choice.strengths[kind]
+            ),
+            list(choice.strengths),
+            training.resources.n_threads,
+        )
         for name, part, weight in zip(choice.strengths, fitted, pool.weights[1:], strict=True):
             on_features[name], intercepts = part.without_intercepts()
             pool = pool._replace(biases=pool.biases + weight * centered(intercepts))

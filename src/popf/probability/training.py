@@ -70,7 +70,7 @@ def order_samples(
     weights: FloatArray,
     groups: IntArray | None = None,
 ) -> OrderedSamples:
-    """Sort samples by class, see `_sort`, then by the first feature, the second and so on; merge equal ones.
+    """Sort samples by class, rare ones first, then by one feature after another, and merge equal ones.
 
     `columns` gives one feature after another; those that decide nothing are not asked for. Samples of one of
     the `groups`, if there are any, stay together.

@@ -119,9 +119,8 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     known = with_role(columns, "target", "id", "one per")
     frame = table.frame(ColumnTypes([*numbers, *weight], categories, known))
     n_read = len(frame)
-    frame = _without_zero_weights(
-        frame, weight, table
-    )  # from here on its index holds the rows of the file
+    # From here on the index holds the rows of the file.
+    frame = _without_zero_weights(frame, weight, table)
     n_weightless = n_read - len(frame)
     if options.one_per is not None and options.one_per in frame:
         frame = _one_row_per_value(frame, options.one_per, options.seed)
