@@ -91,6 +91,19 @@ def test_fitted_attributes_show_what_each_part_got():
     assert_array_equal(model.samples_, WIDE)
 
 
+def test_parts_without_weight_are_not_fitted():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (400, 2))
+    model = POPFClassifier().fit(X, (X[:, 0] * X[:, 1] > 0.0))  # nothing that a line could tell
+    unused = [name for name, weight in model.pool_weights_.items() if weight == 0.0]
+    assert "linear" in unused
+    evidence = model.__getstate__()["evidence_"]
+    assert not set(unused) & set(evidence["on_features"])
+    assert set(unused) < set(model.held_out_losses_)
+    split = model.explain_proba(X[:5])
+    assert_allclose(split.prior + split.forest + split.features.sum(axis=1), split.total)
+
+
 # scikit-learn's tools ----------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
-from popf.probability import fitting
+from popf.probability import fitting, training
 from popf.probability.fitting import warn_if_useless
 from probability_problems import (
     DUPLICATE_LABELS,
@@ -90,6 +90,34 @@ def test_some_of_many_samples_choose_for_all(monkeypatch):
     whole = POPFClassifier("forest").fit(samples, y)
     assert_allclose(model.bandwidths_, whole.bandwidths_, rtol=1.5)
     assert log_loss(y, P) < 1.05 * log_loss(y, whole.predict_proba(samples))
+
+
+@pytest.mark.parametrize("n_for_features", [500, 5000])
+def test_parts_on_features_of_many_samples(n_for_features, monkeypatch):
+    for name, limit in {"N_TO_CHOOSE": 200, "N_FOR_ONE_SPLIT": 300}.items():
+        monkeypatch.setattr(fitting, name, limit)
+    for module in (fitting, training):
+        monkeypatch.setattr(module, "N_FOR_FEATURES", n_for_features)
+    sizes, learner_of_kind = [], fitting.learner_of_kind
+
+    def spy(kind, scaled, *rest, **named):
+        sizes.append(len(scaled.codes))
+        return learner_of_kind(kind, scaled, *rest, **named)
+
+    monkeypatch.setattr(fitting, "learner_of_kind", spy)
+    rng = np.random.default_rng(3)
+    samples, shuffled = rng.normal(size=(1500, 3)), rng.permutation(1500)
+    odds = samples[:, 0] + np.abs(samples[:, 1])
+    y = (odds + rng.logistic(size=1500) > 1.0).astype(int)
+    model = POPFClassifier().fit(samples, y)
+    # Fitted to enough of the samples they stay as they are, else they learn from all.
+    largest = {500: pytest.approx(500, abs=5), 5000: 1500}
+    assert max(sizes) == largest[n_for_features]
+    P = model.predict_proba(samples)
+    again = POPFClassifier().fit(samples[shuffled], y[shuffled]).predict_proba(samples)
+    assert_allclose(again, P, rtol=0, atol=1e-9)
+    truth = 1.0 / (1.0 + np.exp(1.0 - odds))
+    assert log_loss(y, P) < 1.03 * log_loss(y, truth)
 
 
 def test_what_is_held_out_of_many_samples_chose_no_map_before(monkeypatch):

@@ -149,9 +149,10 @@ def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d)
     assert_allclose(shares, part.exponents(X), atol=1e-9)
 
 
-@pytest.mark.parametrize(("n_classes", "many"), [(2, 500), (3, 500), (3, 100)])
+@pytest.mark.parametrize(("n_classes", "many"), [(2, 500), (2, 100), (3, 500), (3, 100)])
 def test_regressions_are_those_of_scikit_learn(n_classes, many, monkeypatch):
     monkeypatch.setattr(regressions, "MANY_SAMPLES", many)
+    monkeypatch.setattr(regressions, "N_TO_BEGIN", 60)
     rng = np.random.default_rng(6)
     X, y, w = rng.normal(size=(200, 3)), np.arange(200) % n_classes, rng.uniform(1.0, 2.0, 200)
     X[:, 0] += 3.0 * y  # nearly separated
@@ -163,6 +164,23 @@ def test_regressions_are_those_of_scikit_learn(n_classes, many, monkeypatch):
         P = naive_probability.softmax(fits.fit(strength).exponents(X))
         expected = model.predict_proba(scaler.transform(X))
         assert_allclose(P, expected, atol=2e-5 if n_classes == 2 else 2e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("kind", "d"), [("linear", 2), ("pairs", 2), ("linear", 80)])
+def test_a_regression_near_another_one_ends_where_it_would_by_itself(n_classes, kind, d):
+    rng = np.random.default_rng(8)
+    X, y, w = rng.normal(size=(60, d)), np.arange(60) % n_classes, rng.uniform(1.0, 2.0, 60)
+    X[:, 0] += y
+    some = np.arange(60) < 45
+    near = regressions_of_kind(kind, X[some], y[some], w[some], n_classes).fit(0.3)
+    regression = regressions_of_kind(kind, X, y, w, n_classes, near)
+    found = regression.fit(0.3)
+    regression.begin_at(found._replace(coefficients=0.0 * found.coefficients))
+    assert_allclose(found.exponents(X), regression.fit(0.3).exponents(X), atol=2e-3)
+    assert found.basis is near.basis
+    regression.begin_at(found)
+    assert_allclose(regression.fit(0.3).exponents(X), found.exponents(X), atol=1e-3)
 
 
 def test_the_curvature_of_all_slopes_together_saves_steps(monkeypatch):
@@ -331,7 +349,7 @@ def test_a_fold_has_no_say_in_what_is_chosen_for_it():
         for u in scores:
             shared = fit_shared_scalings(u, labels, 0.5, background=True)
             forests.append(HeldOutForest(u, BandwidthGrid(), np.ones(18), shared))
-        tried = HeldOutPart([0.1, 1.0], list(z), log_losses(z, codes))
+        tried = HeldOutPart([0.1, 1.0], list(z), log_losses(z, codes), [])
         options = Options(PARTS, True, None, True, True, 0.5)
         found.append(choose_parts(forests, {"linear": tried}, labels, ~here, options))
     one, other = found

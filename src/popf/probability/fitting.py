@@ -15,7 +15,7 @@ from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.forest.metrics import Metric
 from popf.probability.basis import N_PRODUCTS, N_SPLINES
 from popf.probability.boosting import BoostedTrees, Boosting
-from popf.probability.features import Candidate, candidates_for
+from popf.probability.features import Candidate, Scaling, candidates_for
 from popf.probability.pooling import (
     FOREST,
     PARTS,
@@ -26,6 +26,8 @@ from popf.probability.pooling import (
     trust_in,
 )
 from popf.probability.regressions import (
+    LEAST_GAIN,
+    ROUGHLY,
     AdditiveEvidence,
     RidgeRegressions,
     regressions_of_kind,
@@ -42,6 +44,7 @@ from popf.probability.soft_competition import (
 from popf.probability.softmax import Labels, centered, log_losses, log_softmax, prior_exponents
 from popf.probability.training import (
     N_FOLDS,
+    N_FOR_FEATURES,
     GrownForest,
     OrderedSamples,
     ScaledSamples,
@@ -103,6 +106,15 @@ class Choice(NamedTuple):
     held_out: HeldOut
     accuracy: float  # of the narrowest scores
     n_held_out: float  # how many samples of equal weight would tell as much
+    learned: "Learned | None" = None  # by the parts on features, where there is a single split
+
+
+class Learned(NamedTuple):
+    """What the parts on features learned from some of the samples."""
+
+    n_samples: int
+    scaling: Scaling
+    parts: dict[str, AdditiveEvidence | BoostedTrees]
 
 
 def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence, GrownForest]:
@@ -124,8 +136,7 @@ def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence,
         if len(codes) > N_TO_CHOOSE and choice.held_out.losses:
             # Maps and regressions stay; bandwidths, slopes and weights depend on how many samples there are.
             later = choose(enough, splits, [choice.candidate], options, choice, training.masses)
-            held_out = later.held_out._replace(map_losses=choice.held_out.map_losses)
-            choice = later._replace(held_out=held_out)
+            choice = later._replace(held_out=later.held_out.after(choice.held_out))
         evidence, grown = fit_chosen(training, choice, bool(options.squash))
     warn_if_useless(choice.trust, choice.accuracy, choice.n_held_out, training.masses)
     return evidence, grown
@@ -141,8 +152,8 @@ def choose(
 ) -> Choice:
     """Choose features, bandwidths, strengths and weights by samples that the parts have not seen.
 
-    `before` is what fewer samples decided: the strengths, and about where bandwidths are. `masses` are the
-    weights of the classes, where these samples are some of many.
+    `before` is what fewer samples decided: the strengths, about where bandwidths are, and which regressions
+    are of no use. `masses` are the weights of the classes, where these samples are some of many.
     """
     labels = held_out_labels(training, splits, training.masses if masses is None else masses)
     codes, weights, prior = labels.codes, labels.weights, labels.prior
@@ -159,11 +170,13 @@ def choose(
         candidates,
         n_threads,
     )
-    on_features = {}
+    on_features, learned = {}, None
     if len(options.parts) > 1:
         fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
         scored = [training.features(split.scored) for split in splits]
         kinds = feature_parts(options.parts, scored[0].shape[1], len(prior))
+        if before is not None:
+            kinds = useful_parts(kinds, before)
         known = {} if before is None else before.strengths
         found = map_items(
             lambda kind: hold_out_part(kind, known.get(kind), fitted, scored, labels),
@@ -171,16 +184,19 @@ def choose(
             n_threads,
         )
         on_features = dict(zip(kinds, found, strict=True))
+        if len(splits) == 1:
+            parts = {kind: part.fits[0] for kind, part in on_features.items()}
+            learned = Learned(len(splits[0].fitted), fitted[0].scaling, parts)
     chosen = choose_parts(forests, on_features, labels, np.full(len(codes), True), options)
-    forest, scaling, parts = forests[chosen.forest], chosen.scaling, chosen.exponents
-    pool = fit_pool(parts, labels, options.smoothing)
+    forest, scaling, exponents = forests[chosen.forest], chosen.scaling, chosen.exponents
+    pool = fit_pool(exponents, labels, options.smoothing)
     # The mean of the forest's exponents is no evidence on any sample: it belongs to the biases of the pool.
-    mean = np.average(parts[0], axis=0, weights=weights)
+    mean = np.average(exponents[0], axis=0, weights=weights)
     scaling = scaling._replace(biases=scaling.biases - mean)
     pool = pool._replace(biases=pool.biases + pool.weights[0] * mean)
 
     # What the others would choose says of each fold how good parts and pool are, and how far to trust them.
-    unseen, pooled = np.empty_like(parts), np.empty_like(parts[0])
+    unseen, pooled = np.empty_like(exponents), np.empty_like(exponents[0])
     for fold in np.unique(labels.folds):
         here = labels.folds == fold
         without = choose_parts(forests, on_features, labels, ~here, options).exponents
@@ -188,7 +204,7 @@ def choose(
         of_others = fit_pool(without[:, ~here], labels.take(~here), options.smoothing)
         pooled[here] = of_others.exponents(without[:, here])
     by_name = dict(zip([FOREST, *on_features, "pool"], [*unseen, pooled], strict=True))
-    losses = {name: labels.log_loss(exponents) for name, exponents in by_name.items()}
+    losses = {name: labels.log_loss(each) for name, each in by_name.items()}
     by_name["prior"] = np.broadcast_to(prior, pooled.shape)
     names = [candidate.name for candidate in candidates]
     return Choice(
@@ -207,6 +223,7 @@ def choose(
         ),
         accuracy=_accuracy(forest.scores[:, :, -1], labels),
         n_held_out=float(weights.sum() * (weights.sum() / (weights @ weights))),
+        learned=learned,
     )
 
 
@@ -215,6 +232,12 @@ def feature_parts(parts: tuple[str, ...], n_features: int, n_classes: int) -> tu
     n_slopes = (n_features * N_SPLINES + N_PRODUCTS) * (1 if n_classes == 2 else n_classes)
     without = () if n_features > 1 and n_slopes <= MOST_WITH_PAIRS else ("pairs",)
     return tuple(name for name in parts[1:] if name not in without)
+
+
+def useful_parts(kinds: tuple[str, ...], before: Choice) -> tuple[str, ...]:
+    """Leave out regressions that add nothing to the others: more samples would not change that much."""
+    weights = dict(zip(before.strengths, before.pool.weights[1:], strict=True))
+    return tuple(kind for kind in kinds if kind == "trees" or weights[kind] > 0.0)
 
 
 class Parts(NamedTuple):
@@ -259,12 +282,16 @@ def choose_parts(
 
 
 def learner_of_kind(
-    kind: str, samples: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int
+    kind: str,
+    scaled: ScaledSamples,
+    n_classes: int,
+    near: Any = None,
+    least_gain: float = LEAST_GAIN,
 ) -> Boosting | RidgeRegressions:
     """Prepare what learns from features: boosted "trees", or one of the kinds of regressions."""
     if kind == "trees":
-        return Boosting(samples, codes, weights, n_classes)
-    return regressions_of_kind(kind, samples, codes, weights, n_classes)
+        return Boosting(*scaled[1:], n_classes)
+    return regressions_of_kind(kind, *scaled[1:], n_classes, near, least_gain)
 
 
 def fit_chosen(
@@ -277,21 +304,17 @@ def fit_chosen(
     if len(ordered.rows) <= N_TO_SPLIT:
         # They get narrower as neighbours get closer; where fewer samples chose, that is left out.
         bandwidths = choice.grid.ranked(grown.unit)[choice.scaling.steps]
-    scaling = None
+    weights = dict(zip(choice.strengths, pool.weights[1:], strict=True))
+    used = [name for name, weight in weights.items() if weight > 0.0]
     on_features: dict[str, AdditiveEvidence | BoostedTrees] = {}
-    if choice.strengths:
-        scaled = training.scaled(np.arange(len(ordered.rows)), squash)
-        scaling = scaled.scaling
-        fitted = map_items(
-            lambda kind: learner_of_kind(kind, *scaled[1:], training.n_classes).fit(
-                choice.strengths[kind]
-            ),
-            list(choice.strengths),
-            training.resources.n_threads,
-        )
-        for name, part, weight in zip(choice.strengths, fitted, pool.weights[1:], strict=True):
-            on_features[name], intercepts = part.without_intercepts()
-            pool = pool._replace(biases=pool.biases + weight * centered(intercepts))
+    scaling = None
+    if used:
+        learned = fit_parts(training, used, choice, squash)
+        scaling = learned.scaling
+        for name in used:
+            on_features[name], intercepts = learned.parts[name].without_intercepts()
+            pool = pool._replace(biases=pool.biases + weights[name] * centered(intercepts))
+    own_weights = np.array([pool.weights[0], *(weights[name] for name in used)])
     evidence = Evidence(
         preparation=grown.preparation,
         nodes=ordered.rows,
@@ -300,13 +323,31 @@ def fit_chosen(
         forest_scaling=choice.scaling,
         scaling=scaling,
         on_features=on_features,
-        pool=pool,
+        pool=pool._replace(weights=own_weights),
         trust=choice.trust,
         prior=prior_exponents(training.masses),
         held_out=choice.held_out,
         competition=grown.competition,
     )
     return evidence, grown
+
+
+def fit_parts(
+    training: TrainingSamples, kinds: Sequence[str], choice: Choice, squash: bool
+) -> Learned:
+    """Fit parts on features to all samples, or to enough, beginning with what some samples taught them."""
+    everyone, before = np.arange(len(training.ordered.rows)), choice.learned
+    if before is not None and before.n_samples >= min(len(everyone), N_FOR_FEATURES):
+        return before
+    scaling, known = (None, {}) if before is None else (before.scaling, before.parts)
+    scaled = training.scaled(everyone, squash, scaling)
+
+    def fit(kind: str) -> AdditiveEvidence | BoostedTrees:
+        learner = learner_of_kind(kind, scaled, training.n_classes, known.get(kind))
+        return learner.fit(choice.strengths[kind])
+
+    parts = map_items(fit, kinds, training.resources.n_threads)
+    return Learned(len(everyone), scaled.scaling, dict(zip(kinds, parts, strict=True)))
 
 
 class Split(NamedTuple):
@@ -406,6 +447,7 @@ class HeldOutPart(NamedTuple):
     strengths: list[float]
     exponents: list[FloatArray]
     losses: FloatArray  # (n_strengths, n_rows)
+    fits: list[AdditiveEvidence | BoostedTrees]  # of the last strength, by split
 
 
 def hold_out_part(
@@ -416,7 +458,9 @@ def hold_out_part(
     labels: Labels,
 ) -> HeldOutPart:
     """Fit from the strongest ridge, or the fewest trees, on until the loss clearly rises; or once, if known."""
-    learners = [learner_of_kind(kind, *each[1:], len(labels.masses)) for each in fitted]
+    learners = [
+        learner_of_kind(kind, each, len(labels.masses), least_gain=ROUGHLY) for each in fitted
+    ]
     columns = [
         learner.centered_columns(each.scaling.apply(new))
         for learner, each, new in zip(learners, fitted, scored, strict=True)
@@ -425,16 +469,14 @@ def hold_out_part(
     exponents: list[FloatArray] = []
     means: list[float] = []
     for strength in strengths:
-        found = [
-            learner.fit(strength).exponents_of_columns(new)
-            for learner, new in zip(learners, columns, strict=True)
-        ]
+        fits = [learner.fit(strength) for learner in learners]
+        found = [fit.exponents_of_columns(new) for fit, new in zip(fits, columns, strict=True)]
         exponents.append(np.concatenate(found))
         means.append(labels.log_loss(exponents[-1]))
         if means[-1] > CLEARLY_WORSE * min(means):
             break
     losses = log_losses(np.stack(exponents), labels.codes)
-    return HeldOutPart(list(strengths[: len(exponents)]), exponents, losses)
+    return HeldOutPart(list(strengths[: len(exponents)]), exponents, losses, fits)
 
 
 def _accuracy(exponents: FloatArray, labels: Labels) -> float:

@@ -123,6 +123,13 @@ class HeldOut(NamedTuple):
     aucs: dict[str, float]
     map_losses: dict[str, float]  # of the forest with each map, one bandwidth for all classes
 
+    def after(self, before: "HeldOut") -> "HeldOut":
+        """Keep of what fewer samples told what these do not tell: of maps, and of parts left out since."""
+        losses, accuracies, aucs, _ = (
+            {**old, **new} for old, new in zip(before, self, strict=True)
+        )
+        return HeldOut(losses, accuracies, aucs, before.map_losses)
+
 
 @dataclass
 class Evidence:
@@ -157,8 +164,10 @@ class Evidence:
 
     @property
     def weights_by_name(self) -> dict[str, float]:
-        """The weight of each part in the pool."""
-        return dict(zip((FOREST, *self.on_features), self.pool.weights.tolist(), strict=True))
+        """The weight of each part in the pool, 0 for those that were tried only."""
+        own = dict(zip((FOREST, *self.on_features), self.pool.weights.tolist(), strict=True))
+        tried = [name for name in PARTS if name in self.held_out.losses] or own
+        return {name: own.get(name, 0.0) for name in tried}
 
     @property
     def pairs(self) -> IntArray:

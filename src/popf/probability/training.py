@@ -253,10 +253,12 @@ class TrainingSamples(ABC):
             return Preparation()
         return fit_preparation(candidate, *self._enough(places))
 
-    def scaled(self, places: IntArray, squashed: bool) -> ScaledSamples:
-        """Scale the samples at some places, no more than are needed."""
+    def scaled(
+        self, places: IntArray, squashed: bool, scaling: Scaling | None = None
+    ) -> ScaledSamples:
+        """Scale the samples at some places, no more than are needed; by their own scaling if none is given."""
         samples, codes, weights = self._enough(places)
-        scaling = fit_scaling(samples, weights, squashed)
+        scaling = scaling or fit_scaling(samples, weights, squashed)
         return ScaledSamples(scaling, scaling.apply(samples), codes, weights)
 
     def _enough(self, places: IntArray) -> tuple[FloatArray, IntArray, FloatArray]:
