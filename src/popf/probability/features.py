@@ -60,10 +60,14 @@ class Scaling(NamedTuple):
     def apply(self, samples: FloatArray) -> FloatArray:
         """Scale samples: (n_samples, n_features)."""
         with np.errstate(over="ignore"):
-            ratio = np.clip((samples - self.center) / self.scale, -LARGEST_RATIO, LARGEST_RATIO)
+            found: FloatArray = samples - self.center
+            found /= self.scale  # in place: fresh memory would take as long as the rest
+        np.clip(found, -LARGEST_RATIO, LARGEST_RATIO, out=found)
         if self.squashed:
-            ratio = np.arcsinh(ratio)
-        return (ratio - self.mean) * self.factor
+            np.arcsinh(found, out=found)
+        found -= self.mean
+        found *= self.factor
+        return found
 
 
 def fit_scaling(samples: FloatArray, weights: FloatArray, squashed: bool = True) -> Scaling:
