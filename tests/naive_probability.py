@@ -7,7 +7,7 @@ SciPy's general minimisers. Nothing here imports popf.
 import numpy as np
 from scipy.interpolate import BSpline
 from scipy.linalg import sqrtm
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 
 from naive import soft_score
 
@@ -75,17 +75,11 @@ def pool(parts, y, w, ridge=40.0, temperature=8.0):
     return minimum(objective, start, bounds), objective
 
 
-def trust(z, prior, y, w):
-    """How far to trust z beside the prior: the penalised log loss is least, or the gain is beyond doubt."""
-    sizes = np.array([w[y == k].sum() for k in np.unique(y)])
-    price = 1.0 + np.log(len(sizes) ** 2 / (1.0 / sizes).sum())
-
-    def objective(t):
-        return w.sum() * log_loss(t * z + (1.0 - t) * prior, y, w) + t**2 * price
-
-    t = minimize_scalar(objective, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-10}).x
-    gain = objective(0.0) - objective(1.0) + price
-    return t + (1.0 - t) / (1.0 + np.exp(1.5 * price - gain))
+def trust(parts, pooled, prior, y, w):
+    """How far to trust a pool of parts: logistic in the mean of what they and the pool gain over the prior."""
+    before = w.sum() * log_loss(np.tile(prior, (len(y), 1)), y, w)
+    gains = [max(before - w.sum() * log_loss(z, y, w), -5.0) for z in [*parts, pooled]]
+    return 1.0 / (1.0 + np.exp((2.5 + 2.0 / len(parts) - np.mean(gains)) / 2.0))
 
 
 def quantile(x, w, share):

@@ -214,7 +214,10 @@ def test_groups_and_weights():
         (np.zeros((24, 2)), r"groups has the shape \(24, 2\)"),
         ([*range(23), np.nan], r"groups\[23\] is missing: give every sample a group"),
         ([*"abcdefghijklmnopqrstuvw", None], r"groups\[23\] is missing"),
-        (["north"] * 24, "groups has one value only, north: no group can be held out. Give two"),
+        (
+            ["north"] * 24,
+            "groups has only one value, north: no group can be held out. Give at least two",
+        ),
         (["a", 1] * 12, "groups mixes values of several types.*groups.astype"),
     ],
     ids=str,

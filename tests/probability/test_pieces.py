@@ -322,19 +322,22 @@ def test_where_every_part_misleads_the_biases_remain(n_classes):
 
 
 @pytest.mark.parametrize("strength", [-1.0, 0.0, 0.4, 1.0, 3.0])
+@pytest.mark.parametrize("n_parts", [1, 4])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_trust_is_what_pays_for_itself(n_classes, strength):
+def test_trust_follows_from_the_gains_of_all_parts(n_classes, n_parts, strength):
     rng = np.random.default_rng(1)
     y = np.repeat(np.arange(n_classes), [30, 20, 10][:n_classes])
     w = np.arange(len(y)) % 3 + 1.0
-    z = rng.normal(size=(len(y), n_classes)) + strength * (np.arange(n_classes) == y[:, None])
+    own = np.arange(n_classes) == y[:, None]
+    *parts, pooled = rng.normal(size=(n_parts + 1, len(y), n_classes)) + strength * own
     labels = labelled(y, w)
-    found = trust_in(z, labels)
-    assert_allclose(found, naive_probability.trust(z, labels.prior, y, w), atol=1e-6)
-    assert (found < 0.01) == (strength < 0.4)
-    # Samples of small weight are no less than samples.
-    light, mean = labels._replace(weights=w * 1e-3), labels._replace(weights=w / w.mean())
-    assert_allclose(trust_in(z, light), trust_in(z, mean))
+    exponents = [*parts, pooled, np.tile(labels.prior, (len(y), 1))]
+    names = [*PARTS[:n_parts], "pool", "prior"]
+    losses = {name: labels.log_loss(z) for name, z in zip(names, exponents, strict=True)}
+    found = trust_in(losses, w.sum())
+    assert_allclose(found, naive_probability.trust(parts, pooled, labels.prior, y, w))
+    assert strength > 0.0 or found < 0.1
+    assert strength < 1.0 or found > 0.9
 
 
 def test_a_fold_has_no_say_in_what_is_chosen_for_it():

@@ -204,8 +204,8 @@ def choose(
         of_others = fit_pool(without[:, ~here], labels.take(~here), options.smoothing)
         pooled[here] = of_others.exponents(without[:, here])
     by_name = dict(zip([FOREST, *on_features, "pool"], [*unseen, pooled], strict=True))
-    losses = {name: labels.log_loss(each) for name, each in by_name.items()}
     by_name["prior"] = np.broadcast_to(prior, pooled.shape)
+    losses = {name: labels.log_loss(each) for name, each in by_name.items()}
     names = [candidate.name for candidate in candidates]
     return Choice(
         candidate=candidates[chosen.forest],
@@ -214,9 +214,11 @@ def choose(
         scaling=scaling,
         strengths=chosen.strengths,
         pool=pool,
-        trust=trust_in(pooled, labels),
+        trust=trust_in(
+            losses, max(float(weights.sum()), len(weights))
+        ),  # a mean weight of 1 at least
         held_out=HeldOut(
-            losses={**losses, "prior": float(np.average(-prior[codes], weights=weights))},
+            losses=losses,
             accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
             aucs={name: area_under_curve(each, labels) for name, each in by_name.items()},
             map_losses=dict(zip(names, [found.shared.best.loss for found in forests], strict=True)),

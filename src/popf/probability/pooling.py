@@ -15,11 +15,11 @@ from popf.probability.softmax import (
     Penalty,
     centered,
     fit_softmax,
-    log_losses,
-    log_softmax,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas
 
     from popf.engine.structures import Resources
@@ -35,11 +35,10 @@ PARTS = (FOREST, "linear", "spline", "pairs", "trees")
 #: The ridge that draws weights to what the losses alone suggest; so many samples' likelihood make a unit of it.
 RIDGE = 40.0
 TEMPERATURE = 8.0
-#: What evidence must gain in log likelihood, beside Schwarz's price, for what was tried to find it.
-PRICE_OF_SEARCH = 1.0
-#: Evidence that gains so many times its price is beyond doubt.
-BEYOND_DOUBT = 1.5
-PRECISION = 1e-12
+#: The gain in log likelihood at which the trust is 1/2: with many parts, and what is added for a single one.
+GAIN_OF_MANY_PARTS, GAIN_OF_ONE = 2.5, 2.0
+#: The lowest gain that counts: a part that fails says little about the others.
+LEAST_GAIN = -5.0
 
 
 class Pool(NamedTuple):
@@ -79,40 +78,23 @@ def fit_pool(parts: FloatArray, labels: Labels, smoothing: float) -> Pool:
     return Pool(found, np.append(0.0, theta[n_free:]))
 
 
-def trust_in(exponents: FloatArray, labels: Labels) -> float:
-    """Decide how far held-out evidence can be trusted to say more than the prior, from 0 to 1.
+def trust_in(losses: "Mapping[str, float]", n_samples: float) -> float:
+    r"""Compute how far to trust the pool rather than the class frequencies, from 0 to 1.
 
-    The trust t mixes exponents, t z + (1 - t) prior. It minimises the log loss of all samples plus
-    t² (1 + log N). N is the number of classes times the harmonic mean of their sizes: by Schwarz's
-    approximation log N is the price of two parameters, t and the bandwidth. So t is small where evidence
-    gains less than it costs, and 0 where it gains nothing. Where all of it gains clearly more than the price,
-    there is no doubt, and t is 1.
+    `losses` are mean log losses on held-out samples: of each part, of the "pool" and of the "prior". The gain
+    of a part is the log likelihood of all samples by it, less that by the prior. With the mean gain G of m
+    parts and of the pool, none counted below -5, the trust is
+
+    .. math:: 1 / (1 + e^{(g - G) / 2}), \quad g = 2.5 + 2 / m.
+
+    This is the posterior probability that the evidence is real, with the log likelihood halved, because parts
+    that learn from the same samples also agree by chance. The fewer parts, the more they must gain.
     """
-    codes, prior = labels.codes, labels.prior
-    # The mean sample is one at least.
-    weights = labels.weights * max(1.0, len(codes) / labels.weights.sum())
-    own = np.bincount(codes, weights=weights).astype(np.float64)
-    own = own[own > 0.0]
-    price = PRICE_OF_SEARCH + float(np.log(max(len(own) ** 2 / (1.0 / own).sum(), 1.0)))
-    evidence = exponents - prior
-    for_own = evidence[np.arange(len(codes)), codes]
-
-    def slope(trust: float) -> float:
-        probability = np.exp(log_softmax(prior + trust * evidence))
-        return (
-            float(weights @ ((probability * evidence).sum(axis=1) - for_own)) + 2.0 * trust * price
-        )
-
-    low, high = 0.0, 1.0
-    if slope(low) >= 0.0:
-        high = low
-    elif slope(high) <= 0.0:
-        low = high
-    while high - low > PRECISION:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if slope(middle) < 0.0 else (low, middle)
-    gain = float(weights @ (-prior[codes] - log_losses(exponents, codes)))
-    return low + (1.0 - low) * float(expit(gain - BEYOND_DOUBT * price))
+    gains = [
+        n_samples * (losses["prior"] - loss) for name, loss in losses.items() if name != "prior"
+    ]
+    even = GAIN_OF_MANY_PARTS + GAIN_OF_ONE / (len(gains) - 1)
+    return float(expit((np.maximum(gains, LEAST_GAIN).mean() - even) / 2.0))
 
 
 class HeldOut(NamedTuple):
