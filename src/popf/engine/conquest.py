@@ -1,14 +1,15 @@
-"""Who conquers a new sample: in the space tree or by products if distances are Euclidean, else by a scan.
+"""Find the training sample that conquers each new sample.
 
-In the space tree sixteen samples are served at a time. A node can be passed by when the larger of the smallest
-cost in it and the distance to its box is no better than the best offer so far. Many points share one cost,
-that of the edge at which their branch hangs, so equal offers are common, and the nearer point must be found
-among them: where the smallest cost in a node equals the best offer, only what is nearer than the best so far
-is looked at.
+Euclidean distances use the space tree or matrix products, other metrics a scan of all distances.
 
-For products, points come in the order of their costs. A cost is a lower bound on what its point offers, so the
-scan of a block of queries ends when the costs still to come exceed all offers received. The products only tell
-which pairs to look at, see `tiles`.
+In the space tree, sixteen queries are processed at a time. A node is skipped if the larger of its smallest cost
+and the distance to its box is no better than the best offer so far. Many points have the same cost, that of the
+edge that attaches their branch, so equal offers are common and go to the nearest point: where the smallest cost
+in a node equals the best offer, only points nearer than the best so far are considered.
+
+For matrix products, points are sorted by cost. The cost of a point is a lower bound on its offer, so the scan
+for a block of queries ends when the remaining costs exceed all offers received. Products only select the pairs
+whose distance is computed, see `tiles`.
 """
 
 from typing import Any, NamedTuple
@@ -50,13 +51,13 @@ from popf.engine.trees.tiles import (
     sufficient_bits,
 )
 
-# A query beyond 2**FAR times the size of the training data is, in float64, at the same distance from all of
-# it; squares of nearer ones do not overflow.
+# A query beyond 2**FAR times the magnitude of the training data is, in float64, at the same distance from all
+# training points; squares of nearer queries do not overflow.
 FAR = 400
-# Blocks of queries, or of points, in one call: short enough for Ctrl-C, long enough that the call costs little.
+# Blocks of queries, and of points, per call: few enough for Ctrl-C, enough to make the call overhead small.
 CHUNK_BLOCKS, CALL_BLOCKS = 256, 16
-# Queries of a block at least, and blocks for each thread, so that all end at about the same time.
-FEWEST_QUERIES, SHARES = 256, 3
+# Minimum queries per block, and blocks per thread, so that all threads finish at about the same time.
+MIN_QUERIES, BLOCKS_PER_THREAD = 256, 3
 
 
 class EuclideanConquest:
@@ -65,43 +66,43 @@ class EuclideanConquest:
     def __init__(
         self,
         distinct: DistinctPoints,
-        codes: IntArray,  # the class of every sample
-        costs: FloatArray,  # of the points, squared, scaled as they are
+        codes: IntArray,  # the class of each sample
+        costs: FloatArray,  # of the points, squared, in their scale
         algorithm: str,  # "kd_tree", "brute" or "prim"
-        resources: Resources,  # if they have a backend, that conquers, by products
-        space: SpaceTree | None = None,  # of the points, if there is one already
+        resources: Resources,  # if there is a backend, it conquers, by matrix products
+        space: SpaceTree | None = None,  # of the points, if already built
     ) -> None:
         n_threads = resources.n_threads
         self.algorithm = algorithm
         self.exponent = distinct.exponent
         self._tile_bytes = resources.n_bytes // n_threads
         self.backend = resources.backend
-        self._placed: Any = None  # the points laid out by the backend
+        self._placed: Any = None  # the points on the device
         self._codes = codes
         self._point_of = distinct.point_of
         self._sample = _conquering_samples(distinct, codes)
-        # The class goes before the index, so that labels do not depend on the order of the rows.
+        # Rank by class, then by index, so that labels do not depend on the order of the rows.
         rank = codes[self._sample] * len(codes) + self._sample
-        self._foremost = int(np.argmin(rank))  # the point that conquers where all else is equal
+        self._foremost = int(np.argmin(rank))  # the point that wins all ties
         self._index = self._new_index(distinct.points, costs, rank, n_threads, space)
         self._by_class: list[Index] | None = None
 
     def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
-        """Find who conquers each new sample; nodes are training samples.
+        """Find the training sample that conquers each new sample.
 
-        Costs and distances are squared, and to be multiplied by ``4**exponents``, which are returned, too.
+        Costs and distances are squared, and must be multiplied by ``4**exponents``, which are also returned.
         """
         queries, exponents, far = self._scaled(X, n_threads)
         found = self._conquer_scaled(queries, n_threads)
         if far.any():
-            # Seen from there all training points are at one distance, which no cost exceeds.
+            # Seen from there, all training points are at the same distance, which no cost exceeds.
             distances = _squared_norms(queries[far])
             found.nodes[far] = self._foremost
             found.costs[far] = found.distances[far] = distances
         return found._replace(nodes=self._sample[found.nodes]), exponents
 
     def samples(self) -> FloatArray:
-        """Return the training samples as they were before they were scaled."""
+        """Return the training samples in their original scale."""
         points = np.empty_like(self._index.points)
         points[self._index.order] = self._index.points
         return np.ldexp(points[self._point_of], self.exponent)
@@ -120,11 +121,11 @@ class EuclideanConquest:
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        # A GPU does not travel: where the forest is loaded, the processor conquers.
+        # A GPU backend is not pickled: a loaded forest uses the CPU.
         return {**self.__dict__, "backend": None, "_placed": None}
 
     def costs_by_class(self, X: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
-        """Find the smallest path cost that each class offers to each new sample, as `conquer`."""
+        """Find the smallest path cost that each class offers to each new sample; scaled as in `conquer`."""
         if self._by_class is None:
             n_classes = int(self._codes.max()) + 1
             self._by_class = [self._index_of_class(c, n_threads) for c in range(n_classes)]
@@ -135,7 +136,7 @@ class EuclideanConquest:
         return costs, exponents[:, None]
 
     def _scaled(self, X: FloatArray, n_threads: int) -> tuple[FloatArray, IntArray, BoolArray]:
-        """Scale queries as the points are, but each one that is too far for that by its own size."""
+        """Scale queries like the points, but those too far away for that by their own magnitude."""
         with Team(n_threads) as team:
             if scale_exponent(X, team) <= self.exponent + FAR:
                 exponents, far = np.full(len(X), self.exponent), np.zeros(len(X), dtype=np.bool_)
@@ -175,7 +176,7 @@ class EuclideanConquest:
 
 
 def _squared_norms(queries: FloatArray) -> FloatArray:
-    """Sum squares, feature after feature as everywhere."""
+    """Compute squared norms, summing the features in order."""
     total = np.zeros(len(queries))
     for column in queries.T:
         total += column * column
@@ -183,7 +184,7 @@ def _squared_norms(queries: FloatArray) -> FloatArray:
 
 
 def _conquering_samples(distinct: DistinctPoints, codes: IntArray) -> IntArray:
-    """Return the sample that conquers for each point: of the lowest class, the first."""
+    """Return the sample that conquers for each point: the first one of the lowest class."""
     if len(distinct.first) == len(codes):
         return distinct.first
     order = np.lexsort((codes, distinct.point_of))
@@ -195,7 +196,7 @@ class CostedTree(NamedTuple):
 
     space: SpaceTree
     costs: FloatArray  # squared, in the order of space.points
-    rank: IntArray  # breaks ties of cost and distance: lower conquers
+    rank: IntArray  # breaks ties of cost and distance: the lower rank wins
     lowest: FloatArray  # the smallest squared cost in each node
 
     @property
@@ -209,7 +210,7 @@ class CostedTree(NamedTuple):
         return self.space.order
 
     def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
-        """Find who conquers each query, scaled as the points are; nodes are rows of the tree's input."""
+        """Find the conqueror of each query, in the scale of the points; nodes are rows of the tree's input."""
         # The queries get a tree of their own, so that the sixteen of a block lie close together.
         grouped = build_space_tree(queries, n_threads)
         n = len(queries)
@@ -225,7 +226,7 @@ class CostedTree(NamedTuple):
 
 @helper
 def _wins(cost, distance, v, best_cost, best_distance, winner, rank):
-    """Return whether point v conquers instead of the winner so far: the first by (cost, distance, rank)."""
+    """Return whether point v beats the winner so far, by (cost, distance, rank)."""
     if cost != best_cost:
         return cost < best_cost
     if distance != best_distance:
@@ -235,10 +236,10 @@ def _wins(cost, distance, v, best_cost, best_distance, winner, rank):
 
 @jit
 def _conquer_in_space(index, grouped, start, stop, found):
-    """Find who conquers the queries of some blocks; nodes and queries by the names they came with."""
+    """Find the conquerors of the queries in some blocks; nodes and queries are rows of their inputs."""
     space, costs, rank, lowest = index.space, index.costs, index.rank, index.lowest
     blocks, lows, highs, nodes = space.blocks, space.lows, space.highs, space.nodes
-    names, queries = space.order, grouped.order
+    node_rows, query_rows = space.order, grouped.order
     query_points, query_blocks = grouped.points, grouped.blocks
     found_nodes, found_costs, found_distances = found.nodes, found.costs, found.distances
     n, n_queries = len(costs), len(query_points)
@@ -250,7 +251,7 @@ def _conquer_in_space(index, grouped, start, stop, found):
     for block in range(start, stop):
         base = block * LANES
         for lane in range(LANES):
-            # A lane without a query wants nothing.
+            # A lane without a query gets a negative bound, which no node meets.
             cost_bounds[lane] = np.inf if base + lane < n_queries else -1.0
             distance_bounds[lane] = cost_bounds[lane]
             winners[lane] = -1
@@ -260,7 +261,7 @@ def _conquer_in_space(index, grouped, start, stop, found):
         while top > 0:
             top -= 1
             here = stack[top]
-            # A node offers no less than its lowest cost, and no less than the distance to its box.
+            # No point of a node offers less than its lowest cost, or less than the distance to its box.
             floor = lowest[here]
             mask = lanes_reaching(cost_bounds, floor)
             if mask == 0:
@@ -268,7 +269,7 @@ def _conquer_in_space(index, grouped, start, stop, found):
             mask &= lane_box_hits(query_blocks, block, lows, highs, here, cost_bounds)
             if mask == 0:
                 continue
-            # Where its lowest cost equals the best offer, only who is nearer can still win.
+            # Where its lowest cost equals the best offer, only a nearer point can still win.
             at_floor = mask & ~lanes_reaching(cost_bounds, np.nextafter(floor, np.inf))
             if at_floor != 0:
                 near = lane_box_hits(query_blocks, block, lows, highs, here, distance_bounds)
@@ -276,7 +277,7 @@ def _conquer_in_space(index, grouped, start, stop, found):
                 if mask == 0:
                     continue
             if nodes[here]["right"] >= 0:
-                # The nearer child is searched first: it lowers the bounds for the other.
+                # The nearer child is searched first, which lowers the bounds for the other.
                 top = push_children(nodes, here, query_points, base, stack, top)
                 continue
             other = nodes[here]["block"]
@@ -293,7 +294,7 @@ def _conquer_in_space(index, grouped, start, stop, found):
                     j = lowest_bit(hits)
                     hits &= hits - 1
                     v = first + j
-                    if v >= n:  # the last block is filled up with points at infinity
+                    if v >= n:  # the last block is padded with points at infinity
                         break
                     offer = max(costs[v], out[j])
                     if _wins(offer, out[j], v, cost, distance, winner, rank):
@@ -301,28 +302,28 @@ def _conquer_in_space(index, grouped, start, stop, found):
                 cost_bounds[lane], distance_bounds[lane] = cost, distance
                 winners[lane] = winner
         for lane in range(min(LANES, n_queries - base)):
-            query = queries[base + lane]
-            found_nodes[query] = names[winners[lane]]
+            query = query_rows[base + lane]
+            found_nodes[query] = node_rows[winners[lane]]
             found_costs[query] = cost_bounds[lane]
             found_distances[query] = distance_bounds[lane]
 
 
 class CostedBlocks(NamedTuple):
-    """Points in the order of their costs."""
+    """Points sorted by cost, in blocks."""
 
     points: FloatArray
-    costs: FloatArray  # squared, rising
-    rank: IntArray  # breaks ties of cost and distance: lower conquers
+    costs: FloatArray  # squared, ascending
+    rank: IntArray  # breaks ties of cost and distance: the lower rank wins
     order: IntArray  # points[i] was row order[i] of the input
-    block: int  # how many points, or queries, make a block
+    block: int  # points, or queries, per block
 
     def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
-        """Find who conquers each query, scaled as the points are; nodes are rows of the input."""
+        """Find the conqueror of each query, in the scale of the points; nodes are rows of the input."""
         (n_queries, n_features), size = queries.shape, self.block
         if n_threads > 1:
-            share = -(-n_queries // (SHARES * n_threads * LANES)) * LANES
-            size = min(size, max(FEWEST_QUERIES, share))
-        # Queries that lie close together are scanned together: then the tiles are sharp.
+            share = -(-n_queries // (BLOCKS_PER_THREAD * n_threads * LANES)) * LANES
+            size = min(size, max(MIN_QUERIES, share))
+        # Queries that are close together share a block, so that the bounds of its tiles are tight.
         ordered = order_points(queries, size, n_threads)
         offers = Conquered(
             np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf)
@@ -348,9 +349,9 @@ class CostedBlocks(NamedTuple):
 
 @jit
 def _conquer_by_products(tile, bits, index, group, start):
-    """Let points from `start` on make offers to a group of queries, in place of the best received so far.
+    """Let points from `start` on make offers to a group of queries, and keep the best ones.
 
-    Returns where to go on, and with how many bits: the call ends where others than the tile's are needed.
+    Returns where to continue, and with how many bits: the call ends early where the tile's precision is wrong.
     """
     points, point_costs, block = index.points, index.costs, index.block
     queries, center, radius, offers = group
@@ -363,16 +364,16 @@ def _conquer_by_products(tile, bits, index, group, start):
     for first in range(start, start + CALL_BLOCKS * block, block):
         if first >= len(points):
             return first, bits
-        # Points come by rising cost: none from here on offers less than this.
+        # Points are sorted by cost: none from here on offers less than this.
         floor = point_costs[first]
-        # What costs no less than the best offer so far is wanted only if it is nearer.
-        count = np.int64(0)  # not a literal, for which Numba would compile `set_rows` anew
+        # Where this equals the best offer so far, only nearer points can still win.
+        count = np.int64(0)  # not a literal, for which Numba would compile `set_rows` again
         for q in range(len(costs)):
             if floor <= costs[q]:
                 bounds[count] = costs[q] if floor < costs[q] else distances[q]
                 wanted[count] = q
                 count += 1
-        if count == 0:  # no query can gain from the points still to come
+        if count == 0:  # none of the remaining points can win a query
             return len(points), bits
         bound = rough_median(bounds[:count])
         needed = sufficient_bits(points.shape[1], radius, bound, extent)
@@ -392,7 +393,7 @@ def _conquer_by_products(tile, bits, index, group, start):
 
 @helper
 def _offer_panel(tile, products, place, index, queries, offers, wanted):
-    """Compute what a panel lets pass, and keep the best offers."""
+    """Compute the distances of the pairs that a panel lets pass, and keep the best offers."""
     points, point_costs, rank = index.points, index.costs, index.rank
     (nodes, costs, distances), (top, start, left) = offers, place
     row_norms, row_bounds = tile.row_norms, tile.row_bounds
@@ -414,12 +415,12 @@ def _offer_panel(tile, products, place, index, queries, offers, wanted):
                 hits &= hits - 1
                 v = start + hit
                 if column_norms[hit] == np.inf or point_costs[v] > cost:
-                    continue  # past the end, or too dear
+                    continue  # padding, or the cost is too high
                 squared = squared_distance(queries, q, points, v)
                 offered = max(point_costs[v], squared)
                 if _wins(offered, squared, v, cost, distance, winner, rank):
                     cost, distance, winner = offered, squared, v
-                    # All costs to come are at least `floor`: at that cost only who is nearer can still win.
+                    # All remaining costs are at least `floor`: at that cost, only a nearer point can still win.
                     row_bounds[at] = (distance if floor == cost else cost) * widen + slack
         costs[q], distances[q], nodes[q] = cost, distance, winner
 
@@ -428,15 +429,15 @@ Index = CostedTree | CostedBlocks
 
 
 class ScannedNodes:
-    """Training nodes that are all compared, for any metric; they conquer as `EuclideanConquest` does."""
+    """Training nodes of any metric, all of which are compared; has the methods of `EuclideanConquest`."""
 
     def __init__(
         self,
-        metric: Any,  # ``metric.blocks(new, samples)`` gives blocks of distances
+        metric: Any,  # ``metric.blocks(new, samples)`` returns blocks of distances
         samples: FloatArray | None,  # None if distances are precomputed
         codes: IntArray,
         costs: FloatArray,
-        n_bytes: int,  # of distances that all threads together may hold
+        n_bytes: int,  # limit for the distances held by all threads together
     ) -> None:
         self._metric, self._samples, self._n_bytes = metric, samples, n_bytes
         self._codes, self._costs = codes, costs
@@ -446,7 +447,7 @@ class ScannedNodes:
         return self._samples
 
     def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
-        r"""Find who conquers each new sample; exponents are 0.
+        r"""Find the training node that conquers each new sample; exponents are 0.
 
         :math:`\arg\min_v \max(C_v, d(v, t))`; among equal costs the nearer node, then the lower class,
         then the lower index.
@@ -468,7 +469,7 @@ class ScannedNodes:
     def _scan(
         self, kernel: Any, new: FloatArray, found: tuple[NDArray[Any], ...], n_threads: int
     ) -> None:
-        """Fill what is found for new samples, a block of distances after the other."""
+        """Fill the arrays in `found` for new samples, one block of distances at a time."""
         blocks = self._metric.blocks(new, self._samples)
 
         def scan(start: int, stop: int) -> None:
@@ -485,7 +486,7 @@ class ScannedNodes:
 
 @jit
 def _conquer_block(block, costs, class_index, nodes, distances):
-    """Find the smallest (max(C, d), d, class, index) in each row; returns the flat index of a bad d, or -1."""
+    """Find the smallest (max(C, d), d, class, index) in each row; return the index of an invalid d, or -1."""
     n_queries, n_training = block.shape
     for q in range(n_queries):
         best, best_cost, best_distance = -1, np.inf, np.inf
@@ -494,7 +495,7 @@ def _conquer_block(block, costs, class_index, nodes, distances):
             if not 0.0 <= distance < np.inf:
                 return int(q * n_training + v)
             cost = max(costs[v], distance)
-            # Nodes come by index: of one class the lower index keeps its place.
+            # Nodes are visited by index, so within a class the lower index wins.
             if _wins(cost, distance, v, best_cost, best_distance, best, class_index):
                 best, best_cost, best_distance = v, cost, distance
         nodes[q] = best
@@ -504,7 +505,7 @@ def _conquer_block(block, costs, class_index, nodes, distances):
 
 @jit
 def _offer_block(block, costs, class_index, offers):
-    """Find the smallest max(C, d) of each class in each row; returns as `_conquer_block`."""
+    """Find the smallest max(C, d) of each class in each row; return as `_conquer_block` does."""
     n_queries, n_training = block.shape
     for q in range(n_queries):
         for v in range(n_training):

@@ -1,12 +1,11 @@
-"""Compiled metrics: blocks of arc weights, several points at a time.
+"""Compiled metrics that fill blocks of arc weights, several points at a time.
 
-Points are held feature by feature, so that the innermost loop runs over points and the processor works on
-several at once, while every single pair is still summed over its features one after the other. So the weight
-of a pair depends neither on the size of the block, nor on its place there, nor on the number of threads, and it
-is symmetric to the bit.
+Points are stored feature by feature, so that the innermost loop runs over points and is vectorised, while the
+terms of each pair are still summed over the features in order. The weight of a pair therefore does not depend
+on the block size, its position in the block or the number of threads, and it is symmetric to the bit.
 
-The metrics are LibOPF's [1]_ and three more that are asked for often, with the definitions of the literature
-[2]_ where LibOPF's own leave the domain or are not distances; each difference is noted in `KERNELS`.
+The metrics are those of LibOPF [1]_ and three other common ones. Where LibOPF's formula leaves its domain or is
+not a distance, the definition in the literature [2]_ is used; each difference is noted in `KERNELS`.
 
 References
 ----------
@@ -31,11 +30,11 @@ WeightsAmong = Callable[[IntArray], WeightsFrom]
 SQUARED_EUCLIDEAN, MANHATTAN, CANBERRA, SQUARED_CHI_SQUARE = range(4)
 CHI_SQUARE, BRAY_CURTIS, CHEBYSHEV, HAMMING = range(4, 8)
 
-# Bytes of distances held at a time by each thread: few enough that Ctrl-C is answered soon.
+# Bytes of distances in a block, per thread: few enough that Ctrl-C is answered quickly.
 BLOCK_BYTES = 4 * 2**20
-# Points whose weights are summed together: their row of the output stays in the first-level cache.
+# Points per tile: their row of the output stays in the L1 cache.
 TILE = 512
-# Differences of features worth a thread of its own: about a millisecond, ten times its start.
+# Minimum number of feature differences per thread: about a millisecond, ten times the start of a thread.
 GRAIN = 2_000_000
 
 
@@ -53,7 +52,7 @@ class Kernel(NamedTuple):
 KERNELS = {
     "sqeuclidean": Kernel(SQUARED_EUCLIDEAN, "Σ (x−y)²"),
     "manhattan": Kernel(MANHATTAN, "Σ |x−y|"),
-    # LibOPF divides by |x+y|, which is the same for features of one sign and unbounded otherwise.
+    # LibOPF divides by |x+y|: the same if x and y have the same sign, unbounded otherwise.
     "canberra": Kernel(CANBERRA, "Σ |x−y| / (|x|+|y|), 0/0 = 0"),
     "squared_chord": Kernel(
         SQUARED_EUCLIDEAN, "Σ (√x−√y)²", non_negative=True, root_of_features=True
@@ -61,13 +60,13 @@ KERNELS = {
     "squared_chi_square": Kernel(
         SQUARED_CHI_SQUARE, "Σ (x−y)² / (x+y), 0/0 = 0", non_negative=True
     ),
-    # LibOPF adds 1e-9 to x+y; here the term of two zeros is zero, whatever the scale of the data.
+    # LibOPF adds 1e-9 to x+y; here the term of two zeros is 0, at any scale of the data.
     "chi_square": Kernel(
         CHI_SQUARE, "√( Σ (x/Σx − y/Σy)² / (x+y) ), 0/0 = 0", non_negative=True, positive_mass=True
     ),
-    # What LibOPF calls Bray–Curtis is Canberra's sum; this is Bray and Curtis's own.
+    # LibOPF's Bray–Curtis computes Canberra's sum; this is the definition of Bray and Curtis.
     "bray_curtis": Kernel(BRAY_CURTIS, "Σ |x−y| / Σ (|x|+|y|), 0/0 = 0"),
-    # Half the squared distance of unit vectors: unlike 1 minus a product never negative, and 0 for equal ones.
+    # Half the squared distance of unit vectors: unlike 1 − x·y, it is never negative, and 0 for equal vectors.
     "cosine": Kernel(
         SQUARED_EUCLIDEAN, "1 − Σ xy / (‖x‖‖y‖)", positive_mass=True, unit_length=True
     ),
@@ -80,8 +79,8 @@ KERNELS = {
 def _accumulate(code, x, mass, points, masses, total):
     """Add one feature's term to the sums (for Chebyshev, maxima) of a tile of points.
 
-    Divisions are written `np.divide`, by a divisor that is never 0: Python's own would be checked
-    for 0 by a branch, and the loop not be vectorised.
+    Divisions use `np.divide` with a divisor that is never 0: Python's operator checks for 0, and that branch
+    would prevent vectorisation.
     """
     if code == SQUARED_EUCLIDEAN:
         for j in range(total.size):
@@ -115,9 +114,9 @@ def _accumulate(code, x, mass, points, masses, total):
 
 @jit
 def fill_block(code, queries, query_masses, points, point_masses, start, stop, out):
-    """Write the weights of all queries against the points from `start` to `stop` into `out`.
+    """Write the weights between all queries and the points from `start` to `stop` into `out`.
 
-    Queries have a row each, points a column; `code` is the sum, as in `KERNELS`.
+    Each query is a row, each point a column; `code` selects the sum, as in `KERNELS`.
     """
     for first in range(start, stop, TILE):
         last = min(first + TILE, stop)
@@ -143,7 +142,7 @@ def fill_block(code, queries, query_masses, points, point_masses, start, stop, o
 
 @jit
 def _sum_rows(values):
-    """Sum |x| over the features of each sample, one feature after the other."""
+    """Sum |x| over the features of each sample, in order."""
     masses = np.zeros(values.shape[0])
     for i in range(values.shape[0]):
         for f in range(values.shape[1]):
@@ -151,11 +150,11 @@ def _sum_rows(values):
     return masses
 
 
-def _prepared(kernel: Kernel, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the values that the kernel sums over, and each sample's mass where it needs one."""
+def _prepare(kernel: Kernel, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the values that the kernel sums over, and the mass of each sample if the kernel needs it."""
     values = np.ascontiguousarray(np.sqrt(X) if kernel.root_of_features else X, dtype=np.float64)
     if kernel.unit_length:
-        values = values / np.abs(values).max(axis=1, keepdims=True)  # for safe squares
+        values = values / np.abs(values).max(axis=1, keepdims=True)  # so that no square overflows
         values /= np.sqrt(2.0 * _sum_rows(values * values))[:, np.newaxis]
     if kernel.code in (CHI_SQUARE, BRAY_CURTIS):
         return values, _sum_rows(values)
@@ -163,13 +162,14 @@ def _prepared(kernel: Kernel, X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def kernel_rows(name: str, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-    """Weights between samples of `X`, a row at a time, by a metric of `KERNELS`.
+    """Return a function that computes the weights between samples of `X`, one row at a time.
 
-    ``among(others)`` of the result copies those samples, and gives a function ``row(i)`` of the weights from
-    sample `i` to each of them. Long rows are cut into `n_threads` parts at most, on which nothing depends.
+    `name` is a metric of `KERNELS`. The returned function, ``among(others)``, copies these samples and returns
+    a function ``row(i)`` that computes the weights from sample `i` to each of them. Long rows are split into at
+    most `n_threads` parts; the weights do not depend on the split.
     """
     kernel = KERNELS[name]
-    values, masses = _prepared(kernel, X)
+    values, masses = _prepare(kernel, X)
 
     def among(others: IntArray) -> WeightsFrom:
         points, point_masses = np.ascontiguousarray(values[others].T), masses[others]
@@ -192,12 +192,12 @@ def kernel_rows(name: str, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
 
 
 def rows_per_block(n_training: int, n_bytes: int, n_threads: int) -> int:
-    """How many queries make a block, so that the distances of all threads fit in `n_bytes`."""
+    """Return the number of queries per block, so that the distances of all threads fit in `n_bytes`."""
     return max(1, min(BLOCK_BYTES, n_bytes // n_threads) // (8 * n_training))
 
 
 def refuse_weight(weight: float, who: str) -> None:
-    """Raise ValueError for a negative or non-finite distance between these two."""
+    """Raise ValueError for a negative or non-finite distance; `who` names the two samples."""
     raise ValueError(
         f"the distance between {who} is {weight}, but distances must be finite and not negative. Check the "
         "metric, or scale the features to a moderate range."
@@ -205,10 +205,10 @@ def refuse_weight(weight: float, who: str) -> None:
 
 
 def kernel_blocks(name: str, queries: FloatArray, training: FloatArray) -> BlockOfDistances:
-    """Weights from queries to training samples, a block of queries at a time."""
+    """Return a function that computes the weights from queries to training samples, block by block."""
     kernel = KERNELS[name]
-    values, masses = _prepared(kernel, queries)
-    training_values, point_masses = _prepared(kernel, training)
+    values, masses = _prepare(kernel, queries)
+    training_values, point_masses = _prepare(kernel, training)
     points = np.ascontiguousarray(training_values.T)
 
     def block(start: int, stop: int) -> FloatArray:

@@ -1,9 +1,9 @@
-"""The samples as the engine wants them: own copy, safe scale, no duplicates, and laid out in space.
+"""Prepare samples for the engine: copy, scale and de-duplicate them, and group them in space.
 
-For low dimension they make a tree, for high dimension blocks. The space tree cuts points at the median of the
-widest side, down to blocks of sixteen. It is laid out in preorder: the left child of node i is i + 1. All
-blocks but the last are full, so nothing is wasted on padding. Boxes are tight: they hold the points, not the
-cells.
+In low dimension points are sorted into a *space tree*, in high dimension into blocks. The space tree is a
+balanced k-d tree: it splits points at the median of the widest side, down to blocks of sixteen. Nodes are
+stored in preorder, so the left child of node i is i + 1. All blocks but the last are full, so no memory is
+wasted on padding. Bounding boxes are tight: they enclose the points, not the cells.
 """
 
 from collections.abc import Iterable
@@ -15,35 +15,35 @@ from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
-from popf.engine.runtime.threads import ALONE, Team
+from popf.engine.runtime.threads import ONE_THREAD, Team
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 
-# Values of a chunk that stays in the cache while several passes go over it.
+# Values per chunk: few enough to stay in the cache during several passes.
 CHUNK_VALUES = 1 << 17
-# Up to this exponent a power of two and its inverse are both normal numbers.
+# Up to this exponent, a power of two and its inverse are both normal numbers.
 LARGEST_EXPONENT = 1000
-# Subtrees of at most so many points are built in one call, which is short enough for Ctrl-C. Several threads
-# take smaller ones, so that all have some, but none below the second number: handing out would take longer.
+# Subtrees of at most SUBTREE_POINTS are built in one call, short enough for Ctrl-C. Several threads build
+# smaller ones, so that each gets some, but not below SMALLEST_SUBTREE, where scheduling would take longer.
 SUBTREE_POINTS = 1 << 18
 SMALLEST_SUBTREE = 1 << 12
-# Blocks begin at a multiple of so many bytes, a cache line.
+# Blocks start at a multiple of this many bytes, a cache line.
 ALIGNMENT = 64
 
 
 class DistinctPoints(NamedTuple):
     """The distinct points among the samples."""
 
-    points: FloatArray  # in the order in which they first occur, times 2**-exponent
-    exponent: int  # the power of two that was taken out
-    first: IntArray  # the lowest sample at every point
-    point_of: IntArray  # the point of every sample
+    points: FloatArray  # in order of first occurrence, multiplied by 2**-exponent
+    exponent: int  # of the power of two that was divided out
+    first: IntArray  # the lowest sample at each point
+    point_of: IntArray  # the point of each sample
 
 
-def scaled_copy(X: FloatArray, exponent: int | IntArray, team: Team = ALONE) -> FloatArray:
-    """Copy `X` times ``2**-exponent``, C-contiguous, without negative zeros.
+def scaled_copy(X: FloatArray, exponent: int | IntArray, team: Team = ONE_THREAD) -> FloatArray:
+    """Copy `X` multiplied by ``2**-exponent``, C-contiguous and without negative zeros.
 
-    Multiplying by a power of two rounds nothing, so distances, and ties among them, stay what they
-    are, while squares of values near 1e150 or 1e-150 no longer overflow or vanish.
+    Multiplying by a power of two does not round, so distances and their ties are unchanged, while squares of
+    values near 1e150 or 1e-150 no longer overflow or underflow.
     """
     copy: FloatArray = np.empty(X.shape)
 
@@ -60,8 +60,8 @@ def scaled_copy(X: FloatArray, exponent: int | IntArray, team: Team = ALONE) -> 
     return copy
 
 
-def scale_exponent(X: FloatArray, team: Team = ALONE) -> int:
-    """Power of two that brings the largest magnitude in `X` into [0.5, 1)."""
+def scale_exponent(X: FloatArray, team: Team = ONE_THREAD) -> int:
+    """Return the exponent e such that the largest magnitude in ``X * 2**-e`` is in [0.5, 1)."""
 
     def magnitude(start: int, stop: int) -> float:
         return max(abs(float(X[start:stop].max())), abs(float(X[start:stop].min())))
@@ -75,21 +75,22 @@ def _rows_in_cache(X: FloatArray) -> int:
 
 
 def distinct_points(X: FloatArray, n_threads: int = 1) -> DistinctPoints:
-    """Scale the samples and collapse those that coincide.
+    """Scale the samples and merge duplicates.
 
-    All arcs between coinciding samples have length zero, so in the order (weight, lower index, higher
-    index) the spanning tree joins each of them to the first, and everything else concerns the first
-    alone.
+    All arcs between duplicates have length zero, so in the order (weight, lower index, higher index) the
+    spanning tree joins each duplicate to the first sample at its point, and all other edges join first samples.
     """
     with Team(n_threads) as team:
         exponent = scale_exponent(X, team)
         return collapse_duplicates(scaled_copy(X, exponent, team), exponent, team)
 
 
-def collapse_duplicates(scaled: FloatArray, exponent: int, team: Team = ALONE) -> DistinctPoints:
-    """Collapse samples that coincide; `scaled` comes from `scaled_copy`."""
+def collapse_duplicates(
+    scaled: FloatArray, exponent: int, team: Team = ONE_THREAD
+) -> DistinctPoints:
+    """Merge samples with equal features; `scaled` comes from `scaled_copy`."""
     bits = scaled.view(np.uint64)
-    keys = _hashes(bits, team)
+    keys = _row_hashes(bits, team)
     if not _any_equal(keys, team):  # the usual case
         every = np.arange(len(scaled))
         return DistinctPoints(scaled, exponent, every, every)
@@ -100,7 +101,7 @@ def collapse_duplicates(scaled: FloatArray, exponent: int, team: Team = ALONE) -
     return DistinctPoints(scaled[first], exponent, first, point_of)
 
 
-def _hashes(bits: NDArray[np.uint64], team: Team) -> NDArray[np.uint64]:
+def _row_hashes(bits: NDArray[np.uint64], team: Team) -> NDArray[np.uint64]:
     """Hash every row."""
     keys = np.full(len(bits), 14695981039346656037, dtype=np.uint64)
 
@@ -111,28 +112,28 @@ def _hashes(bits: NDArray[np.uint64], team: Team) -> NDArray[np.uint64]:
             here *= np.uint64(0x9E3779B97F4A7C15)
             here ^= here >> np.uint64(32)
 
-    team.map_chunks(hash_rows, len(bits), 1 << 12)  # rows that stay in the first cache
+    team.map_chunks(hash_rows, len(bits), 1 << 12)  # rows that fit in the L1 cache
     return keys
 
 
 def _any_equal(keys: NDArray[np.uint64], team: Team) -> bool:
-    """Whether two keys are equal; each thread sorts those with some first bytes."""
+    """Return whether any two keys are equal; each thread sorts the keys in a range of first bytes."""
     bytes_ = keys >> np.uint64(56)
 
-    def look(low: int, high: int) -> bool:
+    def has_equal(low: int, high: int) -> bool:
         mine = keys if high - low == 256 else keys[(low <= bytes_) & (bytes_ < high)]
         mine = np.sort(mine)
         return bool((mine[1:] == mine[:-1]).any())
 
-    return any(team.map_shares(look, 256))
+    return any(team.map_shares(has_equal, 256))
 
 
 @jit
 def _number_points(bits, keys, table, point_of, first):
     """Assign numbers to the distinct rows in order of first occurrence, by open addressing.
 
-    A slot of the table holds 31 bits of the row's hash above 32 bits of the point's number plus one,
-    so that other rows in the way are passed without a look at them; 0 is an empty slot.
+    A slot of the table holds 31 bits of the row's hash above 32 bits of the point's number plus one, so that
+    rows with other hashes are skipped without comparing them; 0 is an empty slot.
     """
     n, d = bits.shape
     mask = len(table) - 1
@@ -161,11 +162,11 @@ def _number_points(bits, keys, table, point_of, first):
 
 
 def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray, IntArray]:
-    """Sort rows by their values; also number the distinct values, one number for each sorted row."""
+    """Return the order that sorts rows by their columns, and for each sorted row the number of its value."""
     order = np.arange(n_rows)
     repeats = np.arange(n_rows) > 0
     for column in columns if repeats.any() else ():
-        # Only runs of rows that are alike so far need another look.
+        # Only rows that are equal in all columns so far are sorted again.
         run = np.cumsum(~repeats)
         tied = np.flatnonzero(repeats | np.append(repeats[1:], False))
         order[tied] = order[tied][np.lexsort((column[order[tied]], run[tied]))]
@@ -177,7 +178,7 @@ def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray
 
 
 def scrambled(numbers: IntArray) -> NDArray[np.uint64]:
-    """Turn numbers into others that look random, by SplitMix64's mixing function (Steele, Lea, Flood, 2014)."""
+    """Hash integers with SplitMix64's mixing function (Steele, Lea, Flood, 2014)."""
     mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -186,7 +187,7 @@ def scrambled(numbers: IntArray) -> NDArray[np.uint64]:
 
 
 def distinct_distances(distances: FloatArray) -> FloatArray:
-    """Sort each sample's distinct distances, padded by infinity, to tell samples without features apart."""
+    """Sort each sample's distinct distances, padded with infinity, to compare samples without features."""
     ranked = np.sort(distances, axis=1)
     ranked[:, 1:][ranked[:, 1:] == ranked[:, :-1]] = np.inf
     ranked.sort(axis=1)
@@ -196,7 +197,7 @@ def distinct_distances(distances: FloatArray) -> FloatArray:
 # The space tree -----------------------------------------------------------------------------------------------
 
 #: A node: its first block, its right child (-1 for a leaf; the left child of node i is i + 1), its
-#: parent (-1 for the root), and the feature and value at which it was cut. One record, so one cache line.
+#: parent (-1 for the root), and the feature and value at which it is split. One record, so one cache line.
 NODE = np.dtype(
     [
         ("block", np.int32),
@@ -209,19 +210,19 @@ NODE = np.dtype(
 
 
 class SpaceTree(NamedTuple):
-    """A balanced space tree over points."""
+    """A balanced k-d tree with tight bounding boxes."""
 
     points: FloatArray  # in the order of the blocks
     order: IntArray  # points[i] was row order[i] of the input
     blocks: FloatArray  # (n_blocks, n_features, LANES): the same points, feature by feature
     nodes: NDArray[np.void]  # NODE records
-    leaf: NDArray[np.int32]  # the node that is block b
-    lows: FloatArray  # (n_nodes, n_features): the tight box of each node
+    leaf: NDArray[np.int32]  # the node of each block
+    lows: FloatArray  # (n_nodes, n_features): the bounding box of each node
     highs: FloatArray
 
 
 def build_space_tree(points: FloatArray, n_threads: int = 1) -> SpaceTree:
-    """Build the space tree of points, which are left as they are: the tree holds a reordered copy."""
+    """Build the space tree of points; the tree holds a reordered copy, and the input is not changed."""
     n_points, n_features = points.shape
     n_blocks = -(-n_points // LANES)
     n_nodes = 2 * n_blocks - 1
@@ -240,7 +241,7 @@ def build_space_tree(points: FloatArray, n_threads: int = 1) -> SpaceTree:
 
 
 def _empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
-    """Allocate blocks on cache-line boundaries; the last is to be padded with infinity."""
+    """Allocate blocks on cache-line boundaries; the caller pads the last one with infinity."""
     size = n_blocks * n_features * LANES
     raw = np.empty(size + ALIGNMENT // 8, dtype=np.float64)
     skip = (-raw.ctypes.data % ALIGNMENT) // 8
@@ -248,7 +249,7 @@ def _empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
 
 
 def _fill_tree(tree: SpaceTree, points: FloatArray, team: Team) -> None:
-    """Fill a space tree level by level, until subtrees are small enough to be grown whole."""
+    """Fill a space tree level by level, until subtrees are small enough to be built in one call."""
 
     def copy(start: int, stop: int) -> None:
         tree.points[start:stop] = points[start:stop]
@@ -257,8 +258,8 @@ def _fill_tree(tree: SpaceTree, points: FloatArray, team: Team) -> None:
     team.map_rows(copy, len(points))
     share = max(SMALLEST_SUBTREE, len(points) // (4 * team.n_threads))
     largest = SUBTREE_POINTS if team.n_threads == 1 else min(SUBTREE_POINTS, share)
-    # A task is a node, its first and its last block, and its parent.
-    level, tops = [(0, 0, len(tree.blocks), -1)], []
+    # A task is (node, first block, end of its blocks, parent).
+    level, split_nodes = [(0, 0, len(tree.blocks), -1)], []
     while level:
 
         def grow(at: int, _: int, tasks: list[tuple[int, int, int, int]] = level) -> None:
@@ -267,7 +268,7 @@ def _fill_tree(tree: SpaceTree, points: FloatArray, team: Team) -> None:
 
         team.map_chunks(grow, len(level), 1)
         split = [task for task in level if (task[2] - task[1]) * LANES > largest]
-        tops += [task[0] for task in split]
+        split_nodes += [task[0] for task in split]
         level = [
             child
             for node, first, last, _ in split
@@ -276,7 +277,7 @@ def _fill_tree(tree: SpaceTree, points: FloatArray, team: Team) -> None:
                 (int(tree.nodes["right"][node]), (first + last) // 2, last, node),
             )
         ]
-    for node in sorted(tops, reverse=True):
+    for node in sorted(split_nodes, reverse=True):
         _join_boxes(tree, node)
 
 
@@ -287,7 +288,7 @@ def _quickselect(points, order, start, stop, middle, feature):
     low, high = start, stop - 1
     # Invariant: rows before `low` are no larger than those from there on, rows after `high` no smaller.
     while low < high:
-        # The pivot is what an evenly spaced sample, sorted by insertion, has at the rank looked for.
+        # The pivot is the value at the wanted rank of an evenly spaced sample, sorted by insertion.
         n = high + 1 - low
         size = min(len(sample), max(3, n // 16))
         for i in range(size):
@@ -298,7 +299,7 @@ def _quickselect(points, order, start, stop, middle, feature):
                 j -= 1
             sample[j] = value
         pivot = sample[min(size - 1, (middle - low) * size // n)]
-        # Hoare's partition: rows before i are at most the pivot, rows after j at least.
+        # Hoare's partition: rows before i are at most the pivot, rows after j are at least the pivot.
         i, j = low, high
         while i <= j:
             while points[i, feature] < pivot:
@@ -316,13 +317,13 @@ def _quickselect(points, order, start, stop, middle, feature):
             high = j
         elif middle >= i:
             low = i
-        else:  # what lies between the two parts equals the pivot
+        else:  # the rows between the two parts equal the pivot
             return
 
 
 @helper
-def _cut_node(tree, node, first, last, parent):
-    """Record a node and cut it in two; returns the first block of its right half."""
+def _split_node(tree, node, first, last, parent):
+    """Write the record of a node and split it; return the first block of its right half."""
     points = tree.points
     start, stop = first * LANES, min(last * LANES, len(points))
     middle = (first + last) // 2
@@ -330,9 +331,9 @@ def _cut_node(tree, node, first, last, parent):
     record["block"], record["parent"] = first, parent
     record["right"], record["feature"], record["value"] = -1, 0, 0.0
     if last - first > 1:
-        # Across the widest side, as 64 of the points have it.
+        # Split the side that is the widest among 64 of the points.
         step = max(1, (stop - start) // 64)
-        # For a literal 0 Numba would compile `_quickselect` once more.
+        # Not a literal 0, for which Numba would compile `_quickselect` again.
         widest, spread = first - first, -1.0
         for f in range(points.shape[1]):
             low = high = points[start, f]
@@ -349,14 +350,14 @@ def _cut_node(tree, node, first, last, parent):
 
 @jit
 def _grow_subtree(tree, root, first, last, parent, whole):
-    """Build the subtree below a node, boxes included, or else only cut the node in two."""
+    """Build the `whole` subtree below a node, with boxes, or only split the node."""
     stack = np.empty((128, 4), dtype=np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = root, first, last, parent
     top = 1
     while top > 0:
         top -= 1
         node, a, b, up = stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3]
-        middle = _cut_node(tree, node, a, b, up)
+        middle = _split_node(tree, node, a, b, up)
         if not whole:
             return
         if b - a == 1:
@@ -374,7 +375,7 @@ def _grow_subtree(tree, root, first, last, parent, whole):
 
 @helper
 def _fill_block(tree, node, block):
-    """Copy the points of a leaf, feature by feature, and take their box."""
+    """Copy the points of a leaf, feature by feature, and compute their box."""
     points, blocks = tree.points, tree.blocks
     start = block * LANES
     stop = min(start + LANES, len(points))
@@ -393,7 +394,7 @@ def _fill_block(tree, node, block):
 
 @helper
 def _join_boxes(tree, node):
-    """Make the box of a node from those of its children."""
+    """Compute the box of a node from those of its children."""
     lows, highs = tree.lows, tree.highs
     left, right = node + 1, tree.nodes[node]["right"]
     for f in range(lows.shape[1]):
@@ -403,7 +404,7 @@ def _join_boxes(tree, node):
 
 @helper
 def push_children(nodes, node, points, row, stack, top):
-    """Push the children of an inner node, the one nearer to a point last; returns the new top of the stack."""
+    """Push the children of an inner node, the one nearer to a point last; return the new top of the stack."""
     right = nodes[node]["right"]
     is_left = points[row, nodes[node]["feature"]] < nodes[node]["value"]
     stack[top] = right if is_left else node + 1
@@ -413,10 +414,10 @@ def push_children(nodes, node, points, row, stack, top):
 
 @helper
 def climb(nodes, lows, highs, home, node):
-    """Go from a node to its parent: returns that, -1 above the root, the sibling, and a gap to it.
+    """Return the parent of a node (-1 for the root), its sibling, and the gap between sibling and `home`.
 
-    The gap bounds the squared distances between the boxes of a leaf, `home`, and of the sibling from below. It
-    is that along the one feature that parted them, where most siblings are too far already.
+    The gap is a lower bound on the squared distances between the boxes of the leaf `home` and of the sibling,
+    along the feature at which the parent is split; that is enough to skip most siblings.
     """
     parent = nodes[node]["parent"]
     if parent < 0:
@@ -429,7 +430,7 @@ def climb(nodes, lows, highs, home, node):
 
 @jit
 def lowest_in_nodes(nodes, values):
-    """Return for every node the smallest value of its points; values are float64."""
+    """Return the smallest value among the points of each node; `values` are float64."""
     lowest = np.empty(len(nodes))
     for node in range(len(nodes) - 1, -1, -1):
         right = nodes[node]["right"]
@@ -447,24 +448,24 @@ def lowest_in_nodes(nodes, values):
 
 
 class OrderedPoints(NamedTuple):
-    """Points in an order in which neighbours in space are mostly neighbours in memory."""
+    """Points ordered so that neighbours in space are mostly neighbours in memory."""
 
     points: FloatArray
     order: IntArray  # points[i] was row order[i] of the input
     starts: IntArray  # block b is range(starts[b], starts[b + 1])
     centers: FloatArray  # (n_blocks, n_features)
-    radii: FloatArray  # no point of the block is farther from its centre
+    radii: FloatArray  # upper bounds on the distances of the block's points from its centre
 
 
 def order_points(
     points: FloatArray, block: int, n_threads: int = 1, side: BoolArray | None = None
 ) -> OrderedPoints:
-    """Cut the points, each `side` alone, at the median of their most spread feature until blocks are small."""
+    """Split the points, each `side` separately, at the median of the widest feature until blocks are small."""
     pieces, n_before = [np.arange(len(points))], 0
     if side is not None:
         pieces = [np.flatnonzero(~side), np.flatnonzero(side)]
 
-    def cut(level: list[IntArray], at: int, _: int) -> list[IntArray]:
+    def split(level: list[IntArray], at: int, _: int) -> list[IntArray]:
         piece = level[at]
         if len(piece) <= block:
             return [piece]
@@ -476,9 +477,9 @@ def order_points(
         return [piece[parted[:n_left]], piece[parted[n_left:]]]
 
     with Team(n_threads) as team:
-        while len(pieces) > n_before:  # level by level, until nothing is cut any more
+        while len(pieces) > n_before:  # level by level, until no piece is split
             n_before = len(pieces)
-            halves = team.map_chunks(partial(cut, pieces), n_before, 1)
+            halves = team.map_chunks(partial(split, pieces), n_before, 1)
             pieces = [piece for pair in halves for piece in pair]
         order = np.concatenate(pieces)
         starts = np.cumsum([0] + [len(piece) for piece in pieces])
@@ -496,7 +497,7 @@ def order_points(
 
 @jit
 def _fill_blocks(ordered, points, start, stop):
-    """Copy the points of some blocks, and find their centres and radii."""
+    """Copy the points of some blocks, and compute their centres and radii."""
     copies, order, starts = ordered.points, ordered.order, ordered.starts
     centers, n_features = ordered.centers, points.shape[1]
     for block in range(start, stop):
@@ -532,13 +533,13 @@ def gap_between(ordered, block, other):
     radii = ordered.radii
     between = np.sqrt(squared_distance(ordered.centers, block, ordered.centers, other))
     clear = max(between * (1.0 - 1e-9) - radii[block] - radii[other], 0.0)
-    # The radii are rounded up and the distance down; what is left of rounding is far below 1e-9.
+    # The radii are rounded up and the distance down; the remaining rounding error is far below 1e-9.
     return clear * clear * (1.0 - 1e-9)
 
 
 @helper
 def squared_distance(x, i, y, j):
-    """Compute the squared distance of two rows, feature after feature as everywhere."""
+    """Compute the squared distance of two rows, summing the features in order."""
     total = 0.0
     for f in range(x.shape[1]):
         difference = x[i, f] - y[j, f]

@@ -1,15 +1,15 @@
-r"""Soft competition: all paths to a sample count, not only the cheapest.
+r"""Soft competition: all paths to a sample count, not only the cheapest one.
 
-Every training node v offers a path that costs ``c_v = max(C_v, d(v, t))``. The score of a class is their
-soft minimum, ``m_k = -log(mean over v in k of exp(-c_v / tau))``; as tau goes to 0, the class of the
-smallest score becomes the one that conquers. The exponentials are taken relative to the cheapest path of the
-class seen so far, so that no score overflows or vanishes, however small tau is.
+Every training node v offers a path of cost ``c_v = max(C_v, d(v, t))``. The score of a class is their
+soft minimum, ``m_k = -log(mean over v in k of exp(-c_v / tau))``; as tau goes to 0, the class with the
+smallest score becomes the one that conquers. Exponentials are computed relative to the cheapest path of the
+class so far, so that no score overflows or underflows, however small tau is.
 
-Bandwidths come as an array of shape (n_chains, n_halvings), in whose rows each is half of the one before: nine
-of them cost one exponential. Scores are arrays of shape (n_queries, n_classes, n_chains, n_halvings).
+Bandwidths form an array of shape (n_chains, n_halvings); each is half of the one before it in its row, so that
+nine of them cost one exponential. Scores have the shape (n_queries, n_classes, n_chains, n_halvings).
 
-`CompetingNodes` sums over blocks of distances of any metric. In Euclidean space, `CompetingSpace` serves low
-dimension and `CompetingPoints` high dimension.
+`CompetingNodes` sums over blocks of distances of any metric. For Euclidean distances, `CompetingSpace` is used
+in low dimension and `CompetingPoints` in high dimension.
 """
 
 from typing import NamedTuple
@@ -33,24 +33,24 @@ from popf.engine.runtime.simd import (
 from popf.engine.runtime.threads import BufferPool, map_chunks, one_blas_thread
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 
-# Nodes of a chunk: enough that the call costs little, few enough to stay in the first cache.
+# Nodes per chunk: enough to make the call overhead small, few enough to stay in the L1 cache.
 CHUNK = 256
 CHUNK_BLOCKS = CHUNK // LANES
-# How wrong a sum of exponentials may be, relative to it: what is left out, and the rounding of distances.
+# Allowed relative error of a sum of exponentials, from skipped chunks and from rounded distances.
 ERROR = 1e-8
-# Queries in one call: short enough for Ctrl-C also beside millions of nodes.
+# Queries per call: few enough for Ctrl-C, even with millions of nodes.
 CALL_QUERIES = 64
-# Queries and nodes of a tile: enough for BLAS, few enough to stay in the cache.
+# Queries and nodes per tile: enough for BLAS, few enough to stay in the cache.
 TILE_QUERIES, TILE_NODES = 256, 1024
-# How many points tell where the centre is.
-CENTRED_BY = 1000
+# Samples from which the centre is computed.
+CENTER_SAMPLE_SIZE = 1000
 
 
 class Scratch(NamedTuple):
-    """Sums under way, of some queries; memory of a thread."""
+    """Partial sums of some queries; each thread has its own."""
 
     costs: FloatArray  # (n_queries, CHUNK): path costs of the nodes of a chunk
-    low: FloatArray  # (n_queries,): the cheapest path so far, to which the sums are relative
+    low: FloatArray  # (n_queries,): lowest path cost so far, to which the sums are relative
     sums: FloatArray  # (n_queries, n_bandwidths, 8)
 
 
@@ -63,13 +63,13 @@ def _scratch_for(n_queries: int, n_bandwidths: int) -> Scratch:
 def _add_paths(scratch, row, size, weights, start, taus):
     """Add the exponentials of the costs in ``scratch.costs[row]`` to the sums of a query.
 
-    There are `size` of them, a multiple of eight, with ``weights[start : start + size]``.
+    There are `size` costs, a multiple of eight, with ``weights[start : start + size]``.
     """
     costs, sums = scratch.costs, scratch.sums
     n_chains, n_halvings = taus.shape
     low, least = scratch.low[row], smallest(costs, row, size)
     if least < low:
-        # A cheaper path: from now on the sums are relative to that one.
+        # A cheaper path: rescale the sums relative to it.
         if low < np.inf:
             for chain in range(n_chains):
                 for half in range(n_halvings):
@@ -79,7 +79,7 @@ def _add_paths(scratch, row, size, weights, start, taus):
                         total[lane] *= factor
         low = least
         scratch.low[row] = low
-    if low == np.inf:  # all of them are infinitely far away
+    if low == np.inf:  # all path costs are infinite
         return
     for chain in range(n_chains):
         first = chain * n_halvings
@@ -93,8 +93,8 @@ def _add_paths(scratch, row, size, weights, start, taus):
 
 
 @jit
-def _finish(scratch, mass, taus, scores):
-    """Turn the sums of the first queries into their scores, relative to a class of that mass."""
+def _write_scores(scratch, mass, taus, scores):
+    """Write the scores of the first queries from their sums; `mass` is the sum of the weights of the class."""
     n_chains, n_halvings = taus.shape
     for row in range(len(scores)):
         low = scratch.low[row]
@@ -109,17 +109,17 @@ def _finish(scratch, mass, taus, scores):
 
 
 class CompetingNodes(NamedTuple):
-    """Training nodes, class after class; blocks of distances must have their columns in this `order`."""
+    """Training nodes sorted by class; blocks of distances must have their columns in this `order`."""
 
-    order: IntArray  # the sample that each node is
+    order: IntArray  # the sample of each node
     costs: FloatArray  # C_v in the unit of the distances
-    weights: FloatArray  # how many samples each stands for
+    weights: FloatArray  # how many samples each node stands for
     starts: IntArray  # class k is range(starts[k], starts[k + 1])
     masses: FloatArray  # the sum of the weights of each class
 
     @classmethod
     def build(cls, codes: IntArray, costs: FloatArray, weights: FloatArray) -> "CompetingNodes":
-        """Order samples by their classes 0, 1, ..."""
+        """Sort samples by their classes 0, 1, ..."""
         order = np.argsort(codes, kind="stable")
         starts = np.append(0, np.cumsum(np.bincount(codes)))
         masses = np.bincount(codes, weights=weights).astype(np.float64)
@@ -128,7 +128,7 @@ class CompetingNodes(NamedTuple):
     def scores(
         self, blocks: BlockOfDistances, n_queries: int, taus: FloatArray, rows: int, n_threads: int
     ) -> FloatArray:
-        """Score queries, `rows` of them in a block."""
+        """Compute the scores of queries, in blocks of `rows`."""
         scores = np.full((n_queries, len(self.masses), *taus.shape), np.inf)
 
         def scan(start: int, stop: int) -> None:
@@ -156,34 +156,34 @@ def _compete_at_distances(block, nodes, taus, scratch, scores):
                 for i in range(size, padded):
                     offers[0, i], near[i] = np.inf, 0.0
                 _add_paths(scratch, 0, padded, near, 0, taus)
-            _finish(scratch, nodes.masses[k], taus, scores[q : q + 1, k])
+            _write_scores(scratch, nodes.masses[k], taus, scores[q : q + 1, k])
 
 
 class CompetingSpace(NamedTuple):
-    """Training nodes laid out in space, class after class: far chunks are passed by.
+    """Training nodes sorted by class and in space, so that distant chunks can be skipped.
 
-    Each class is in the order of a space tree of its own, so that a chunk of 256 nodes lies together. The chunk
-    nearest to a query comes first and sets the scale. Of any other chunk the cheapest possible path is known,
-    the larger of its lowest cost and the distance to its box; if all nodes of the class at that cost would
-    not change the sum by more than the error allowed, it is passed by. What is passed by is at most all of the
-    class, so the error of a sum is what is allowed at most.
+    Each class is in the order of its own space tree, so the 256 nodes of a chunk are close together. The chunk
+    nearest to a query is added first and sets the scale. For any other chunk, the larger of its lowest cost and
+    the distance to its box is a lower bound on its path costs. The chunk is skipped if the whole class at that
+    cost would not change the sum by more than the allowed error. Skipped chunks hold at most the whole class,
+    so the error of a sum never exceeds the allowed one.
     """
 
-    blocks: FloatArray  # (n_blocks, n_features, 16); a class starts at a new block
-    costs: FloatArray  # C_v, sixteen a block, infinite where there is no node
-    weights: FloatArray  # how many samples each stands for, 0 where there is no node
+    blocks: FloatArray  # (n_blocks, n_features, 16); each class starts a new block
+    costs: FloatArray  # C_v, sixteen per block, infinite where there is no node
+    weights: FloatArray  # how many samples each node stands for, 0 where there is no node
     chunks: IntArray  # chunk c is blocks[chunks[c] : chunks[c + 1]]
-    classes: IntArray  # class k is the chunks range(classes[k], classes[k + 1])
+    classes: IntArray  # class k has the chunks range(classes[k], classes[k + 1])
     masses: FloatArray  # the sum of the weights of each class
-    lows: FloatArray  # (n_chunks, n_features): the box of every chunk
+    lows: FloatArray  # (n_chunks, n_features): the box of each chunk
     highs: FloatArray
-    lowest: FloatArray  # the lowest cost in every chunk
+    lowest: FloatArray  # the lowest cost in each chunk
 
     @classmethod
     def build(
         cls, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
     ) -> "CompetingSpace":
-        """Lay out samples of the classes 0, 1, ..."""
+        """Sort samples of the classes 0, 1, ..."""
         masses = np.bincount(codes, weights=weights).astype(np.float64)
         blocks, places, edges, classes = [], [], [0], [0]
         for k in range(len(masses)):
@@ -196,25 +196,25 @@ class CompetingSpace(NamedTuple):
             edges += [*range(first + CHUNK_BLOCKS, last, CHUNK_BLOCKS), last]
             classes.append(len(edges) - 1)
         place, chunks = np.concatenate(places), np.array(edges)
-        there, laid_out = place >= 0, np.concatenate(blocks)
-        laid_costs = np.where(there, costs[place], np.inf)
-        # What is missing is at infinity.
-        lows = np.minimum.reduceat(laid_out.min(axis=2), chunks[:-1])
-        highs = np.where(np.isinf(laid_out), -np.inf, laid_out).max(axis=2)
+        there, all_blocks = place >= 0, np.concatenate(blocks)
+        padded_costs = np.where(there, costs[place], np.inf)
+        # Missing nodes are at infinity.
+        lows = np.minimum.reduceat(all_blocks.min(axis=2), chunks[:-1])
+        highs = np.where(np.isinf(all_blocks), -np.inf, all_blocks).max(axis=2)
         return cls(
-            blocks=laid_out,
-            costs=laid_costs,
+            blocks=all_blocks,
+            costs=padded_costs,
             weights=np.where(there, weights[place], 0.0),
             chunks=chunks,
             classes=np.array(classes),
             masses=masses,
             lows=lows,
             highs=np.maximum.reduceat(highs, chunks[:-1]),
-            lowest=np.minimum.reduceat(laid_costs, LANES * chunks[:-1]),
+            lowest=np.minimum.reduceat(padded_costs, LANES * chunks[:-1]),
         )
 
     def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
-        """Score queries, scaled as the samples are."""
+        """Compute the scores of queries, which must have the scale of the samples."""
         scores = np.full((len(queries), len(self.masses), *taus.shape), np.inf)
         n_chunks = int(np.diff(self.classes).max())
 
@@ -229,7 +229,7 @@ class CompetingSpace(NamedTuple):
 
 @helper
 def _find_bounds(space, first, last, queries, q, bounds):
-    """Find lower bounds on what the paths of chunks cost; returns the chunk with the lowest."""
+    """Compute lower bounds on the path costs of chunks; return the chunk with the lowest bound."""
     lows, highs, lowest = space.lows, space.highs, space.lowest
     nearest = first
     for chunk in range(first, last):
@@ -246,7 +246,7 @@ def _find_bounds(space, first, last, queries, q, bounds):
 
 @helper
 def _is_negligible(bound, scratch, row, taus, mass):
-    """Return whether all of a class at cost `bound` would not change the sums beyond the error."""
+    """Return whether a whole class at cost `bound` would change no sum by more than the allowed error."""
     low = scratch.low[row]
     if bound <= low:
         return False
@@ -273,9 +273,9 @@ def _add_chunk(space, chunk, queries, q, row, scratch, taus):
 
 @jit
 def _compete_in_space(space, queries, taus, bounds, scratch, scores):
-    """Let all classes compete for some queries, four of them at a time.
+    """Let all classes compete for some queries, four at a time.
 
-    A bound of a chunk is the least that its paths may cost, or -1 once it was added or found negligible.
+    The bound of a chunk is a lower bound on its path costs, or -1 once the chunk was added or found negligible.
     """
     blocks, costs, weights, edges = space.blocks, space.costs, space.weights, space.chunks
     for q in range(0, len(queries), QUERIES):
@@ -302,30 +302,30 @@ def _compete_in_space(space, queries, taus, bounds, scratch, scores):
                         if bounds[g, chunk - first_chunk] >= 0.0:
                             _add_chunk(space, chunk, queries, q + g, g, scratch, taus)
                     continue
-                # All four want it, and share the loading of its nodes.
+                # All four queries need the chunk, so its nodes are loaded only once.
                 first, last = edges[chunk], edges[chunk + 1]
                 for block in range(first, last):
                     at = (block - first) * LANES
                     path_costs_of_four(blocks, block, queries, q, costs, scratch.costs, at)
                 for g in range(QUERIES):
                     _add_paths(scratch, g, (last - first) * LANES, weights, first * LANES, taus)
-            _finish(scratch, mass, taus, scores[q : q + n_here, k])
+            _write_scores(scratch, mass, taus, scores[q : q + n_here, k])
 
 
 class CompetingPoints(NamedTuple):
-    """Training nodes as one matrix, class after class, and in a class by their norms.
+    """Training nodes in one matrix, sorted by class and within a class by norm.
 
-    ``|x - y|² = |x|² + |y|² - 2 x·y`` cancels where x and y are close. With unit roundoff u and d features the
-    result is wrong by at most ``E = 2 (d + 16) u (|x|² + |y|²)`` (see `tiles`), and the distance by
-    ``E / (2 |x - y|)``. Where that is more than allowed, the distance is computed anew, directly. Points are
-    moved to their median, and those of a class sorted by their norms: far ones neither blur the others nor
-    make them be computed anew.
+    ``|x - y|² = |x|² + |y|² - 2 x·y`` suffers from cancellation where x and y are close. With unit roundoff u
+    and d features, its error is at most ``E = 2 (d + 16) u (|x|² + |y|²)`` (see `tiles`), and that of the
+    distance ``E / (2 |x - y|)``. Where that exceeds the allowed error, the distance is computed directly.
+    Points are centred at their median, and sorted by norm within each class, so that outliers neither reduce
+    the precision of other points nor cause their distances to be recomputed.
     """
 
-    points: FloatArray  # relative to `center`; a class starts at a multiple of sixteen
+    points: FloatArray  # relative to `center`; each class starts at a multiple of sixteen
     norms: FloatArray  # squared, infinite where there is no node
     costs: FloatArray  # C_v, infinite where there is no node
-    weights: FloatArray  # how many samples each stands for, 0 where there is no node
+    weights: FloatArray  # how many samples each node stands for, 0 where there is no node
     starts: IntArray  # class k is range(starts[k], starts[k + 1])
     masses: FloatArray  # the sum of the weights of each class
     center: FloatArray
@@ -334,9 +334,9 @@ class CompetingPoints(NamedTuple):
     def build(
         cls, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
     ) -> "CompetingPoints":
-        """Lay out samples of the classes 0, 1, ..."""
-        # A mean would follow a single far sample, and products would cancel for all others.
-        center = np.median(samples[:: max(1, len(samples) // CENTRED_BY)], axis=0)
+        """Sort samples of the classes 0, 1, ..."""
+        # A single outlier could shift the mean so far that products cancel for all other samples.
+        center = np.median(samples[:: max(1, len(samples) // CENTER_SAMPLE_SIZE)], axis=0)
         moved = samples - center
         norms = np.einsum("ij,ij->i", moved, moved)
         sizes, order = np.bincount(codes), np.lexsort((norms, codes))
@@ -344,16 +344,16 @@ class CompetingPoints(NamedTuple):
         shifts = starts[:-1] - (np.cumsum(sizes) - sizes)
         places = np.arange(len(codes)) + shifts[codes[order]]
 
-        def laid_out(values: FloatArray, nothing: float) -> FloatArray:
-            filled = np.full((starts[-1], *values.shape[1:]), nothing)
+        def padded(values: FloatArray, fill_value: float) -> FloatArray:
+            filled = np.full((starts[-1], *values.shape[1:]), fill_value)
             filled[places] = values[order]
             return filled
 
         return cls(
-            points=laid_out(moved, 0.0),
-            norms=laid_out(norms, np.inf),
-            costs=laid_out(costs, np.inf),
-            weights=laid_out(weights, 0.0),
+            points=padded(moved, 0.0),
+            norms=padded(norms, np.inf),
+            costs=padded(costs, np.inf),
+            weights=padded(weights, 0.0),
             starts=starts,
             masses=np.bincount(codes, weights=weights).astype(np.float64),
             center=center,
@@ -365,7 +365,7 @@ class CompetingPoints(NamedTuple):
         return float(norms[np.isfinite(norms)].max(initial=0.0))
 
     def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
-        """Score queries, scaled as the samples are."""
+        """Compute the scores of queries, which must have the scale of the samples."""
         scores = np.full((len(queries), len(self.masses), *taus.shape), np.inf)
         pool = BufferPool(lambda: np.empty(TILE_QUERIES * TILE_NODES))
 
@@ -380,7 +380,7 @@ class CompetingPoints(NamedTuple):
     def _compete(
         self, queries: FloatArray, taus: FloatArray, scores: FloatArray, memory: FloatArray
     ) -> None:
-        """Let the classes compete for the queries of a tile, one after the other."""
+        """Let the classes compete for the queries of a tile, one class after the other."""
         n_queries, scratch = len(queries), _scratch_for(len(queries), taus.size)
         norms = np.einsum("ij,ij->i", queries, queries)
         for k, mass in enumerate(self.masses):
@@ -393,17 +393,17 @@ class CompetingPoints(NamedTuple):
                 largest = self.largest_norm(start, stop)
                 least = recompute_below(norms, largest, queries.shape[1], taus)
                 _add_tile(products, self, start, queries, norms, least, taus, scratch)
-            _finish(scratch, mass, taus, scores[:, k])
+            _write_scores(scratch, mass, taus, scores[:, k])
 
 
 def recompute_below(
     norms: FloatArray, largest: float, n_features: int, taus: FloatArray
 ) -> FloatArray:
-    """Find the squared distance, for each query, below which products err by more than `ERROR` allows.
+    """Return, for each query, the squared distance below which the error of products exceeds `ERROR`.
 
-    `norms` are the squared norms of the queries, `largest` is that of the nodes.
+    `norms` are the squared norms of the queries, `largest` is the largest one of the nodes.
     """
-    # An error of a cost, in units of the bandwidth, is that of its exponential.
+    # The error of a cost, in units of the bandwidth, is the relative error of its exponential.
     allowed = ERROR * float(taus.min())
     error = 2.0 * (n_features + 16) * float(np.finfo(np.float64).eps) * (norms + largest)
     with np.errstate(over="ignore"):
@@ -413,7 +413,7 @@ def recompute_below(
 
 @jit
 def _add_tile(products, nodes, start, queries, norms, least, taus, scratch):
-    """Turn products into path costs, the smallest computed anew, and add their exponentials."""
+    """Convert products to path costs, recompute small distances directly, and add the exponentials."""
     points, weights, costs = nodes.points, nodes.weights, scratch.costs
     stop = start + products.shape[1]
     node_norms, floors = nodes.norms[start:stop], nodes.costs[start:stop]

@@ -1,4 +1,4 @@
-"""What the stages hand to each other, and what they may use."""
+"""Data structures passed between the stages, and the resources that a computation may use."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -6,23 +6,22 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-#: With up to so many features a space tree on the processor is always the quickest.
+#: Up to this number of features, a space tree on the CPU is always the fastest.
 LOW_DIMENSION = 4
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 ArcArray = NDArray[np.void]
-#: ``block(start, stop)`` gives the distances of some queries to all nodes, one row each.
+#: ``block(start, stop)`` returns the distances from these queries to all nodes, one row per query.
 BlockOfDistances = Callable[[int, int], FloatArray]
 
 
 class SpanningTree(NamedTuple):
     """A minimum spanning tree as arrays.
 
-    Arcs of equal weight are ordered by their lower, then their higher index; that makes the tree
-    unique, whatever the algorithm. The stages leave its edges in the order in which they find them;
-    `in_order` sorts them.
+    Arcs of equal weight are ordered by lower index, then by higher index, so the tree is unique and does not
+    depend on the algorithm. The stages store edges in the order in which they find them; `in_order` sorts them.
 
     Attributes
     ----------
@@ -44,7 +43,7 @@ class SpanningTree(NamedTuple):
 
 
 def order_of_arcs(lower: IntArray, higher: IntArray, weights: FloatArray) -> IntArray:
-    """Order arcs by (weight, lower index, higher index): sort by weight, and only ties again by all three."""
+    """Return the order of arcs by (weight, lower index, higher index); only ties are compared by all three."""
     order = np.argsort(weights, kind="stable")
     ranked = weights[order]
     same = ranked[1:] == ranked[:-1]
@@ -58,22 +57,22 @@ def order_of_arcs(lower: IntArray, higher: IntArray, weights: FloatArray) -> Int
 class Forest(NamedTuple):
     """An optimum-path forest on the training samples."""
 
-    costs: FloatArray  # C_v, the smallest largest edge on a path from a prototype to v
+    costs: FloatArray  # C_v: the minimum, over paths from a prototype to v, of the longest edge
     predecessors: IntArray  # the sample before v on its optimum path, -1 for a prototype
     lengths: FloatArray  # the length of the edge from the predecessor to v, 0 for a prototype
-    roots: IntArray  # the prototype at which the optimum path of v begins
+    roots: IntArray  # the prototype at which the optimum path to v starts
 
 
 class NeighbourLists(NamedTuple):
-    """The nearest neighbours known of every point, and how far that knowledge reaches."""
+    """The nearest neighbours of every point, and the distance up to which its list is complete."""
 
-    positions: NDArray[np.int32]  # (n_points, k): nearest first, ties by index; -1 for none
-    squared: FloatArray  # (n_points, k): their squared distances, infinite for none
-    horizon: FloatArray  # every neighbour strictly nearer than this squared distance is listed
+    positions: NDArray[np.int32]  # (n_points, k): nearest first, ties by index; -1 if missing
+    squared: FloatArray  # (n_points, k): their squared distances, infinite if missing
+    horizon: FloatArray  # every neighbour at a smaller squared distance is listed
 
 
-#: The shortest arc known to leave a component: its squared length, its ends as positions (-1 while
-#: none is known), and whether another arc as short was seen. One record, so one cache line, a component.
+#: The shortest known arc out of a component: its squared length, its ends as positions (-1 while none is
+#: known), and whether another arc of the same length was seen. One record, so one cache line, per component.
 ARC = np.dtype(
     [("squared", np.float64), ("inside", np.int32), ("outside", np.int32), ("tied", np.int64)]
 )
@@ -88,22 +87,22 @@ class Components(NamedTuple):
 
 
 class OutgoingArcSearch(NamedTuple):
-    """A search for the shortest arc out of every component that is not certain of it, shared by threads.
+    """A search for the shortest arc out of every component that is not `certain`, shared by threads.
 
-    All threads lower the `bounds` as they find arcs. Whichever of two writes stays, it is the length of an arc
-    that leaves the component, so it spares work and decides nothing.
+    All threads lower the `bounds` as they find arcs. If two threads write at once, either value is the length
+    of an arc out of the component: bounds only save work, and never decide the result.
     """
 
     components: Components
-    best: ArcArray  # ARC records: arcs known on entry, the shortest when the search is over
-    certain: BoolArray  # components that need no search
-    horizon: FloatArray  # of `NeighbourLists`; grows to what the search has seen
-    prototypes: BoolArray  # ends of arcs between classes that tie with a shortest one are marked
-    bounds: FloatArray  # how long the shortest arc out of each component is at most
+    best: ArcArray  # ARC records: the arcs known before the search, then the shortest ones
+    certain: BoolArray  # components whose shortest arc is already known
+    horizon: FloatArray  # of `NeighbourLists`; raised to the distance searched
+    prototypes: BoolArray  # set for the ends of arcs between classes that tie with a shortest one
+    bounds: FloatArray  # upper bounds on the squared length of each component's shortest arc
 
 
 class Conquered(NamedTuple):
-    """Who conquered each query."""
+    """The conqueror of each query."""
 
     nodes: IntArray  # the conquering node
     costs: FloatArray  # the path cost it offers, max(C_v, d(v, t))
@@ -111,31 +110,31 @@ class Conquered(NamedTuple):
 
 
 class Backend(Protocol):
-    """What a device computes in place of the processor: Euclidean distances only, the same to the bit."""
+    """Interface of a device that replaces the CPU for Euclidean distances; forests are identical to the bit."""
 
     def place(self, points: FloatArray) -> Any:
-        """Lay out points on the device, for the methods below."""
+        """Copy points to the device, for the methods below."""
 
     def nearest_neighbours(self, placed: Any, split: int | None = None) -> NeighbourLists:
-        """List neighbours of all points; with `split`, those on the other side of that position."""
+        """List the neighbours of all points; with `split`, only those on the other side of that position."""
 
     def nearest_outsiders(
         self, placed: Any, search: OutgoingArcSearch, split: int | None = None
     ) -> None:
-        """Find the shortest arcs out of components, as `trees.neighbours.nearest_outsiders`."""
+        """Find the shortest arcs out of components, like `trees.neighbours.nearest_outsiders`."""
 
     def conquer(
         self, placed: Any, costs: FloatArray, rank: IntArray, queries: FloatArray
     ) -> tuple[Conquered, IntArray]:
-        """Find who conquers each query, and which queries stay uncertain."""
+        """Find the conqueror of each query, and the queries for which it is uncertain."""
 
     def soft_scores(self, nodes: Any, queries: FloatArray, taus: FloatArray) -> FloatArray:
-        """Score queries softly, as ``nodes.scores`` of `soft.CompetingPoints`."""
+        """Compute the soft scores of queries, like ``nodes.scores`` of `soft.CompetingPoints`."""
 
 
 class Resources(NamedTuple):
-    """What a computation may use."""
+    """Resources that a computation may use."""
 
     n_threads: int = 1
-    n_bytes: int = 2**30  # for blocks of distances, of all threads together
-    backend: Backend | None = None  # a device, None for the processor
+    n_bytes: int = 2**30  # for blocks of distances, all threads together
+    backend: Backend | None = None  # a device; None for the CPU

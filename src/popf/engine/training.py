@@ -1,9 +1,9 @@
-"""From samples and classes to the forest: the stages in a row, and the last of them, the competition.
+"""Train a forest: run the stages in order, from samples and classes to the competition of prototypes.
 
-For f_max the best path in the complete graph costs what the path in the minimum spanning tree costs, so the
-competition needs no queue: one sweep from the leaves to the root of the tree and one back settle all costs.
-A sample that is no prototype has only neighbours of its own class in the tree, so every path ends at a
-prototype of the right class: training makes no error, ties or not.
+For f_max, an optimum path in the complete graph costs as much as the path in the minimum spanning tree. So the
+competition needs no priority queue: one sweep from the leaves to the root of the tree and one back give all
+costs. A sample that is not a prototype has only neighbours of its own class in the tree, so its optimum path
+starts at a prototype of its class: the training error is 0, with or without ties.
 """
 
 from functools import partial
@@ -36,15 +36,15 @@ from popf.engine.structures import (
 from popf.engine.trees import boruvka, neighbours, prim, tiles
 from popf.engine.trees.boruvka import Search
 
-# Blocks of points for each thread at least, where products are taken.
+# Minimum number of blocks per thread for matrix products.
 BLOCKS_PER_THREAD = 4
-# How `choose_algorithm` samples the work of a space tree: sizes of the samples, and blocks searched for.
+# `choose_algorithm` estimates the work of a space tree from samples of these sizes, searching this many blocks.
 SAMPLE_SIZES = (2048, 8192)
 SAMPLE_SEARCHES = 32
 
 
 class Trained(NamedTuple):
-    """What training gives, for every sample."""
+    """The result of training, for every sample."""
 
     tree: SpanningTree  # edges in no particular order
     prototypes: BoolArray  # whether each sample is one
@@ -52,16 +52,16 @@ class Trained(NamedTuple):
 
 
 class Neighbourhood(NamedTuple):
-    """Neighbour lists in the order of an algorithm, and the search for what they do not hold."""
+    """Neighbour lists in the order of an algorithm, and the search for arcs that are not listed."""
 
     lists: NeighbourLists
     search: Search
     order: IntArray  # the point at each position
-    space: SpaceTree | None = None  # the space tree, where there is one, for prediction
+    space: SpaceTree | None = None  # the space tree, if the algorithm builds one, for prediction
 
 
 def train(weights_among: WeightsAmong, codes: IntArray) -> Trained:
-    """Train on any metric, by Prim's algorithm; see `prim.spanning_tree` for `weights_among`."""
+    """Train with any metric, by Prim's algorithm; see `prim.spanning_tree` for `weights_among`."""
     tree, prototypes = prim.spanning_tree(weights_among, len(codes), codes)
     return Trained(tree, prototypes, compete(tree, prototypes, np.arange(len(codes))))
 
@@ -69,38 +69,38 @@ def train(weights_among: WeightsAmong, codes: IntArray) -> Trained:
 def train_euclidean(
     X: FloatArray, codes: IntArray, algorithm: str, resources: Resources
 ) -> tuple[Trained, EuclideanConquest]:
-    """Train on Euclidean distances, by "kd_tree", "brute" or "prim", and index the samples for conquest.
+    """Train with Euclidean distances, by "kd_tree", "brute" or "prim", and index the samples for conquest.
 
-    Weights and costs are squared, and scaled by ``4**-exponent`` of the conquest.
+    Weights and costs are squared and multiplied by ``4**-exponent``, with the exponent of the conquest.
     """
     n_threads = resources.n_threads
     distinct = distinct_points(X, n_threads)
     classes = point_classes(distinct, codes)
     tree, prototypes, order, space = _tree_of_points(distinct.points, classes, algorithm, resources)
     if len(classes) < len(codes):
-        # Points with samples of several classes are prototypes: those samples are at distance zero.
+        # Points with samples of several classes are prototypes, as these samples are at distance zero.
         prototypes[classes[order] < 0] = True
     forest = compete(tree, prototypes, order, n_threads)
     of_points = np.empty_like(prototypes)
     of_points[order] = prototypes
-    found = Trained(_by_point(tree, order, n_threads), of_points, forest)
+    found = Trained(_positions_to_points(tree, order, n_threads), of_points, forest)
     conquest = EuclideanConquest(distinct, codes, forest.costs, algorithm, resources, space)
     return copy_to_samples(found, distinct), conquest
 
 
 def euclidean_tree(X: FloatArray, algorithm: str, resources: Resources) -> tuple[SpanningTree, int]:
-    """Find the spanning tree alone, and its exponent; parameters as for `train_euclidean`."""
+    """Compute only the spanning tree, and its exponent; parameters as for `train_euclidean`."""
     distinct = distinct_points(X, resources.n_threads)
     one_class = np.zeros(len(distinct.points), dtype=np.int64)
     tree, _, order, _ = _tree_of_points(distinct.points, one_class, algorithm, resources)
-    tree = _by_point(tree, order, resources.n_threads)
+    tree = _positions_to_points(tree, order, resources.n_threads)
     return attach_duplicates(tree, distinct)[0], distinct.exponent
 
 
 def _tree_of_points(
     points: FloatArray, classes: IntArray, algorithm: str, resources: Resources
 ) -> tuple[SpanningTree, BoolArray, IntArray, SpaceTree | None]:
-    """Return the tree and prototypes of distinct points in some order, that order, and the space tree."""
+    """Return the tree and prototypes of reordered distinct points, their order, and the space tree."""
     if algorithm == "prim" or len(points) == 1:
         rows = kernel_rows("sqeuclidean", points, resources.n_threads)
         tree, prototypes = prim.spanning_tree(rows, len(points), classes)
@@ -113,7 +113,7 @@ def _tree_of_points(
 
 
 def point_classes(distinct: DistinctPoints, codes: IntArray) -> IntArray:
-    """Return the class of every point; one with several classes gets a negative number of its own."""
+    """Return the class of each point; a point with several classes gets a unique negative number."""
     classes = codes[distinct.first]
     if len(distinct.first) < len(codes):
         mixed = distinct.point_of[codes != classes[distinct.point_of]]
@@ -126,8 +126,8 @@ def find_neighbours(
 ) -> Neighbourhood:
     """List the nearest neighbours of distinct points; parameters as for `train_euclidean`.
 
-    `side` tells on which of two sides every point lies: then products are taken between the sides only, and
-    neighbours are those on the other side. A space tree lists them all.
+    `side` assigns each point to one of two sides. Matrix products are then computed between the sides only, and
+    neighbours are points of the other side; a space tree still lists all neighbours.
     """
     n_threads, backend, split = resources.n_threads, resources.backend, None
     if backend is not None:
@@ -144,9 +144,9 @@ def find_neighbours(
         lists = neighbours.nearest_neighbours(space, n_neighbours, n_threads)
         search = partial(neighbours.nearest_outsiders, space, n_threads)
         return Neighbourhood(lists, search, space.order, space)
-    # By matrix products on the processor.
+    # Matrix products on the CPU.
     block = tiles.block_size(points.shape[1], resources.n_bytes // n_threads)
-    if n_threads > 1:  # enough blocks that threads need not wait for one
+    if n_threads > 1:  # enough blocks to keep all threads busy
         share = len(points) // (BLOCKS_PER_THREAD * n_threads * LANES) * LANES
         block = min(block, max(tiles.SMALLEST_BLOCK, share))
     ordered = order_points(points, block, n_threads, side)
@@ -156,8 +156,8 @@ def find_neighbours(
     return Neighbourhood(lists, search, ordered.order)
 
 
-def _by_point(tree: SpanningTree, order: IntArray, n_threads: int) -> SpanningTree:
-    """Replace positions in an order by the points there."""
+def _positions_to_points(tree: SpanningTree, order: IntArray, n_threads: int) -> SpanningTree:
+    """Replace positions in `order` by the points at these positions."""
     lower, higher = np.empty_like(tree.lower), np.empty_like(tree.higher)
 
     def rename(ends: IntArray, names: IntArray, start: int, stop: int) -> None:
@@ -170,7 +170,10 @@ def _by_point(tree: SpanningTree, order: IntArray, n_threads: int) -> SpanningTr
 
 
 def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
-    """Copy results to the samples; each is conquered by the first at its point, unless both are prototypes."""
+    """Copy results from distinct points back to the samples.
+
+    A duplicate is conquered by the first sample at its point, unless both are prototypes.
+    """
     first, point_of = distinct.first, distinct.point_of
     if len(first) == len(point_of):
         return found
@@ -194,11 +197,11 @@ def copy_to_samples(found: Trained, distinct: DistinctPoints) -> Trained:
 def attach_duplicates(
     tree: SpanningTree, distinct: DistinctPoints
 ) -> tuple[SpanningTree, IntArray, IntArray]:
-    """Make a tree of samples from one of points; also return the duplicates, and what each is joined to."""
+    """Extend a tree of points to all samples; also return the duplicates, and the sample each is joined to."""
     first, point_of = distinct.first, distinct.point_of
     lower, higher = first[tree.lower], first[tree.higher]
     target = np.arange(len(point_of))
-    # Different points may be at no distance, if its square vanishes: then the lowest one counts.
+    # Distinct points are at distance 0 if its square underflows: then join to the lowest one.
     level = np.flatnonzero(tree.weights == 0.0)
     ends = lower[level], higher[level]
     np.minimum.at(target, np.maximum(*ends), np.minimum(*ends))
@@ -213,11 +216,11 @@ def attach_duplicates(
 
 
 def choose_algorithm(X: FloatArray, algorithm: str, resources: Resources) -> str:
-    """Replace "auto" by "kd_tree" or "brute" for Euclidean distances; a GPU always takes "brute".
+    """Replace "auto" by "kd_tree" or "brute" for Euclidean distances; a GPU always uses "brute".
 
-    How far a space tree prunes is a matter of the data's own dimension: a line in a hundred dimensions is still
-    a line. So a few searches are made in the space tree of a sample, and the vector operations they take are
-    extrapolated to all samples. No clock is read: the choice is the same every time.
+    How well a space tree prunes depends on the intrinsic dimension of the data: a line in a hundred dimensions
+    is still a line. So a few searches are run in the space tree of a sample, and the vector operations needed
+    are extrapolated to all samples. No time is measured, so the choice is deterministic.
     """
     if resources.backend is not None:
         return "brute"
@@ -233,7 +236,7 @@ def choose_algorithm(X: FloatArray, algorithm: str, resources: Resources) -> str
     if len(sizes) > 1:
         growth = float(np.clip(np.log(work[1] / work[0]) / np.log(sizes[1] / sizes[0]), 0.0, 1.0))
     expected = work[-1] * (n_samples / sizes[-1]) ** growth
-    # Nanoseconds for all samples, measured over 5,000 to 60,000 samples of 8 to 50 features.
+    # Nanoseconds for all samples, from timings of 5,000 to 60,000 samples with 8 to 50 features.
     by_tree = n_samples / LANES * expected * (20.0 + 1.7 * n_features)
     by_products = n_samples**2 / 2.0 * (1.8 + 0.037 * n_features)
     return "kd_tree" if by_tree < by_products else "brute"
@@ -241,9 +244,9 @@ def choose_algorithm(X: FloatArray, algorithm: str, resources: Resources) -> str
 
 # The competition ----------------------------------------------------------------------------------------------
 
-#: What is known of a sample, in one cache line. Of the edges not yet taken off the tree: how many there are
-#: at the sample, and the exclusive or of their other ends and of the bits of their weights. So where one
-#: is left these are its other end, the sample's parent in the end, and its weight.
+#: The state of a sample, in one cache line. `degree` counts the edges at the sample that are still in the tree,
+#: `parent` is the exclusive or of their other ends, and `weight` that of the bits of their weights. When one
+#: edge is left, these are its other end, which is the sample's parent, and its weight.
 STATE = np.dtype(
     [
         ("parent", np.int32),
@@ -259,11 +262,11 @@ STATE = np.dtype(
 def compete(
     tree: SpanningTree, prototypes: BoolArray, index: IntArray, n_threads: int = 1
 ) -> Forest:
-    """Let the prototypes, of which there is at least one, compete for all samples.
+    """Let the prototypes compete for all samples; there must be at least one prototype.
 
-    The edges of the tree may come in any order. Sample i is called ``index[i]`` in the forest. These names
-    break ties between predecessors, and the one called 0 is the root of the sweeps, so that the forest does
-    not depend on the order of the samples here. The sweeps themselves take one thread.
+    The edges of the tree may be in any order. Sample i has the index ``index[i]`` in the forest. These indices
+    break ties between predecessors, and the sample with index 0 is the root of the sweeps, so that the forest
+    does not depend on the order of the samples here. The sweeps themselves run on one thread.
     """
     n = len(prototypes)
     states = np.empty(n, dtype=STATE)
@@ -272,7 +275,7 @@ def compete(
         np.empty(n), np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.int64)
     )
     with Team(n_threads) as team:
-        # Each thread has some of the samples, and looks for their edges among all.
+        # Each thread scans all edges for those of its own samples.
         edges = tree.lower, tree.higher, tree.weights.view(np.int64)
         team.map_shares(lambda low, high: _attach_edges(*edges, prototypes, states, low, high), n)
         lengths = states["weight"].view(np.float64)
@@ -285,7 +288,7 @@ def compete(
 
 @jit
 def _attach_edges(lower, higher, bits, prototypes, states, low, high):
-    """Attach their edges to the samples from `low` to `high`."""
+    """Initialise the states of the samples from `low` to `high` with their edges."""
     for v in range(low, high):
         state = states[v]
         state["parent"], state["degree"], state["weight"] = 0, 0, 0
@@ -307,17 +310,16 @@ def _attach_edges(lower, higher, bits, prototypes, states, low, high):
 
 @jit
 def _sweep(states, lengths, order, prototypes, index, root):
-    """Take leaves off the tree until the root is left, offering paths inwards, and then outwards.
+    """Remove leaves until only the root is left, offering paths inwards; then offer paths outwards.
 
-    The `lengths` are the weights in `states`, read as the numbers whose bits they are. Paths reach
-    a node through its children or its parent: the first sweep offers the best of the former, the second that of
-    the latter.
+    `lengths` is a view of the weights in `states` as floats. A path reaches a node through a child or through
+    its parent: the first sweep offers the best path through the children, the second that through the parent.
     """
-    # Inwards. Invariant: the cost of a node is that of the best path through the leaves taken off below it.
+    # Inwards. Invariant: the cost of a node is that of the best path through the leaves removed below it.
     taken = 0
     for start in range(len(states)):
         v = start
-        # A parent that has become a leaf by this is taken off next.
+        # A parent that becomes a leaf is removed next.
         while states[v]["degree"] == 1 and v != root:
             leaf = states[v]
             u = leaf["parent"]
@@ -330,7 +332,7 @@ def _sweep(states, lengths, order, prototypes, index, root):
             taken += 1
             if not prototypes[u]:
                 offered = max(leaf["cost"], lengths[v])
-                # Of children with equal offers, the one of the lowest index is the predecessor.
+                # Among children with equal offers, the one with the lowest index is the predecessor.
                 if offered < inner["cost"] or (
                     offered == inner["cost"]
                     and inner["predecessor"] >= 0
@@ -340,21 +342,21 @@ def _sweep(states, lengths, order, prototypes, index, root):
                     inner["root"] = leaf["root"]
             v = u
     states[root]["parent"] = -1
-    # Outwards, parents before children: the path through the parent, if it is better. Where that came through
-    # this very child, it costs no less.
+    # Outwards, parents before children: take the path through the parent if it is better. If the parent's own
+    # path comes through this child, it costs no less.
     for i in range(taken - 1, -1, -1):
         v = order[i]
         leaf, inner = states[v], states[states[v]["parent"]]
         offered = max(inner["cost"], lengths[v])
-        if offered < leaf["cost"]:  # so it is no prototype
+        if offered < leaf["cost"]:  # so the leaf is not a prototype
             leaf["cost"], leaf["predecessor"] = offered, leaf["parent"]
             leaf["root"] = inner["root"]
 
 
 @jit
 def _write_forest(states, lengths, index, forest, start, stop):
-    """Write the forest of some samples from their states."""
-    # Locals, because reading an array out of the tuple costs an atomic reference count each time.
+    """Write the forest of the samples from `start` to `stop` from their states."""
+    # Local variables, because each access to an array in the tuple updates an atomic reference count.
     costs, predecessors, roots = forest.costs, forest.predecessors, forest.roots
     before_lengths = forest.lengths
     for v in range(start, stop):
@@ -362,6 +364,6 @@ def _write_forest(states, lengths, index, forest, start, stop):
         costs[name], roots[name] = state["cost"], index[state["root"]]
         if before < 0:
             predecessors[name], before_lengths[name] = -1, 0.0
-        else:  # the edge to its parent, or that of its child
+        else:  # the edge to the parent, or that of the child
             other = v if before == state["parent"] else before
             predecessors[name], before_lengths[name] = index[before], lengths[other]

@@ -1,8 +1,8 @@
-"""The forest on a GPU: products there only tell where to look, decisions are made in float64.
+"""Forests on a GPU: matrix products only select candidates, decisions are made in float64.
 
-`backend` answers what the engine asks of a device. `cuda` holds the kernels, their source in `cuda_source`, and
-`host` the same in NumPy, so that all the rest runs, and is tested, where there is no GPU. The rest of the
-engine does not import this folder.
+`backend` implements the interface that the engine expects of a device. `cuda` holds the kernels (their source
+is in `cuda_source`) and `host` the same kernels in NumPy, so that everything else also runs, and is tested,
+without a GPU. The rest of the engine does not import this folder.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def cuda_backend() -> "Backend":
-    """Make the backend of the CUDA device; raises DeviceError where there is none."""
+    """Create the backend for the CUDA device; raise DeviceError if there is none."""
     from popf.engine.gpu.backend import GpuBackend
     from popf.engine.gpu.cuda import cuda_kernels
 

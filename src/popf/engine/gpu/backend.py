@@ -1,12 +1,12 @@
-"""What the engine asks of a device, answered by kernels of a GPU or by their twin in NumPy.
+"""The backend that the engine uses for a device, with GPU kernels or with their NumPy version.
 
 Every row gets *candidates*: the columns with the smallest lower bounds on distance. A tile of products is
-written, read once by the selection, and forgotten; those bytes cost more time than the arithmetic. Where there
-are many columns, products are therefore *filtered* while they are still in the registers: only what is below
-the row's bound of the moment is written at all. Columns come in chunks, each twice as large as all before it
-together, spread evenly over the whole. What was seen so far thus tells what to expect: about as many pass in
-each chunk as a row has candidates. Rows of which more pass than there is room for, as may happen where columns
-are not in any order, are done again by whole tiles.
+written, read once by the selection and discarded, and this memory traffic costs more time than the arithmetic.
+With many columns, products are therefore *filtered* while they are still in registers: only those below the
+row's current bound are written at all. Columns are processed in chunks, each as large as all before it together
+and spread evenly over all columns. So the columns seen so far are representative, and in each chunk about as
+many pass as a row has candidates. Rows for which more columns pass than there is room for, as may happen
+because the order of the columns is arbitrary, are processed again with complete tiles.
 """
 
 from collections.abc import Iterator
@@ -28,63 +28,63 @@ from popf.engine.structures import (
 )
 from popf.engine.trees.boruvka import offer_arcs, wanted_points
 
-# Rows and columns of a tile: enough to keep all threads of a GPU at work.
+# Rows and columns of a tile: enough to keep all threads of a GPU busy.
 ROWS, COLUMNS = 8192, 16384
-# The share of the device's free memory that points may fill.
+# Share of the device's free memory that points may occupy.
 SHARE = 0.5
-# From how many columns on products are filtered, and how many at least come before the first filter.
+# Minimum number of columns to filter products, and of columns processed before the first filter.
 FEWEST = 1 << 17
 FIRST = 1 << 12
-# Rows that are filtered at a time, as far as the bytes for what passes allow.
+# Rows filtered at a time, limited by the memory for the columns that pass.
 FILTERED_ROWS = 1 << 17
-# In half precision the largest magnitude is brought to at most 2**14.
+# In half precision, the largest magnitude is scaled to at most 2**14.
 HALF_EXPONENT = 14
-# Points that tell where the centre is.
-CENTRED_BY = 1000
-# How many neighbours of every point are listed, fewer than there are candidates.
+# Points from which the centre is computed.
+CENTER_SAMPLE_SIZE = 1000
+# Neighbours listed for every point, fewer than there are candidates.
 N_NEIGHBOURS = 12
-# How many pairs of a tile may pass at a time, at least its columns; if more would, half of the rows are tried.
+# Pairs of a tile that may pass at a time, at least its columns; if more pass, the rows are split in half.
 CAPACITY = 1 << 24
 # Rows and columns of a tile of the soft competition.
 SOFT_ROWS, SOFT_COLUMNS = 8192, 8192
 
 
 class Block(NamedTuple):
-    """Some points on the device."""
+    """Points on the device."""
 
-    single: Array  # in float32, moved to the centre
-    lower: Array  # squared norms, less the rounding error of a product
-    upper: Array  # squared norms, more the rounding error of a product
+    single: Array  # in float32, relative to the centre
+    lower: Array  # squared norms minus the rounding error of a product
+    upper: Array  # squared norms plus the rounding error of a product
 
     def take(self, which: Any) -> "Block":
-        """Take some of the points."""
+        """Return some of the points."""
         return Block(*(part[which] for part in self))
 
 
 class Halves(NamedTuple):
-    """Points in half precision, for products that are filtered."""
+    """Points in half precision, for filtered products."""
 
-    values: Array  # float16, times 2**exponent; features padded with zeros to a multiple of WIDTH
-    lower: Array  # squared norms of these, less the rounding error of a product
+    values: Array  # float16, times 2**exponent; features are zero-padded to a multiple of WIDTH
+    lower: Array  # squared norms in this scale, minus the rounding error of a product
     exponent: int
-    first: int = 0  # the index of the first one
-    stride: int = 1  # and from one to the next
+    first: int = 0  # index of the first point
+    stride: int = 1  # index step from one point to the next
 
 
 class DevicePoints:
-    """Points for a device, there as a whole if they fit, else brought block by block.
+    """Points for a device, stored there if they fit, else copied there block by block.
 
-    They are scaled so that squares neither overflow nor vanish. Exact distances are computed by `decider` from
-    `exact`: on the device, or on the host if the points do not fit.
+    They are scaled so that squares neither overflow nor underflow. Exact distances are computed by `decider`
+    from `exact`: on the device, or on the host if the points do not fit.
     """
 
     def __init__(self, points: FloatArray, kernels: Any) -> None:
         self.kernels, self.points = kernels, points
         n_points, n_features = points.shape
-        # Products are as sharp as points are near to the centre: outliers must not draw it away.
-        self.center = np.median(points[:: max(1, n_points // CENTRED_BY)], axis=0)
+        # Bounds are tighter for points near the centre, so outliers must not shift it.
+        self.center = np.median(points[:: max(1, n_points // CENTER_SAMPLE_SIZE)], axis=0)
         self._error = kernels.rounding(n_features)
-        # Squares below the smallest normal number are lost, a little for every feature.
+        # Squares below the smallest normal number are lost, possibly one for every feature.
         self._slack = (n_features + 16) * float(np.finfo(np.float32).tiny)
         resident = n_points * (12 * n_features + 8) <= SHARE * kernels.free_bytes()
         self.decider = kernels if resident else HostKernels()
@@ -97,7 +97,7 @@ class DevicePoints:
         return len(self.points)
 
     def rows_at_once(self) -> int:
-        """How many rows to look for candidates of at a time: more where products are filtered."""
+        """Return for how many rows to find candidates at a time: more if products are filtered."""
         return max(ROWS, FILTERED_ROWS) if self.filters else ROWS
 
     def take(self, which: slice | IntArray) -> Block:
@@ -107,23 +107,23 @@ class DevicePoints:
         return self._whole.take(which if isinstance(which, slice) else self.kernels.put(which))
 
     def place_queries(self, points: FloatArray) -> Block:
-        """Bring other points to the device, relative to the same centre."""
+        """Copy other points to the device, relative to the same centre."""
         return self._bring(self.kernels.put(points))
 
     def spaced(self, chunk: slice) -> Block:
-        """Return points at equal intervals; all of them must be on the device."""
+        """Return evenly spaced points; all points must be on the device."""
         assert self._whole is not None
         return Block(*map(self.kernels.xp.ascontiguousarray, self._whole.take(chunk)))
 
     def spaced_halves(self, chunk: slice) -> Halves:
-        """Return points at equal intervals, in half precision, once `halved` was called."""
+        """Return evenly spaced points in half precision; `halved` must have been called before."""
         assert self._halves is not None
         contiguous = self.kernels.xp.ascontiguousarray
         values, lower = (contiguous(part[chunk]) for part in self._halves[:2])
         return Halves(values, lower, self._halves.exponent, chunk.start, chunk.step)
 
     def halved(self, rows: Block) -> Halves | None:
-        """Return rows in the half precision of these points, None if they are too large for it."""
+        """Return rows in half precision, in the scale of these points; None if they are too large for it."""
         assert self._whole is not None
         if self._halves is None:
             largest = float(abs(self._whole.single).max())
@@ -144,14 +144,14 @@ class DevicePoints:
         return Block(single, lower, upper)
 
     def _halve(self, block: Block, exponent: int) -> Halves:
-        """Round to eleven bits; what is below the smallest normal number loses up to 2**-25."""
+        """Round to eleven bits; values below the smallest normal number lose up to 2**-25."""
         xp, (n, n_features) = self.kernels.xp, block.single.shape
         scaled = xp.ldexp(block.single, np.int32(exponent))
         values = xp.zeros((n, -(-n_features // WIDTH) * WIDTH), dtype=np.float16)
         values[:, :n_features] = scaled
         norms = (scaled.astype(np.float64) ** 2).sum(axis=1)
         error = 2.0**-10 * 1.01 + 2.0 * (n_features + 16) * float(np.finfo(np.float32).eps)
-        # |x·y| changes by 2**-25 for every feature of either, at most so much, in all.
+        # Every feature of x and y changes by up to 2**-25, so x·y changes by at most this in total.
         lost = 1.01 * 2.0**-24 * (np.sqrt(n_features) * xp.sqrt(norms) + n_features * 2.0**-24)
         return Halves(values, (norms * (1.0 - error) - lost).astype(np.float32), exponent)
 
@@ -159,16 +159,16 @@ class DevicePoints:
 def find_candidates(
     placed: DevicePoints, rows: Block, own: Array, columns: tuple[int, int], floors: Array
 ) -> Pair:
-    """Find the columns of the smallest bounds ``max(floor, |x|² + |y|² - 2 x·y)`` for every row.
+    """Find the columns with the smallest bounds ``max(floor, |x|² + |y|² - 2 x·y)`` for every row.
 
-    Columns are the points from `columns[0]` to before `columns[1]`, except ``own[row]``. Returns, where the
-    decider is, bounds and indices of `CANDIDATES` columns of every row, infinite and -1 where there are fewer.
+    Columns are the points in ``range(*columns)``, except ``own[row]``. Returns the bounds and indices of
+    `CANDIDATES` columns for every row, infinite and -1 where there are fewer, as arrays of the decider.
     """
     kernels, n_rows, (low, high) = placed.kernels, len(rows.lower), columns
     kept = no_candidates(kernels.xp, n_rows)
     halved = placed.halved(rows) if placed.filters and high - low >= FEWEST else None
     if halved is None:
-        for here in _cut(0, n_rows, ROWS):
+        for here in _slices(0, n_rows, ROWS):
             part = kept[0][here], kept[1][here]
             _select(placed, rows.take(here), own[here], columns, floors, part)
     else:
@@ -178,7 +178,7 @@ def find_candidates(
         for chunk in chunks(low, high, stride):
             kernels.filter(halved, own, placed.spaced_halves(chunk), floors[chunk], kept, crowded)
         again = np.flatnonzero(kernels.get(crowded))
-        for here in _cut(0, len(again), ROWS):
+        for here in _slices(0, len(again), ROWS):
             some = kernels.put(again[here])
             part = no_candidates(kernels.xp, len(some))
             _select(placed, rows.take(some), own[some], columns, floors, part)
@@ -187,7 +187,7 @@ def find_candidates(
 
 
 def chunks(low: int, high: int, stride: int) -> Iterator[slice]:
-    """All columns but every `stride`-th: of 10 with stride 4 first 2 and 6, then 1, 3, 5, 7, 9."""
+    """Yield all columns except every `stride`-th: of 10 with stride 4, first 2 and 6, then 1, 3, 5, 7, 9."""
     while stride > 1:
         if low + stride // 2 < high:
             yield slice(low + stride // 2, high, stride)
@@ -195,7 +195,7 @@ def chunks(low: int, high: int, stride: int) -> Iterator[slice]:
 
 
 def no_candidates(xp: Any, n_rows: int) -> Pair:
-    """Make the bounds and indices of rows that have no candidates yet."""
+    """Return the bounds and indices of rows that have no candidates yet."""
     shape = (n_rows, CANDIDATES)
     return xp.full(shape, np.inf, dtype=np.float32), xp.full(shape, -1, dtype=np.int32)
 
@@ -208,9 +208,9 @@ def _select(
     floors: Array,
     kept: Pair,
 ) -> None:
-    """Select candidates from whole tiles of products."""
+    """Select candidates from complete tiles of products."""
     kernels = placed.kernels
-    for here in _cut(*columns, COLUMNS):
+    for here in _slices(*columns, COLUMNS):
         other = placed.take(here)
         products = kernels.multiply(rows.single, other.single)
         kernels.select(products, (rows.lower, other.lower), floors[here], here.start, own, kept)
@@ -219,42 +219,42 @@ def _select(
 def select_spaced(
     placed: DevicePoints, rows: Block, own: Array, chunk: slice, floors: Array, kept: Pair
 ) -> None:
-    """Select candidates from columns at equal intervals."""
+    """Select candidates from evenly spaced columns."""
     kernels, low, stride = placed.kernels, chunk.start, chunk.step
     xp = kernels.xp
     other = placed.spaced(chunk)
-    heights = xp.ascontiguousarray(floors[chunk])
-    # By their place among the chosen columns, and back.
+    chunk_floors = xp.ascontiguousarray(floors[chunk])
+    # Convert indices to positions in the chunk, and below back to indices.
     place = xp.where((own - low) % stride == 0, (own - low) // stride, -1)
-    for here in _cut(0, len(rows.lower), ROWS):
+    for here in _slices(0, len(rows.lower), ROWS):
         mine, part = rows.take(here), (kept[0][here], kept[1][here])
         products = kernels.multiply(mine.single, other.single)
-        kernels.select(products, (mine.lower, other.lower), heights, 0, place[here], part)
+        kernels.select(products, (mine.lower, other.lower), chunk_floors, 0, place[here], part)
     indices = kept[1]
     indices[:] = xp.where(indices >= 0, indices * stride + low, -1)
 
 
 class GpuBackend:
-    """The GPU's algorithms, by `CudaKernels` or `HostKernels`; see `popf.engine.structures.Backend`."""
+    """The GPU algorithms, with `CudaKernels` or `HostKernels`; see `popf.engine.structures.Backend`."""
 
     def __init__(self, kernels: Any) -> None:
         self.kernels = kernels
 
     def place(self, points: FloatArray) -> DevicePoints:
-        """Lay out points on the device."""
+        """Copy points to the device."""
         return DevicePoints(points, self.kernels)
 
     def nearest_neighbours(self, placed: DevicePoints, split: int | None = None) -> NeighbourLists:
-        """List neighbours of all points; with `split`, those on the other side of that position."""
+        """List the neighbours of all points; with `split`, only those on the other side of that position."""
         xp, n_points = self.kernels.xp, len(placed)
         k = min(N_NEIGHBOURS, n_points - 1)
         lists = NeighbourLists(
             np.empty((n_points, k), dtype=np.int32), np.empty((n_points, k)), np.empty(n_points)
         )
         floors = xp.zeros(n_points, dtype=np.float32)
-        for here in _runs(n_points, placed.rows_at_once(), split):
+        for here in _slices_by_side(n_points, placed.rows_at_once(), split):
             own = xp.arange(here.start, here.stop, dtype=np.int64)
-            columns = _other_side(placed, here.start, split)
+            columns = _columns_for(placed, here.start, split)
             kept = find_candidates(placed, placed.take(here), own, columns, floors)
             found = placed.decider.neighbours(placed.exact[here], placed.exact, kept, k)
             lists.positions[here], lists.squared[here], lists.horizon[here] = found
@@ -263,15 +263,15 @@ class GpuBackend:
     def nearest_outsiders(
         self, placed: DevicePoints, search: OutgoingArcSearch, split: int | None = None
     ) -> None:
-        """Find the shortest arc out of every component that is not certain of it.
+        """Find the shortest arc out of every component that is not `certain`.
 
-        First an upper bound on its length, from products alone; then all pairs that may be as short, of which
-        the distances are computed. With `split` only arcs between the sides are looked for.
+        Products alone first give an upper bound on its length; then the distances of all pairs that may be as
+        short are computed. With `split`, only arcs between the two sides are considered.
         """
         best, of, classes = search.best, search.components.of, search.components.classes
         wanted = np.flatnonzero(wanted_points(search, False))
         border = len(wanted) if split is None else int(np.searchsorted(wanted, split))
-        waiting = [wanted[here] for here in _runs(len(wanted), ROWS, border)]
+        waiting = [wanted[here] for here in _slices_by_side(len(wanted), ROWS, border)]
         bounds = best["squared"].copy()
         for rows in waiting:
             low = _upper_bounds(placed, of, rows, split)
@@ -287,7 +287,7 @@ class GpuBackend:
             offer_arcs(best, search.components, *pairs)
             found.append(pairs)
         for first, second, squared in found:
-            # Ends of arcs between classes that are as short as the shortest of their component.
+            # Mark the ends of arcs between classes that tie with their component's shortest.
             tied = (squared == best["squared"][of[first]]) & (classes[first] != classes[second])
             search.prototypes[first[tied]] = search.prototypes[second[tied]] = True
         horizon = search.horizon
@@ -296,21 +296,22 @@ class GpuBackend:
     def conquer(
         self, placed: DevicePoints, costs: FloatArray, rank: IntArray, queries: FloatArray
     ) -> tuple[Conquered, IntArray]:
-        """Find who conquers each query, by squared costs; queries are scaled as the points are.
+        """Find the conqueror of each query, by squared costs; queries must have the scale of the points.
 
-        The cheapest few are found by products, the winner among them by exact distances: by cost, distance and
-        `rank`. It is certain if it costs less than what is left out could at best. Queries where it does not,
-        as with many nodes of one and the same cost, are returned, too: they are still to be conquered.
+        Products select the cheapest candidates, and exact distances determine the winner among them, by cost,
+        distance and `rank`. The winner is certain if it costs less than the lower bound of all other nodes.
+        Queries for which it does not, as with many nodes of equal cost, are also returned: the caller must find
+        their conquerors in another way.
         """
         n_queries, decider = len(queries), placed.decider
-        # Rounded down, so that bounds stay bounds.
+        # Rounded down, so that they remain lower bounds.
         single = costs.astype(np.float32)
         single = np.where(single > costs, np.nextafter(single, np.float32(-np.inf)), single)
         floors = self.kernels.put(single)
         exact_costs, exact_rank = decider.put(costs), decider.put(rank)
         nodes, certain = np.empty(n_queries, dtype=np.int64), np.empty(n_queries, dtype=np.bool_)
         found = Conquered(nodes, np.empty(n_queries), np.empty(n_queries))
-        for here in _runs(n_queries, placed.rows_at_once()):
+        for here in _slices_by_side(n_queries, placed.rows_at_once()):
             own = self.kernels.xp.full(here.stop - here.start, -1, dtype=np.int64)
             mine = placed.place_queries(queries[here])
             kept = find_candidates(placed, mine, own, (0, len(placed)), floors)
@@ -324,25 +325,25 @@ class GpuBackend:
     def soft_scores(
         self, nodes: CompetingPoints, queries: FloatArray, taus: FloatArray
     ) -> FloatArray:
-        """Score queries as ``nodes.scores``: products in float64, the smallest distances computed anew."""
+        """Compute scores like ``nodes.scores``: products in float64, small distances recomputed directly."""
         kernels, flat = self.kernels, taus.ravel()
         scores = np.full((len(queries), len(nodes.masses), *taus.shape), np.inf)
         points = kernels.put(nodes.points)
-        facts = tuple(kernels.put(part) for part in (nodes.norms, nodes.costs, nodes.weights))
-        for here in _runs(len(queries), SOFT_ROWS):
+        node_arrays = tuple(kernels.put(part) for part in (nodes.norms, nodes.costs, nodes.weights))
+        for here in _slices_by_side(len(queries), SOFT_ROWS):
             centred = queries[here] - nodes.center
             norms = np.einsum("ij,ij->i", centred, centred)
             mine, row_norms = kernels.put(centred), kernels.put(norms)
             for k, mass in enumerate(nodes.masses):
                 low = kernels.xp.full(len(norms), np.inf)
                 sums = kernels.xp.zeros((len(norms), taus.size))
-                for part in _cut(int(nodes.starts[k]), int(nodes.starts[k + 1]), SOFT_COLUMNS):
+                for part in _slices(int(nodes.starts[k]), int(nodes.starts[k + 1]), SOFT_COLUMNS):
                     largest = nodes.largest_norm(part.start, part.stop)
                     least = kernels.put(recompute_below(norms, largest, queries.shape[1], taus))
                     kernels.add_terms(
                         kernels.multiply(mine, points[part]),
                         (mine, row_norms, least),
-                        (points[part], *(fact[part] for fact in facts)),
+                        (points[part], *(array[part] for array in node_arrays)),
                         taus,
                         (low, sums),
                     )
@@ -353,18 +354,18 @@ class GpuBackend:
         return scores
 
 
-def _cut(low: int, high: int, size: int) -> list[slice]:
-    """Cut a range into blocks."""
+def _slices(low: int, high: int, size: int) -> list[slice]:
+    """Split a range into slices of at most `size`."""
     return [slice(start, min(start + size, high)) for start in range(low, high, size)]
 
 
-def _runs(n_points: int, size: int, split: int | None = None) -> list[slice]:
-    """Cut points into blocks, none of them on both sides."""
+def _slices_by_side(n_points: int, size: int, split: int | None = None) -> list[slice]:
+    """Split points into slices of at most `size`, none of which spans both sides."""
     ends = [0, n_points] if split is None else [0, split, n_points]
-    return [block for low, high in pairwise(ends) for block in _cut(low, high, size)]
+    return [block for low, high in pairwise(ends) for block in _slices(low, high, size)]
 
 
-def _other_side(placed: DevicePoints, row: int, split: int | None) -> tuple[int, int]:
+def _columns_for(placed: DevicePoints, row: int, split: int | None) -> tuple[int, int]:
     """Return the range of points that a row is compared with."""
     if split is None:
         return 0, len(placed)
@@ -374,10 +375,10 @@ def _other_side(placed: DevicePoints, row: int, split: int | None) -> tuple[int,
 def _tiles(
     placed: DevicePoints, of: NDArray[np.int32], rows: IntArray, split: int | None
 ) -> Iterator[tuple[slice, Block, Block, Array, Pair]]:
-    """Multiply some rows by all others: columns, points, products and components of every tile."""
+    """Multiply some rows by all columns; yield the columns, points, products and components of every tile."""
     kernels = placed.kernels
     mine, own, whole = placed.take(rows), kernels.put(of[rows]), kernels.put(of)
-    for here in _cut(*_other_side(placed, int(rows[0]), split), COLUMNS):
+    for here in _slices(*_columns_for(placed, int(rows[0]), split), COLUMNS):
         other = placed.take(here)
         yield here, mine, other, kernels.multiply(mine.single, other.single), (own, whole[here])
 
@@ -385,7 +386,7 @@ def _tiles(
 def _upper_bounds(
     placed: DevicePoints, of: NDArray[np.int32], rows: IntArray, split: int | None
 ) -> NDArray[np.float32]:
-    """Bound the distance of some points to the nearest point of another component from above."""
+    """Return upper bounds on the squared distances of some points to the nearest outsider."""
     kernels = placed.kernels
     low = kernels.xp.full(len(rows), np.inf, dtype=np.float32)
     for _, mine, other, products, components in _tiles(placed, of, rows, split):
@@ -401,7 +402,7 @@ def _pairs_within(
     limits: FloatArray,
     split: int | None,
 ) -> tuple[IntArray, IntArray, FloatArray] | None:
-    """List pairs of components within the limit of their row, with their squares; None if too many."""
+    """List pairs of different components within their row's limit, with their squares; None if too many."""
     kernels, decider = placed.kernels, placed.decider
     with np.errstate(over="ignore"):
         limit = kernels.put(np.nextafter(limits.astype(np.float32), np.float32(np.inf)))

@@ -1,7 +1,7 @@
 """The kernels on a CUDA device, through CuPy.
 
-A warp of 32 threads works on a row: each thread keeps one candidate. Distances that decide are summed feature
-after feature with every operation rounded by itself, so that they equal the processor's to the bit.
+A warp of 32 threads processes a row, and each thread keeps one candidate. Exact distances are summed over the
+features in order, with every operation rounded separately, so that they equal those of the CPU to the bit.
 """
 
 from functools import cache, cached_property
@@ -17,7 +17,7 @@ from popf.engine.structures import FloatArray, IntArray
 
 THREADS = 256
 WARP = 32
-# Blocks that keep a large device at work.
+# Blocks that keep a large device busy.
 BLOCKS = 1024
 NAMES = (
     *("select_smallest", "sort_neighbours", "find_conquerors", "outsider_bounds"),
@@ -26,33 +26,33 @@ NAMES = (
 
 
 class DeviceError(RuntimeError):
-    """There is no usable GPU."""
+    """Raised when there is no usable GPU."""
 
 
 @cache
 def cuda_kernels() -> "CudaKernels":
-    """Compile the kernels, once; raises DeviceError without CuPy, a driver or a GPU."""
+    """Compile the kernels once; raise DeviceError without CuPy, a driver or a GPU."""
     try:
         import cupy
     except ImportError as error:
         raise DeviceError(
-            'device="cuda" needs CuPy: pip install "popf[cuda]" (or the CuPy wheel of your CUDA '
+            'device="cuda" needs CuPy: pip install "popf[cuda]" (or the CuPy wheel for your CUDA '
             "version), or use device=None."
         ) from error
     try:
         n_devices = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # CuPy has one error class for each library below it
         raise DeviceError(
-            f"CUDA does not answer ({error}): is there a GPU with a driver for CUDA "
-            f"{cupy.cuda.runtime.runtimeGetVersion() // 1000}? Else use device=None."
+            f"CUDA is not available ({error}). Install a driver that supports CUDA "
+            f"{cupy.cuda.runtime.runtimeGetVersion() // 1000} on a machine with a GPU, or use device=None."
         ) from error
     if n_devices == 0:
-        raise DeviceError('device="cuda" was asked for, but there is no GPU: use device=None.')
+        raise DeviceError('device="cuda" was requested, but there is no GPU: use device=None.')
     try:
         return CudaKernels(cupy)
     except Exception as error:
         raise DeviceError(
-            f"CuPy {cupy.__version__} cannot compile for this GPU ({error}): install the CuPy wheel of your "
+            f"CuPy {cupy.__version__} cannot compile for this GPU ({error}): install the CuPy wheel for your "
             "CUDA version, or use device=None."
         ) from error
 
@@ -68,39 +68,39 @@ class CudaKernels:
         self._shared_bytes = 0
         if self._tensor is not None:
             self._shared_bytes = int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
-        self._setting = Lock()  # of what CuPy's products are computed by
+        self._compute_type_lock = Lock()  # while CuPy's compute type is changed
 
     def put(self, array: NDArray[Any]) -> Array:
-        """Bring an array to the device."""
+        """Copy an array to the device."""
         return self.xp.asarray(np.ascontiguousarray(array))
 
     def get(self, array: Array) -> NDArray[Any]:
-        """Bring an array back."""
+        """Copy an array back to the host."""
         found: NDArray[Any] = self.xp.asnumpy(array)
         return found
 
     def free_bytes(self) -> int:
-        """How much memory may be used on the device."""
+        """Return the number of bytes that may be used on the device."""
         pool = self.xp.get_default_memory_pool()
         return int(self.xp.cuda.runtime.memGetInfo()[0]) + int(pool.free_bytes())
 
     def rounding(self, n_features: int) -> float:
-        """How wrong a product may be, relative to half the sum of the squared norms."""
+        """Return the maximum error of a product, relative to half the sum of the squared norms."""
         rounded = 2.0 * (n_features + 16) * float(np.finfo(np.float32).eps)
         # Tensor cores round both factors to eleven bits first.
         return rounded + (2.0**-10 * 1.01 if self._tensor is not None else 0.0)
 
     def multiply(self, left: Array, right: Array) -> Array:
-        """Products of all pairs of rows, in float32 on the tensor cores where there are any."""
+        """Compute the products of all pairs of rows; in float32, on the tensor cores if there are any."""
         if self._tensor is None or left.dtype != np.float32:
             return self.xp.matmul(left, right.T)
         linalg, tensor = self._tensor
-        with self._setting:
+        with self._compute_type_lock:
             before = linalg.get_compute_type(np.float32)
             linalg.set_compute_type(np.float32, tensor)
             try:
                 return self.xp.matmul(left, right.T)
-            finally:  # the user's own products are as they were
+            finally:  # leave the user's own products unchanged
                 linalg.set_compute_type(np.float32, before)
 
     def select(
@@ -111,7 +111,7 @@ class CudaKernels:
         self._run("select_smallest", products, *norms, floors, *sizes, first_column, own, *kept)
 
     def can_filter(self, n_features: int) -> bool:
-        """Whether products can be filtered where they arise."""
+        """Return whether products can be filtered while they are computed."""
         return _bytes_of_filter(n_features) <= self._shared_bytes
 
     def filter(
@@ -121,7 +121,7 @@ class CudaKernels:
         xp, (n_rows, width), n_columns = self.xp, rows.values.shape, len(columns.lower)
         limits = kept[0].max(axis=1)
         scaled = xp.ldexp(limits, np.int32(2 * rows.exponent))
-        # Pairs whose sum is not above the bar are not below the limit, rounding included.
+        # Pairs whose sum is not above the bar are not below the limit, even with rounding.
         bars = (rows.lower - scaled) * np.float32(0.5)
         bars -= np.float32(2.0**-20) * (abs(rows.lower) + scaled)
         counts = xp.zeros(n_rows, dtype=np.int32)
@@ -149,7 +149,7 @@ class CudaKernels:
 
     @cached_property
     def _filter_kernels(self) -> dict[str, Any]:
-        """Compiled when they are first needed: that takes seconds, once on a machine."""
+        """Compile the filter kernels when first needed: that takes seconds, once per machine."""
         module = self.xp.RawModule(
             code=cuda_source.SOURCE + cuda_source.FILTER_SOURCE, options=("--std=c++14",)
         )
@@ -160,7 +160,7 @@ class CudaKernels:
     def neighbours(
         self, rows: Array, points: Array, kept: Pair, k: int
     ) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
-        """Compute the distances of candidates anew: positions, squares and horizon, nearest first."""
+        """Compute exact distances of the candidates; return positions, squares and horizon, nearest first."""
         xp, n_rows = self.xp, len(rows)
         positions = xp.empty((n_rows, k), dtype=np.int32)
         squared, horizon = xp.empty((n_rows, k)), xp.empty(n_rows)
@@ -171,7 +171,7 @@ class CudaKernels:
     def conquerors(
         self, rows: Array, points: Array, kept: Pair, costs: Array, rank: Array
     ) -> tuple[IntArray, FloatArray, FloatArray, NDArray[np.bool_]]:
-        """Find who conquers among the candidates: nodes, costs, squared distances, and if certain."""
+        """Find the conqueror among the candidates: node, cost, squared distance, and whether it is certain."""
         xp, n_rows = self.xp, len(rows)
         nodes, certain = xp.empty(n_rows, dtype=np.int64), xp.empty(n_rows, dtype=np.bool_)
         offers, squared = xp.empty(n_rows), xp.empty(n_rows)
@@ -180,13 +180,13 @@ class CudaKernels:
         return self.get(nodes), self.get(offers), self.get(squared), self.get(certain)
 
     def outsider_bounds(self, products: Array, norms: Pair, components: Pair, low: Array) -> None:
-        """Lower `low` to the smallest upper bound on a distance to another component."""
+        """Lower `low` to the smallest upper bound on the squared distance to another component."""
         self._run("outsider_bounds", products, *norms, *components, *products.shape, low)
 
     def outsiders(
         self, products: Array, norms: Pair, components: Pair, limits: Array, capacity: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """List pairs of components whose lower bound is within the limit of their row; None if too many."""
+        """List pairs of different components whose lower bound is within the row's limit; None if too many."""
         xp = self.xp
         rows, columns = xp.empty(capacity, dtype=np.int32), xp.empty(capacity, dtype=np.int32)
         count = xp.zeros(1, dtype=np.uint64)
@@ -200,7 +200,7 @@ class CudaKernels:
         return self.get(rows[:found]).astype(np.int64), self.get(columns[:found]).astype(np.int64)
 
     def pair_squares(self, points: Array, first: Array, second: Array) -> Array:
-        """Squared distances of pairs, feature after feature."""
+        """Compute the squared distances of pairs, summing the features in order."""
         squared = self.xp.empty(len(first))
         blocks = -(-len(first) // THREADS)
         arguments = (points, first, second, len(first), points.shape[1], squared)
@@ -217,19 +217,19 @@ class CudaKernels:
         state: Pair,
     ) -> None:
         """Add the exponentials of path costs to the sums of a class."""
-        assert taus.shape[1] <= 9  # sums of a chain in registers
+        assert taus.shape[1] <= 9  # the sums of a chain are kept in registers
         sizes = (*products.shape, queries[0].shape[1])
         chains = (self.put(taus), *taus.shape)
         self._run("add_terms", products, *queries, *nodes, *sizes, *chains, *state)
 
     def _run(self, name: str, of_rows: Array, *arguments: Any) -> None:
-        """Start a kernel with a warp for each row of its first argument."""
+        """Launch a kernel with one warp for each row of its first argument."""
         blocks = -(-len(of_rows) * WARP // THREADS)
         self._kernel[name]((blocks,), (THREADS,), _as_long((of_rows, *arguments)))
 
 
 def _bytes_of_filter(n_features: int) -> int:
-    """Shared memory for a block of rows, and for the tiles of columns under way."""
+    """Return the bytes of shared memory for a block of rows and for the tiles of columns in transit."""
     width = -(-n_features // cuda_source.WIDTH) * cuda_source.WIDTH
     tile = cuda_source.COLUMNS * (cuda_source.WIDTH + cuda_source.PAD)
     halves = cuda_source.ROWS * (width + cuda_source.PAD) + cuda_source.STAGES * tile
@@ -237,24 +237,24 @@ def _bytes_of_filter(n_features: int) -> int:
 
 
 def _shares_of_filter(n_rows: int, n_columns: int) -> tuple[int, int, int]:
-    """Count groups of rows, tiles of columns, and the tiles that a block takes.
+    """Return the number of groups of rows, of tiles of columns, and of tiles per block.
 
-    Few rows share the columns among more blocks, so that all of the device is at work; and no block takes
+    With few rows, the columns are divided among more blocks, so that the whole device is busy. No block takes
     more columns than it can count.
     """
     n_groups, n_tiles = -(-n_rows // cuda_source.ROWS), -(-n_columns // cuda_source.COLUMNS)
     n_shares = max(1, min(n_tiles, BLOCKS // n_groups))
-    most = cuda_source.COUNTED // cuda_source.COLUMNS
+    most = cuda_source.MAX_BLOCK_COLUMNS // cuda_source.COLUMNS
     return n_groups, n_tiles, min(-(-n_tiles // n_shares), most)
 
 
 def _as_long(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Make plain integers the kernels' ``long long``."""
+    """Convert plain integers to the kernels' ``long long``."""
     return tuple(np.int64(one) if isinstance(one, int) else one for one in arguments)
 
 
 def _tensor_cores(cupy: Any) -> tuple[Any, int] | None:
-    """Find out how to run float32 products on the tensor cores, if CuPy and the device can."""
+    """Return how to run float32 products on the tensor cores; None if CuPy or the device cannot."""
     try:
         from cupy._core import _routines_linalg as linalg
 

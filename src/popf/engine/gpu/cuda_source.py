@@ -1,11 +1,11 @@
-"""The CUDA source of the kernels, see `host` for what each computes; and of the filter, see `backend` for why.
+"""CUDA source of the kernels (see `host` for what each computes) and of the filter (see `backend` for why).
 
-In the filter a block of 128 threads multiplies 128 rows, which stay in shared memory, by one tile of 128
-columns after the other. Tiles arrive in three buffers, 64 features at a time, while the tensor cores work on
-what is there. Each of the four warps has 64 rows and 64 columns in its registers, and while one of two blocks
-on a processor compares, the other multiplies. Sums begin at minus half the column's squared norm, so that one
-comparison a pair tells whether it is below the row's bound. What passes waits in a queue until all threads
-together write it: one thread would keep all others waiting.
+In the filter, a block of 128 threads multiplies 128 rows, which stay in shared memory, by one tile of 128
+columns after the other. Tiles arrive in three buffers, 64 features at a time, while the tensor cores process
+the data already there. Each of the four warps has the sums of 64 rows and 64 columns in its registers. While
+one of the two blocks on a multiprocessor compares, the other multiplies. Sums start at minus half the column's
+squared norm, so that one comparison per pair tells whether it is below the row's bound. Pairs that pass are
+queued until all threads write them together: a single writing thread would stall all others.
 """
 
 SOURCE = r"""
@@ -32,7 +32,7 @@ __device__ __forceinline__ double warp_sum(double x) {
     return x;
 }
 
-// Feature after feature, each operation rounded by itself: no fused multiply-add.
+// Sum the features in order, with each operation rounded separately: no fused multiply-add.
 __device__ __forceinline__ double squared_distance(const double* x, const double* y, integer d) {
     double total = 0.0;
     for (integer f = 0; f < d; ++f) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ double squared_distance(const double* x, const double
     return total;
 }
 
-// Take what is below the bound, the largest of all that the warp holds, in place of that.
+// Insert values below the bound, which is the largest value that the warp holds, in place of that one.
 __device__ __forceinline__ void take_in(
     float value, int candidate, int lane, float& mine, int& index, float& bound)
 {
@@ -98,7 +98,7 @@ extern "C" __global__ void sort_neighbours(
     float bound = warp_largest(values[row * 32 + lane]);
     double distance = INFINITY;
     if (index >= 0) distance = squared_distance(rows + row * d, points + (integer)index * d, d);
-    // Bitonic sort by (distance, index); what is missing comes last.
+    // Bitonic sort by (distance, index); missing candidates come last.
     unsigned key = index >= 0 ? (unsigned)index : 0xffffffffu;
     for (int size = 2; size <= 32; size <<= 1) {
         for (int step = size >> 1; step > 0; step >>= 1) {
@@ -255,10 +255,10 @@ extern "C" __global__ void add_terms(
 }
 """
 
-# What the source of the filter and its callers must agree on.
+# Constants shared by the source of the filter and its callers.
 ROWS, COLUMNS, WIDTH, STAGES, QUEUE, THREADS = 128, 128, 64, 3, 1024, 128
-COUNTED = 1 << 24  # columns of a block, as their place in the queue has 24 bits
-PAD = 8  # so that the rows of eight threads lie in different banks
+MAX_BLOCK_COLUMNS = 1 << 24  # their positions have 24 bits in the queue
+PAD = 8  # so that the rows of eight threads are in different memory banks
 
 _DEFINED = {"ROWS": ROWS, "COLUMNS": COLUMNS, "WIDTH": WIDTH, "STAGES": STAGES, "QUEUE": QUEUE}
 _DEFINED |= {"THREADS": THREADS, "PAD": PAD, "STEP": WIDTH + PAD}
@@ -296,7 +296,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     const float* limits, float unit, const integer* own, integer first_column, integer stride,
     int tiles_each, int room, int* counts, float* values, int* indices)
 {
-    // The rows of the block, STAGES tiles of columns, half norms of two tiles, and what has passed.
+    // The rows of the block, STAGES tiles of columns, half norms of two tiles, and the queue of passed pairs.
     extern __shared__ __align__(16) half_bits memory[];
     const int row_step = width + PAD;
     half_bits* mine = memory;
@@ -306,7 +306,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     __shared__ int n_queued;
     const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5;
     if (thread == 0) n_queued = 0;
-    // The place of the warp's 64 rows and 64 columns in a tile.
+    // The position of the warp's 64 rows and 64 columns in a tile.
     const int top = (warp >> 1) * 64, left = (warp & 1) * 64;
     const integer first_row = (integer)blockIdx.x * ROWS;
     const int pieces = width / 8;
@@ -320,7 +320,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     const integer n_tiles = (n_columns + COLUMNS - 1) / COLUMNS;
     const integer first_tile = (integer)blockIdx.y * tiles_each;
     const int total = (int)(min(first_tile + tiles_each, n_tiles) - first_tile) * steps;
-    // Begin to copy WIDTH features of a tile of columns, and with the first of them its half norms.
+    // Start to copy WIDTH features of a tile of columns, and with the first of them its half norms.
     auto fetch = [&](int step) {
         if (step < total) {
             int tile = step / steps, feature = (step - tile * steps) * WIDTH;
@@ -338,7 +338,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
         }
         asm volatile("cp.async.commit_group;\n");
     };
-    // All threads together write down what has passed.
+    // Write the pairs that have passed, with all threads together.
     auto empty_queue = [&]() {
         int n = n_queued;
         for (int i = thread; i < min(n, QUEUE); i += THREADS) {
@@ -355,7 +355,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
                 }
             }
         }
-        // If some were lost, nobody knows whose they were.
+        // If pairs were lost, their rows are unknown: mark all rows as crowded.
         if (n > QUEUE && first_row + thread < n_rows) atomicAdd(counts + first_row + thread, room + 1);
         __syncthreads();
         if (thread == 0) n_queued = 0;
@@ -363,7 +363,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     };
     fetch(0);
     fetch(1);
-    // A thread has every eighth row of its warp's from lane / 4 on, and two of every eight columns.
+    // A thread has every eighth row of its warp, from lane / 4 on, and two of every eight columns.
     float bar[8];
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -373,7 +373,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
     float sums[4][8][4];
     for (int tile = 0, step = 0; step < total; ++tile) {
         for (int part = 0; part < steps; ++part, ++step) {
-            // Now this step is there, the next on its way, and the third buffer free for the one after.
+            // This step has arrived, the next is in transit, and the third buffer is free for the one after.
             asm volatile("cp.async.wait_group 1;\n");
             __syncthreads();
             if (part == 0) {
@@ -393,7 +393,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
             const half_bits* other = theirs + (step % STAGES) * COLUMNS * STEP
                 + (left + (lane & 7) + (lane >> 4) * 8) * STEP + ((lane >> 3) & 1) * 8;
             const half_bits* slab = mine + part * WIDTH + (top + (lane & 15)) * row_step + (lane >> 4) * 8;
-            // What comes next is loaded while this is multiplied.
+            // The next matrices are loaded while these are multiplied.
             unsigned a[2][4][4], b[2][4][4];
             #pragma unroll
             for (int i = 0; i < 4; ++i) {
@@ -417,8 +417,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) filter_products(
                 }
             }
         }
-        // Sums are now x.y - |y|^2 / 2. What is above its row's bar is queued; in most rows nothing is.
-        // A row's place in eight bits, its column's after the first in the others.
+        // Sums are now x.y - |y|^2 / 2. Those above their row's bar are queued; in most rows there are none.
+        // The lowest eight bits hold the row's position, the others the column's, relative to the first.
         unsigned place = (unsigned)(tile * COLUMNS + left + (lane & 3) * 2) << 8 | (top + (lane >> 2));
         #pragma unroll
         for (int i = 0; i < 8; ++i) {

@@ -1,4 +1,4 @@
-"""What kernels run on; nothing here knows a forest.
+"""Infrastructure for kernels, independent of forests.
 
-``jit`` compiles and caches kernels, ``simd`` holds vector instructions, ``threads`` hands out chunks of work.
+``jit`` compiles and caches kernels, ``simd`` provides vector instructions, ``threads`` runs chunks of work.
 """

@@ -1,9 +1,9 @@
-"""One way to compile a kernel, and compiled kernels on disk.
+"""Compile kernels, and cache them on disk.
 
-Numba's own cache compares a kernel with its own source file only, and trusts what it reads. Here the name of a
-file tells from which sources the kernel was compiled: its module's, and those of all modules of the package
-that this one imports, directly or not. So a change makes its dependents compile anew, and nothing else. A
-checksum tells whether a file is whole; one that is not is deleted, and the kernel compiled anew.
+Numba's own cache checks only the source file of the kernel itself, and trusts what it reads. Here the name of a
+cached file contains a hash of the sources that the kernel was compiled from: its module and all modules of the
+package that this one imports, directly or indirectly. So a change recompiles the kernels that depend on it, and
+no others. A checksum detects damaged files; they are deleted, and the kernel is compiled again.
 """
 
 import gc
@@ -25,44 +25,44 @@ from numba.core.serialize import dumps
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# At the beginning of a line: imports for type checkers are indented.
+# Only at the beginning of a line: imports for type checkers are indented.
 _IMPORT = re.compile(r"^(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([\w.]+))", re.M)
 
 
 def jit(function: Function) -> Function:
-    """Compile `function` on first use, without the GIL, cached on disk where there is a folder for it."""
-    # Nobody calls kernels from C: the entry for that would only take time to compile.
+    """Compile `function` on first use, without the GIL, and cache it on disk if there is a writable folder."""
+    # Kernels are never called from C: the wrapper for that would only cost compile time.
     options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
     compiled: Any = numba.njit(**options)(function)
-    if compiled is not function:  # as it is with NUMBA_DISABLE_JIT
+    if compiled is not function:  # they are the same with NUMBA_DISABLE_JIT
         with suppress(RuntimeError):
             compiled._cache = KernelCache(function)
     return compiled  # type: ignore[no-any-return]
 
 
 def helper(function: Function) -> Function:
-    """Let kernels call `function`, which is compiled into those that do.
+    """Let kernels call `function`, which is compiled into each of them.
 
-    It has no entry from Python, and nothing on disk, both of which take longer to make than most helpers
-    themselves. Called from Python it runs as it is written.
+    Helpers have no Python wrapper and are not cached on disk, as both would take longer than compiling most
+    helpers. Called from Python, they run as plain Python.
     """
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled: Any = numba.njit(nogil=True, **options)(function)
-    if compiled is not function:  # as it is with NUMBA_DISABLE_JIT
-        # Numba asks values for their type. It would crash if the compiled one were called from Python.
+    if compiled is not function:  # they are the same with NUMBA_DISABLE_JIT
+        # Numba takes the type from this attribute. Calling the compiled version from Python would crash.
         function.__dict__.update(compiled=compiled, _numba_type_=numba.typeof(compiled))
     return function
 
 
-class _NoCollection(event.Listener):
-    """Lets the garbage collector rest while a kernel of ours is compiled.
+class _PauseGarbageCollection(event.Listener):
+    """Pauses the garbage collector while one of our kernels is compiled.
 
-    Numba makes objects by the million that stay, and going through them again and again takes a tenth
-    of the time. Only one thread compiles at a time, so no two of them count here.
+    Numba creates millions of long-lived objects, and traversing them repeatedly takes a tenth of the time. Only
+    one thread compiles at a time, so the counter needs no lock.
     """
 
     def __init__(self) -> None:
-        self._depth = 0  # kernels compile what they call
+        self._depth = 0  # compilations are nested: kernels compile what they call
         self._was_enabled = False
 
     def on_start(self, event: event.Event) -> None:
@@ -80,13 +80,13 @@ class _NoCollection(event.Listener):
             gc.enable()
 
 
-event.register("numba:compile", _NoCollection())
+event.register("numba:compile", _PauseGarbageCollection())
 
 
 class KernelCache(FunctionCache):
-    """The compiled versions of one kernel, one file for each signature and kind of processor.
+    """Compiled versions of one kernel, one file per signature and type of processor.
 
-    Raises RuntimeError if there is no folder to write to: beside the source, else the user's cache.
+    Raises RuntimeError if neither the folder beside the source nor the user's cache is writable.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -96,11 +96,11 @@ class KernelCache(FunctionCache):
         name = re.sub("[<>]", "", f"{function.__module__}.{function.__qualname__}")
         self._files = Path(self._cache_path) / name
         sources = sorted(sources_of(function.__module__))
-        self._sources = _short("".join(_read(path)[0] for path in sources))
+        self._sources = _short_hash("".join(_read(path)[0] for path in sources))
         self.enable()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a version; None if there is none, or none that is whole."""
+        """Load a compiled version; return None if there is none, or if it is damaged."""
         target_context.refresh()
         path = self._path(sig, target_context.codegen())
         try:
@@ -110,12 +110,12 @@ class KernelCache(FunctionCache):
             return self._impl.rebuild(target_context, pickle.loads(content))
         except FileNotFoundError:
             return None
-        except Exception:  # whatever is wrong with it: there is a source to compile
+        except Exception:  # any error: compile the source instead
             _delete(path)
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write a version, if that is possible, and delete those of former sources."""
+        """Write a compiled version, if possible, and delete those of earlier sources."""
         if not self._impl.check_cachable(data):
             return
         path = self._path(sig, data.codegen)
@@ -125,7 +125,7 @@ class KernelCache(FunctionCache):
             self._impl.locator.ensure_cache_path()
             new.write_bytes(_checksum(content) + b"\n" + content)
             new.replace(path)
-        except OSError:  # a full disk, or a folder that was writable before
+        except OSError:  # the disk is full, or the folder is no longer writable
             _delete(new)
         for old in path.parent.glob(f"{self._files.name}.*.nbk"):
             if not old.name.startswith(f"{self._files.name}.{self._sources}."):
@@ -133,11 +133,13 @@ class KernelCache(FunctionCache):
 
     def _path(self, sig: Any, codegen: Any) -> Path:
         key = sys.implementation.cache_tag, numba.__version__, self._index_key(sig, codegen)
-        return self._files.with_name(f"{self._files.name}.{self._sources}.{_short(repr(key))}.nbk")
+        return self._files.with_name(
+            f"{self._files.name}.{self._sources}.{_short_hash(repr(key))}.nbk"
+        )
 
 
 def sources_of(module: str) -> set[Path]:
-    """Return the files of a module and of all modules of its package that it imports, directly or not."""
+    """Return the files of a module and of all modules of its package that it depends on."""
     package, found, waiting = module.partition(".")[0], set(), [module]
     while waiting:
         path = _path_of(waiting.pop())
@@ -149,7 +151,7 @@ def sources_of(module: str) -> set[Path]:
 
 @cache
 def _read(path: Path) -> tuple[str, list[str]]:
-    """Hash a source, and list what it may import; read once, for what was imported stays in memory."""
+    """Hash a source and list what it may import; cached, as imported modules stay in memory unchanged."""
     text = path.read_text(encoding="utf-8")
     names = []
     for module, parts, plain in _IMPORT.findall(text):
@@ -160,7 +162,7 @@ def _read(path: Path) -> tuple[str, list[str]]:
 
 @cache
 def _path_of(module: str) -> Path | None:
-    """Return the file of a module of a package, None for what is no module."""
+    """Return the file of a module, or None if the name is not a module."""
     package, *parts = module.split(".")
     path = Path(sys.modules[package].__file__ or "").parent.joinpath(*parts)
     candidates = path.with_suffix(".py"), path / "__init__.py"
@@ -171,7 +173,7 @@ def _checksum(content: bytes) -> bytes:
     return hashlib.sha256(content).hexdigest().encode()
 
 
-def _short(text: str) -> str:
+def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

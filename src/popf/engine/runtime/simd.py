@@ -1,15 +1,15 @@
-"""Vector instructions: sixteen points at a time under the space tree and the tiles, and the soft competition's.
+"""Vector instructions for the space tree and the tiles, sixteen points at a time, and for the soft competition.
 
-Numba leaves loops over the points of a small block as scalar code, so these few operations are written
-as LLVM vectors. LLVM maps them to whatever the processor has (AVX-512, AVX2, NEON, ...). Every lane sums
-its squared differences over the features in their order, exactly as a plain loop does: the distances
-equal those of every other algorithm to the bit.
+Numba compiles loops over the points of a small block to scalar code, so these few operations are written as
+LLVM vectors. LLVM maps them to whatever the processor has (AVX-512, AVX2, NEON, ...). Every lane sums its
+squared differences over the features in order, exactly as a plain loop does, so distances equal those of every
+other algorithm to the bit.
 
-A *block* is an array of shape (n_features, LANES), one point a column; blocks of missing points are
-filled with infinity, which no finite bound admits.
+A *block* is an array of shape (n_features, LANES), one point per column; missing points are filled with
+infinity, which is beyond every finite bound.
 
-Each operation is a NumPy expression, which says what it does and runs where kernels run as plain Python, beside
-the code that kernels are compiled with.
+Each operation has two versions: a NumPy expression, which defines it and runs where kernels run as plain
+Python, and the LLVM code that kernels are compiled with.
 """
 
 import inspect
@@ -27,9 +27,10 @@ LANES = 16
 
 
 class VectorOperation:
-    """A NumPy expression, and the vector instructions that kernels are compiled with in its place.
+    """A NumPy expression, and the vector instructions that replace it in compiled kernels.
 
-    ``lowering(builder, *arguments)`` makes them. Of an array it gets its data and shape, integers have 64 bits.
+    ``lowering(builder, *arguments)`` emits them. Arrays are passed as structures with data and shape, integers
+    with 64 bits.
     """
 
     def __init__(
@@ -39,18 +40,18 @@ class VectorOperation:
             kinds = [types.intp if isinstance(a, types.Integer) else a for a in arguments]
 
             def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                opened = [
+                unpacked = [
                     context.make_array(kind)(context, builder, value)
                     if isinstance(kind, types.Array)
                     else value
                     for kind, value in zip(kinds, values, strict=True)
                 ]
-                result = lowering(builder, *opened)
+                result = lowering(builder, *unpacked)
                 return context.get_dummy_value() if result is None else result
 
             return returns(*kinds), codegen
 
-        # Numba asks for the names of the arguments.
+        # Numba reads the names of the arguments from the signature.
         names = list(inspect.signature(function).parameters.values())
         context = inspect.Parameter("typingctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         typed.__dict__["__signature__"] = inspect.Signature([context, *names])
@@ -63,19 +64,19 @@ class VectorOperation:
 
     @property
     def _numba_type_(self) -> Any:
-        """The type of the function, which Numba asks the values in a kernel for."""
+        """The type of the function, which Numba reads when a kernel uses it."""
         return cpu_target.typing_context.resolve_value_type(self._intrinsic)
 
 
 def lowered_by(
     lowering: Callable[..., Any], returns: Any = types.int64
 ) -> Callable[[Callable[..., Any]], VectorOperation]:
-    """Let kernels compile a function by a lowering."""
+    """Return a decorator that replaces a function by `lowering` in compiled kernels."""
     return lambda function: VectorOperation(function, lowering, returns)
 
 
 class Vector:
-    """A vector of numbers of an LLVM type."""
+    """A vector of `width` elements of an LLVM type."""
 
     def __init__(self, element: Any, width: int, n_bytes: int = 8) -> None:
         self.width, self.n_bytes = width, n_bytes
@@ -83,7 +84,7 @@ class Vector:
         self._undefined = ir.Constant(self.type, ir.Undefined)
 
     def constant(self, value: Any) -> Any:
-        """Put one value in all lanes."""
+        """Return a constant with the same value in all lanes."""
         return ir.Constant(self.type, [value] * self.width)
 
     def splat(self, builder: Any, value: Any) -> Any:
@@ -96,12 +97,12 @@ class Vector:
         return self.splat(builder, builder.load(builder.gep(data, [index])))
 
     def shuffle(self, builder: Any, value: Any, lanes: list[int]) -> Any:
-        """Take the lanes of a vector in another order."""
+        """Reorder the lanes of a vector."""
         order = ir.Constant(ir.VectorType(ir.IntType(32), self.width), lanes)
         return builder.shuffle_vector(value, self._undefined, order)
 
     def load(self, builder: Any, data: Any, *offset: Any) -> Any:
-        """Load from an address; arrays are aligned to their numbers only."""
+        """Load from an address; arrays are only aligned to their elements."""
         return builder.load(self._pointer(builder, data, offset), align=self.n_bytes)
 
     def store(self, builder: Any, value: Any, data: Any, *offset: Any) -> None:
@@ -115,17 +116,17 @@ class Vector:
 
 
 def larger(builder: Any, left: Any, right: Any) -> Any:
-    """Take the larger of two numbers in every lane."""
+    """Return the larger of two numbers in each lane."""
     return builder.select(builder.fcmp_ordered(">", left, right), left, right)
 
 
 def smaller(builder: Any, left: Any, right: Any) -> Any:
-    """Take the smaller of two numbers in every lane."""
+    """Return the smaller of two numbers in each lane."""
     return builder.select(builder.fcmp_ordered("<", left, right), left, right)
 
 
 def integer(value: int) -> Any:
-    """Make a constant to compute indices with."""
+    """Return an integer constant for index arithmetic."""
     return ir.Constant(ir.IntType(64), value)
 
 
@@ -135,7 +136,7 @@ def last_length(builder: Any, array: Any) -> Any:
 
 
 def row_of(builder: Any, array: Any, index: Any) -> Any:
-    """Return where in memory the part of an array begins that an index of its first axis gives."""
+    """Return the address of ``array[index]``."""
     for length in cgutils.unpack_tuple(builder, array.shape)[1:]:
         index = builder.mul(index, length)
     return builder.gep(array.data, [index])
@@ -148,12 +149,12 @@ def _to_mask(builder: Any, hits: Any) -> Any:
     return builder.zext(builder.bitcast(hits, ir.IntType(LANES)), ir.IntType(64))
 
 
-def _bits(hits: Any) -> int:
+def _pack_bits(hits: Any) -> int:
     return int(sum(1 << lane for lane in range(LANES) if hits[lane]))
 
 
 def _sum_squares(builder: Any, n_features: Any, gap: Callable[[Any], Any]) -> Any:
-    """Sum the squares of ``gap(feature)`` over the features, one after the other."""
+    """Sum the squares of ``gap(feature)`` over the features, in order."""
     total = cgutils.alloca_once_value(builder, _DOUBLES.constant(0.0))
     with cgutils.for_range(builder, n_features) as loop:
         difference = gap(loop.index)
@@ -176,12 +177,12 @@ def _lane_distances(builder, blocks, block, points, row, bound, out):
 
 @lowered_by(_lane_distances)
 def lane_distances(blocks, block, points, row, bound, out):
-    """Squared distances from a point to a block; bit j says whether lane j is within `bound`."""
+    """Compute squared distances from a point to a block; return a mask of the lanes within `bound`."""
     out[:] = 0.0
     for feature in range(blocks.shape[1]):
         difference = blocks[block, feature] - points[row, feature]
         out += difference * difference
-    return _bits(out <= bound)
+    return _pack_bits(out <= bound)
 
 
 def _lane_box_hits(builder, blocks, block, lows, highs, node, bounds):
@@ -201,17 +202,17 @@ def _lane_box_hits(builder, blocks, block, lows, highs, node, bounds):
 
 @lowered_by(_lane_box_hits)
 def lane_box_hits(blocks, block, lows, highs, node, bounds):
-    """Which lanes of a block lie within their squared bound of a node's box.
+    """Return a mask of the lanes of a block that are within their squared bound of a node's box.
 
-    Rounding is monotone and the features are summed in the same order as for a distance, so the
-    computed distance to the box never exceeds the computed distance to a point in it.
+    Rounding is monotone and the features are summed in the same order as for a distance, so the computed
+    distance to the box never exceeds the computed distance to a point in it.
     """
     total = np.zeros(LANES)
     for feature in range(blocks.shape[1]):
         x = blocks[block, feature]
         gap = np.maximum(np.maximum(lows[node, feature] - x, x - highs[node, feature]), 0.0)
         total += gap * gap
-    return _bits(total <= bounds)
+    return _pack_bits(total <= bounds)
 
 
 def _lanes_reaching(builder, bounds, squared):
@@ -221,8 +222,8 @@ def _lanes_reaching(builder, bounds, squared):
 
 @lowered_by(_lanes_reaching)
 def lanes_reaching(bounds, squared):
-    """Which lanes have a bound of at least `squared`."""
-    return _bits(bounds >= squared)
+    """Return a mask of the lanes whose bound is at least `squared`."""
+    return _pack_bits(bounds >= squared)
 
 
 def _lanes_unlike(builder, values, start, value):
@@ -234,12 +235,14 @@ def _lanes_unlike(builder, values, start, value):
 
 @lowered_by(_lanes_unlike)
 def lanes_unlike(values, start, value):
-    """Which of the sixteen `values` (of a `padded_range`) from `start` on are not `value`."""
-    return _bits([start + i >= len(values) or values[start + i] != value for i in range(LANES)])
+    """Return a mask of the sixteen `values` (of a `padded_range`) from `start` on that differ from `value`."""
+    return _pack_bits(
+        [start + i >= len(values) or values[start + i] != value for i in range(LANES)]
+    )
 
 
 def _tile_hits(builder, products, row, column, norm, norms, bound, bounds, at):
-    real = norm.type  # that of the tile
+    real = norm.type  # the precision of the tile
     if bound.type != real:
         bound = builder.fptrunc(bound, real)
     reals = Vector(real, LANES, 4 if real == ir.FloatType() else 8)
@@ -253,15 +256,14 @@ def _tile_hits(builder, products, row, column, norm, norms, bound, bounds, at):
 
 @lowered_by(_tile_hits)
 def tile_hits(products, row, column, norm, norms, bound, bounds, at):
-    """Which of sixteen products may be within the row's or their column's bound.
+    """Return a mask of the sixteen products that may be within the bound of the row or of their column.
 
-    The squared distance is taken as ``norm + norms[at + j] - 2 products[row, column + j]``, in the
-    precision of the tile. Columns past the end are the caller's to ignore; the products must be as
-    wide as a multiple of sixteen.
+    The squared distance is computed as ``norm + norms[at + j] - 2 products[row, column + j]``, in the precision
+    of the tile. The width of the products must be a multiple of sixteen; the caller must ignore padding.
     """
     product, here = products[row, column : column + LANES], slice(at, at + LANES)
     lower = (norm + norms[here]) - (product + product)
-    return _bits((lower <= bound) | (lower <= bounds[here]))
+    return _pack_bits((lower <= bound) | (lower <= bounds[here]))
 
 
 def _lowest_bit(builder, mask):
@@ -270,22 +272,22 @@ def _lowest_bit(builder, mask):
 
 @lowered_by(_lowest_bit)
 def lowest_bit(mask):
-    """Position of the lowest set bit of a mask that is not zero."""
+    """Return the position of the lowest set bit of a nonzero mask."""
     return (int(mask) & -int(mask)).bit_length() - 1
 
 
 # Soft competition: path costs, their minimum, sums of exponentials --------------------------------------------
 
-WIDTH = 8  # numbers of a vector, so that the nine sums of a chain stay in registers
-# How many bandwidths make a chain, one and its halves: exp(-x / (tau / 2)) is the square of exp(-x / tau), so
+WIDTH = 8  # numbers per vector, so that the nine sums of a chain stay in registers
+# Bandwidths in a chain, each half of the one before: exp(-x / (tau / 2)) is the square of exp(-x / tau), so
 # nine of them cost one exponential.
 CHAIN = 9
-QUERIES = 4  # how many queries share the loading of a block
-# What is e^-345 of the largest term weighs nothing, and its square is still a normal number.
+QUERIES = 4  # queries for which a block is loaded once
+# A term of e^-345 times the largest one is negligible, and its square is still a normal number.
 LEAST_EXPONENT = -345.0
 LEAST_FACTOR = 1e-149
-# exp on [-ln(2)/2, ln(2)/2], the polynomial of degree 11 that is best at Chebyshev's points: relative
-# error 3e-18. Highest power first.
+# Polynomial of degree 11 for exp on [-ln(2)/2, ln(2)/2], fitted at Chebyshev points: relative error 3e-18.
+# Highest power first.
 EXPONENTIAL = (
     *(2.5110037605963777e-08, 2.763263963904103e-07, 2.755724091857897e-06),
     *(2.4801485482328494e-05, 0.00019841269890047113, 0.0013888888952314775),
@@ -294,9 +296,9 @@ EXPONENTIAL = (
 )
 # Adding this rounds to an integer and leaves it in the lowest bits.
 ROUNDER = 6755399441055744.0
-# From this the bits of x, moved by one, are taken to guess 1/√x (the double's form of a well-known constant).
+# This minus half the bits of x is a first guess of 1/√x (the well-known magic constant, for doubles).
 ROOT_GUESS = 0x5FE6EB50C7B537A9
-# ln(2) in two parts, of which the first times a small integer is exact.
+# ln(2) in two parts; the first times a small integer is exact.
 LN2_HIGH, LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
 
 _EIGHT = Vector(ir.DoubleType(), WIDTH)
@@ -305,7 +307,7 @@ _constant = _EIGHT.constant
 
 
 def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
-    # Fused where the processor can: one operation instead of two, and one rounding less.
+    # Fused if the processor supports it: one operation instead of two, and one rounding less.
     kind = ir.FunctionType(_EIGHT.type, [_EIGHT.type] * 3)
     name = f"llvm.fmuladd.v{WIDTH}f64"
     function = cgutils.get_or_insert_function(builder.module, kind, name)
@@ -313,7 +315,7 @@ def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def _exponential(builder: Any, x: Any) -> Any:
-    """e^x = 2^n e^r with n an integer and |r| <= ln(2) / 2, for x <= 0."""
+    """Compute e^x = 2^n e^r, with an integer n and |r| <= ln(2) / 2, for x <= 0."""
     x = larger(builder, x, _constant(LEAST_EXPONENT))
     rounded = _multiply_add(builder, x, _constant(1.4426950408889634), _constant(ROUNDER))
     n = builder.fsub(rounded, _constant(ROUNDER))
@@ -328,10 +330,10 @@ def _exponential(builder: Any, x: Any) -> Any:
 
 
 def _root(builder: Any, x: Any) -> Any:
-    """√x to the last place or nearly, in half the time of the processor's own instruction.
+    """Compute √x almost to the last place, in half the time of the processor's own instruction.
 
-    Halving the exponent in the bits gives 1/√x to 4 %; two steps of third order and one of second
-    order for √x itself do the rest. Infinity gives NaN.
+    Halving the exponent in the bits gives 1/√x to 4 %; two third-order steps and a second-order step for √x
+    itself do the rest. Infinity gives NaN.
     """
     half = builder.lshr(builder.bitcast(x, _LONGS.type), _LONGS.constant(1))
     y = builder.bitcast(builder.sub(_LONGS.constant(ROOT_GUESS), half), _EIGHT.type)
@@ -381,14 +383,14 @@ def _make_path_costs(n_queries: int) -> VectorOperation:
     return VectorOperation(path_costs, lowering, types.void)
 
 
-#: ``path_costs(blocks, block, queries, row, costs, out, at)``: path costs ``max(C_v, d(v, t))`` of the
-#: sixteen nodes of a block, for one query or for four from `row` on; those of query ``row + g`` go to
-#: ``out[g, at:at + 16]``. A missing node has an infinite cost.
+#: ``path_costs(blocks, block, queries, row, costs, out, at)``: compute the path costs ``max(C_v, d(v, t))`` of
+#: the sixteen nodes of a block, for one query or for four queries from `row` on. Those of query ``row + g`` are
+#: written to ``out[g, at:at + 16]``. A missing node has an infinite cost.
 path_costs = _make_path_costs(1)
 path_costs_of_four = _make_path_costs(QUERIES)
 
 
-def _least_lane(builder: Any, lanes: Any) -> Any:
+def _smallest_lane(builder: Any, lanes: Any) -> Any:
     for shift in (4, 2, 1):
         turn = [(lane + shift) % WIDTH for lane in range(WIDTH)]
         lanes = smaller(builder, lanes, _EIGHT.shuffle(builder, lanes, turn))
@@ -410,15 +412,15 @@ def _costs_from_products(builder, products, row, start, size, norm, norms, costs
         distance = _root(builder, smaller(builder, squared, _constant(1e308)))
         cost = larger(builder, distance, _EIGHT.load(builder, floors, step))
         _EIGHT.store(builder, cost, target, step)
-    return _least_lane(builder, builder.load(least))
+    return _smallest_lane(builder, builder.load(least))
 
 
 @lowered_by(_costs_from_products, types.float64)
 def costs_from_products(products, row, start, size, norm, norms, costs, out, at):
-    """Find the path costs of `size` nodes, a multiple of eight, from a row of products.
+    """Compute the path costs of `size` nodes, a multiple of eight, from a row of products.
 
-    Nodes are ``start ...``, their costs ``costs[start ...]``, and their squared distances ``norm + norms[v] -
-    2 products[row, v]``, of which the smallest is returned. Path costs go to ``out[at]``.
+    The nodes v from `start` on have the costs ``costs[v]`` and the squared distances ``norm + norms[v] -
+    2 products[row, v]``, the smallest of which is returned. Path costs are written to ``out[at]``.
     """
     here = slice(start, start + size)
     squared = np.maximum(norm + norms[here] - 2.0 * products[row, here], 0.0)
@@ -428,11 +430,11 @@ def costs_from_products(products, row, start, size, norm, norms, costs, out, at)
 
 def _smallest(builder, values, row, size):
     base = row_of(builder, values, row)
-    # Four at a time, each of which need not wait for the others.
+    # Four independent minima, which need not wait for each other.
     found = [cgutils.alloca_once_value(builder, _constant(float("inf"))) for _ in range(4)]
     n_vectors = builder.udiv(size, integer(WIDTH))
 
-    def look(index, which):
+    def update(index, which):
         value = _EIGHT.load(builder, base, builder.mul(index, integer(WIDTH)))
         builder.store(smaller(builder, value, builder.load(found[which])), found[which])
 
@@ -440,19 +442,19 @@ def _smallest(builder, values, row, size):
     with cgutils.for_range(builder, n_fours) as loop:
         for which in range(4):
             at = builder.mul(loop.index, integer(4))
-            look(builder.add(at, integer(which)), which)
+            update(builder.add(at, integer(which)), which)
     done = builder.mul(n_fours, integer(4))
     with cgutils.for_range(builder, builder.sub(n_vectors, done)) as loop:
-        look(builder.add(done, loop.index), 0)
+        update(builder.add(done, loop.index), 0)
     lanes = builder.load(found[0])
     for other in found[1:]:
         lanes = smaller(builder, lanes, builder.load(other))
-    return _least_lane(builder, lanes)
+    return _smallest_lane(builder, lanes)
 
 
 @lowered_by(_smallest, types.float64)
 def smallest(values, row, size):
-    """Find the smallest of the first `size` values of a row, a multiple of eight."""
+    """Return the smallest of the first `size` values of a row; `size` is a multiple of eight."""
     return float(values[row, :size].min(initial=np.inf))
 
 
@@ -472,7 +474,7 @@ def _make_adder(n_bandwidths: int) -> VectorOperation:
             for j in range(n_bandwidths):
                 if j > 0:
                     factor = builder.fmul(factor, factor)
-                # Squares that would not be normal numbers are slow: they are nothing.
+                # Squares that would not be normal numbers are slow and negligible: set them to 0.
                 counts = builder.fcmp_ordered(">", factor, _constant(LEAST_FACTOR))
                 factor = builder.select(counts, factor, _constant(0.0))
                 total = builder.load(totals[j])
@@ -492,8 +494,7 @@ def _make_adder(n_bandwidths: int) -> VectorOperation:
 
 
 #: ``add_exponentials(costs, row, size, weights, start, low, rate, sums, first)``: add ``w_v exp((c_v - low)
-#: rate)``, for one bandwidth or a chain of them, to the eight lanes of ``sums[row, first ...]``. Costs are
-#: ``costs[row, :size]``, of nodes ``start ...``. Nothing is added for a node of infinite cost, if its
-#: weight is finite.
+#: rate)``, for one bandwidth or a chain of them, to the eight lanes of ``sums[row, first ...]``. The costs are
+#: ``costs[row, :size]``, for the nodes from `start` on. A node of infinite cost and finite weight adds nothing.
 add_exponentials = _make_adder(1)
 add_chain = _make_adder(CHAIN)

@@ -1,7 +1,7 @@
-"""Threads over chunks of work, the only source of parallelism in the engine.
+"""Threads that process chunks of work, the only source of parallelism in the engine.
 
-Kernels release the GIL, so plain threads scale. Work is cut into chunks short enough that Ctrl-C is
-answered between two of them; results do not depend on the cut. BLAS is kept to one thread meanwhile.
+Kernels release the GIL, so plain threads scale. Chunks are short enough that Ctrl-C is answered between two of
+them; results do not depend on how the work is split. BLAS is limited to one thread meanwhile.
 """
 
 import os
@@ -18,17 +18,17 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Rows of a chunk where each takes some nanoseconds: less than that, and handing out takes longer.
+# Rows per chunk where each takes a few nanoseconds: with fewer, scheduling would take longer than the work.
 CHUNK_ROWS = 1 << 15
-# Where items take longer, a chunk holds at least so many, and there are so many chunks for a thread, so
-# that all threads end at about the same time.
-FEWEST_ITEMS, CHUNKS_PER_THREAD = 32, 8
-# How often a waiting thread looks up: if another library has set a handler of SIGINT, Ctrl-C need not wake it.
+# Where items take longer: minimum items per chunk, and chunks per thread, so that all threads finish at about
+# the same time.
+MIN_ITEMS, CHUNKS_PER_THREAD = 32, 8
+# How often a waiting thread wakes up: Ctrl-C may not wake it if another library has set a SIGINT handler.
 WAKE_SECONDS = 0.25
 
 
 class Team:
-    """Threads that stay together over several rounds of work, as a context."""
+    """A group of threads for several rounds of work, used as a context manager."""
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = max(1, n_threads)
@@ -41,19 +41,19 @@ class Team:
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
-            # On Ctrl-C or an error the chunks not yet begun are dropped; those under way are short.
+            # On Ctrl-C or an error, chunks not yet started are dropped; those running are short.
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def map_chunks(
         self, function: Callable[[int, int], Result], total: int, size: int
     ) -> list[Result]:
-        """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order."""
+        """Call ``function(start, stop)`` for every chunk of ``range(total)``; return the results in order."""
         size = max(1, size)
         ranges = [(start, min(start + size, total)) for start in range(0, total, size)]
         if self._pool is None or len(ranges) <= 1:
             return [function(start, stop) for start, stop in ranges]
         results: list[Any] = [None] * len(ranges)
-        # Threads fetch their chunks: handing out each one as a future costs more than many a chunk.
+        # Threads fetch chunks from a queue: a future for each chunk often costs more than the chunk.
         waiting = deque(enumerate(ranges))
 
         def work() -> None:
@@ -68,7 +68,7 @@ class Team:
                     waiting.clear()
                     raise
 
-        try:  # Ctrl-C may come as soon as the first thread is at work
+        try:  # Ctrl-C may come as soon as the first thread runs
             futures = [self._pool.submit(work) for _ in range(min(self.n_threads, len(ranges)))]
             pending = set(futures)
             while pending:
@@ -80,22 +80,22 @@ class Team:
         return results
 
     def map_shares(self, function: Callable[[int, int], Result], total: int) -> list[Result]:
-        """Call ``function(start, stop)`` for as many equal shares of ``range(total)`` as threads."""
+        """Call ``function(start, stop)`` for equal shares of ``range(total)``, one per thread."""
         return self.map_chunks(function, total, -(-total // self.n_threads))
 
     def map_rows(self, function: Callable[[int, int], Result], total: int) -> list[Result]:
-        """Call ``function(start, stop)`` for chunks of rows that take some nanoseconds each."""
+        """Call ``function(start, stop)`` for chunks of rows that take a few nanoseconds each."""
         return self.map_chunks(function, total, CHUNK_ROWS)
 
 
-#: For work on one thread.
-ALONE = Team(1)
+#: Runs all work on the calling thread.
+ONE_THREAD = Team(1)
 
 
 def map_chunks(
     function: Callable[[int, int], Result], total: int, size: int, n_threads: int = 1
 ) -> list[Result]:
-    """Call ``function(start, stop)`` for every chunk of ``range(total)``, results in order."""
+    """Call ``function(start, stop)`` for every chunk of ``range(total)``; return the results in order."""
     with Team(min(n_threads, -(-total // max(1, size)))) as team:
         return team.map_chunks(function, total, size)
 
@@ -103,22 +103,22 @@ def map_chunks(
 def map_items(
     function: Callable[[Item], Result], items: Sequence[Item], n_threads: int = 1
 ) -> list[Result]:
-    """Call ``function(item)`` for few items that take long, results in order; Ctrl-C waits for those begun."""
+    """Call ``function(item)`` for a few slow items, results in order; Ctrl-C waits for those running."""
     return map_chunks(lambda number, _: function(items[number]), len(items), 1, n_threads)
 
 
 def chunk_size(total: int, largest: int, n_threads: int) -> int:
-    """How many items make a chunk: at most `largest`, and some chunks for every thread."""
+    """Return the number of items per chunk: at most `largest`, with several chunks per thread."""
     if n_threads == 1:
         return largest
-    return min(largest, max(FEWEST_ITEMS, total // (CHUNKS_PER_THREAD * n_threads)))
+    return min(largest, max(MIN_ITEMS, total // (CHUNKS_PER_THREAD * n_threads)))
 
 
 class BufferPool(Generic[Result]):
-    """Buffers that threads use again and again, one for each thread at work.
+    """Reusable buffers, one for each running thread.
 
-    Fresh memory would cost a page fault for every 4 KiB of it, which takes a single thread a sixth of
-    its time, and many threads wait for each other in it.
+    Fresh memory costs a page fault for every 4 KiB, which takes a single thread a sixth of its time and makes
+    many threads wait for each other.
     """
 
     def __init__(self, make: Callable[[], Result]) -> None:
@@ -127,7 +127,7 @@ class BufferPool(Generic[Result]):
 
     @contextmanager
     def borrow(self) -> Iterator[Result]:
-        """Lend a buffer, whose contents do not matter."""
+        """Lend a buffer with arbitrary contents."""
         try:
             buffer = self._free.pop()
         except IndexError:
@@ -141,21 +141,21 @@ class BufferPool(Generic[Result]):
 # BLAS -------------------------------------------------------------------------------------------------------
 
 _lock = Lock()
-_limits: list[Any] = []  # what undoes the limit, for the last one who leaves
+_limits: list[Any] = []  # the limit in force, to be restored by the last thread that leaves
 _inside = 0
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread, so that `n_jobs` alone says how many cores are used.
+    """Limit BLAS to one thread, so that `n_jobs` alone determines how many cores are used.
 
-    Several user threads may be inside at a time: the first limits BLAS, the last one lets it go. Where
-    the limit belongs to a thread, and not to the process, a `Team` limits those of its threads.
+    Several user threads may be inside at the same time: the first sets the limit, the last removes it. Where
+    the limit applies to a thread instead of the process, a `Team` sets it in each of its threads.
     """
     global _inside
     with _lock:
         if _inside == 0:
-            _limits.append(_limit())
+            _limits.append(_limit_blas())
         _inside += 1
     try:
         yield
@@ -163,27 +163,27 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
-                _undo(_limits.pop())
+                _restore_blas(_limits.pop())
 
 
 def _limit_new_thread() -> None:
-    """Limit BLAS in a new thread, too, if it is limited in others."""
-    with _lock:  # so that nobody lets go meanwhile
+    """Limit BLAS in a new thread as well, if it is limited in others."""
+    with _lock:  # so that the limit is not removed meanwhile
         if _inside:
-            _limit()
+            _limit_blas()
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    # Kernels multiply by SciPy's BLAS, which need not be NumPy's: it has to be there to be limited.
+    # Kernels multiply with SciPy's BLAS, which may differ from NumPy's: it must be loaded to be limited.
     import scipy.linalg.cython_blas  # noqa: F401
 
-    # Looking for the libraries takes a while, so once.
+    # Finding the libraries is slow, so it is done once.
     return ThreadpoolController().select(user_api="blas")
 
 
-def _limit() -> Any:
-    """Limit BLAS; returns what undoes that, or None if it was limited already."""
+def _limit_blas() -> Any:
+    """Limit BLAS; return the limit to restore later, or None if BLAS was limited already."""
     controller = _controller()
     if all(library["num_threads"] == 1 for library in controller.info()):
         return None
@@ -192,25 +192,25 @@ def _limit() -> Any:
     return limit
 
 
-def _undo(limit: Any) -> None:
+def _restore_blas(limit: Any) -> None:
     if limit is not None:
         limit.restore_original_limits()
         _release_control()
 
 
 def _release_control() -> None:
-    """Let other threads set limits: newer versions of threadpoolctl keep the right for the first."""
+    """Let other threads set limits: newer versions of threadpoolctl allow only the first thread to do so."""
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread()
 
 
 def _reset_after_fork() -> None:
-    """Forget, in a forked process, the threads of its parent, which do not exist there."""
+    """Reset the state in a forked process, where the threads of its parent do not exist."""
     global _lock, _inside
     _lock, _inside = Lock(), 0
     while _limits:
-        _undo(_limits.pop())
+        _restore_blas(_limits.pop())
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,6 +1,6 @@
 """The minimum spanning tree and its prototypes.
 
-``boruvka`` grows the tree from lists of neighbours, and says what it asks of a search when these end.
-``neighbours`` makes lists and searches in the space tree, ``tiles`` by products that bound distances. ``prim``
-serves any metric, a row of distances at a time.
+``boruvka`` grows the tree from neighbour lists, and searches for shortest arcs that are not in the lists.
+``neighbours`` computes lists and searches with the space tree, ``tiles`` with matrix products as lower bounds.
+``prim`` handles any metric, one row of distances at a time.
 """

@@ -1,14 +1,14 @@
 """Certified Borůvka: the minimum spanning tree from neighbour lists of any origin.
 
-In a round every component picks the shortest arc that leaves it, in the order (weight, lower index,
-higher index). Neighbour lists are incomplete, so a component may pick only what is *certified*: its
-shortest known arc is shorter than the horizon of each of its points whose list has no certain outsider
-left. What cannot be certified is searched for, by a function that the caller gives.
+In each round every component picks the shortest arc that leaves it, in the order (weight, lower index, higher
+index). Neighbour lists are incomplete, so a component may only pick a *certified* arc: its shortest known arc,
+if that is shorter than the horizon of each of its points whose list contains no certain outsider (a point of
+another component) any more. For other components, the caller provides a search function.
 
-Prototypes come from the same rounds. When a component picks an arc of length w, every arc of length
-w that leaves the component lies in some minimum spanning tree (cut property); conversely each arc of
-some minimum spanning tree is among these in some round, at the latest when its ends come together.
-So both ends of those arcs that join two classes are prototypes, in whatever order the rows come.
+Prototypes come from the same rounds. When a component picks an arc of length w, every arc of length w that
+leaves the component belongs to some minimum spanning tree (cut property); conversely, each arc of some minimum
+spanning tree is among these in some round, at the latest when its ends are joined. So both ends of those arcs
+that join two classes are prototypes, whatever the order of the rows.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from popf.engine.structures import (
     SpanningTree,
 )
 
-#: Finds the shortest arcs, marks the ends of those that tie, and moves the horizon.
+#: Finds the shortest arcs, marks the ends of tied arcs, and raises the horizon.
 Search = Callable[[OutgoingArcSearch], None]
 
 
@@ -41,9 +41,9 @@ def spanning_tree(
 ) -> tuple[SpanningTree, BoolArray]:
     """Grow the minimum spanning tree of points from their neighbour lists, and find the prototypes.
 
-    Ties are broken by `index`; arcs between unequal `classes` make prototypes. The `search`, which has threads
-    of its own, finds what the lists do not hold, and moves their horizons. Edges are positions in the lists, in
-    the order in which they were found, and their weights are squared.
+    Ties are broken by `index`; arcs between different `classes` make prototypes. The `search`, which has its
+    own threads, finds shortest arcs that are not listed, and raises the horizons. Edges are positions in the
+    lists, in the order in which they were found; their weights are squared.
     """
     prototypes = np.zeros(len(index), dtype=np.bool_)
     with Team(n_threads) as team:
@@ -57,14 +57,14 @@ def spanning_tree(
 
 
 def padded_range(n_points: int) -> NDArray[np.int32]:
-    """Return ``arange(n_points)`` as the start of a buffer that holds whole lanes, -1 beyond the end."""
+    """Return ``arange(n_points)`` as a view of a buffer that is padded with -1 to a multiple of LANES."""
     buffer = np.full(-(-n_points // LANES) * LANES, -1, dtype=np.int32)
     buffer[:n_points] = np.arange(n_points, dtype=np.int32)
     return buffer[:n_points]
 
 
 class GrowingTree:
-    """The components of a Borůvka round, and the edges found so far; parameters as for `spanning_tree`."""
+    """The components in a Borůvka round, and the edges found so far; parameters as for `spanning_tree`."""
 
     def __init__(
         self, lists: NeighbourLists, index: IntArray, classes: IntArray, team: Team
@@ -84,26 +84,28 @@ class GrowingTree:
         return SpanningTree(self._edges[0], self._edges[1], self._weights)
 
     def shortest_listed_arcs(self) -> tuple[ArcArray, FloatArray]:
-        """Find each component's shortest listed arc out of it, and how far its points have looked."""
+        """Find the shortest listed arc out of each component, and its reach: shorter arcs are certified."""
         lists, cursor, components, team = self._lists, self._cursor, self.components, self._team
         best, reach = np.empty(self.n_components, dtype=ARC), np.empty(self.n_components)
         if team.n_threads > 1:
-            # Each thread has some of the components, and looks for their points among all: so first do
-            # together what takes longest.
+            # In `_pick_arcs` each thread scans all points for those of its components, so the slowest part
+            # is done first, without such repetition.
             team.map_rows(
-                lambda start, stop: _advance(lists, cursor, components.of, start, stop), len(cursor)
+                lambda start, stop: _advance_cursors(lists, cursor, components.of, start, stop),
+                len(cursor),
             )
         team.map_shares(
-            lambda low, high: _pick(lists, cursor, components, best, reach, low, high), len(best)
+            lambda low, high: _pick_arcs(lists, cursor, components, best, reach, low, high),
+            len(best),
         )
         return best, reach
 
     def certify(
         self, best: ArcArray, reach: FloatArray, search: Search, marked: BoolArray
     ) -> BoolArray:
-        """Find which components know their shortest arc; if few do, search for those of all others.
+        """Return which components are certain of their shortest arc; if few are, search for all others.
 
-        The search marks the ends of arcs between classes that are as short as the one it finds.
+        The search marks the ends of arcs between classes that tie with the shortest arc it finds.
         """
         certain = best["squared"] < reach
         if 4 * np.count_nonzero(certain) < len(best):
@@ -114,7 +116,7 @@ class GrowingTree:
         return certain
 
     def mark_ties(self, best: ArcArray, certain: BoolArray, marked: BoolArray) -> bool:
-        """Mark the ends of listed arcs between classes that tie with their component's shortest."""
+        """Mark the ends of listed arcs between classes that tie with a shortest arc; return whether any tie."""
         tied = bool((certain & (best["tied"] != 0)).any())
         if tied:
             state = self._lists, self._cursor, self.components, best, certain, marked
@@ -124,10 +126,10 @@ class GrowingTree:
         return tied
 
     def join(self, best: ArcArray, certain: BoolArray, prototypes: BoolArray) -> None:
-        """Join components over their shortest arcs; ends of different classes are prototypes.
+        """Join components by their shortest arcs; ends of different classes are prototypes.
 
-        As arcs have an order, two components can pick each other only by the same arc, and no larger ring
-        of picks exists. So the picks are a forest, once the lower of such two stands as a root.
+        As arcs are strictly ordered, two components can only pick each other by the same arc, and there are no
+        longer cycles. So the picks form a forest in which the lower of two such components is a root.
         """
         team, of, n_components = self._team, self.components.of, self.n_components
         above, number = np.empty((2, n_components), dtype=np.int32)
@@ -135,15 +137,18 @@ class GrowingTree:
         counts = dict(
             team.map_rows(lambda start, stop: (start, _link(*state, start, stop)), n_components)
         )
-        # Roots are numbered in their order; every other component brings an edge.
+        # Roots are numbered in order; every other component adds an edge.
         before = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
         n_roots = sum(counts.values())
         edges = best, above, number, self._edges, self._weights
         n_edges = self._n_edges
         team.map_rows(
-            lambda start, stop: _write(*edges, before[start], n_edges, start, stop), n_components
+            lambda start, stop: _write_edges(*edges, before[start], n_edges, start, stop),
+            n_components,
         )
-        team.map_rows(lambda start, stop: _number(above, number, start, stop), n_components)
+        team.map_rows(
+            lambda start, stop: _number_components(above, number, start, stop), n_components
+        )
 
         def renumber(start: int, stop: int) -> None:
             np.take(number, of[start:stop], out=of[start:stop], mode="clip")
@@ -154,7 +159,7 @@ class GrowingTree:
 
 
 @jit
-def _advance(lists, cursor, of, start, stop):
+def _advance_cursors(lists, cursor, of, start, stop):
     """Move the cursors of some points to the first outsider in their lists."""
     positions = lists.positions
     for u in range(start, stop):
@@ -170,8 +175,8 @@ def _first_outsider(positions, of, u, slot):
 
 
 @jit
-def _pick(lists, cursor, components, best, reach, low, high):
-    """Find the shortest listed arcs, and the reach, of the components from `low` to `high`."""
+def _pick_arcs(lists, cursor, components, best, reach, low, high):
+    """Find the shortest listed arc and the reach of each component from `low` to `high`."""
     positions, squared, horizon = lists.positions, lists.squared, lists.horizon
     of, index = components.of, components.indices
     n, k = positions.shape
@@ -184,7 +189,7 @@ def _pick(lists, cursor, components, best, reach, low, high):
         component = np.int64(of[u])
         if component < low or component >= high:
             continue
-        # Who is in one component stays in one, so what the cursor has passed need not be seen again.
+        # Components only grow, so neighbours before the cursor never become outsiders again.
         slot = _first_outsider(positions, of, u, cursor[u])
         cursor[u] = slot
         known = slot < k
@@ -197,20 +202,20 @@ def _pick(lists, cursor, components, best, reach, low, high):
                 tie = slot + 1
             else:
                 tie = slot
-            # Lists are sorted: arcs as short as the component's shortest follow at once.
+            # Lists are sorted, so arcs that tie with the component's shortest come next.
             while tie < k and squared[u, tie] == shortest == arc["squared"]:
                 v = np.int64(positions[u, tie])
                 if v >= 0 and of[v] != component:
                     offer(best, component, shortest, u, v, index)
                 tie += 1
-        # Nearer than the horizon all neighbours are listed: beyond it there may be shorter arcs.
+        # Lists are complete up to the horizon only: beyond it, shorter arcs may be missing.
         if not known or squared[u, slot] >= horizon[u]:
             reach[component] = min(reach[component], horizon[u])
 
 
 @jit
 def _mark_tied(lists, cursor, components, best, certain, prototypes, start, stop):
-    """Mark the ends of listed arcs between classes that are as short as their component's shortest."""
+    """Mark the ends of listed arcs between classes that tie with their component's shortest arc."""
     positions, squared = lists.positions, lists.squared
     of, classes = components.of, components.classes
     k = positions.shape[1]
@@ -222,27 +227,27 @@ def _mark_tied(lists, cursor, components, best, certain, prototypes, start, stop
         while slot < k and squared[u, slot] == best[component]["squared"]:
             v = positions[u, slot]
             if v >= 0 and of[v] != component and classes[u] != classes[v]:
-                # Several threads may mark a point: they all write the same.
+                # Several threads may mark the same point: they all write the same value.
                 prototypes[u] = True
                 prototypes[v] = True
             slot += 1
 
 
 @helper
-def _pick_of(of, best, certain, c):
-    """Return the component that one picks, itself if it is not certain."""
+def _picked_component(of, best, certain, c):
+    """Return the component that component `c` picks, or `c` if it is not certain."""
     return np.int64(of[best[c]["outside"]]) if certain[c] else c
 
 
 @jit
 def _link(components, best, certain, prototypes, above, start, stop):
-    """Link components to those they pick, but the lower of two that pick each other; counts roots."""
+    """Link components to those they pick, except the lower of two that pick each other; count the roots."""
     of, classes, count = components.of, components.classes, 0
     for c in range(start, stop):
-        pick = _pick_of(of, best, certain, c)
-        mutual = pick == c or (c < pick and _pick_of(of, best, certain, pick) == c)
-        above[c] = c if mutual else pick
-        count += mutual
+        pick = _picked_component(of, best, certain, c)
+        is_root = pick == c or (c < pick and _picked_component(of, best, certain, pick) == c)
+        above[c] = c if is_root else pick
+        count += is_root
         if certain[c]:
             u, v = best[c]["inside"], best[c]["outside"]
             if classes[u] != classes[v]:
@@ -252,8 +257,8 @@ def _link(components, best, certain, prototypes, above, start, stop):
 
 
 @jit
-def _write(best, above, number, edges, weights, n_roots, n_edges, start, stop):
-    """Assign numbers to the roots, from `n_roots` on, and write down the arcs of the other components."""
+def _write_edges(best, above, number, edges, weights, n_roots, n_edges, start, stop):
+    """Assign numbers to the roots, from `n_roots` on, and write the arcs of the other components as edges."""
     at = n_edges + start - n_roots
     for c in range(start, stop):
         if above[c] == c:
@@ -266,8 +271,8 @@ def _write(best, above, number, edges, weights, n_roots, n_edges, start, stop):
 
 
 @jit
-def _number(above, number, start, stop):
-    """Assign the numbers of their roots to components; paths that other threads compress lead there, too."""
+def _number_components(above, number, start, stop):
+    """Give each component the number of its root; path compression in other threads is harmless."""
     for c in range(start, stop):
         root = find_root(above, c)
         if root != c:
@@ -285,7 +290,7 @@ def find_root(above: IntArray, node: int) -> int:
 
 @jit
 def merge_clusters(tree: SpanningTree, linkage: FloatArray) -> None:
-    """Fill SciPy's linkage matrix from sorted edges; row i makes cluster n + i."""
+    """Fill SciPy's linkage matrix from sorted edges; row i forms cluster n + i."""
     n_edges = len(tree.lower)
     above = np.arange(2 * n_edges + 1)
     size = np.ones(2 * n_edges + 1)
@@ -301,32 +306,32 @@ def merge_clusters(tree: SpanningTree, linkage: FloatArray) -> None:
         linkage[i, 2], linkage[i, 3] = tree.weights[i], size[merged]
 
 
-# What searches for outgoing arcs share ------------------------------------------------------------------------
+# Shared by the searches for outgoing arcs ---------------------------------------------------------------------
 
 
 def search_and_mark(
     search: OutgoingArcSearch, find: Callable[[bool, Team], ArcArray], n_threads: int
 ) -> None:
-    """Take over the arcs that ``find(False, team)`` returns; if any tie, ``find(True, team)`` marks ends."""
+    """Offer the arcs that ``find(False, team)`` returns; if any tie, ``find(True, team)`` marks their ends."""
     with Team(n_threads) as team:
         found = find(False, team)
-        # Each thread has some of the components, and looks for their arcs among all.
-        team.map_shares(lambda low, high: _take_over(search, found, low, high), len(search.best))
+        # Each thread scans all arcs for those of its components.
+        team.map_shares(lambda low, high: _offer_found(search, found, low, high), len(search.best))
         if ((search.best["tied"] != 0) & ~search.certain).any():
             find(True, team)
 
 
 def wanted_points(search: OutgoingArcSearch, marking: bool) -> BoolArray:
-    """Find the points from which an arc might be, or with `marking` tie with, their component's shortest."""
+    """Return which points may start their component's shortest arc, or with `marking` a tie with it."""
     best = search.best
-    wanting = ~search.certain & (best["tied"] != 0) if marking else ~search.certain
+    searched = ~search.certain & (best["tied"] != 0) if marking else ~search.certain
     # No point is within a negative bound.
-    return search.horizon <= np.where(wanting, best["squared"], -1.0)[search.components.of]
+    return search.horizon <= np.where(searched, best["squared"], -1.0)[search.components.of]
 
 
 @helper
 def offer(best, component, squared, inside, outside, index):
-    """Offer an arc to the component that it leaves, which keeps the first in the order of arcs."""
+    """Offer an arc to the component that it leaves, and keep the first in the order of arcs."""
     arc = best[component]
     if squared > arc["squared"]:
         return
@@ -348,7 +353,7 @@ def offer(best, component, squared, inside, outside, index):
 
 @jit
 def offer_arcs(best, components, inside, outside, squared):
-    """Offer arcs to the components of their first ends, if they leave these."""
+    """Offer each arc to the component of its first end, if it leaves that component."""
     of, index = components.of, components.indices
     for e in range(len(squared)):
         u, v = inside[e], outside[e]
@@ -357,15 +362,15 @@ def offer_arcs(best, components, inside, outside, squared):
 
 
 @jit
-def _take_over(search, found, low, high):
-    """Take over the arcs that were found for the components from `low` to `high`."""
+def _offer_found(search, found, low, high):
+    """Offer the arcs in `found` to the components from `low` to `high`, and update their bounds."""
     of, index = search.components.of, search.components.indices
     best, bounds = search.best, search.bounds
     for i in range(len(found)):
         arc = found[i]
         if arc["inside"] < 0:
             continue
-        # Integers of one kind wherever arcs are offered, or `offer` would be compiled for each.
+        # The same integer type wherever arcs are offered, so that `offer` is compiled only once.
         inside, outside = np.int64(arc["inside"]), np.int64(arc["outside"])
         component = np.int64(of[inside])
         if low <= component < high and arc["squared"] <= best[component]["squared"]:

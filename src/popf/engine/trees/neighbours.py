@@ -1,9 +1,9 @@
-"""Neighbours in the space tree, sixteen queries at a time, and the nearest among blocks of distances.
+"""Nearest neighbours, in the space tree for sixteen queries at a time, or by a scan of distances.
 
-Both searches of the tree climb from the block of the queries to the root and descend into each sibling on the
-way, nearer child first; queries that are not among its points begin at the root. A node is entered for those
-of the sixteen queries whose bound its box meets. Of points that are equally near, the one of lower index comes
-first.
+Both searches of the tree, for neighbours and for outsiders (points of other components), climb from the block
+of the queries to the root and descend into each sibling on the way, nearer child first; queries that are not
+points of the tree start at the root. A node is entered for those of the sixteen queries whose bound reaches its
+box. Among equally near points, the one with the lower index comes first.
 """
 
 from typing import NamedTuple
@@ -40,24 +40,24 @@ from popf.engine.structures import (
 )
 from popf.engine.trees.boruvka import offer, search_and_mark
 
-# Blocks of queries in one call: short enough for Ctrl-C, long enough that the call costs little.
+# Blocks of queries per call: few enough for Ctrl-C, enough to make the call overhead small.
 CHUNK_BLOCKS = 512
 
 
 class Nearest(NamedTuple):
-    """The nearest points of each query, a row each: their indices, and weights as the engine has them."""
+    """The nearest points of each query, one row per query: indices, and weights (squared if Euclidean)."""
 
     indices: NDArray[np.int32]
     weights: FloatArray
 
 
 def neighbours_to_list(n_features: int) -> int:
-    """How many neighbours to list: more cost more once, and spare searches. In the plane two were best."""
+    """Return how many neighbours to list: longer lists cost more but save searches. In 2-D, two were best."""
     return min(8, max(2, n_features // 2))
 
 
 def nearest_neighbours(tree: SpaceTree, n_neighbours: int, n_threads: int = 1) -> NeighbourLists:
-    """List `n_neighbours` of every point of the tree, fewer where there are fewer; by position there."""
+    """List up to `n_neighbours` nearest neighbours of every point of the tree, by position in the tree."""
     return _search(tree, tree, min(n_neighbours, len(tree.points) - 1), n_threads)
 
 
@@ -66,20 +66,23 @@ def nearest_in_space(
 ) -> Nearest:
     """Search a space tree for the k nearest points, by squared distance.
 
-    Without `queries` these are the points, none of which is its own neighbour; k is less than their number.
+    Without `queries`, search for the neighbours of the points themselves, excluding each point from its own
+    neighbours; k must be less than the number of points.
     """
-    asking = tree if queries is None else build_space_tree(queries, n_threads)
-    lists = _search(tree, asking, k, n_threads)
+    query_tree = tree if queries is None else build_space_tree(queries, n_threads)
+    lists = _search(tree, query_tree, k, n_threads)
     found = Nearest(np.empty_like(lists.positions), np.empty_like(lists.squared))
-    found.indices[asking.order] = tree.order.astype(np.int32).take(lists.positions)
-    found.weights[asking.order] = lists.squared
+    found.indices[query_tree.order] = tree.order.astype(np.int32).take(lists.positions)
+    found.weights[query_tree.order] = lists.squared
     return found
 
 
-def _search(tree: SpaceTree, asking: SpaceTree, k: int, n_threads: int) -> NeighbourLists:
-    lists, n_blocks = _empty_lists(len(asking.points), k), len(asking.blocks)
+def _search(tree: SpaceTree, query_tree: SpaceTree, k: int, n_threads: int) -> NeighbourLists:
+    lists, n_blocks = _empty_lists(len(query_tree.points), k), len(query_tree.blocks)
     map_chunks(
-        lambda start, stop: _nearest(tree, asking, asking is tree, start, stop, lists),
+        lambda start, stop: _find_neighbours(
+            tree, query_tree, query_tree is tree, start, stop, lists
+        ),
         n_blocks,
         chunk_size(n_blocks, CHUNK_BLOCKS, n_threads),
         n_threads,
@@ -93,26 +96,26 @@ def _empty_lists(n_queries: int, k: int) -> NeighbourLists:
 
 
 def work_of_search(samples: FloatArray, n_searches: int) -> float:
-    """Count the vector operations that a search for the neighbours of a block takes, on average."""
+    """Return the average number of vector operations in a search for the neighbours of a block."""
     tree = build_space_tree(distinct_points(samples).points)
     k = min(neighbours_to_list(samples.shape[1]), len(tree.points) - 1)
     if k == 0:
         return 1.0
     lists = _empty_lists(len(tree.points), k)
     blocks = np.unique(np.linspace(0, len(tree.blocks) - 1, n_searches).astype(np.int64)).tolist()
-    return float(np.mean([_nearest(tree, tree, True, b, b + 1, lists) for b in blocks]))
+    return float(np.mean([_find_neighbours(tree, tree, True, b, b + 1, lists) for b in blocks]))
 
 
 @jit
-def _nearest(tree, asking, own, start, stop, lists):
-    """Find the nearest points of the queries in some blocks; returns how many vector operations it took.
+def _find_neighbours(tree, query_tree, own, start, stop, lists):
+    """Find the nearest points of the queries in some blocks; return the number of vector operations.
 
-    If the queries are the tree's `own` points, nobody is a neighbour of itself.
+    If the queries are the tree's `own` points, no point is its own neighbour.
     """
-    # Locals, because reading an array out of the tuple costs an atomic reference count each time.
+    # Local variables, because each access to an array in the tuple updates an atomic reference count.
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
     nodes, leaf, names = tree.nodes, tree.leaf, tree.order
-    queries, query_blocks = asking.points, asking.blocks
+    queries, query_blocks = query_tree.points, query_tree.blocks
     positions, squared, horizon = lists.positions, lists.squared, lists.horizon
     work = 0
     k = squared.shape[1]
@@ -133,19 +136,19 @@ def _nearest(tree, asking, own, start, stop, lists):
         node = home
         stack[0] = node
         top = 1
-        # From the leaf up to the root; at each node the subtree beside the path is searched.
-        # Invariant: what was compared or skipped, and is not listed, is no nearer than the last one listed.
+        # From the leaf up to the root; at each step the sibling subtree is searched.
+        # Invariant: points compared or skipped, but not listed, are no nearer than the last one listed.
         while True:
             while top > 0:
                 top -= 1
                 here = stack[top]
-                # The computed distance to a box is at most that to any point in it (see `simd`).
+                # The computed distance to a box never exceeds that to a point in it (see `simd`).
                 mask = lane_box_hits(query_blocks, block, lows, highs, here, bounds)
                 work += 1
                 if mask == 0:
                     continue
                 if nodes[here]["right"] >= 0:
-                    # The nearer child is searched first: it lowers the bounds for the other.
+                    # The nearer child is searched first, which lowers the bounds for the other.
                     top = push_children(nodes, here, queries, base, stack, top)
                     continue
                 other = nodes[here]["block"]
@@ -165,7 +168,7 @@ def _nearest(tree, asking, own, start, stop, lists):
                         value, v = out[j], first + j
                         if value > bound:
                             continue
-                        # The last one listed falls out, or this one is as near and not listed.
+                        # Either the last one listed is dropped, or this one ties with it and is not listed.
                         horizon[row] = min(horizon[row], bound)
                         if value == bound:
                             last = positions[row, k - 1]
@@ -190,7 +193,7 @@ def _nearest(tree, asking, own, start, stop, lists):
                 stack[0] = sibling
                 top = 1
         if k < n - 1:
-            # What was not seen is farther than the last one listed; what was dropped may tie with it.
+            # Points not seen are farther than the last one listed; points dropped may tie with it.
             for row in range(base, base + width):
                 if horizon[row] > squared[row, k - 1]:
                     horizon[row] = np.nextafter(squared[row, k - 1], np.inf)
@@ -198,9 +201,9 @@ def _nearest(tree, asking, own, start, stop, lists):
 
 
 def nearest_outsiders(tree: SpaceTree, n_threads: int, search: OutgoingArcSearch) -> None:
-    """Find the shortest arc out of every component that is not certain of it."""
+    """Find the shortest arc out of every component that is not `certain`."""
     of, n_blocks = search.components.of.astype(np.float64), len(tree.blocks)
-    # The component that holds all points of a node, or -1.
+    # The component of all points of a node, or -1 if they are in several.
     lowest, highest = lowest_in_nodes(tree.nodes, of), -lowest_in_nodes(tree.nodes, -of)
     only = np.where(lowest == highest, lowest, -1.0).astype(np.int32)
 
@@ -217,10 +220,10 @@ def nearest_outsiders(tree: SpaceTree, n_threads: int, search: OutgoingArcSearch
 
 @jit
 def _outsiders(tree, start, stop, only, search, marking):
-    """Search for outsiders of the wanted points in some blocks.
+    """Search for the nearest outsiders of the points in some blocks.
 
-    Returns the shortest arc from each point, if it is no longer than any that was known. With `marking`,
-    bounds stay, and the ends of arcs exactly as long as the bound that join two classes are marked.
+    Returns the shortest arc from each point, if its component knows no shorter one. With `marking`, bounds stay
+    unchanged, and the ends of arcs between classes that are exactly as long as the bound are marked.
     """
     points, blocks, lows, highs = tree.points, tree.blocks, tree.lows, tree.highs
     nodes, leaf, components = tree.nodes, tree.leaf, search.components
@@ -236,9 +239,9 @@ def _outsiders(tree, start, stop, only, search, marking):
     n_found = 0
     for block in range(start, stop):
         base = block * LANES
-        # Which of the sixteen points are wanted, how far each has to look, and whether all are in one
-        # component: -2 while there is none, -1 if they are in several. A lane that wants nothing has a
-        # negative bound, which no box and no point meets.
+        # Set the bounds of the points to search for, and their common component: -2 if there are no such
+        # points, -1 if they are in several components. Other lanes get a negative bound, which no box or
+        # point meets.
         common = np.int32(-2)
         for lane in range(LANES):
             bounds[lane] = -1.0
@@ -246,7 +249,7 @@ def _outsiders(tree, start, stop, only, search, marking):
             u = base + lane
             if u >= n or certain[of[u]] or (marking and best[of[u]]["tied"] == 0):
                 continue
-            # All outsiders nearer than the horizon are known: nothing to find below it.
+            # All outsiders nearer than the horizon are known, so shorter bounds need no search.
             if horizon[u] <= lengths[of[u]]:
                 bounds[lane] = lengths[of[u]]
                 common = of[u] if common == -2 or common == of[u] else np.int32(-1)
@@ -256,21 +259,21 @@ def _outsiders(tree, start, stop, only, search, marking):
         node = home
         stack[0] = node
         top = 1
-        # From the leaf up to the root; at each node the subtree beside the path is searched.
-        # Invariant: no outsider that was compared or skipped is nearer than the bounds.
+        # From the leaf up to the root; at each step the sibling subtree is searched.
+        # Invariant: no outsider compared or skipped so far is nearer than the bounds.
         while True:
             while top > 0:
                 top -= 1
                 here = stack[top]
-                # A node that lies in one component holds no outsiders of it.
+                # A node whose points are all in this component holds no outsiders.
                 if only[here] >= 0 and only[here] == common:
                     continue
-                # The computed distance to a box is at most that to any point in it (see `simd`).
+                # The computed distance to a box never exceeds that to a point in it (see `simd`).
                 mask = lane_box_hits(blocks, block, lows, highs, here, bounds)
                 if mask == 0:
                     continue
                 if nodes[here]["right"] >= 0:
-                    # The nearer child is searched first: it lowers the bounds for the other.
+                    # The nearer child is searched first, which lowers the bounds for the other.
                     top = push_children(nodes, here, points, base, stack, top)
                     continue
                 other = nodes[here]["block"]
@@ -282,7 +285,7 @@ def _outsiders(tree, start, stop, only, search, marking):
                     component = of[row]
                     if only[here] == component:
                         continue
-                    # Other threads may have found a shorter arc out of the component meanwhile.
+                    # Other threads may have found a shorter arc out of the component in the meantime.
                     bound = min(bounds[lane], lengths[component])
                     hits = lane_distances(blocks, other, points, row, bound, out)
                     hits &= lanes_unlike(of, first, component)
@@ -291,7 +294,7 @@ def _outsiders(tree, start, stop, only, search, marking):
                         hits &= hits - 1
                         v = first + j
                         if marking:
-                            # An arc as short as the shortest lies in some minimum tree (cut property).
+                            # Arcs as short as the shortest are in some minimum spanning tree (cut property).
                             if out[j] == bound and classes[row] != classes[v]:
                                 prototypes[row] = True
                                 prototypes[v] = True
@@ -301,7 +304,7 @@ def _outsiders(tree, start, stop, only, search, marking):
                             arc["squared"], arc["tied"] = bound, 0
                             arc["inside"], arc["outside"] = row, v
                         elif out[j] == bound and v < n:
-                            # A tie: the first in the order of arcs is kept, and that there was one.
+                            # A tie: keep the first in the order of arcs, and record that there is a tie.
                             offer(arcs, lane, bound, row, v, index)
                     bounds[lane] = bound
             node, sibling, gap = climb(nodes, lows, highs, home, node)
@@ -312,11 +315,11 @@ def _outsiders(tree, start, stop, only, search, marking):
                 top = 1
         for lane in range(LANES):
             if bounds[lane] >= 0.0:
-                # Nothing outside is nearer than the bound. Arcs as long as the bound are not listed
-                # anywhere, so the horizon stops short of them.
+                # No outsider is nearer than the bound. Outsiders exactly at the bound are not listed, so the
+                # horizon must not exceed it.
                 horizon[base + lane] = max(horizon[base + lane], bounds[lane])
                 arc = arcs[lane]
-                # Another point of the component may have found a shorter one since.
+                # Another point of the component may have found a shorter arc since.
                 if arc["inside"] >= 0 and arc["squared"] <= lengths[of[base + lane]]:
                     found[n_found] = arc
                     n_found += 1
@@ -326,7 +329,7 @@ def _outsiders(tree, start, stop, only, search, marking):
 def nearest_by_scan(
     block: BlockOfDistances, n_queries: int, k: int, own: bool, rows_at_once: int, n_threads: int
 ) -> Nearest:
-    """Look for the nearest points among all distances; with `own`, query i is point i itself."""
+    """Find the nearest points by a scan of all distances; with `own`, query i is point i, and is excluded."""
     found = Nearest(np.empty((n_queries, k), dtype=np.int32), np.empty((n_queries, k)))
 
     def scan(start: int, stop: int) -> None:
@@ -342,7 +345,7 @@ def nearest_by_scan(
 
 @jit
 def _scan(distances, start, own, found):
-    """List the nearest of some queries; returns the index of a negative or non-finite distance, or -1."""
+    """List the nearest points of some queries; return the index of a negative or non-finite distance, or -1."""
     indices, weights = found.indices, found.weights
     last = weights.shape[1] - 1
     for i in range(len(distances)):
@@ -355,7 +358,7 @@ def _scan(distances, start, own, found):
                 continue
             if not 0.0 <= value < np.inf:
                 return i * distances.shape[1] + index
-            if value >= weights[row, last]:  # what comes later yields where it is as near
+            if value >= weights[row, last]:  # ties go to the lower index
                 continue
             slot = last
             while slot > 0 and weights[row, slot - 1] > value:

@@ -1,19 +1,19 @@
-"""The minimum spanning tree for any metric, by Prim's algorithm, and the prototypes on the way.
+"""The minimum spanning tree for any metric, by Prim's algorithm, and its prototypes.
 
-Distances are computed a row at a time, as a sample joins the tree, and only to the samples still
-outside: n²/2 of them in all, and O(n) memory.
+When a sample joins the tree, its distances to the samples still outside are computed, one row at a time: n²/2
+distances in all, and O(n) memory.
 
-**Prototypes that do not depend on the order of the rows.** Let S be the samples in the tree so far.
-An arc between u in S and v outside lies in some minimum spanning tree exactly if, at some step, its
-weight is the smallest of all arcs that leave S. (If: every path from u to v leaves S by an arc at
-least as long. Only if: otherwise all samples since the last step with an arc at least as long,
-among them u and v, are joined by shorter ones.) So at each step both ends of *every* arc of the
-smallest weight that joins two classes are prototypes. Without ties that is the edge Prim takes.
+**Prototypes that do not depend on the order of the rows.** Let S be the samples in the tree so far. An arc
+between u in S and v outside belongs to some minimum spanning tree exactly if, at some step, its weight is the
+smallest of all arcs that leave S. (If: every path from u to v leaves S by an arc at least as long. Only if:
+otherwise all samples since the last step with an arc at least as long, among them u and v, are joined by
+shorter ones.) So at each step both ends of *every* arc of the smallest weight that joins two classes are
+prototypes. Without ties, this is the edge that Prim's algorithm adds.
 
-With ties, a sample outside remembers the one *rival*, a sample of another class in S as near as
-its nearest, for which this has not been settled yet. Where there are several rivals, the distances
-since the first of them are computed once more, each pair at most once; data without ties pay
-nothing.
+With ties, each sample outside stores one *rival*: a sample of another class in S, as near as its nearest
+sample in S, for which this condition has not been checked yet. Where there are several rivals, the distances to
+all samples since the first of them are computed again, each pair at most once; data without ties have no extra
+cost.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree
 
 NONE = -1
 SEVERAL = -2
-# A sample that has joined the tree keeps its place until the arrays are packed anew.
+# The key of a sample that has joined the tree, until the arrays are compacted.
 JOINED = -1.0
 
 
@@ -34,24 +34,24 @@ class Frontier(NamedTuple):
     """The samples outside the tree, and how each is connected to it."""
 
     samples: IntArray  # their indices
-    keys: FloatArray  # weight of the smallest arc to the tree; JOINED if the sample has joined
-    parents: IntArray  # the other end of that arc, the one of lowest index
-    rivals: IntArray  # one of another class at distance `keys`, not settled yet; NONE; SEVERAL
-    since: IntArray  # the step at which the first such rival joined
+    keys: FloatArray  # weight of the smallest arc to the tree, or JOINED
+    parents: IntArray  # the other end of that arc; the lowest index on ties
+    rivals: IntArray  # unsettled sample of another class at distance `keys`; or NONE, SEVERAL
+    since: IntArray  # the step at which the first rival joined
 
 
 @jit
 def _update(joined, step, row, frontier, labels):
-    """Offer the arcs of the sample that has just joined, and find the smallest arc of all.
+    """Offer the arcs of the sample that has just joined, and find the smallest arc out of the tree.
 
-    Returns the position of the sample to join next, or ``-1 - position`` of an invalid weight, and how many
-    samples are as near to the tree as that one, itself included.
+    Returns the position of the sample to join next, or ``-1 - position`` of an invalid weight, and the number
+    of samples that are as near to the tree as that one, including itself.
     """
     best, n_ties, lowest = -1, 0, np.inf
     label = labels[joined]
     for k in range(row.size):
         key, weight = frontier.keys[k], row[k]
-        # Nearly always nothing changes, so this is tested first.
+        # Usually nothing changes, so this is tested first.
         if lowest < key < weight < np.inf or key == JOINED:
             continue
         if not 0.0 <= weight < np.inf:
@@ -64,7 +64,7 @@ def _update(joined, step, row, frontier, labels):
             frontier.rivals[k] = joined if labels[sample] != label else NONE
             frontier.since[k] = step
         elif weight == key:
-            # Among arcs to one sample the smallest is the one whose other end has the lowest index.
+            # Among tied arcs to one sample, the one whose other end has the lowest index is first.
             frontier.parents[k] = min(joined, frontier.parents[k])
             if labels[sample] != label:
                 if frontier.rivals[k] == NONE:
@@ -88,7 +88,7 @@ def _update(joined, step, row, frontier, labels):
 
 @jit
 def _settle(lowest, frontier, is_prototype, unsettled):
-    """Mark the ends of arcs of weight `lowest` between classes; returns how many samples stay `unsettled`."""
+    """Mark the ends of arcs of weight `lowest` between classes; return how many samples remain `unsettled`."""
     n_unsettled = 0
     for k in range(frontier.keys.size):
         if frontier.keys[k] != lowest or frontier.rivals[k] == NONE:
@@ -123,11 +123,11 @@ def _settle_several(
 def spanning_tree(
     weights_among: WeightsAmong, n_samples: int, labels: IntArray
 ) -> tuple[SpanningTree, BoolArray]:
-    """Grow the minimum spanning tree of the complete graph, its edges in order, and find the prototypes.
+    """Compute the minimum spanning tree of the complete graph, with sorted edges, and its prototypes.
 
-    ``weights_among(others)`` gives a function ``row(i)`` of the weights from sample `i` to each of `others`, an
-    array of float64. Weights must be symmetric; where they differ in the last bit, the tree is still a spanning
-    tree, but ties may be overlooked. A ValueError is raised for one that is negative or not finite.
+    ``weights_among(others)`` returns a function ``row(i)`` that computes the weights from sample `i` to each of
+    `others`, as a float64 array. Weights must be symmetric; if they differ in the last bit, the result is still
+    a spanning tree, but ties may be missed. Raises ValueError for a negative or non-finite weight.
     """
     n_edges = max(0, n_samples - 1)
     ends = np.empty((n_edges, 2), dtype=np.int64)
@@ -163,7 +163,7 @@ def spanning_tree(
         weights[step] = lowest
         order[step + 1] = frontier.samples[best]
         frontier.keys[best] = JOINED
-        # One in eight has joined: computing their distances would cost more than packing anew.
+        # When one in eight has joined, compacting costs less than computing their distances.
         if 8 * (n_edges - 1 - step) <= 7 * len(frontier.keys):
             frontier = Frontier(*(array[frontier.keys != JOINED] for array in frontier))
             row = weights_among(frontier.samples)

@@ -1,19 +1,19 @@
-"""Tiles of matrix products: bounds on distances, and neighbours and outsiders for high dimension.
+"""Tiles of matrix products: lower bounds on distances, to find neighbours and outsiders in high dimension.
 
-``|x - y|² = |x|² + |y|² - 2 x·y`` turns distances into a matrix product, the fastest thing a processor does,
-but it cancels: far from the origin little of it is true. So both blocks are first moved to the centre of the
-first one, and the result is used only as a *lower bound*. With unit roundoff u and d features, rounding
-changes it by at most ``(d + 16) u (|x| + |y|)² <= 2 (d + 16) u (|x|² + |y|²)``, all operations counted (the two
-conversions, the product in any order of summation, the norms, the sums), and that is taken off the norms.
-Whatever passes a bound is computed anew, directly and in float64, before anything is decided.
+``|x - y|² = |x|² + |y|² - 2 x·y`` turns distances into a matrix product, the fastest operation of a processor,
+but it suffers from cancellation: far from the origin few digits are correct. So both blocks are first centred
+at the first one, and the result is used only as a *lower bound*. With unit roundoff u and d features, rounding
+changes it by at most ``(d + 16) u (|x| + |y|)² <= 2 (d + 16) u (|x|² + |y|²)``, counting all operations (two
+conversions, the product in any order of summation, the norms, the sums), and this is subtracted from the norms.
+Pairs that pass a bound are computed again, directly and in float64, before anything is decided.
 
-A tile is multiplied panel after panel, each read while it is still in the cache, and all within one
-call of a kernel: threads that went back to Python for every step would wait for its lock most of the time.
+A tile is multiplied panel by panel, and each panel is read while it is still in the cache. All of this happens
+in one kernel call: threads that returned to Python for every step would mostly wait for the GIL.
 
-Every pair of blocks is multiplied once and serves both. Pairs come in the order of a tournament, in which a
-block meets one other in each turn, so that threads seldom want the same block at the same time.
-Lists are ordered by (distance, position): what is in them at the end does not depend on who came first.
-Where they have ended, `nearest_outsiders` compares blocks once more, the nearest first.
+Every pair of blocks is multiplied once, for the lists of both. Pairs are ordered as in a round-robin
+tournament, in which each block meets one other block per round, so that threads seldom need the same block at
+the same time. Lists are ordered by (distance, position), so the result does not depend on the order of the
+pairs. Where lists are exhausted, `nearest_outsiders` compares blocks again, the nearest first.
 """
 
 from itertools import combinations
@@ -38,23 +38,23 @@ from popf.engine.structures import (
 )
 from popf.engine.trees.boruvka import offer, search_and_mark, wanted_points
 
-# Points in a block: enough that laying them out costs little beside the products, few enough that what
-# one block learns soon serves the next.
+# Points per block: enough that copying them costs little compared with the products, few enough that the
+# bounds found by one block soon help the next.
 BLOCK = 1024
 SMALLEST_BLOCK = 64
-# Points on a side of a panel: enough for BLAS, few enough for the products to stay in the cache.
+# Rows and columns of a panel: enough for BLAS, few enough that the products stay in the cache.
 PANEL = 256
 N_NEIGHBOURS = 8
-# Between two sides fewer are listed: few arcs of the tree lead across.
-N_ACROSS = 4
-# Blocks that one is compared with in one call: short enough for Ctrl-C, long enough that it costs little.
+# Between two sides, fewer neighbours are listed: few arcs of the tree connect the sides.
+N_NEIGHBOURS_ACROSS = 4
+# Blocks that one block is compared with per call: few enough for Ctrl-C, enough to make the overhead small.
 CALL_BLOCKS = 16
-# Shares of a search for each thread, so that all end at about the same time.
-SHARES = 4
+# Minimum number of searches per thread, so that all threads finish at about the same time.
+SEARCHES_PER_THREAD = 4
 
 
 def block_size(n_features: int, n_bytes: int) -> int:
-    """How many points make a block, so that a tile and what it is made of take at most `n_bytes`."""
+    """Return the number of points per block, so that a tile and its operands take at most `n_bytes`."""
     # A tile in float64, and two blocks of points in float64 and in the tile's precision.
     block = BLOCK
     while block > SMALLEST_BLOCK and 8 * block * (block + 4 * n_features) > n_bytes:
@@ -63,30 +63,30 @@ def block_size(n_features: int, n_bytes: int) -> int:
 
 
 class Tile(NamedTuple):
-    """Two blocks of points, relative to a centre, and norms from which the rounding error is taken off.
+    """Two blocks of points relative to a centre, with squared norms reduced by the rounding error.
 
-    Pairs are wanted that are within the bound of their row or of their column.
+    A pair passes if it is within the bound of its row or of its column.
     """
 
     left: NDArray[Any]  # (n_rows, n_features)
-    right: NDArray[Any]  # (n_columns, n_features), a multiple of sixteen columns
+    right: NDArray[Any]  # (n_columns, n_features); n_columns is a multiple of sixteen
     memory: NDArray[Any]  # (PANEL * PANEL,), for the products of a panel
     row_norms: NDArray[Any]
-    column_norms: NDArray[Any]  # infinite past the end
+    column_norms: NDArray[Any]  # infinite for padding
     row_bounds: NDArray[Any]
     column_bounds: NDArray[Any]
     widen: float  # bound * widen + slack in the tile's precision is not below the bound in float64
-    slack: float  # also covers squares that vanish below the smallest normal number
-    shrink: float  # norms times this leave room for the rounding error; if 0, every pair passes every bound
+    slack: float  # also covers squares that underflow
+    shrink: float  # norms are multiplied by this to allow for the rounding error; if 0, every pair passes
 
 
 @helper
 def sufficient_bits(n_features, radius, bound, extent):
-    """How many bits a tile's numbers need to tell enough about squared distances of about `bound`.
+    """Return the number of bits that a tile needs to filter squared distances of about `bound`.
 
-    What it lets pass in vain lies within about ``6 (d + 16) u radius²`` of the bound, where `radius` is that of
-    the block whose centre the tile has. Points are within `extent` of it, and squares must not overflow.
-    Returns 32, 64 or, where even float64 would let squares vanish, 0.
+    Pairs that pass although they are beyond the bound are within about ``6 (d + 16) u radius²`` of it, where
+    `radius` is that of the block at which the tile is centred. Points are within `extent` of the centre, and
+    squares must not overflow. Returns 32 or 64, or 0 if squares could underflow or overflow even in float64.
     """
     error = 6.0 * (n_features + 16) * 2.0**-23 * radius * radius
     if radius >= 1e-12 and radius + extent <= 1e15 and error <= 0.05 * bound:
@@ -96,7 +96,7 @@ def sufficient_bits(n_features, radius, bound, extent):
 
 @helper
 def rough_median(values):
-    """Return about the median of many values, from a few of them."""
+    """Estimate the median of many values from a few of them."""
     step = max(1, len(values) // 64)
     some = np.empty(-(-len(values) // step))
     for i in range(len(some)):
@@ -109,9 +109,9 @@ def rough_median(values):
 
 
 def empty_tile(n_rows: int, n_columns: int, n_features: int, real: Any) -> Tile:
-    """Allocate a tile of at most so many rows and columns."""
+    """Allocate a tile with room for these numbers of rows and columns."""
     n_columns = -(-n_columns // LANES) * LANES
-    facts = np.finfo(real)
+    info = np.finfo(real)
     return Tile(
         left=np.empty((n_rows, n_features), real),
         right=np.empty((n_columns, n_features), real),
@@ -120,16 +120,16 @@ def empty_tile(n_rows: int, n_columns: int, n_features: int, real: Any) -> Tile:
         column_norms=np.empty(n_columns, real),
         row_bounds=np.empty(n_rows, real),
         column_bounds=np.empty(n_columns, real),
-        widen=1.0 + 4.0 * float(facts.eps),
-        slack=(n_features + 16) * float(facts.tiny),
-        shrink=1.0 - 2.0 * (n_features + 16) * float(facts.eps),
+        widen=1.0 + 4.0 * float(info.eps),
+        slack=(n_features + 16) * float(info.tiny),
+        shrink=1.0 - 2.0 * (n_features + 16) * float(info.eps),
     )
 
 
 def empty_tiles(n_rows: int, n_columns: int, n_features: int) -> dict[int, Tile]:
-    """Allocate tiles by the bits of their numbers, see `sufficient_bits`.
+    """Allocate one tile for each number of bits, see `sufficient_bits`.
 
-    Kernels are given one of them, and compiled for it alone: most data never needs the others.
+    A kernel takes one of them, and is compiled only for its precision: most data never need the others.
     """
     single = empty_tile(n_rows, n_columns, n_features, np.float32)
     double = empty_tile(n_rows, n_columns, n_features, np.float64)
@@ -138,22 +138,22 @@ def empty_tiles(n_rows: int, n_columns: int, n_features: int) -> dict[int, Tile]
 
 @helper
 def set_rows(tile, points, rows, n_rows, center):
-    """Copy the first `n_rows` of these rows to the rows of a tile, with infinite bounds."""
+    """Copy the points of the first `n_rows` indices in `rows` to the rows of a tile, with infinite bounds."""
     left, norms, bounds, shrink = tile.left, tile.row_norms, tile.row_bounds, tile.shrink
     for i in range(n_rows):
-        norms[i] = _move(points, rows[i], center, shrink, left, i)
+        norms[i] = _center_point(points, rows[i], center, shrink, left, i)
         bounds[i] = np.inf
 
 
 @helper
 def set_columns(tile, points, start, stop, center):
-    """Copy points `start` to `stop` to the columns of a tile, without bounds; returns the padded number."""
+    """Copy points `start` to `stop` to the columns of a tile, with bounds of -inf; return the padded width."""
     right, norms, bounds, shrink = tile.right, tile.column_norms, tile.column_bounds, tile.shrink
     n_columns = -(-(stop - start) // LANES) * LANES
     for j in range(n_columns):
         bounds[j] = -np.inf
         if start + j < stop:
-            norms[j] = _move(points, start + j, center, shrink, right, j)
+            norms[j] = _center_point(points, start + j, center, shrink, right, j)
         else:
             right[j] = 0.0
             norms[j] = np.inf
@@ -161,10 +161,10 @@ def set_columns(tile, points, start, stop, center):
 
 
 @helper
-def _move(points, row, center, shrink, out, at):
-    """Move a point to the centre, in the precision of `out`; returns its squared norm, shrunken.
+def _center_point(points, row, center, shrink, out, at):
+    """Write a point relative to the centre, in the precision of `out`; return `shrink` times its squared norm.
 
-    If `shrink` is 0, the point is the centre itself, so that all its products and bounds are 0.
+    If `shrink` is 0, write the centre itself, so that all its products and bounds are 0.
     """
     n_features = len(center)
     if shrink == 0.0:
@@ -172,7 +172,7 @@ def _move(points, row, center, shrink, out, at):
         return 0.0
     for f in range(n_features):
         out[at, f] = points[row, f] - center[f]
-    # Four sums, because one would wait for itself.
+    # Four independent sums, because each addition to a single one would wait for the last.
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     whole = n_features - n_features % 4
     for f in range(0, whole, 4):
@@ -190,7 +190,7 @@ def _move(points, row, center, shrink, out, at):
 
 @helper
 def multiply(tile, row, last_row, column, last_column):
-    """Multiply the panel of a tile that begins at a row and a column, and ends with the tile at the latest."""
+    """Multiply the panel of a tile that starts at a row and a column, cut off at the end of the tile."""
     n_rows, n_columns = min(PANEL, last_row - row), min(PANEL, last_column - column)
     products = tile.memory[: n_rows * n_columns].reshape(n_rows, n_columns)
     left, right = tile.left[row : row + n_rows], tile.right[column : column + n_columns]
@@ -206,20 +206,20 @@ def nearest_neighbours(
 ) -> NeighbourLists:
     """Find the nearest neighbours of every point, by positions in ``ordered.points``.
 
-    `sides` tells on which of two sides each block is; then neighbours are those on the other side.
+    `sides` assigns each block to one of two sides; neighbours are then points of the other side.
     """
     n_points = len(ordered.points)
-    k = min(N_NEIGHBOURS if sides is None else N_ACROSS, n_points - 1)
+    k = min(N_NEIGHBOURS if sides is None else N_NEIGHBOURS_ACROSS, n_points - 1)
     lists = NeighbourLists(
         np.full((n_points, k), -1, dtype=np.int32),
         np.full((n_points, k), np.inf),
         np.full(n_points, np.inf),
     )
     radii, n_blocks, pool = ordered.radii, len(ordered.radii), _tile_pool(ordered)
-    # In turn t a block b meets t - b, modulo the number of blocks.
+    # In round t, block b meets block t - b, modulo the number of blocks.
     pairs = sorted(combinations(range(n_blocks), 2), key=lambda pair: sum(pair) % n_blocks)
     if sides is None:
-        # Each block with itself first: then bounds are low when it meets the others.
+        # Each block with itself first, so that bounds are low when it meets the others.
         pairs = [(block, block) for block in range(n_blocks)] + pairs
     else:
         pairs = [(first, second) for first, second in pairs if sides[first] != sides[second]]
@@ -227,9 +227,9 @@ def nearest_neighbours(
 
     def compare(at: int, _: int) -> None:
         first, second = pairs[at]
-        # The lower one first, so that no two threads wait for each other.
+        # The lower block is locked first, so that threads cannot deadlock.
         with pool.borrow() as tiles, locks[first], locks[second]:
-            # The centre of the tighter block gives the sharper tile.
+            # The centre of the block with the smaller radius gives tighter bounds.
             if radii[second] < radii[first]:
                 first, second = second, first
             bits = _bits_needed(ordered, lists, first, second)
@@ -240,20 +240,20 @@ def nearest_neighbours(
         map_chunks(compare, len(pairs), 1, n_threads)
     last = lists.squared[:, -1]
     if k < n_points - 1:
-        # What did not pass is farther than the last one listed; what was dropped may tie with it.
+        # Points that did not pass are farther than the last one listed; points dropped may tie with it.
         np.copyto(lists.horizon, np.nextafter(last, np.inf), where=lists.horizon > last)
     return lists
 
 
 def _tile_pool(ordered: OrderedPoints) -> BufferPool[dict[int, Tile]]:
-    """Make tiles for two blocks, one set for each thread."""
+    """Return a pool of tiles for two blocks, with one set for each thread."""
     size, n_features = int(np.diff(ordered.starts).max()), ordered.points.shape[1]
     return BufferPool(lambda: empty_tiles(size, size, n_features))
 
 
 @jit
 def _bits_needed(ordered, lists, first, second):
-    """How many bits the tile of two blocks needs, -1 if they are too far apart to be compared."""
+    """Return the bits that the tile of two blocks needs, or -1 if they are too far apart to be compared."""
     bound, largest = _bounds_of_block(ordered, lists, first)
     other_bound, other_largest = _bounds_of_block(ordered, lists, second)
     if gap_between(ordered, first, second) > max(largest, other_largest):
@@ -264,7 +264,7 @@ def _bits_needed(ordered, lists, first, second):
 
 @helper
 def _bounds_of_block(ordered, lists, block):
-    """Return about the median, and the largest, of the bounds of a block's points."""
+    """Return the approximate median and the maximum of the bounds of a block's points."""
     squared, last = lists.squared, lists.squared.shape[1] - 1
     start, stop = ordered.starts[block], ordered.starts[block + 1]
     bounds, largest = np.empty(stop - start), 0.0
@@ -276,13 +276,13 @@ def _bounds_of_block(ordered, lists, block):
 
 @helper
 def _insert(lists, row, position, squared):
-    """Insert a neighbour into a sorted list if it is near enough; returns the new bound."""
-    # No locals for the arrays: here, in the innermost loop, their reference counts would cost a tenth.
+    """Insert a neighbour into a sorted list if it is near enough; return the new bound."""
+    # No local variables: in this innermost loop, their reference counts would cost a tenth of the time.
     k = lists.squared.shape[1]
     bound = lists.squared[row, k - 1]
     if squared > bound:
         return bound
-    lists.horizon[row] = min(lists.horizon[row], bound)  # what falls out, or ties
+    lists.horizon[row] = min(lists.horizon[row], bound)  # a neighbour is dropped, or ties
     if squared == bound and position > lists.positions[row, k - 1]:
         return bound
     slot = k - 1
@@ -300,7 +300,7 @@ def _insert(lists, row, position, squared):
 
 @jit
 def _enter(tile, ordered, first, second, lists):
-    """Enter all pairs of two blocks that are near enough into the lists of both."""
+    """Insert all pairs of two blocks that are near enough into the lists of both."""
     points, starts, squared = ordered.points, ordered.starts, lists.squared
     a, b, c, d = starts[first], starts[first + 1], starts[second], starts[second + 1]
     last = squared.shape[1] - 1
@@ -312,11 +312,11 @@ def _enter(tile, ordered, first, second, lists):
     widen, slack = tile.widen, tile.slack
     row_norms, row_bounds = tile.row_norms, tile.row_bounds
     column_norms, column_bounds = tile.column_norms, tile.column_bounds
-    # A pair is wanted by either end whose list it could enter. Invariant: bounds are never below the last
+    # A pair passes if it could enter the list of either end. Invariant: bounds are never below the last
     # distance on the list, so no pair that belongs on a list is filtered out.
     for i in range(b - a):
         row_bounds[i] = squared[a + i, last] * widen + slack
-    if first != second:  # a block with itself holds every pair twice: rows alone suffice
+    if first != second:  # a block with itself has every pair twice, so rows are enough
         for j in range(d - c):
             column_bounds[j] = squared[c + j, last] * widen + slack
     for top in range(0, b - a, PANEL):
@@ -335,8 +335,8 @@ def _enter(tile, ordered, first, second, lists):
                         hits &= hits - 1
                         other = c + j
                         if column_norms[j] == np.inf or other == row:
-                            continue  # past the end, or the point itself
-                        # Products only filter: lists hold distances computed directly.
+                            continue  # padding, or the point itself
+                        # Products only filter: lists contain distances computed directly.
                         found = squared_distance(points, row, points, other)
                         row_bounds[at] = _insert(lists, row, other, found) * widen + slack
                         if first != second:
@@ -349,9 +349,9 @@ def nearest_outsiders(
     search: OutgoingArcSearch,
     sides: BoolArray | None = None,
 ) -> None:
-    """Find the shortest arc, between `sides` if there are any, out of every component not certain of it."""
+    """Find the shortest arc, between `sides` if given, out of every component that is not `certain`."""
     of, firsts = search.components.of, ordered.starts[:-1]
-    # The component that holds all points of a block, or -1.
+    # The component of all points of a block, or -1 if they are in several.
     lowest, highest = np.minimum.reduceat(of, firsts), np.maximum.reduceat(of, firsts)
     only = np.where(lowest == highest, lowest, -1)
     pool = _tile_pool(ordered)
@@ -374,10 +374,10 @@ def nearest_outsiders(
                     bits = needed
                     needed = _search_block(tiles[bits], bits, ordered, part, search, marking)
 
-        # The nearest blocks of all come first, so that most others need not be compared any more.
+        # All searches start with their nearest blocks, so that most others need not be compared.
         n_turns = -(-max(len(part.others) for part in parts) // CALL_BLOCKS)
         team.map_chunks(search_some, n_turns * len(parts), 1)
-        # Nothing outside is nearer to a row than the limits of all searches for it.
+        # No outsider is nearer to a row than the smallest limit of its searches.
         limits = np.full(len(of), np.inf)
         for part in parts:
             limits[part.rows] = np.minimum(limits[part.rows], part.limits)
@@ -389,11 +389,11 @@ def nearest_outsiders(
 
 
 class BlockSearch(NamedTuple):
-    """A search for outsiders of some points of one block in other blocks."""
+    """A search in other blocks for the nearest outsiders of some points of one block."""
 
     block: int
     rows: IntArray  # the points
-    limits: FloatArray  # how far each has to look, as far as it has looked; -inf when it is done
+    limits: FloatArray  # squared distance up to which each point searches; -inf when done
     found: ArcArray  # ARC records: the shortest arc found from each
     others: IntArray  # the other blocks, nearest first
     gaps: FloatArray  # lower bounds on their squared distances
@@ -407,13 +407,13 @@ def _block_searches(
     sides: BoolArray | None,
     n_threads: int,
 ) -> list[BlockSearch]:
-    """Prepare the searches for outsiders of some rows, at least as many as keep all threads at work."""
+    """Prepare the searches for outsiders of some rows, enough of them to keep all threads busy."""
     of_row = np.searchsorted(ordered.starts, rows, "right") - 1
     blocks, firsts = np.unique(of_row, return_index=True)
-    n_shares = 1 if n_threads == 1 else -(-SHARES * n_threads // len(blocks))
+    n_shares = 1 if n_threads == 1 else -(-SEARCHES_PER_THREAD * n_threads // len(blocks))
     searches = []
     for block, part in zip(blocks.tolist(), np.split(rows, firsts[1:]), strict=True):
-        # A block that lies in one component holds no outsiders of it.
+        # A block whose points are all in this component holds no outsiders.
         common = of[part[0]] if (of[part] == of[part[0]]).all() else -1
         may_hold = (only < 0) | (only != common)
         if sides is not None:
@@ -432,17 +432,17 @@ def _block_searches(
 
 @jit
 def _search_block(tile, bits, ordered, here, search, marking):
-    """Search for outsiders of some points of one block in others.
+    """Search other blocks for outsiders of some points of one block.
 
-    Returns how many bits that takes, -1 if nothing is left to search; the search was made only if the tile has
-    so many.
+    Returns the number of bits that this needs, or -1 if nothing is left to search. The search is only run if
+    `bits`, those of the tile, is that number.
     """
     of, lengths, horizon = search.components.of, search.bounds, search.horizon
     points, starts, block = ordered.points, ordered.starts, here.block
     rows, limits, others, gaps = here.rows, here.limits, here.others, here.gaps
     active, wanted = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
-    # Points whose horizon is beyond their limit know all arcs that could be shorter: they are done.
-    # Not a literal 0, for which Numba would compile `set_rows` anew.
+    # Points whose horizon is beyond their limit know all arcs that could be shorter, so they are done.
+    # Not a literal 0, for which Numba would compile `set_rows` again.
     count, least, most = np.int64(0), np.inf, -np.inf
     for i in range(len(rows)):
         row = rows[i]
@@ -462,7 +462,7 @@ def _search_block(tile, bits, ordered, here, search, marking):
         return needed
     center = ordered.centers[block]
     set_rows(tile, points, wanted, count, center)
-    # Other blocks come by rising gap: from the first that is beyond all limits on, none can help.
+    # Other blocks are sorted by gap: once a gap exceeds all limits, no further block can help.
     for rank in range(len(others)):
         most = -np.inf
         for i in range(count):
@@ -481,7 +481,7 @@ def _search_block(tile, bits, ordered, here, search, marking):
 
 @helper
 def _offer_panel(tile, products, place, here, active, search, marking):
-    """Offer the arcs of a panel that leave their components; mark those that tie, if wanted."""
+    """Offer the arcs of a panel that leave their components, or with `marking` mark the ends of tied arcs."""
     points, start, top, left = place
     of, index, classes = search.components.of, search.components.indices, search.components.classes
     lengths, prototypes = search.bounds, search.prototypes
@@ -492,7 +492,7 @@ def _offer_panel(tile, products, place, here, active, search, marking):
         at = active[top + i]
         row = rows[at]
         component = of[row]
-        # Invariant: no outsider that was compared with the row is nearer than its limit.
+        # Invariant: no outsider compared with the row so far is nearer than its limit.
         limit = min(limits[at], lengths[component])
         bound = limit * widen + slack
         for column in range(0, products.shape[1], LANES):
@@ -505,10 +505,10 @@ def _offer_panel(tile, products, place, here, active, search, marking):
                 hits &= hits - 1
                 other = start + hit
                 if column_norms[hit] == np.inf or of[other] == component:
-                    continue  # past the end, or no outsider
+                    continue  # padding, or not an outsider
                 squared = squared_distance(points, row, points, other)
                 if marking:
-                    # An arc as short as the shortest lies in some minimum tree (cut property).
+                    # Arcs as short as the shortest are in some minimum spanning tree (cut property).
                     if squared == limit and classes[row] != classes[other]:
                         prototypes[row] = True
                         prototypes[other] = True
@@ -517,6 +517,6 @@ def _offer_panel(tile, products, place, here, active, search, marking):
                     limit = squared
                     bound = limit * widen + slack
         limits[at] = limit
-        # Spares other rows of the component work; the arc itself was offered above.
+        # This saves work for other rows of the component; the arc itself was offered above.
         if limit < lengths[component]:
             lengths[component] = limit
