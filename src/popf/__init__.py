@@ -1,7 +1,7 @@
 """popf: Optimum-Path Forest classification for scikit-learn.
 
-`OPFClassifier` gives labels, `POPFClassifier` probabilities; `popf.metrics` measures both. `save` and `load`
-keep models in files that are safe to share.
+`OPFClassifier` predicts labels, `POPFClassifier` predicts probabilities, and `popf.metrics` evaluates both.
+`save` and `load` store models in files that are safe to share.
 """
 
 from importlib import import_module
@@ -34,8 +34,8 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-# What is imported when it is first asked for: the command line's help needs none of it.
-_HOMES = {
+# Where each name is imported from on first use, so that `import popf` and `popf --help` stay fast.
+_LAZY_IMPORTS = {
     "KNNOPFClassifier": "popf.density",
     "OPFClassifier": "popf.forest",
     "OPFClustering": "popf.density",
@@ -53,11 +53,11 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "io":
         return import_module("popf.io")
-    if name not in _HOMES:
+    if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'popf' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    found = globals()[name] = getattr(import_module(_LAZY_IMPORTS[name]), name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_LAZY_IMPORTS})

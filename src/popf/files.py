@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, read with errors that say what is wrong, packed by suffix."""
+"""Write files atomically, read them with clear errors, and compress them according to their suffix."""
 
 import bz2
 import errno
@@ -17,12 +17,12 @@ from typing import Any, BinaryIO
 
 from popf.formatting import near_words
 
-#: Suffixes of packed files, and what packs them.
+#: Suffixes of compressed files, and the modules that compress them.
 PACKED: dict[str, Any] = {".gz": gzip, ".bz2": bz2}
-#: Errors that are the disk's fault, by their number.
+#: Explanations of disk errors, by errno.
 DISK_ERRORS = {
     errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the quota is used up",
+    errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "the file would be too large",
     errno.EIO: "the disk reports an error",
     errno.EROFS: "the disk is read-only",
@@ -30,18 +30,18 @@ DISK_ERRORS = {
 
 
 class OutputError(RuntimeError):
-    """A result could not be written, through no fault of the input."""
+    """A result could not be written because of the disk, not because of the input."""
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path` that takes its place, in one step, when all went well.
+    """Open a temporary file that replaces `path` atomically if no error occurs.
 
-    A symbolic link is followed, and the permissions of a file already there are kept.
+    Symbolic links are followed, and the permissions of an existing file are kept.
     """
     target = check_target(path)
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    # Opened by hand, for permissions such as any new file of this user has.
+    # os.open, not tempfile, so that the file gets the user's default permissions.
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666)
     try:
@@ -56,7 +56,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    # The folder's own entry, where the system lets one flush it: the file is in place anyway.
+    # Flush the folder's entry too, where the system allows it; the file is already in place.
     with suppress(OSError):
         descriptor = os.open(target.parent, os.O_RDONLY)
         try:
@@ -67,21 +67,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_output(path: Path) -> Iterator[BinaryIO]:
-    """Open the output file of a command: `replacing`, with errors explained."""
+    """Open a command's output file with `replacing`, and explain write errors."""
     with explain_write_errors(path), replacing(path) as file:
         yield file
 
 
 @contextmanager
 def explain_write_errors(path: Path) -> Iterator[None]:
-    """Explain a full disk or a lack of permission in one sentence; on SIGTERM, clean up as on Ctrl-C."""
+    """Replace disk and permission errors by a one-sentence message; clean up on SIGTERM as on Ctrl-C."""
     try:
         with _cleanup_on_sigterm():
             yield
     except OSError as error:
         if error.errno in DISK_ERRORS:
             raise OutputError(
-                f"{path} was not written: {DISK_ERRORS[error.errno]}. What was there before is unchanged."
+                f"{path} was not written: {DISK_ERRORS[error.errno]}. An existing file is unchanged."
             ) from error
         if isinstance(error, PermissionError):
             raise ValueError(f"{path} was not written: no permission for that folder.") from error
@@ -104,7 +104,7 @@ def _cleanup_on_sigterm() -> Iterator[None]:
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Raise an error unless a file can have this name; return it with links resolved."""
+    """Raise an error if no file can be written to `path`; return the path with links resolved."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
@@ -112,14 +112,14 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         raise ValueError(f"{path} is a device, not a file: give the name of a file.")
     folder = target.parent
     if folder.is_file():
-        raise NotADirectoryError(f"{folder} is a file, not a folder: name another place.")
+        raise NotADirectoryError(f"{folder} is a file, not a folder: choose another path.")
     if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder} for {target.name}: make it first.")
+        raise FileNotFoundError(f"there is no folder {folder} for {target.name}: create it first.")
     return target
 
 
 def writable_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder, unless it is there, and try to write to it; raise OSError if that fails."""
+    """Create a folder if it does not exist, and check that it is writable; raise OSError if it is not."""
     folder = Path(path).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -128,13 +128,13 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
     except OSError as error:
         reason = "it is a file" if folder.is_file() else (error.strerror or str(error)).lower()
         raise type(error)(
-            f"cannot write to the output folder {folder} ({reason}): name another."
+            f"cannot write to the output folder {folder} ({reason}): choose another."
         ) from error
     return folder
 
 
 def check_file(path: str | os.PathLike[str]) -> Path:
-    """Raise an error unless there is a file that is not empty; for a missing one, name similar files."""
+    """Raise an error if a file is missing or empty; if it is missing, suggest files with similar names."""
     place = Path(path)
     if place.is_dir():
         raise IsADirectoryError(f"{place} is a folder: give the name of a file in it.")
@@ -147,7 +147,7 @@ def check_file(path: str | os.PathLike[str]) -> Path:
 
 
 def read_unpacked(path: str | os.PathLike[str]) -> bytes:
-    """Read a file, unpacked where its name ends in ``.gz`` or ``.bz2``."""
+    """Read a file, decompressed if its name ends in ``.gz`` or ``.bz2``."""
     place = check_file(path)
     content = place.read_bytes()
     try:
@@ -155,8 +155,7 @@ def read_unpacked(path: str | os.PathLike[str]) -> bytes:
             content = PACKED[place.suffix].decompress(content)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise ValueError(
-            f"{place} cannot be unpacked ({error}): it is cut short, or not what its suffix "
-            f"{place.suffix} says."
+            f"{place} cannot be decompressed ({error}): it is truncated, or not a {place.suffix} file."
         ) from error
     if not content.strip():
         raise ValueError(f"{place} is empty.")
@@ -164,13 +163,13 @@ def read_unpacked(path: str | os.PathLike[str]) -> bytes:
 
 
 def write_packed(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file in one step, packed where its name ends in ``.gz`` or ``.bz2``."""
+    """Write a file atomically, compressed if its name ends in ``.gz`` or ``.bz2``."""
     with replacing(path) as file, packing(file, Path(path).suffix) as packed:
         packed.write(content)
 
 
 def packing(file: BinaryIO, suffix: str) -> Any:
-    """Pack what is written to an open file, by the suffix of its name; the file stays open."""
-    if suffix == ".gz":  # without name and time: the same data give the same bytes
+    """Wrap an open file to compress what is written, according to the suffix; the file stays open."""
+    if suffix == ".gz":  # no name and time stamp: equal data give equal bytes
         return gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
     return bz2.BZ2File(file, "wb") if suffix == ".bz2" else nullcontext(file)

@@ -1,4 +1,4 @@
-"""Values as text and JSON, words in messages, parameters as options, missing extras; checks of parameters."""
+"""Format values, messages and tables; import optional packages; check parameters."""
 
 import ast
 import difflib
@@ -10,30 +10,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-#: How many decimals of a probability are written.
+#: Number of decimals with which probabilities are written.
 DECIMALS = 6
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
 def listed(names: Sequence[Any], most: int = 8) -> str:
-    """Write the first names, and how many more there are."""
+    """Join names by commas: the first `most`, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(str(name) for name in names[:most]) + more
 
 
 def counted(n: int, thing: str) -> str:
-    """Write a number with its noun, in the plural unless it is 1."""
+    """Format a count with its noun, plural unless the count is 1."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 def decimals(probability: Any) -> list[str]:
-    """Write probabilities with a fixed number of decimals, which sort as text; none becomes 0 or 1."""
+    """Format probabilities with `DECIMALS` decimals, so that they sort as text; none becomes 0 or 1."""
     least = 10.0**-DECIMALS
     return [f"{value:.{DECIMALS}f}" for value in probability.clip(least, 1.0 - least).tolist()]
 
 
 def aligned(rows: Sequence[Sequence[str]], left: bool = False, indent: str = "  ") -> list[str]:
-    """Align cells in columns: the first to the left, the others to the right unless `left`."""
+    """Align the cells of each column: the first column to the left, the others to the right unless `left`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *cells in rows:
@@ -45,7 +45,7 @@ def aligned(rows: Sequence[Sequence[str]], left: bool = False, indent: str = "  
 
 
 def for_json(value: Any) -> Any:
-    """Make a value fit for JSON: NumPy's numbers and labels as Python's, None for NaN."""
+    """Convert a value for JSON: NumPy arrays and scalars to Python's, NaN and infinity to None."""
     if isinstance(value, dict):
         return {str(key): for_json(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -63,7 +63,7 @@ def install(extra: str) -> str:
 
 
 def import_extra(module: str, extra: str, use: str) -> Any:
-    """Import a module that an extra of popf brings, or raise ImportError that says what `use` needs."""
+    """Import a module; if it is missing, raise ImportError that names the extra which `use` needs."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -73,27 +73,27 @@ def import_extra(module: str, extra: str, use: str) -> Any:
 
 
 def printable(text: str) -> str:
-    """Escape control characters, which a terminal would obey; line breaks stay."""
+    """Escape control characters, which a terminal would interpret; keep line breaks."""
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
 def near_words(name: str, known: Iterable[str]) -> str:
-    """End a sentence about an unknown name: with the nearest known ones, or with a full stop."""
+    """Return the end of a sentence about an unknown name: similar known names, or a full stop."""
     by_lower = {word.lower(): word for word in known}
     near = difflib.get_close_matches(name.lower(), list(by_lower), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(by_lower[word] for word in near)}?" if near else "."
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """Write that a name is unknown, the nearest known ones, and the list of all."""
+    """Return the message for an unknown name, with similar names and the list of all known ones."""
     names = list(known)
     return f"there is no {kind} {name!r}{near_words(name, names)} Known: {', '.join(names)}."
 
 
 def with_options(message: str, options: Mapping[str, str]) -> str:
-    """Show parameters in an error message as options of a command.
+    """Replace parameters in an error message by command-line options.
 
     `` `threshold` `` becomes ``--threshold``, and `` `drop=['colour']` `` becomes ``--drop colour``.
     """
@@ -106,12 +106,12 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
             return options[name]
         values = ast.literal_eval(value)
         values = values if isinstance(values, list) else [values]
-        return " ".join(f"{options[name]} {_for_the_shell(str(one))}" for one in values)
+        return " ".join(f"{options[name]} {_quote_for_shell(str(one))}" for one in values)
 
     return _PARAMETER.sub(option, message)
 
 
-def _for_the_shell(value: str) -> str:
+def _quote_for_shell(value: str) -> str:
     return shlex.quote(value) if value.isprintable() else f"${value!r}"
 
 
@@ -123,7 +123,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 
 def check_integer(name: str, value: object, lowest: int, otherwise: str = "") -> None:
-    """Raise ValueError unless value is an integer of at least `lowest`."""
+    """Raise ValueError unless value is an integer of at least `lowest`; `otherwise` ends the message."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < lowest:
         raise ValueError(
             f"{name} is {value!r}; it must be an integer of at least {lowest}{otherwise}"
@@ -143,7 +143,7 @@ def check_real(
     highest: float | None = None,
     strictly: bool = False,
 ) -> None:
-    """Raise ValueError unless value is a finite number from `lowest`, or `strictly` above it, to `highest`."""
+    """Raise ValueError unless value is a finite number from `lowest` (excluded if `strictly`) to `highest`."""
     top = math.inf if highest is None else highest
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     number = float(value) if real else math.nan
@@ -152,5 +152,5 @@ def check_real(
     if strictly:
         wanted = f"greater than {lowest:g}" + ("" if highest is None else f" and at most {top:g}")
     else:
-        wanted = f"at least {lowest:g}" if highest is None else f"from {lowest:g} to {top:g}"
+        wanted = f"of at least {lowest:g}" if highest is None else f"from {lowest:g} to {top:g}"
     raise ValueError(f"{name} is {value!r}; it must be a finite number {wanted}")

@@ -83,10 +83,10 @@ def test_bad_samples_are_refused():
 WRONG = {
     "samples of another size": ("samples", lambda a: a[:-1], "numbers of shape"),
     "samples that are none": ("samples", lambda a: changed(a, (3, 1), np.nan), "finite"),
-    "nodes out of range": ("node_of", lambda a: a + 1, "whole numbers from 0"),
-    "nodes without samples": ("node_of", lambda a: a * 0, "of every node at least one"),
+    "nodes out of range": ("node_of", lambda a: a + 1, "integers from 0"),
+    "nodes without samples": ("node_of", lambda a: a * 0, "at least one of every node"),
     "roots that are none": ("roots", lambda a: np.roll(np.arange(len(a)), 1), "roots themselves"),
-    "roots out of range": ("roots", lambda a: a - 99, "whole numbers from 0"),
+    "roots out of range": ("roots", lambda a: a - 99, "integers from 0"),
     "densities beyond 1": ("densities", lambda a: a + 1.0, "from 0.01 to 1"),
     "values beyond the range": ("values", lambda a: a * 1e3, "from -1000 to 1000"),
     "too many neighbours": ("n_neighbors", lambda _: 50, "from 1 to 49"),
@@ -140,7 +140,7 @@ def test_a_classifier_in_a_file_serves_tables_but_explains_nothing(model_path):
     assert popf.io.describe(model_path)["class_counts"] == [50, 50, 50]
     table_model = open_model(model_path)
     np.testing.assert_array_equal(table_model.score(frame).codes, model.predict(frame))
-    refused(lambda: explain_row(table_model, frame[:1]), "KNNOPFClassifier gives no paths")
+    refused(lambda: explain_row(table_model, frame[:1]), "KNNOPFClassifier has no paths")
 
 
 def test_samples_that_change_after_the_fit_change_nothing():

@@ -66,7 +66,7 @@ VALUES = {
     "small V": (lambda: with_params("seuclidean", {"V": [1, 1]}), "V", "2", "3 features"),
     "algorithm": (
         lambda: fit("canberra", algorithm="brute"),
-        "'brute' serves Euclidean",
+        "'brute' supports only Euclidean",
         "'canberra'",
     ),
     "three features": (lambda: fit("haversine"), "two features", "X has 3"),

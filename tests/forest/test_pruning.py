@@ -94,7 +94,7 @@ def test_what_cannot_be_pruned_is_refused():
     model, D = OPFClassifier().fit(X, y), np.abs(X[:, :1] - X[:, 0])
     given = OPFClassifier("precomputed").fit(D, y)
     for other, said in {
-        POPFClassifier(): "rest on all samples",
+        POPFClassifier(): "depend on all samples",
         make_pipeline(StandardScaler(), OPFClassifier()): "prune(model[-1]",
         SemiSupervisedOPFClassifier(): "not a SemiSupervisedOPFClassifier: fit one",
     }.items():

@@ -43,7 +43,7 @@ BAD = {
     ),
     "classes without columns": (
         lambda: ece([0, 1, 2], P),
-        *("3 classes (0, 1, 2)", "takes 2", "one column for each class"),
+        *("3 classes (0, 1, 2)", "needs 2", "one column for each class"),
     ),
     "labels twice": (lambda: ece(Y, P, labels=[1, 1]), "[1, 1]", "once"),
     "strange label": (lambda: ece([0, 1, 5], P, labels=[0, 1]), "5", "[0, 1]", "name all"),
@@ -73,4 +73,6 @@ def test_bad_input_is_named_with_its_remedy(name):
 
 
 def test_a_score_is_a_function():
-    refused(lambda: threshold_curve(Y, P, score="f1"), "score='f1' is no function", kind=TypeError)
+    refused(
+        lambda: threshold_curve(Y, P, score="f1"), "score='f1' is not a function", kind=TypeError
+    )

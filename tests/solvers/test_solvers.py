@@ -258,7 +258,7 @@ def boxed(*box):
         (boxed(-10.0, 10.0), r"box has shape \(2,\); give \(\(lowest, highest\)"),
         (lambda: PSO(n_agents=1), "n_agents is 1; it must be an integer of at least 2"),
         (lambda: PSO(n_iterations=2.5), r"n_iterations is 2\.5; it must be an integer"),
-        (lambda: PSO(inertia=-0.1), r"inertia is -0\.1; it must be a finite number at least 0"),
+        (lambda: PSO(inertia=-0.1), r"inertia is -0\.1; it must be a finite number of at least 0"),
         (lambda: PSO(cognitive="2"), "cognitive is '2'; it must be a finite number"),
         (lambda: Bat(loudness=0.0), r"loudness is 0\.0"),
         (lambda: Bat(loudness_decay=1.1), r"decay is 1\.1; .* greater than 0 and at most 1"),

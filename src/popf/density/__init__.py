@@ -1,8 +1,8 @@
-"""Densities on a graph of nearest neighbours, and what is grown from their maxima.
+"""Estimators based on densities on a graph of nearest neighbours.
 
 ``propagation``  kernels on the graph: densities, removal of small maxima, optimum paths, normalised cut
-``forest``       grows the forest on the graph; a fitted forest claims new samples
-``base``         what the estimators share
+``forest``       the forest: growing it on the graph, and claiming new samples
+``base``         base class of the estimators
 ``clustering``   OPFClustering
 ``outliers``     OPFOutlierDetector
 ``classifier``   KNNOPFClassifier

@@ -1,4 +1,4 @@
-"""What the estimators on densities share: checks, growing the forest, claiming new samples, and state."""
+"""Base class of the density estimators: checks, growing the forest, claiming new samples, and state."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -45,12 +45,12 @@ class DensityEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def roots_(self) -> IntArray:
-        """The sample at which the path of every training sample begins."""
+        """The root of every training sample, where its path starts."""
         check_is_fitted(self)
         return self.forest_.rows[self.forest_.paths.roots[self.forest_.node_of]]
 
     def _check_parameters(self) -> "Metric":
-        """Forget an earlier fit, so that one that fails leaves nothing, and check what all of them have."""
+        """Discard an earlier fit, in case this one fails, and check the parameters common to all estimators."""
         from popf.forest.metrics import choose_metric
 
         self.__dict__.pop("forest_", None)
@@ -61,7 +61,7 @@ class DensityEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return choose_metric(self.metric, self.metric_params)
 
     def _cluster(self, X: ArrayLike, metric: "Metric", **removal: float) -> "Grown":
-        """Check samples without labels, and grow their forest."""
+        """Check unlabelled samples and grow their forest."""
         samples = validate_data(self, to_host(X), dtype=np.float64, order="C", ensure_min_samples=2)
         return self._grow(samples, None, metric, **removal)
 
@@ -81,14 +81,14 @@ class DensityEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def _claim(self, X: ArrayLike) -> "Claims":
-        """Check new samples, and find who claims them."""
+        """Check new samples and find the nodes that claim them."""
         check_is_fitted(self)
         new = validate_new(self, X, self.forest_.metric, np.arange(len(self.forest_.node_of)))
         return self.forest_.claim(new, resources_of(self))
 
     @abstractmethod
     def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
-        """Read what was fitted beside the forest."""
+        """Read the fitted attributes other than the forest."""
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

@@ -1,4 +1,4 @@
-"""The optimum-path forest on a nearest-neighbour graph, as a classifier."""
+"""The Optimum-Path Forest classifier on a nearest-neighbour graph."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
     r"""Optimum-Path Forest classifier on a nearest-neighbour graph.
 
-    Every sample has a density by its k nearest others, of whatever class, as for `OPFClustering`. Prototypes
-    are the maxima of the density in each class; within their class they compete for the samples, and a path is
-    worth the lowest density on it. A new sample t takes the class of the training sample s, among its
-    k nearest, that offers the most,
+    The density of a sample is computed from its k nearest neighbours of any class, as in `OPFClustering`. The
+    prototypes are the maxima of the density in each class. They compete for the samples of their class; the
+    value of a path is the lowest density on it. A new sample t gets the class of the training sample s, among
+    its k nearest, that offers the best path,
 
     .. math:: s^* = \arg\max_s \min\{V(s), \rho(t)\},
 
-    the nearest of several. Where `OPFClassifier` looks at the border between classes, this looks at their
-    centres.
+    where V(s) is the value of the path to s; if several tie, the nearest. The prototypes of `OPFClassifier` lie
+    at the borders between classes, these at their centres.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        The number k of nearest neighbours, n_samples - 1 at most. ``"auto"`` takes the one with the highest
-        accuracy on samples that were left out, the smallest of several, in five folds by class and value:
-        nothing is random, and nothing depends on the order of the rows.
+        The number k of nearest neighbours, limited to n_samples - 1. ``"auto"`` chooses the k with the highest
+        accuracy in five-fold cross-validation; if several tie, the smallest. Samples are sorted by class and
+        values and assigned to the folds in turn, so nothing is random or depends on the order of the rows.
     max_neighbors : int, default=20
         The largest k that ``"auto"`` tries.
     metric, metric_params, n_jobs, working_memory
@@ -44,17 +44,17 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     accuracies_ : ndarray of shape (n_tried,) or None
-        The accuracy on samples left out for 1, 2, ... neighbours, None if their number was given.
+        The cross-validated accuracy for 1, 2, ... neighbours; None if `n_neighbors` is not ``"auto"``.
     prototypes_ : ndarray of shape (n_prototypes,)
-        The training samples that are prototypes.
+        The indices of the prototypes.
     n_neighbors_, density_, roots_, n_features_in_, feature_names_in_
         As for `OPFClustering`; the roots are the prototypes.
 
     See Also
     --------
-    OPFClassifier : Prototypes where classes meet, on the minimum spanning tree.
+    OPFClassifier : Uses prototypes where classes meet in the minimum spanning tree.
 
     References
     ----------
@@ -101,7 +101,7 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         X : array-like of shape (n_samples, n_features)
             Training samples, or the distances between them if ``metric="precomputed"``.
         y : array-like of shape (n_samples,)
-            Labels, of any type, two classes or more.
+            Labels of any type, of at least two classes.
 
         Returns
         -------
@@ -115,7 +115,7 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict for each sample the label of the neighbour that offers it the best path.
+        """Predict the label of each sample, that of the neighbour that offers it the best path.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
 
     @property
     def prototypes_(self) -> IntArray:
-        """The training samples that are prototypes."""
+        """The indices of the prototypes."""
         check_is_fitted(self)
         return np.unique(self.roots_)
 

@@ -20,58 +20,59 @@ if TYPE_CHECKING:
 class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
     r"""Clustering by an optimum-path forest on a nearest-neighbour graph.
 
-    Every sample has arcs to its k nearest others. Its density is
+    Every sample has arcs to its k nearest neighbours. Its density is
 
     .. math:: \rho(s) = \frac{1}{k} \sum_{t} \exp\left(-\frac{d(s, t)^2}{2 \sigma^2}\right),
 
-    where σ is a third of the longest arc, scaled so that the densities of all samples span 1 to 1000. Maxima of
-    the density are roots, and each conquers the samples that it offers the best path to: the one whose
-    lowest density is highest. A root's samples are a cluster. There are as many clusters as maxima, of any
-    shape, and the number of neighbours decides at which scale.
+    where σ is a third of the longest arc; densities are then scaled to the range from 1 to 1000. The maxima of
+    the density are roots, and each root conquers the samples to which it offers the best path: the path whose
+    lowest density is highest. The samples of a root form a cluster. Clusters can have any shape; their number
+    is that of the maxima, and depends on the number of neighbours.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        The number k of nearest neighbours, n_samples - 1 at most. ``"auto"`` takes the one whose clusters have
-        the smallest normalised cut; one that leaves a single cluster, only if all do.
+        The number k of nearest neighbours, limited to n_samples - 1. ``"auto"`` chooses the k whose clusters
+        have the smallest normalised cut; a k that gives a single cluster is chosen only if all do.
     max_neighbors : int, default=50
         The largest k that ``"auto"`` tries.
     min_height : float, default=1.0
-        How high a maximum must rise, on the scale from 1 to 1000, above the best path that another root
-        offers. Lower maxima join the other's cluster.
+        How far a maximum must rise above the best path that another root offers it, on the scale from 1 to
+        1000. Lower maxima join the cluster of the other root.
     min_area : float, default=1
-        How many samples must lie on a maximum, above the level at which it meets a higher one.
+        Minimum number of samples on a maximum, above the level at which it meets a higher one.
     min_volume : float, default=0.0
-        How much these samples must rise above that level together.
+        Minimum sum of the heights of these samples above that level.
     metric, metric_params, n_jobs, working_memory
         As for `OPFClassifier`.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of every sample. Clusters are numbered by the density of their roots, the densest first.
+        The cluster of every sample. Clusters are numbered by the density of their roots, densest first.
     n_clusters_ : int
     density_ : ndarray of shape (n_samples,)
         The density of every sample, from 1 to 1000.
     roots_ : ndarray of shape (n_samples,)
-        The sample at which its path begins.
+        The root of every sample, where its path starts.
     n_neighbors_ : int
         The number of neighbours that was used.
     cuts_ : ndarray of shape (n_tried,) or None
-        The normalised cut for 1, 2, ... neighbours, None if their number was given.
+        The normalised cut for 1, 2, ... neighbours; None if `n_neighbors` is not ``"auto"``.
     n_features_in_, feature_names_in_
-        As of `OPFClassifier`.
+        As in `OPFClassifier`.
 
     See Also
     --------
-    OPFOutlierDetector : Outliers by this density.
-    single_linkage : Hierarchical clustering by the minimum spanning tree.
+    OPFOutlierDetector : Outlier detection with this density.
+    single_linkage : Hierarchical clustering from the minimum spanning tree.
 
     Notes
     -----
-    Nothing depends on the order of the rows: ties are settled by the values of the samples, and equal samples
-    share everything. The normalised cut sums over clusters the share, weighted by 1/d, of a cluster's arcs that
-    leave it. A sample that is nobody's neighbour is a root, which more neighbours remedy.
+    Results do not depend on the order of the rows: ties are broken by the values of the samples, and equal
+    samples get equal results. The normalised cut is the sum over clusters of the share of a cluster's arcs,
+    weighted by 1/d, that leave the cluster. A sample that is among nobody's neighbours is a root; increase the
+    number of neighbours to avoid this.
 
     References
     ----------
@@ -143,10 +144,10 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike) -> IntArray:
-        r"""Predict for each sample the cluster of the neighbour that offers it the best path.
+        r"""Predict the cluster of each sample, that of the neighbour that offers it the best path.
 
-        That is the training sample s among the k nearest whose :math:`\min(V(s), \rho(t))` is largest, where V
-        is the lowest density on the path to s; the nearest of several.
+        This is the training sample s, among the k nearest, with the largest :math:`\min(V(s), \rho(t))`, where
+        V(s) is the lowest density on the path to s; if several tie, the nearest.
 
         Parameters
         ----------
@@ -160,7 +161,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         return to_device_of(X, self.forest_.labels[nodes])
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Find the density at each sample, by its k nearest training samples.
+        """Compute the density at each sample from its k nearest training samples.
 
         Parameters
         ----------
@@ -169,7 +170,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,)
-            On the scale of ``density_``; where it is lower than at every training sample, less than 1.
+            On the scale of ``density_``; less than 1 if it is lower than at every training sample.
         """
         return to_device_of(X, self._claim(X).density)
 

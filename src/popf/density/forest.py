@@ -1,7 +1,7 @@
-"""The optimum-path forest of a density, grown from its maxima; it claims new samples.
+"""The optimum-path forest grown from the maxima of a density.
 
-Samples that are equal make one node. Nodes are sorted by class and values, so that nothing depends on the order
-of the rows.
+Equal samples form one node. Nodes are sorted by class and values, so that results do not depend on the order of
+the rows. A new sample is claimed by the node, among its k nearest, that offers it the best path.
 """
 
 from dataclasses import dataclass
@@ -38,12 +38,12 @@ from popf.forest.state import Fields
 
 # Densities of training samples are scaled to this range.
 LOWEST, HIGHEST = 1.0, 1000.0
-# How many folds of labelled samples are left out in turn, to choose the number of neighbours.
+# Number of cross-validation folds for choosing the number of neighbours of a classifier.
 N_FOLDS = 5
 
 
 class Removal(NamedTuple):
-    """Which maxima of the density are too small to be roots."""
+    """Height, area and volume that a maximum of the density needs to be a root."""
 
     height: float = 1.0
     area: float = 1.0
@@ -53,10 +53,10 @@ class Removal(NamedTuple):
 class Paths(NamedTuple):
     """Densities of the nodes, and their optimum paths."""
 
-    longest: float  # the longest arc, a third of which is σ
-    raw: FloatArray  # densities, not scaled
-    values: FloatArray  # the lowest density on each path
-    roots: IntArray  # where it begins
+    longest: float  # the longest arc; σ is a third of it
+    raw: FloatArray  # unscaled densities
+    values: FloatArray  # the lowest density on the path to each node
+    roots: IntArray  # the root of each path
 
     @property
     def density(self) -> FloatArray:
@@ -65,16 +65,16 @@ class Paths(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """Who claims new samples, and their densities."""
+    """The nodes that claim new samples, and the densities of the samples."""
 
     nodes: IntArray
-    raw: FloatArray  # densities, not scaled
-    density: FloatArray  # scaled
-    twins: IntArray  # the node at the same place, -1 if there is none
+    raw: FloatArray  # unscaled densities
+    density: FloatArray  # scaled densities
+    twins: IntArray  # the node at distance 0, -1 if there is none
 
 
 class NodeIndex:
-    """Searches for neighbours among the nodes, in a space tree if the metric is Euclidean.
+    """Nearest-neighbour search among the nodes, with a space tree if the metric is Euclidean.
 
     With a precomputed metric, `points` are the distances between nodes, or None if only `graph_of` is called.
     """
@@ -87,27 +87,27 @@ class NodeIndex:
         """Find the k nearest other samples of every node."""
         n_listed = min(k, len(self._counts) - 1)
         if n_listed == 0 or self._points is None:  # all samples are equal
-            nobody = np.empty((len(self._counts), 0), dtype=np.int32)
-            return NeighbourGraph(nobody, nobody.astype(np.float64), nobody, self._counts)
+            empty = np.empty((len(self._counts), 0), dtype=np.int32)
+            return NeighbourGraph(empty, empty.astype(np.float64), empty, self._counts)
         found = self._nearest(self._points, True, n_listed, resources)
         return self._counted(found, self._counts - 1)
 
     def graph_of(self, new: FloatArray, k: int, resources: Resources) -> NeighbourGraph:
-        """Find the k nearest samples of new ones, or among the distances to all nodes."""
+        """Find the k nearest samples of new samples; if precomputed, `new` are their distances to all nodes."""
         found = self._nearest(new, False, min(k, len(self._counts)), resources)
         return self._counted(found, np.zeros(len(new), dtype=np.int64))
 
     def _nearest(self, queries: FloatArray, own: bool, k: int, resources: Resources) -> Nearest:
-        """List the nearest nodes of queries, which with `own` are the nodes; distances in the metric's unit."""
+        """Find the k nearest nodes of the queries, or with `own` of the nodes, and their distances."""
         if self._metric.euclidean and self._points is not None:
             if self._tree is None:
                 exponent = scale_exponent(self._points)
                 scaled = scaled_copy(self._points, exponent)
                 self._tree = build_space_tree(scaled, resources.n_threads), exponent
             tree, exponent = self._tree
-            with np.errstate(over="ignore"):  # what is so far away has no density anyway
-                asking = None if own else scaled_copy(queries, exponent)
-            found = nearest_in_space(tree, asking, k, resources.n_threads)
+            with np.errstate(over="ignore"):  # samples so far away have density 0 anyway
+                scaled_queries = None if own else scaled_copy(queries, exponent)
+            found = nearest_in_space(tree, scaled_queries, k, resources.n_threads)
             return found._replace(weights=self._metric.transform(found.weights, exponent))
         return nearest_by_scan(
             self._metric.blocks(queries, self._points),
@@ -119,7 +119,7 @@ class NodeIndex:
         )
 
     def _counted(self, found: Nearest, copies: IntArray) -> NeighbourGraph:
-        """Count the samples before each that is listed; `copies` are those at no distance."""
+        """Count the samples before each listed node, with the `copies` of each row, which are not listed."""
         listed = self._counts[found.indices]
         before = np.cumsum(listed, axis=1) - listed + copies[:, np.newaxis]
         return NeighbourGraph(found.indices, found.weights, before.astype(np.int32), self._counts)
@@ -130,7 +130,7 @@ class DensityForest:
     """A fitted forest: the nodes and their optimum paths."""
 
     metric: Metric
-    points: FloatArray | None  # of the nodes; None if distances are precomputed
+    points: FloatArray | None  # of the nodes; None if the metric is precomputed
     node_of: IntArray  # the node of each sample
     node_codes: IntArray  # the class of each node, 0 where there are no classes
     n_neighbors: int
@@ -148,7 +148,7 @@ class DensityForest:
 
     @cached_property
     def labels(self) -> IntArray:
-        """The cluster of each node; clusters are numbered by the density of their roots, the densest first."""
+        """The cluster of each node; clusters are sorted by the density of their roots, densest first."""
         return number_clusters(self.paths)
 
     @cached_property
@@ -164,7 +164,7 @@ class DensityForest:
         return claim_rows(graph, self.n_neighbors, self.paths)
 
     def to_arrays(self) -> dict[str, Any]:
-        """Return the state, which `from_arrays` reads."""
+        """Return the state for `from_arrays`."""
         return {
             "metric": self.metric.source,
             "metric_params": self.metric.params,
@@ -180,13 +180,13 @@ class DensityForest:
 
     @classmethod
     def from_arrays(cls, fields: Fields, n_features: int) -> "DensityForest":
-        """Check the arrays of a forest, and make it."""
+        """Check the arrays of a forest and rebuild it."""
         metric = choose_metric(fields.value("metric"), fields.value("metric_params"))
         codes = fields.integers("codes", (None,), 0, 2**62)
         n_nodes = len(codes)
         node_of = fields.integers("node_of", (None,), 0, n_nodes - 1)
         if len(node_of) < 2 or len(np.unique(node_of)) < n_nodes:
-            raise fields.refuse("node_of", "two samples or more, of every node at least one")
+            raise fields.refuse("node_of", "at least two samples, and at least one of every node")
         points = None
         if metric.precomputed:
             if fields.value("samples") is not None or len(node_of) != n_features:
@@ -208,7 +208,7 @@ class DensityForest:
 
 
 class Grown(NamedTuple):
-    """A forest, the graph that it was grown on, and the quality of every k that was tried."""
+    """A forest, the graph it was grown on, and the cut or accuracy of every k that was tried."""
 
     forest: DensityForest
     graph: NeighbourGraph
@@ -226,7 +226,8 @@ def grow_forest(
 ) -> Grown:
     """Grow the forest of samples, with or without classes.
 
-    Without `n_neighbors`, it is that of the smallest normalised cut or, with classes, of the highest accuracy.
+    If `n_neighbors` is None, choose the one with the smallest normalised cut or, with classes, the highest
+    cross-validated accuracy.
     """
     metric = metric.fitted(samples)
     metric.check(samples)
@@ -251,12 +252,12 @@ def grow_forest(
 def order_nodes(
     samples: FloatArray, codes: IntArray, precomputed: bool
 ) -> tuple[IntArray, IntArray]:
-    """Sort samples by class and values, and merge equal ones: the node of each, and a row of each node.
+    """Sort samples by class and values, and merge equal ones; return the nodes of samples and a row per node.
 
-    Samples that are known by their distances only are sorted by these, and none are merged.
+    With precomputed distances, samples are sorted by class and distances, and none are merged.
     """
-    known_by = distinct_distances(samples) if precomputed else samples
-    order, values = sort_by_values(chain([codes.astype(np.float64)], known_by.T), len(samples))
+    features = distinct_distances(samples) if precomputed else samples
+    order, values = sort_by_values(chain([codes.astype(np.float64)], features.T), len(samples))
     if precomputed:
         values = np.arange(len(samples))
     node_of = np.empty(len(samples), dtype=np.int64)
@@ -265,7 +266,7 @@ def order_nodes(
 
 
 def scaled(raw: FloatArray, training: FloatArray) -> FloatArray:
-    """Scale densities so that those of the training samples span the range from 1 to 1000."""
+    """Scale densities so that those of the training samples range from 1 to 1000."""
     low, high = float(training.min()), float(training.max())
     if high == low:
         return HIGHEST + (raw - high) * (HIGHEST - LOWEST)
@@ -273,7 +274,7 @@ def scaled(raw: FloatArray, training: FloatArray) -> FloatArray:
 
 
 def number_clusters(paths: Paths) -> IntArray:
-    """Assign numbers to clusters in the order of their roots' densities, the densest first."""
+    """Return the cluster of each node, numbered by the density of the roots, densest first."""
     roots, clusters = np.unique(paths.roots, return_inverse=True)
     rank = np.empty(len(roots), dtype=np.int64)
     rank[np.argsort(-paths.raw[roots], kind="stable")] = np.arange(len(roots))
@@ -281,7 +282,7 @@ def number_clusters(paths: Paths) -> IntArray:
 
 
 def claim_rows(graph: NeighbourGraph, k: int, paths: Paths) -> Claims:
-    """Find who claims new samples, the rows of a graph whose neighbours are nodes of a forest."""
+    """Find the nodes that claim new samples, from the graph of their nearest nodes."""
     raw = densities(graph, k, paths.longest)
     density = scaled(raw, paths.raw)
     nodes = claim(graph, k, density, paths.values, False)
@@ -290,7 +291,7 @@ def claim_rows(graph: NeighbourGraph, k: int, paths: Paths) -> Claims:
 
 
 def _grow_paths(graph: NeighbourGraph, k: int, codes: IntArray, removal: Removal) -> Paths:
-    """Find densities by the k nearest samples, and the optimum paths from their maxima in each class."""
+    """Compute densities from the k nearest samples, and optimum paths from their maxima in each class."""
     longest = longest_arc(graph, k)
     raw = densities(graph, k, longest)
     density = scaled(raw, raw)
@@ -308,7 +309,7 @@ def _grow_paths(graph: NeighbourGraph, k: int, codes: IntArray, removal: Removal
 def _cuts(
     graph: NeighbourGraph, most: int, removal: Removal, resources: Resources
 ) -> tuple[FloatArray, int]:
-    """Find the normalised cut for 1, 2, ... neighbours, and the number that has the smallest."""
+    """Compute the normalised cut for 1, 2, ... neighbours; return all, and the best number of neighbours."""
     codes = np.zeros(len(graph.counts), dtype=np.int64)
 
     def cut(_start: int, k: int) -> tuple[bool, float]:
@@ -318,7 +319,7 @@ def _cuts(
         return n_clusters == 1, normalized_cut(graph, k, paths.longest, labels, n_clusters)
 
     found = map_chunks(cut, most, 1, resources.n_threads)
-    # One cluster, which has nothing to cut, comes last.
+    # A single cluster, whose cut is always 0, ranks last.
     best = min(range(most), key=found.__getitem__)
     return np.array([cut for _, cut in found]), best + 1
 
@@ -331,30 +332,30 @@ def _left_out_accuracies(
     most: int,
     resources: Resources,
 ) -> FloatArray:
-    """Find the share of samples that forests of the other folds label right, for 1, 2, ... neighbours.
+    """Compute the cross-validated accuracy for 1, 2, ... neighbours.
 
-    Nodes are in the order of class and value, and dealt to the folds in turn.
+    Nodes are sorted by class and values, and assigned to the folds in turn.
     """
     fold = np.arange(len(points)) % N_FOLDS
-    n_others = int(counts.sum() - np.bincount(fold, counts).max())  # where the largest fold is out
+    n_others = int(counts.sum() - np.bincount(fold, counts).max())  # without the largest fold
     n_tried = max(0, min(most, n_others - 1))
 
-    def count_right(number: int) -> list[int]:
+    def count_correct(number: int) -> list[int]:
         out, kept = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         training = points[np.ix_(kept, kept)] if metric.precomputed else points[kept]
         new = points[np.ix_(out, kept)] if metric.precomputed else points[out]
         index = NodeIndex(training, counts[kept], metric)
-        graph, asked = index.graph(n_tried, resources), index.graph_of(new, n_tried, resources)
+        graph, new_graph = index.graph(n_tried, resources), index.graph_of(new, n_tried, resources)
 
         def count_with(_start: int, k: int) -> int:
             paths = _grow_paths(graph, k, codes[kept], Removal())
-            nodes = claim_rows(asked, k, paths).nodes
+            nodes = claim_rows(new_graph, k, paths).nodes
             return int(counts[out][codes[kept][nodes] == codes[out]].sum())
 
         return map_chunks(count_with, n_tried, 1, resources.n_threads)
 
-    right: FloatArray = np.zeros(n_tried)
+    correct: FloatArray = np.zeros(n_tried)
     for number in np.unique(fold) if n_tried > 0 else ():
-        right += count_right(number)
-    right /= counts.sum()
-    return right
+        correct += count_correct(number)
+    correct /= counts.sum()
+    return correct

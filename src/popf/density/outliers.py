@@ -1,4 +1,4 @@
-"""Outliers: samples of low density for the cluster that claims them."""
+"""Detection of outliers: samples with low density compared with their cluster."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
-    """Outliers by their density, relative to the cluster that claims them.
+    """Outlier detection by density, relative to the cluster of each sample.
 
-    Samples are clustered as by `OPFClustering`. The score of a sample is its density, not scaled, divided by
-    the median density of the cluster that claims it: that of the neighbour which offers it the best path. So
-    a sparse cluster is not made of outliers because another one is dense. A cluster of no more samples than
-    there are neighbours has no density of its own: there the median of all samples counts.
+    Samples are clustered as by `OPFClustering`. The score of a sample is its unscaled density divided by the
+    median density of its cluster: that of the neighbour that offers it the best path. Thus the samples of a
+    sparse cluster are not outliers just because another cluster is dense. For a cluster of at most
+    ``n_neighbors_`` samples, some of whose neighbours lie outside, the median of all samples is used instead.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default=20
-        The number of nearest neighbours, n_samples - 1 at most, or ``"auto"`` as for `OPFClustering`.
+        The number of nearest neighbours, limited to n_samples - 1, or ``"auto"`` as for `OPFClustering`.
     contamination : float, default=0.1
-        The share of outliers among the training samples, at most 0.5.
+        The proportion of outliers among the training samples, at most 0.5.
     max_neighbors : int, default=50
         The largest number of neighbours that ``"auto"`` tries.
     metric, metric_params, n_jobs, working_memory
@@ -39,15 +39,16 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
     Attributes
     ----------
     offset_ : float
-        The score from which on a sample is an inlier.
+        The threshold on the score: samples with lower scores are outliers.
     scores_ : ndarray of shape (n_samples,)
-        The scores of the training samples, each by the others, and of new samples in their place.
+        The scores of the training samples, each computed from the others. New samples that are equal to a
+        training sample get its score.
     n_neighbors_, density_, roots_, n_features_in_, feature_names_in_
         As for `OPFClustering`.
 
     See Also
     --------
-    OPFClustering : The clusters.
+    OPFClustering : The clustering that the scores are based on.
     sklearn.neighbors.LocalOutlierFactor : Compares the density of a sample with that of its neighbours.
 
     Examples
@@ -84,7 +85,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         self.working_memory = working_memory
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Find clusters and scores, and the score that tells outliers.
+        """Cluster the samples, and compute their scores and the threshold ``offset_``.
 
         Parameters
         ----------
@@ -102,15 +103,15 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         check_real("`contamination`", self.contamination, 0.0, 0.5, strictly=True)
         forest, graph, _ = self._cluster(X, metric)
         paths = forest.paths
-        # Who would claim each training sample if it were new.
+        # The node that would claim each training sample if it were new.
         nodes = claim(graph, forest.n_neighbors, paths.density, paths.values, True)
-        self.scores_ = _relative(forest, paths.raw, nodes)[forest.node_of]
+        self.scores_ = _relative_density(forest, paths.raw, nodes)[forest.node_of]
         self.offset_ = float(np.percentile(self.scores_, 100.0 * float(self.contamination)))
         self.forest_ = forest
         return self
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Compare the density of each sample with that of the cluster that claims it.
+        """Compute the density of each sample relative to its cluster.
 
         Parameters
         ----------
@@ -119,12 +120,12 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,)
-            About 1 for the usual sample of a cluster, 0 far from all of them.
+            About 1 for a typical sample of a cluster, 0 far from all clusters.
         """
         return to_device_of(X, self._scores(X))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Compute how far each sample is from being an outlier.
+        """Compute the score of each sample minus the threshold ``offset_``.
 
         Parameters
         ----------
@@ -133,12 +134,12 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,)
-            The score minus ``offset_``, negative for outliers.
+            Negative for outliers.
         """
         return to_device_of(X, self._scores(X) - self.offset_)
 
     def predict(self, X: ArrayLike) -> IntArray:
-        """Predict which samples are outliers.
+        """Predict whether each sample is an outlier.
 
         Parameters
         ----------
@@ -153,7 +154,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         found = self._claim(X)
-        scores = _relative(self.forest_, found.raw, found.nodes)
+        scores = _relative_density(self.forest_, found.raw, found.nodes)
         known = found.twins >= 0
         scores[known] = self.scores_[self.forest_.rows[found.twins[known]]]
         return scores
@@ -163,8 +164,8 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         return {"offset_": fields.number("offset_"), "scores_": scores}
 
 
-def _relative(forest: "DensityForest", raw: FloatArray, nodes: IntArray) -> FloatArray:
-    """Divide densities by the median of the clusters that claim them."""
+def _relative_density(forest: "DensityForest", raw: FloatArray, nodes: IntArray) -> FloatArray:
+    """Divide unscaled densities by the median density of the clusters of `nodes`."""
     from scipy import ndimage
 
     density, labels = forest.paths.raw[forest.node_of], forest.labels[forest.node_of]

@@ -1,6 +1,6 @@
 """The graph of nearest neighbours, and kernels on it: densities, optimum paths, claims, the normalised cut.
 
-There is an arc from s to t if t, or a copy of it, is one of the k nearest samples of s: where
+There is an arc from s to t if t, or a copy of it, is among the k nearest samples of s: if
 ``graph.before < k``.
 """
 
@@ -20,14 +20,14 @@ class NeighbourGraph(NamedTuple):
 
     neighbours: NDArray[np.int32]  # (n_nodes, n_listed): nodes in the order of (distance, node)
     distances: FloatArray  # (n_nodes, n_listed)
-    # How many samples come before each: copies of the node, and all listed earlier.
+    # Number of samples before each: copies of the node, and all listed earlier.
     before: NDArray[np.int32]
-    counts: IntArray  # how many samples each node stands for
+    counts: IntArray  # number of equal samples at each node
 
 
 @jit
 def longest_arc(graph: NeighbourGraph, k: int) -> float:
-    """Find the largest distance to a k-th nearest sample."""
+    """Return the largest distance between a node and its k-th nearest sample."""
     longest = 0.0
     for s in range(len(graph.before)):
         last = min(k, graph.before.shape[1]) - 1
@@ -40,14 +40,15 @@ def longest_arc(graph: NeighbourGraph, k: int) -> float:
 
 @jit
 def densities(graph: NeighbourGraph, k: int, longest: float) -> FloatArray:
-    """Take the mean of exp(-d²/2σ²) over the k nearest samples, where σ is a third of the longest arc.
+    """Compute the mean of exp(-d²/2σ²) over the k nearest samples, where σ is a third of the longest arc.
 
-    Samples are added one by one, by distance: nodes at the same distances have the same density, to the bit.
+    Terms are added one by one in the order of distance, so that nodes with equal distances have equal
+    densities, bit for bit.
     """
     density = np.ones(len(graph.before))
     n_listed = graph.before.shape[1]
     for s in range(len(graph.before) if n_listed > 0 else 0):
-        total = float(min(k, graph.before[s, 0]))  # copies are at no distance
+        total = float(min(k, graph.before[s, 0]))  # copies are at distance 0
         for j in range(n_listed):
             room = k - graph.before[s, j]
             if room <= 0:
@@ -66,7 +67,7 @@ def densities(graph: NeighbourGraph, k: int, longest: float) -> FloatArray:
 def arcs_back(
     graph: NeighbourGraph, k: int, density: FloatArray, only_plateaus: bool
 ) -> tuple[IntArray, IntArray]:
-    """List for every node those that have an arc to it, as starts and sources.
+    """List the nodes with an arc to node t, as ``sources[starts[t]:starts[t + 1]]``.
 
     With `only_plateaus`, only arcs between equal densities are listed.
     """
@@ -104,18 +105,19 @@ def open_density(
 ) -> FloatArray:
     """Lower each node to the highest level at which its component is large enough.
 
-    The component at a level is what is connected, by arcs in either direction, to the node through nodes of
-    that density or more. Its area is the number of its samples, its volume the sum of what they rise above
-    the level. Levels are visited from the top down; components grow by union-find, and one that is large
-    enough is closed, and makes all below it so. `starts` and `sources` are those of `arcs_back`.
+    The component of a node at a level is the set of nodes connected to it, by arcs in either direction, through
+    nodes of at least that density. Its area is its number of samples; its volume is the sum of their heights
+    above the level. Levels are visited from the top down, and components are merged by union-find. A component
+    that is large enough keeps its level, and every lower component that contains it is large enough, too.
+    `starts` and `sources` are those of `arcs_back`.
     """
     n = len(density)
     order = np.argsort(-density, kind="mergesort")
-    # A union-find of the nodes visited so far, -1 for others. The top of a component holds its area and volume.
-    above = np.full(n, -1)
+    # Union-find of the nodes visited so far, -1 for others. A component's root holds its area and volume.
+    parents = np.full(n, -1)
     area, volume = graph.counts.astype(np.float64), np.zeros(n)
     for p in order:
-        above[p] = p
+        parents[p] = p
         # Nodes with an arc to p come first, then those that p has an arc to.
         n_back = starts[p + 1] - starts[p]
         for place in range(n_back + graph.before.shape[1]):
@@ -125,27 +127,27 @@ def open_density(
                 if graph.before[p, place - n_back] >= k:
                     break
                 q = np.int64(graph.neighbours[p, place - n_back])
-            if above[q] < 0:  # lower, or not its turn yet
+            if parents[q] < 0:  # not visited yet
                 continue
-            top = find_root(above, q)
-            if top == p:
+            root = find_root(parents, q)
+            if root == p:
                 continue
-            # From the level of the component's top, the lowest in it, down to that of p.
-            rise = volume[top]
-            if density[top] > density[p]:
-                rise += area[top] * (density[top] - density[p])
-            # Too small a component is lowered to p; one that is large enough keeps its level.
-            if density[top] == density[p] or area[top] < min_area or rise < min_volume:
-                above[top] = p
-                area[p] += area[top]
+            # The volume above the level of p; the root has the lowest density in its component.
+            rise = volume[root]
+            if density[root] > density[p]:
+                rise += area[root] * (density[root] - density[p])
+            # A component that is too small is lowered to p; a large one keeps its level.
+            if density[root] == density[p] or area[root] < min_area or rise < min_volume:
+                parents[root] = p
+                area[p] += area[root]
                 volume[p] += rise
             else:
                 area[p], volume[p] = np.inf, np.inf
-    # From the bottom up, so that the level above a node is known before its own.
+    # From the lowest density up, so that the level of a parent is known before that of its children.
     opened = density.copy()
     for i in range(n - 1, -1, -1):
         p = order[i]
-        opened[p] = opened[above[p]]
+        opened[p] = opened[parents[p]]
     return opened
 
 
@@ -160,19 +162,19 @@ def propagate(
     starts: IntArray,
     sources: IntArray,
 ) -> tuple[FloatArray, IntArray]:
-    """Find the optimum path of every node under f_min: its value, and the root where it begins.
+    """Find the optimum path of every node under f_min: its value, and the root where it starts.
 
-    Nodes leave the queue by value, then density, then number, and do not come back. Whoever nobody has
-    conquered by then is a root, and its value rises from `handicapped` to its density. A node offers the
-    smaller of its value and the other's density to those it has an arc to, and to those that `starts` and
-    `sources` list for it, if they are of its class. `waiting` are the nodes in the order of the queue.
+    Nodes leave the queue once, in the order of value, density and index. A node that has not been conquered by
+    then becomes a root, and its value rises from `handicapped` to its density. A node offers the smaller of its
+    value and the other node's density to the nodes of its class that it has an arc to, and to those that
+    `starts` and `sources` list for it. `waiting` lists the nodes in the initial order of the queue.
     """
     n = len(density)
     values = np.empty(n)
-    offered = handicapped.copy()  # the best so far; infinity once a node has left the queue
+    offered = handicapped.copy()  # best offer so far; infinity once a node has left the queue
     roots = np.full(n, -1)
-    # The queue in two parts: a heap of (-offer, -density, node) for those that have an offer, in which an offer
-    # that was raised leaves a stale entry behind, and `waiting`, sorted once, for those that have none.
+    # The queue has two parts: a heap of (-offer, -density, node) for nodes with an offer, where a raised offer
+    # leaves a stale entry behind, and `waiting`, sorted once, for nodes without one.
     conquered = [(0.0, 0.0, 0) for _ in range(0)]
     next_waiting = 0
     # Invariant: no node still in the queue gets a better path than that of the node taken next.
@@ -189,7 +191,7 @@ def propagate(
         if len(conquered) > 0 and (s < 0 or conquered[0] < (-offered[s], -density[s], s)):
             s = heapq.heappop(conquered)[2]
         value = offered[s]
-        if roots[s] < 0:  # nobody has conquered it: a maximum, and the root of a cluster
+        if roots[s] < 0:  # not conquered: a maximum, and the root of a cluster
             roots[s], value = s, density[s]
         values[s], offered[s] = value, np.inf
         n_back = starts[s + 1] - starts[s]
@@ -213,9 +215,9 @@ def propagate(
 def claim(
     graph: NeighbourGraph, k: int, density: FloatArray, values: FloatArray, own: bool
 ) -> IntArray:
-    """Find for every row the nearest of those among the k that offer the most, min(value, density).
+    """Find for every row the node among its k nearest with the highest offer, min(value, density).
 
-    With `own` rows are nodes, and copies of a node are the nearest to it.
+    If several tie, the nearest is taken. With `own`, rows are the nodes, and their copies are the nearest.
     """
     nodes = np.full(len(density), -1)
     for s in range(len(density)):
@@ -235,7 +237,7 @@ def claim(
 def normalized_cut(
     graph: NeighbourGraph, k: int, longest: float, labels: IntArray, n_clusters: int
 ) -> float:
-    """Sum over clusters the share of arcs that leave it, weighted by 1/d; arcs of no length are left out."""
+    """Sum over clusters the share of arcs that leave each, weighted by 1/d, without arcs of length 0."""
     inside, leaving = np.zeros(n_clusters), np.zeros(n_clusters)
     for s in range(len(labels)):
         for j in range(graph.before.shape[1]):

@@ -1,13 +1,13 @@
-"""The Optimum-Path Forest classifier, and what its methods return.
+"""The Optimum-Path Forest classifiers, and the minimum spanning tree that they are built on.
 
 ``classifier``           OPFClassifier
 ``semi_supervised``      SemiSupervisedOPFClassifier
-``pruning``              `prune`: a forest of fewer samples
-``spanning_tree``        the minimum spanning tree by itself, and single linkage
-``optimum_path_forest``  the forest: how it is grown, conquers new samples, and by which paths
-``validation``           checks of parameters, samples, labels and weights; processor or GPU
-``metrics``              metrics by name
-``state``                fitted estimators as plain values, and back
+``pruning``              `prune`: remove training samples that a validation set does not need
+``spanning_tree``        the minimum spanning tree, and single-linkage clustering
+``optimum_path_forest``  the forest: growing it, conquering new samples, tracing their paths
+``validation``           validation of parameters, samples, labels and weights; choice of CPU or GPU
+``metrics``              distance metrics by name
+``state``                conversion of fitted estimators to plain values and back
 """
 
 from popf.engine.structures import SpanningTree

@@ -28,7 +28,7 @@ from popf.forest.validation import (
 
 
 def _of_forest(name: str, doc: str) -> Any:
-    """Make a fitted attribute that reads an attribute of ``forest_``."""
+    """Return a property that reads an attribute of the fitted ``forest_``."""
 
     def get(self: "OPFClassifier") -> Any:
         check_is_fitted(self)
@@ -40,67 +40,69 @@ def _of_forest(name: str, doc: str) -> Any:
 class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Optimum-Path Forest classifier.
 
-    A minimum spanning tree of the training samples picks *prototypes* where classes meet. Prototypes
-    compete for all other samples; what a path costs is its largest edge. A new sample t is conquered
-    by the training node v that offers it the cheapest path,
+    The *prototypes* are the training samples where classes meet in a minimum spanning tree. They compete
+    for all other samples; the cost of a path is its largest edge. A new sample t is conquered by the
+    training node v that offers it the cheapest path,
 
     .. math:: v^* = \arg\min_v \max\{C_v, d(v, t)\},
 
-    and takes its label. There is nothing to tune but the metric.
+    and gets its label. The metric is the only parameter to tune.
 
     Parameters
     ----------
     metric : str or callable, default="euclidean"
         ``"euclidean"``, ``"sqeuclidean"``, ``"log_euclidean"`` (LibOPF's) and ``"gaussian"`` have fast
-        algorithms; labels are the same for all four, costs are not. Any other metric of
+        algorithms; they predict the same labels, but their costs differ. Also any other metric of
         `sklearn.metrics.DistanceMetric` or of LibOPF (``"chi_square"``, ``"canberra"`` ...), ``"cosine"``, a
-        function ``d(x, y)``, or ``"precomputed"``: then X is the matrix of distances, (n_samples, n_samples)
-        in `fit` and (n_queries, n_samples) later.
+        function ``d(x, y)``, or ``"precomputed"``: then X is the matrix of distances, of shape
+        (n_samples, n_samples) in `fit` and (n_queries, n_samples) in other methods.
     metric_params : dict, default=None
         Parameters of the metric, such as ``{"p": 3}`` for ``"minkowski"``.
     algorithm : {"auto", "kd_tree", "brute", "prim"}, default="auto"
-        ``"kd_tree"`` is Borůvka's algorithm in a space tree, for low and moderate dimension; ``"brute"`` the
-        same by matrix products, for high dimension; ``"prim"`` is Prim's, for any metric; ``"auto"`` chooses
-        from the metric, the size and a look at the data. All give the same forest, to the bit.
+        ``"kd_tree"`` is Borůvka's algorithm with a space tree, for low and moderate dimension; ``"brute"`` is
+        the same with matrix products, for high dimension; ``"prim"`` is Prim's algorithm, for any metric;
+        ``"auto"`` chooses by the metric, the size and a sample of the data. All give the same forest, bit for
+        bit.
     n_jobs : int, default=None
-        How many threads to use, as in joblib: None is 1, -1 is all cores.
+        Number of threads, as in joblib: None is 1, -1 is all cores.
     working_memory : float, default=None
-        How many mebibytes blocks of distances may take, None for that of `sklearn.get_config`.
+        Memory limit in MiB for blocks of distances; None for the limit of `sklearn.get_config`.
     device : {None, "cpu", "cuda"}, default=None
-        Where to work. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None goes where X is: to a
-        GPU for arrays of CuPy or PyTorch that lie there. The forest is the same, to the bit. With up to
-        four features the processor is quicker and does the work, unless `algorithm` is ``"brute"``.
+        Where to compute. ``"cuda"`` is a GPU, through CuPy, for Euclidean metrics; None is the device that
+        holds X: a GPU for CuPy and PyTorch arrays on a GPU, else the CPU. The forest is the same, bit for bit.
+        With up to four features the CPU is faster and is used instead, unless `algorithm` is ``"brute"``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The class labels.
     prototypes_ : ndarray of shape (n_prototypes,)
-        The prototypes: both ends of every arc between two classes that lies in some minimum spanning tree.
+        The indices of the prototypes: both ends of every arc between two classes that lies in some minimum
+        spanning tree.
     costs_, predecessors_, roots_ : ndarray of shape (n_samples,)
-        Of every training sample the path cost C_v (0 for prototypes), the sample before it on its path (-1),
-        and the prototype at which the path begins.
+        For every training sample: its path cost C_v (0 for prototypes), its predecessor on the path (-1 for
+        prototypes), and the prototype at which the path starts.
     spanning_tree_ : SpanningTree
         The minimum spanning tree: arrays ``lower``, ``higher`` and ``weights``.
     forest_ : OptimumPathForest
-        The forest, to look at: ``forest_.to_pandas()``, ``forest_.to_networkx()``.
+        The forest; export it by ``forest_.to_pandas()`` or ``forest_.to_networkx()``.
     algorithm_, device_ : str
-        The algorithm that was used, and where.
+        The algorithm and the device that were used.
     sample_indices_ : ndarray of shape (n_samples,)
-        The rows of X that were used, those of positive weight. All indices above count these.
+        The rows of X that were used: those with positive weight. All indices above count only these.
     n_features_in_, feature_names_in_ : int and ndarray of shape (`n_features_in_`,)
-        The number of features, and their names if X had names that are all strings.
+        The number of features, and their names if X has feature names that are all strings.
 
     See Also
     --------
-    SemiSupervisedOPFClassifier : Where few samples have a label.
-    sklearn.neighbors.KNeighborsClassifier : What OPF becomes when every sample is a prototype.
+    SemiSupervisedOPFClassifier : For few labelled and many unlabelled samples.
+    sklearn.neighbors.KNeighborsClassifier : With one neighbour, OPF in which every sample is a prototype.
 
     Notes
     -----
-    Arcs are ordered by (weight, lower index, higher index), and among equal path costs the nearer node
-    conquers, then the one of the lower class, then the lower index. So the forest is the same whatever the
-    algorithm and the number of threads, and the predicted labels do not depend on the order of the rows.
+    Arcs are ordered by (weight, lower index, higher index). Between equal path costs the nearer node conquers,
+    then the one of the lower class, then the lower index. Thus the forest does not depend on the algorithm or
+    the number of threads, and the predicted labels do not depend on the order of the rows.
 
     References
     ----------
@@ -139,22 +141,22 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the forest.
+        """Fit the forest.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Training samples, or the distances between them if ``metric="precomputed"``.
         y : array-like of shape (n_samples,)
-            Labels, of any type, two classes or more.
+            Labels of any type, of at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight of zero leaves a sample out. Positive weights have no influence.
+            Samples with weight 0 are left out. Positive weights have no effect.
 
         Returns
         -------
         self : OPFClassifier
         """
-        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
+        self.__dict__.pop("forest_", None)  # so that a failed fit leaves the estimator unfitted
         data = validate_training(self, X, y, sample_weight)
         forest = grow_forest(
             data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
@@ -164,7 +166,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict for each sample the label of the node that conquers it.
+        """Predict the label of each sample, that of the node that conquers it.
 
         Parameters
         ----------
@@ -202,7 +204,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Conquest(to_device_of(X, found.nodes), to_device_of(X, found.costs))
 
     def path_costs_by_class(self, X: ArrayLike) -> FloatArray:
-        """Find the cheapest path that each class offers to each sample.
+        """Compute the cost of the cheapest path from each class to each sample.
 
         Parameters
         ----------
@@ -211,7 +213,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns as in ``classes_``.
+            Columns in the order of ``classes_``.
 
         Examples
         --------
@@ -234,8 +236,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For each class the best cost that any other offers minus its own, positive for the cheapest class
-            alone; of two classes the column of ``classes_[1]`` only.
+            For each class, the lowest cost of the other classes minus its own, which is positive only for the
+            cheapest class; for two classes, only the column of ``classes_[1]``.
 
         Examples
         --------
@@ -272,10 +274,12 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         new, resources = self._validate(X)
         return self.forest_.explain(new, resources)
 
-    prototypes_ = _of_forest("prototypes", "The training samples that are prototypes.")
+    prototypes_ = _of_forest("prototypes", "The indices of the prototypes.")
     costs_ = _of_forest("costs", "The path cost of every training sample.")
-    predecessors_ = _of_forest("predecessors", "The sample before it on its path.")
-    roots_ = _of_forest("roots", "The prototype at which its path begins.")
+    predecessors_ = _of_forest(
+        "predecessors", "The predecessor of every training sample, -1 for prototypes."
+    )
+    roots_ = _of_forest("roots", "The prototype of every training sample.")
     spanning_tree_ = _of_forest("spanning_tree", "The minimum spanning tree, its edges sorted.")
     algorithm_ = _of_forest("algorithm", "The algorithm that was used.")
 
@@ -288,7 +292,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_indices: IntArray | None = None,
         device: str = "cpu",
     ) -> Self:
-        """Make a fitted classifier from a forest; `sample_indices` are the rows of X used, None for all."""
+        """Return a fitted classifier with a forest; `sample_indices` are the rows of X used, None for all."""
         model = cls(**parameters)
         model.classes_, model.device_, model.n_features_in_ = forest.classes, device, n_features
         model.sample_indices_ = np.arange(len(forest)) if sample_indices is None else sample_indices
@@ -301,7 +305,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             state["forest_"] = forest_to_arrays(self.forest_)
             whole = np.array_equal(self.sample_indices_, np.arange(len(self.forest_)))
             state["sample_indices_"] = None if whole else self.sample_indices_
-            del state["device_"]  # a GPU does not travel
+            del state["device_"]  # the GPU may not exist where the state is loaded
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -323,6 +327,6 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return set_metric_tags(super().__sklearn_tags__(), self.metric)
 
     def _validate(self, X: ArrayLike) -> tuple[FloatArray, Resources]:
-        """Check new samples; return them, and the resources for their conquest."""
+        """Check new samples; return them and the resources to use."""
         check_is_fitted(self)
         return validate_new(self, X, self.forest_.metric, self.sample_indices_), resources_of(self)

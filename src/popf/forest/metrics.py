@@ -1,4 +1,4 @@
-"""Metrics by name: from the user's `metric` and `metric_params` to what the engine works with."""
+"""Distance metrics: from the parameters `metric` and `metric_params` to weights for the engine."""
 
 import numbers
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ from popf.engine.distances import KERNELS, WeightsAmong, WeightsFrom, kernel_blo
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 from popf.formatting import check_real, near_words
 
-# Other names for the same formula; a name in both `KERNELS` and scikit-learn has one too.
+# Other names for the same formula, among them scikit-learn's names for metrics in `KERNELS`.
 ALIASES = {
     "l2": "euclidean",
     "log_squared_euclidean": "log_euclidean",
@@ -29,7 +29,8 @@ ALIASES = {
 # Increasing functions of the Euclidean distance, see `_Euclidean.transform`.
 EUCLIDEAN_TRANSFORMS = ("euclidean", "gaussian", "log_euclidean", "sqeuclidean")
 
-#: A callable's distance may be this far below 0, as 1 - cos(x, x) is for many x; it counts as 0.
+#: Distances from a callable that are negative by at most this count as 0: rounding makes 1 - cos(x, x)
+#: negative for many x.
 ROUNDING = 1e-12
 
 SKLEARN_METRICS = (
@@ -43,41 +44,44 @@ METRIC_NAMES = tuple(
 
 
 class Metric(ABC):
-    """How far apart samples are."""
+    """A distance between samples."""
 
     # Whether the engine's weights are squared Euclidean distances, so that fast algorithms apply.
     euclidean = False
-    precomputed = False  # samples are given by their distances
-    learns_parameters = False  # from the training data, by `fitted`
+    precomputed = False  # X is a matrix of distances
+    learns_parameters = False  # `fitted` estimates them from the training data
 
     def __init__(self, name: str, params: Mapping[str, Any] | None = None) -> None:
-        self.name = name  # as the user would write it, an alias resolved
-        # ``choose_metric(source, params)`` makes the same metric again, learned parameters included.
+        self.name = name  # as in `METRIC_NAMES`, with aliases resolved
+        # ``choose_metric(source, params)`` recreates this metric, with its learned parameters.
         self.source: str | Callable[..., Any] = name
         self.params = dict(params or {})
 
     def fitted(self, X: FloatArray) -> "Metric":
-        """Return the metric with the parameters that are taken from the training data."""
+        """Return the metric with those parameters that are estimated from the training data."""
         return self
 
-    def check(self, X: FloatArray) -> None:  # noqa: B027, most metrics take all finite numbers
+    def check(self, X: FloatArray) -> None:  # noqa: B027, most metrics accept all finite numbers
         """Raise ValueError if `X` lies outside the domain of the metric."""
 
     def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
-        """Turn the engine's weights (Euclidean: squared, of samples times ``2**-exponent``) into distances."""
+        """Convert the engine's weights to distances.
+
+        Euclidean weights are squared distances between samples times ``2**-exponent``.
+        """
         return weights
 
     @abstractmethod
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
-        """Make weights between training samples for `popf.engine.trees.prim.spanning_tree`."""
+        """Return a function that computes weights between training samples, for Prim's algorithm."""
 
     @abstractmethod
     def blocks(self, queries: FloatArray, training: Any) -> BlockOfDistances:
-        """Make weights from new samples to training samples for `popf.engine.conquest`."""
+        """Return a function that computes blocks of weights from new to training samples, for conquest."""
 
 
 class _Compiled(Metric):
-    """One of `popf.engine.distances.KERNELS`."""
+    """A compiled metric, one of `popf.engine.distances.KERNELS`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -122,8 +126,8 @@ class _Euclidean(_Compiled):
             self.params = {"gamma": gamma}
 
     def transform(self, weights: FloatArray, exponent: int | IntArray = 0) -> FloatArray:
-        with np.errstate(over="ignore", under="ignore"):  # what is out of range is inf, or 0
-            if self.name == "euclidean":  # the root first: its square may be out of range
+        with np.errstate(over="ignore", under="ignore"):  # overflow gives inf, underflow 0
+            if self.name == "euclidean":  # root first: the scaled square may be out of range
                 return np.asarray(np.ldexp(np.sqrt(weights), exponent))
             squared: FloatArray = np.ldexp(weights, 2 * exponent)
             if self.name == "sqeuclidean":
@@ -151,7 +155,7 @@ class _Sklearn(Metric):
             ) from error
 
     def fitted(self, X: FloatArray) -> Metric:
-        """Take V or VI from the training data, as scikit-learn's `pairwise_distances` does."""
+        """Estimate V or VI from the training data, as scikit-learn's `pairwise_distances` does."""
         if not self.learns_parameters:
             return self
         if self.name == "seuclidean":
@@ -175,15 +179,15 @@ class _Sklearn(Metric):
     def check(self, X: FloatArray) -> None:
         if self.name == "haversine" and X.shape[1] != 2:
             raise ValueError(
-                "metric 'haversine' is for latitude and longitude in radians, two features, but X "
-                f"has {X.shape[1]}."
+                "metric 'haversine' needs two features, latitude and longitude in radians, but X has "
+                f"{X.shape[1]}."
             )
         for name in ("V", "VI", "w"):
             size = np.shape(self.params.get(name, 0.0))
             if size and size[-1] != X.shape[1]:
                 raise ValueError(
                     f"metric {self.name!r} was given {name} of shape {size} in `metric_params`, but X "
-                    f"has {X.shape[1]} features: give it one entry a feature."
+                    f"has {X.shape[1]} features: give one entry per feature."
                 )
 
     def rows(self, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
@@ -200,12 +204,15 @@ class _Sklearn(Metric):
     def _pairwise(self, queries: FloatArray, others: FloatArray) -> FloatArray:
         found: FloatArray = np.asarray(self._distance.pairwise(queries, others))
         if self.name in ("dice", "sokalsneath"):
-            found[np.isnan(found)] = 0.0  # 0 / 0, of two samples without any feature
+            found[np.isnan(found)] = 0.0  # 0 / 0: all features of both samples are 0
         return found
 
 
 class _Callable(Metric):
-    """A function ``d(x, y)``, perhaps not quite symmetric: the lower index comes first, a new sample second."""
+    """A function ``d(x, y)`` of the user.
+
+    It may be slightly asymmetric, so x is always the sample with the lower index, and y the new sample.
+    """
 
     def __init__(self, function: Callable[..., Any], params: Mapping[str, Any]) -> None:
         super().__init__(getattr(function, "__name__", type(function).__name__), params)
@@ -224,7 +231,7 @@ class _Callable(Metric):
         )
 
     def _weight(self, x: FloatArray, y: FloatArray) -> float:
-        """Call the function; the engine refuses negative and non-finite numbers, and names the samples."""
+        """Call the function and check the type; the engine checks for negative and non-finite distances."""
         weight = self.function(x, y, **self.params)
         if isinstance(weight, np.ndarray) and weight.ndim == 0:
             weight = weight.item()
@@ -232,14 +239,14 @@ class _Callable(Metric):
             shape = f" of shape {np.shape(weight)}" if isinstance(weight, np.ndarray) else ""
             raise TypeError(
                 f"metric {self.name!r} returned {weight!r}, a {type(weight).__name__}{shape}; it must "
-                "return one number, the distance of two samples."
+                "return one number, the distance between two samples."
             )
         distance = float(weight)
         return 0.0 if -ROUNDING <= distance < 0.0 else distance
 
 
 class _Precomputed(Metric):
-    """Distances that the user has computed; X is the matrix of them."""
+    """Distances computed by the user; X is the matrix of distances."""
 
     precomputed = True
 
@@ -253,7 +260,7 @@ class _Precomputed(Metric):
 def choose_metric(
     metric: str | Callable[..., float], metric_params: Mapping[str, Any] | None = None
 ) -> Metric:
-    """Make the metric that the parameters `metric` and `metric_params` of an estimator name."""
+    """Return the metric for the parameters `metric` and `metric_params` of an estimator."""
     if metric_params is not None and not isinstance(metric_params, Mapping):
         raise TypeError(
             f"`metric_params` must be a dict or None, not {metric_params!r}, "

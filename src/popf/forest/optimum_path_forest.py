@@ -1,4 +1,4 @@
-"""The optimum-path forest: grown on samples, arrays to look at, conquest of new samples and their paths."""
+"""The optimum-path forest: growing it, conquering new samples, tracing their paths, and export."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Conquest(NamedTuple):
-    """Who conquered some samples, and at what cost.
+    """The training samples that conquer new samples, and the path costs.
 
     Attributes
     ----------
     nodes : ndarray of shape (n_samples,)
-        The training sample that conquered each.
+        The training sample that conquers each sample.
     costs : ndarray of shape (n_samples,)
-        The cost of the path by which it did, ``max(costs_[node], distance to node)``.
+        The cost of the path through that node, ``max(costs_[node], distance to node)``.
     """
 
     nodes: IntArray
@@ -45,7 +45,7 @@ class Path:
     weights : ndarray of shape (n_nodes,)
         Lengths of the edges; the last one leads from the conqueror to the sample.
     label : object
-        The label of the prototype, which the sample takes.
+        The label of the prototype, which is predicted for the sample.
     """
 
     nodes: IntArray
@@ -54,7 +54,7 @@ class Path:
 
     @property
     def bottleneck(self) -> int:
-        """Which edge is the largest: ``weights[bottleneck]`` is the cost of the path."""
+        """The index of the largest edge: ``weights[bottleneck]`` is the cost of the path."""
         return int(np.argmax(self.weights))
 
     @property
@@ -73,17 +73,18 @@ class Path:
 
 
 class OptimumPathForest:
-    """An optimum-path forest, to look at.
+    """A fitted optimum-path forest.
 
     Attributes
     ----------
     samples : ndarray of shape (n_samples, n_features) or None
-        The training samples, None if only their distances are known.
+        The training samples; None if the metric is precomputed.
     labels, costs, predecessors, lengths, roots : ndarray of shape (n_samples,)
-        Of every sample its label, the largest edge on the path from its prototype, the sample before it on that
-        path (-1 for a prototype), the length of the edge from there (0), and its prototype.
+        For every sample: its label, the largest edge on the path from its prototype, its predecessor on that
+        path (-1 for a prototype), the length of the edge from the predecessor (0 for a prototype), and its
+        prototype.
     prototypes : ndarray of shape (n_prototypes,)
-        The samples that are prototypes.
+        The indices of the prototypes.
     spanning_tree : SpanningTree
         Edges in the order (weight, lower index, higher index).
     """
@@ -92,14 +93,14 @@ class OptimumPathForest:
         self,
         metric: "Metric",  # fitted to the samples
         codes: IntArray,  # the class of every sample
-        trained: "Trained",  # in the engine's unit
+        trained: "Trained",  # with the engine's weights, see `Metric.transform`
         algorithm: str,
         *,
-        exponent: int = 0,  # Euclidean: the engine's distances are squared, of samples times 2**-exponent
+        exponent: int = 0,  # Euclidean weights are squared distances of samples times 2**-exponent
         samples: FloatArray | None = None,
-        index: "EuclideanConquest | ScannedNodes | None" = None,  # if None, made when first needed
-        backend: Backend | None = None,  # the GPU that conquers, None for the processor
-        classes: NDArray[Any] | None = None,  # the labels, None for the numbers of the classes
+        index: "EuclideanConquest | ScannedNodes | None" = None,  # if None, built on first use
+        backend: Backend | None = None,  # the GPU for conquest, None for the CPU
+        classes: NDArray[Any] | None = None,  # the labels; by default 0, 1, ...
     ) -> None:
         self.metric = metric
         self.codes = codes
@@ -138,11 +139,11 @@ class OptimumPathForest:
 
     @property
     def samples(self) -> FloatArray | None:
-        """The training samples, None if they are known by their distances only."""
+        """The training samples; None if the metric is precomputed."""
         return self._samples if self._index is None else self._index.samples()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "backend": None}  # a GPU does not travel
+        return {**self.__dict__, "backend": None}  # a GPU cannot be pickled
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -151,23 +152,23 @@ class OptimumPathForest:
         return f"OptimumPathForest({len(self)} samples, {len(self.prototypes)} prototypes)"
 
     def conquer(self, new: FloatArray, resources: Resources) -> Conquered:
-        """Find who conquers new samples: nodes, path costs and distances, in the metric's unit."""
+        """Find the nodes that conquer new samples, with path costs and distances in the metric's unit."""
         self.metric.check(new)
         found, exponents = self._indexed(resources).conquer(new, resources.n_threads)
         costs = self.metric.transform(found.costs, exponents)
         return Conquered(found.nodes, costs, self.metric.transform(found.distances, exponents))
 
     def costs_by_class(self, new: FloatArray, resources: Resources) -> FloatArray:
-        """Find the cheapest path that each class offers to new samples: (n_samples, n_classes)."""
+        """Compute the cost of the cheapest path from each class to new samples: (n_samples, n_classes)."""
         self.metric.check(new)
         costs, exponents = self._indexed(resources).costs_by_class(new, resources.n_threads)
         return self.metric.transform(costs, exponents)
 
     def costs_left_out(self) -> FloatArray:
-        """Find what the cheapest path would cost that other samples offer to each sample.
+        """Compute for each sample the cost of the cheapest path that the other samples offer it.
 
-        That is C_v, which the predecessor offers; to a prototype it is the distance of its nearest neighbour,
-        since no cost exceeds the largest tree edge on the way to it, and a shortest arc is an edge of the tree.
+        This is C_v, unless the sample is a prototype. Then it is the distance to its nearest neighbour: the arc
+        between them is an edge of the tree, so the path cost of the neighbour is no larger.
         """
         (lower, higher, weights), costs = self._trained.tree, self.costs.copy()
         weights, nearest = self.metric.transform(weights, self.exponent), np.full(len(self), np.inf)
@@ -177,7 +178,7 @@ class OptimumPathForest:
         return costs
 
     def explain(self, new: FloatArray, resources: Resources) -> list[Path]:
-        """Trace the paths by which new samples are conquered, backwards from their conquerors."""
+        """Trace the paths by which new samples are conquered, from the conquerors back to the prototypes."""
         found, paths = self.conquer(new, resources), []
         for node, distance in zip(found.nodes.tolist(), found.distances.tolist(), strict=True):
             nodes, weights = [node], [distance]
@@ -189,12 +190,12 @@ class OptimumPathForest:
         return paths
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Make a table with one row per training sample (needs pandas).
+        """Return a table with one row per training sample (needs pandas).
 
         Returns
         -------
         pandas.DataFrame
-            Columns label, prototype (whether it is one), cost, predecessor, length, root.
+            Columns label, prototype (bool), cost, predecessor, length, root.
         """
         return import_extra("pandas", "pandas", "to_pandas").DataFrame(
             {
@@ -208,7 +209,7 @@ class OptimumPathForest:
         )
 
     def to_networkx(self) -> "networkx.DiGraph":
-        """Make a graph whose edges lead from predecessors to the samples they conquered (needs networkx).
+        """Return a graph with edges from predecessors to the samples they conquered (needs networkx).
 
         Returns
         -------
@@ -233,7 +234,9 @@ class OptimumPathForest:
 
             samples, costs = self._samples, self._trained.forest.costs
             if samples is None and not self.metric.precomputed:
-                raise ValueError("this forest was made without its samples, so it cannot conquer.")
+                raise ValueError(
+                    "this forest was built without its samples, so it cannot conquer new ones."
+                )
             if samples is None or not self.metric.euclidean:
                 n_bytes = resources.n_bytes
                 self._index = ScannedNodes(self.metric, samples, self.codes, costs, n_bytes)
@@ -243,7 +246,7 @@ class OptimumPathForest:
                 self._index = EuclideanConquest(
                     distinct, self.codes, costs, self.algorithm, resources
                 )
-            self._samples = None  # the index has them
+            self._samples = None  # the index holds them
         return self._index
 
 
@@ -255,7 +258,7 @@ def grow_forest(
     algorithm: str = "auto",
     classes: NDArray[Any] | None = None,
 ) -> OptimumPathForest:
-    """Grow a forest on valid samples, or on distances; `codes` are the numbers of their `classes`."""
+    """Grow a forest on validated samples or distances; `codes` are indices into `classes`."""
     from popf.engine.training import choose_algorithm, train, train_euclidean
 
     metric = metric.fitted(samples)
@@ -280,7 +283,7 @@ def grow_forest(
 
 
 def order_of_samples(samples: FloatArray, codes: IntArray) -> IntArray:
-    """Sort samples by their values, equal ones by their class."""
+    """Return the order that sorts samples by their values, and equal ones by class."""
     from popf.engine.points import sort_by_values
 
     order, values = sort_by_values(samples.T, len(codes))
@@ -288,9 +291,9 @@ def order_of_samples(samples: FloatArray, codes: IntArray) -> IntArray:
 
 
 def class_margins(costs: FloatArray) -> FloatArray:
-    """Compute for each class the best cost of the others minus its own; of two classes the second's only."""
+    """Compute the lowest cost of the other classes minus that of each class; for two, only the second's."""
     best, second = np.partition(costs, 1, axis=1)[:, :2].T
     others = np.where(costs == best[:, None], second[:, None], best[:, None])
-    margins = np.zeros_like(costs)  # what equal costs keep, infinite ones too
+    margins = np.zeros_like(costs)  # the margin of equal costs, even infinite ones
     np.subtract(others, costs, out=margins, where=others != costs)
     return margins[:, 1] if costs.shape[1] == 2 else margins

@@ -1,4 +1,4 @@
-"""A smaller forest that answers a validation set as well."""
+"""Prune a forest to the samples that a validation set needs."""
 
 from typing import Any
 
@@ -16,28 +16,28 @@ from popf.formatting import check_real
 def prune(
     model: OPFClassifier, X_val: ArrayLike, y_val: ArrayLike, max_loss: float = 0.0
 ) -> OPFClassifier:
-    """Make a forest of fewer samples that is as accurate on a validation set.
+    """Remove training samples from a forest without losing accuracy on a validation set.
 
-    Samples that conquer a validation sample are kept, with the paths that lead to them, and a forest is grown
-    on them alone, by the same distances. This is repeated until all samples are needed or the accuracy on the
-    validation set falls. A smaller forest makes smaller files and faster predictions.
+    Samples that conquer a validation sample are kept, with the paths that lead to them, and a new forest is
+    grown on these samples with the same metric. This is repeated until all samples are needed or the accuracy
+    on the validation set falls by more than `max_loss`. A smaller forest takes less space and predicts faster.
 
     Parameters
     ----------
     model : OPFClassifier
-        Fitted; it stays as it is.
+        A fitted classifier, which is not changed.
     X_val : array-like of shape (n_samples, n_features)
-        Validation samples. Use others to measure the pruned model.
+        Validation samples. Use other samples to evaluate the pruned model.
     y_val : array-like of shape (n_samples,)
         Their labels.
     max_loss : float, default=0.0
-        By how much `popf.metrics.opf_accuracy_score` on the validation set may fall below that of `model`.
+        How far `popf.metrics.opf_accuracy_score` on the validation set may fall below that of `model`.
 
     Returns
     -------
     OPFClassifier
-        The last forest that was accurate enough, perhaps with all samples of `model`; every class keeps a
-        sample. Its ``sample_indices_`` are the rows of the X that `model` was fitted to.
+        The last forest that was accurate enough, possibly with all samples of `model`; every class keeps at
+        least one. Its ``sample_indices_`` are rows of the X that `model` was fitted to.
 
     References
     ----------
@@ -63,7 +63,7 @@ def prune(
     samples, codes = forest.samples, forest.codes
     if samples is None:
         raise ValueError(
-            "prune needs the training samples, which a model of metric 'precomputed' does not hold."
+            "prune needs the training samples, which a model with metric 'precomputed' does not hold."
         )
     new = validate_new(model, X_val, forest.metric, model.sample_indices_)
     labels = column_or_1d(to_host(y_val))
@@ -74,19 +74,19 @@ def prune(
             samples[rows], codes[rows], forest.metric, resources, model.algorithm, forest.classes
         )
 
-    def judge(rows: IntArray) -> tuple[float, BoolArray]:
+    def evaluate(rows: IntArray) -> tuple[float, BoolArray]:
         grown = grow(rows)
         nodes = grown.conquer(new, resources).nodes
         accuracy = opf_accuracy_score(labels, grown.labels[nodes])
         return accuracy, _on_paths(grown, nodes)
 
-    rows = order_of_samples(samples, codes)  # so that ties do not fall to the order of the rows
-    accuracy, used = judge(rows)
-    least = accuracy - max_loss
+    rows = order_of_samples(samples, codes)  # so that ties do not depend on the order of the rows
+    accuracy, used = evaluate(rows)
+    lowest = accuracy - max_loss
     while not used.all():
         fewer = rows[used]
-        accuracy, used = judge(fewer)
-        if accuracy < least:
+        accuracy, used = evaluate(fewer)
+        if accuracy < lowest:
             break
         rows = fewer
     rows = np.sort(rows)
@@ -100,20 +100,20 @@ def prune(
 
 
 def _check(model: Any, max_loss: Any) -> None:
-    """Raise an error for what cannot be pruned."""
+    """Raise an error unless `model` can be pruned and `max_loss` is valid."""
     if type(model) is not OPFClassifier:
         remedies = {
             "Pipeline": "prune its last step: prune(model[-1], model[:-1].transform(X_val), y_val)",
-            "POPFClassifier": "its probabilities rest on all samples; fit it to fewer samples instead",
+            "POPFClassifier": "its probabilities depend on all samples; fit it to fewer samples instead",
         }
-        remedy = remedies.get(type(model).__name__, "fit one to its samples and labels")
+        remedy = remedies.get(type(model).__name__, "fit one to the same samples and labels")
         raise TypeError(f"prune takes an OPFClassifier, not a {type(model).__name__}: {remedy}.")
     check_is_fitted(model)
     check_real("`max_loss`", max_loss, 0.0, 1.0)
 
 
 def _on_paths(forest: OptimumPathForest, nodes: IntArray) -> BoolArray:
-    """Mark nodes and all before them on their paths; of a class without any of them, the prototypes."""
+    """Mark nodes and all their predecessors, and the prototypes of every class without a marked node."""
     used = np.zeros(len(forest), dtype=np.bool_)
     nodes = np.unique(nodes)
     while len(nodes):

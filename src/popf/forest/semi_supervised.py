@@ -1,4 +1,4 @@
-"""The Optimum-Path Forest classifier for data of which few samples have a label."""
+"""The semi-supervised Optimum-Path Forest classifier."""
 
 from typing import Any, Self
 
@@ -23,14 +23,15 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
     r"""Optimum-Path Forest classifier for few labelled and many unlabelled samples.
 
     A minimum spanning tree joins all samples, labelled or not. Every labelled sample is a prototype and keeps
-    its label; the prototypes compete for the unlabelled samples as in `OPFClassifier`, where a path costs its
-    largest edge. New samples are then conquered by all training samples:
+    its label; the prototypes compete for the unlabelled samples as in `OPFClassifier`, where the cost of a path
+    is its largest edge. New samples are then conquered by the training samples:
 
     .. math:: C_v = \min_{\pi: s \leadsto v} \max_{(a, b) \in \pi} d(a, b), \qquad
               v^* = \arg\min_v \max\{C_v, d(v, t)\}.
 
-    So labels follow the chains of close samples, which helps where gaps separate the classes. Where they
-    overlap, chains cross, and `LabelSpreading` or a supervised classifier on the labelled samples does better.
+    Labels thus spread along chains of close samples, which works well if gaps separate the classes. If classes
+    overlap, chains lead from one to the other, and `LabelSpreading` or a supervised classifier fitted to the
+    labelled samples works better.
 
     Parameters
     ----------
@@ -40,27 +41,27 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, without the mark of unlabelled samples.
+        The class labels, without the marker of unlabelled samples.
     transduction_ : ndarray of shape (n_samples,)
-        The label of every training sample: its own, or the one that its path brought.
+        The label of every training sample: its own, or that of its prototype.
     prototypes_ : ndarray of shape (n_prototypes,)
-        The labelled samples.
+        The indices of the labelled samples.
     costs_, predecessors_, roots_, spanning_tree_, forest_, algorithm_, device_, sample_indices_, n_features_in_
-        As of `OPFClassifier`, and so is ``feature_names_in_``.
+        As in `OPFClassifier`, like ``feature_names_in_``.
 
     See Also
     --------
-    OPFClassifier : Where all samples have a label.
-    sklearn.semi_supervised.LabelSpreading : Spreads labels over a graph of neighbours, softly.
-    sklearn.semi_supervised.SelfTrainingClassifier : Makes a supervised classifier label more samples.
+    OPFClassifier : For fully labelled data.
+    sklearn.semi_supervised.LabelSpreading : Spreads label distributions over a graph of neighbours.
+    sklearn.semi_supervised.SelfTrainingClassifier : Lets a supervised classifier label more samples.
 
     Notes
     -----
-    Equal distances are settled by the values of the samples, so that labels do not depend on the order of
-    the rows. With precomputed distances samples are told apart by their label and their distances to the
-    samples of each label; only where these are alike, as in symmetrical data, the order of the rows decides.
+    Ties between distances are broken by the values of the samples, so that labels do not depend on the order of
+    the rows. With precomputed distances, ties are broken by a sample's label and its distances to the samples
+    of each label; the order of the rows decides only if these are equal too, as in symmetrical data.
 
-    There is no ``label_distributions_``: path costs say which label is nearest, not how probable it is.
+    There is no ``label_distributions_``: path costs show which label is nearest, not how probable it is.
 
     References
     ----------
@@ -80,20 +81,20 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Spread the labels over the spanning tree.
+        """Spread the labels along the spanning tree.
 
         Parameters
         ----------
         X, sample_weight
             As for `OPFClassifier.fit`.
         y : array-like of shape (n_samples,)
-            Labels, of two classes or more; -1, None or NaN for unlabelled samples.
+            Labels of at least two classes; -1, None or NaN for unlabelled samples.
 
         Returns
         -------
         self : SemiSupervisedOPFClassifier
         """
-        self.__dict__.pop("forest_", None)  # a fit that fails leaves nothing half fitted
+        self.__dict__.pop("forest_", None)  # so that a failed fit leaves the estimator unfitted
         filled, labelled = _split_labels(y)
         data = validate_training(self, X, filled, sample_weight)
         labelled = labelled[data.rows]
@@ -116,13 +117,13 @@ class SemiSupervisedOPFClassifier(OPFClassifier):
 def _spread_labels(
     data: TrainingData, codes: IntArray, classes: NDArray[Any], algorithm: str
 ) -> OptimumPathForest:
-    """Grow a forest whose prototypes are the labelled samples; the code of unlabelled ones is -1."""
+    """Grow a forest whose prototypes are the labelled samples; unlabelled samples have code -1."""
     from popf.engine.training import Trained, compete
 
     samples, metric, resources = data.samples, data.metric, data.resources
     labelled = codes >= 0
     last = np.where(labelled, codes, codes.max() + 1)  # unlabelled samples after labelled ones
-    # An order of the samples' own, so that the order of the rows settles no ties.
+    # Sort the samples, so that ties do not depend on the order of the rows.
     if metric.precomputed:
         order = _order_by_distances(samples, last)
         sorted_samples = samples[np.ix_(order, order)]
@@ -131,10 +132,10 @@ def _spread_labels(
         sorted_samples = samples[order]
     tree, metric, exponent, algorithm = grow_tree(sorted_samples, metric, resources, algorithm)
     found = compete(tree, labelled[order], np.arange(len(codes)), resources.n_threads)
-    back = np.argsort(order)  # where each row stands in the order
-    named = np.append(order, -1)  # a predecessor of -1 stays -1
+    back = np.argsort(order)  # position of each row in the sorted order
+    row_of = np.append(order, -1)  # a predecessor of -1 stays -1
     roots = order[found.roots[back]]
-    forest = Forest(found.costs[back], named[found.predecessors[back]], found.lengths[back], roots)
+    forest = Forest(found.costs[back], row_of[found.predecessors[back]], found.lengths[back], roots)
     tree = SpanningTree(order[tree.lower], order[tree.higher], tree.weights)
     return OptimumPathForest(
         metric,
@@ -149,20 +150,20 @@ def _spread_labels(
 
 
 def _order_by_distances(D: FloatArray, groups: IntArray) -> IntArray:
-    """Sort samples by their group and their sorted distances to each group, which makes smaller groups."""
+    """Sort samples by group and sorted distances to each group; refine the groups until they are stable."""
     from popf.engine.points import sort_by_values
 
     while True:
         parts = [np.sort(D[:, groups == group], axis=1) for group in np.unique(groups)]
         order, values = sort_by_values(np.hstack([groups[:, None], *parts]).T, len(D))
-        if values[-1] in (groups.max(), len(D) - 1):  # no smaller, or all apart
+        if values[-1] in (groups.max(), len(D) - 1):  # no group was split, or all samples differ
             return order
         groups = np.empty_like(values)
         groups[order] = values
 
 
 def _split_labels(y: Any) -> tuple[Any, BoolArray]:
-    """Find which samples have a label, and fill in one for the others, so that `y` can be validated."""
+    """Find the labelled samples; fill in a label for the others, so that `y` can be validated."""
     if y is None:
         return None, np.ones(0, dtype=np.bool_)
     labels = np.array(to_host(y))
@@ -170,7 +171,7 @@ def _split_labels(y: Any) -> tuple[Any, BoolArray]:
     if flat.dtype.kind == "U" and (flat == "-1").any():
         raise ValueError(
             "y holds the text '-1': mark unlabelled samples by None in an array of text of dtype object, or by "
-            "-1 among numbers."
+            "-1 in an array of numbers."
         )
     marks = [is_missing(label) or label == -1 for label in flat.tolist()]
     labelled = ~np.array(marks, dtype=np.bool_)
@@ -178,10 +179,10 @@ def _split_labels(y: Any) -> tuple[Any, BoolArray]:
     if len(flat) and len(set(known.tolist())) < 2:
         found = f"one class only, {known.tolist()[0]!r}" if len(known) else "no class"
         raise ValueError(
-            f"the labelled samples have {found}: samples of at least two classes need a label. -1 and None "
-            "mark samples without one."
+            f"the labelled samples have {found}: label samples of at least two classes. -1 and None mark "
+            "unlabelled samples."
         )
     flat[~labelled] = known[:1].repeat(np.count_nonzero(~labelled))
     if labels.dtype.kind == "O" and not any(isinstance(label, str) for label in known):
-        labels = np.array(labels.tolist())  # numbers, which None had made objects
+        labels = np.array(labels.tolist())  # an object array only because of None
     return labels, labelled

@@ -1,4 +1,4 @@
-"""The minimum spanning tree by itself, and single linkage from it."""
+"""The minimum spanning tree of samples, and single-linkage clustering from it."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -30,9 +30,9 @@ def minimum_spanning_tree(
     device: str | None = None,
     working_memory: float | None = None,
 ) -> tuple[IntArray, FloatArray]:
-    """Find the minimum spanning tree of the samples, exactly, for every metric.
+    """Compute the exact minimum spanning tree of the samples, for any metric.
 
-    Equal lengths are settled by rule, so that the algorithm, the threads and the device do not matter.
+    Ties are broken by a fixed rule, so the tree does not depend on the algorithm, the threads or the device.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ def single_linkage(
     device: str | None = None,
     working_memory: float | None = None,
 ) -> FloatArray:
-    """Cluster samples by single linkage, from their minimum spanning tree.
+    """Compute the single-linkage hierarchy of the samples from their minimum spanning tree.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Two samples at least, or the distances between them if ``metric="precomputed"``.
+        At least two samples, or the distances between them if ``metric="precomputed"``.
     metric, metric_params, algorithm, n_jobs, device, working_memory
         As for `OPFClassifier`.
 
@@ -108,7 +108,7 @@ def single_linkage(
 
 
 def _sorted_tree(X: ArrayLike, min_samples: int, *settings: Any) -> SpanningTree:
-    """Check samples and parameters, and grow the tree; weights are distances, and the edges sorted."""
+    """Check samples and parameters; return the tree with distances as weights and sorted edges."""
     names = ("metric", "metric_params", "algorithm", "n_jobs", "device", "working_memory")
     estimator = OPFClassifier(**dict(zip(names, settings, strict=True)))
     metric, device, resources = validate_parameters(estimator, X)
@@ -126,7 +126,7 @@ def _sorted_tree(X: ArrayLike, min_samples: int, *settings: Any) -> SpanningTree
 def grow_tree(
     samples: FloatArray, metric: "Metric", resources: Resources, algorithm: str = "auto"
 ) -> "tuple[SpanningTree, Metric, int, str]":
-    """Grow the spanning tree alone: edges in any order, the fitted metric, the exponent, the algorithm."""
+    """Compute the spanning tree; return it with unsorted edges, the fitted metric, exponent and algorithm."""
     from popf.engine.training import choose_algorithm, euclidean_tree
     from popf.engine.trees import prim
 

@@ -1,13 +1,14 @@
-"""Fitted estimators as plain values, and back: the one door of pickle, joblib, skops, `copy` and `popf.save`.
+"""Convert fitted estimators to plain values and back, for pickle, joblib, skops, `copy` and `popf.save`.
 
 The contract, for every estimator of popf:
 
 - ``__getstate__`` returns a dict: every parameter under its own name and, once fitted, values under public
-  names that end in an underscore. These are C-contiguous arrays of numbers or text, numbers, text, None, and
-  lists, tuples and dicts of these; or other estimators that keep the contract. What follows from them is left
-  out.
-- ``__setstate__`` takes such a dict from anybody. It reads every value through `Fields`, which raises
-  ValueError naming the value that is missing or wrong, and rebuilds the rest, search structures on first use.
+  names that end in an underscore. Values are C-contiguous arrays of numbers or text, numbers, text, None,
+  lists, tuples and dicts of these, or other estimators that follow this contract. Anything that can be
+  computed from these values is left out.
+- ``__setstate__`` accepts such a dict from an untrusted source. It reads every value through `Fields`, which
+  raises ValueError naming the value that is missing or wrong, and recomputes the rest; search structures are
+  built on first use.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,15 +22,15 @@ from scipy.sparse.csgraph import connected_components
 from popf.engine.structures import FloatArray, Forest, IntArray, SpanningTree
 from popf.forest.optimum_path_forest import OptimumPathForest
 
-# No number that was fitted is beyond this; it leaves room for sums and products.
+# Largest absolute value of a fitted number; it leaves room for sums and products.
 LARGEST = 1e300
 Shape = tuple[int | None, ...]
-# Rows whose differences are taken together: they stay in the cache.
+# Rows processed at a time, few enough to stay in the cache.
 CHUNK_ROWS = 4096
 
 
 class Fields:
-    """Reads the values of a state, which `owner` has; raises ValueError with the name of a wrong one."""
+    """Checked access to the values of a state; errors name the wrong value and the `owner` of the state."""
 
     def __init__(self, state: Any, owner: str) -> None:
         if not isinstance(state, Mapping):
@@ -44,37 +45,37 @@ class Fields:
         return list(self._state.items())
 
     def refuse(self, name: str, wanted: str) -> ValueError:
-        """Make the error for a wrong value."""
+        """Return the error for a wrong value."""
         got = _shown(self._state[name])
         return ValueError(f"{name} of {self._owner} must be {wanted}, not {got}.")
 
     def value(self, name: str) -> Any:
-        """Return a value as it is."""
+        """Return a value unchecked."""
         if name not in self._state:
             raise ValueError(f"{self._owner} lacks {name}.")
         return self._state[name]
 
     def fields(self, name: str) -> "Fields":
-        """Return a dict inside the state."""
+        """Return a nested dict as `Fields`."""
         return Fields(self.value(name), f"{name} of {self._owner}")
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
-        """Return one of some words."""
+        """Return a string that is one of `choices`."""
         value = self.value(name)
         if not (isinstance(value, str) and value in choices):
             raise self.refuse(name, f"one of {', '.join(map(repr, choices))}")
         return value
 
     def integer(self, name: str, low: int, high: int = 2**62) -> int:
-        """Return a whole number."""
+        """Return an integer from `low` to `high`."""
         value: Any = self.value(name)
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not (whole and low <= value <= high):
-            raise self.refuse(name, f"a whole number from {low} to {high}")
+            raise self.refuse(name, f"an integer from {low} to {high}")
         return int(value)
 
     def number(self, name: str, low: float = -LARGEST, high: float = LARGEST) -> float:
-        """Return a finite number."""
+        """Return a number from `low` to `high`."""
         value: Any = self.value(name)
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not (real and low <= value <= high):
@@ -82,10 +83,10 @@ class Fields:
         return float(value)
 
     def integers(self, name: str, shape: Shape, low: int, high: int) -> IntArray:
-        """Return an array of whole numbers; None in `shape` stands for any length."""
-        array = self._array(name, shape, "iu", "whole numbers")
+        """Return an array of integers; None in `shape` stands for any length."""
+        array = self._array(name, shape, "iu", "integers")
         if array.size and not (array.min() >= low and array.max() <= high):
-            raise self.refuse(name, f"whole numbers from {low} to {high}")
+            raise self.refuse(name, f"integers from {low} to {high}")
         return array.astype(np.int64, copy=False)
 
     def floats(
@@ -102,14 +103,14 @@ class Fields:
         return self._array(name, shape, "U", "text")
 
     def labels(self, name: str) -> NDArray[Any]:
-        """Return the labels of two classes or more."""
+        """Return the labels of at least two classes."""
         array = self.value(name)
         if not (
             isinstance(array, np.ndarray)
             and array.ndim == 1
             and 2 <= len(array) == len(set(array.tolist()))
         ):
-            raise self.refuse(name, "an array of two different labels or more")
+            raise self.refuse(name, "an array of at least two different labels")
         return array
 
     def _array(self, name: str, shape: Shape, kinds: str, what: str) -> NDArray[Any]:
@@ -126,7 +127,7 @@ class Fields:
 
 
 def read_features(fields: Fields) -> dict[str, Any]:
-    """Read ``n_features_in_`` and, where there are any, ``feature_names_in_``."""
+    """Read ``n_features_in_`` and, if present, ``feature_names_in_``."""
     n_features = fields.integer("n_features_in_", 1)
     if "feature_names_in_" not in fields:
         return {"n_features_in_": n_features}
@@ -143,7 +144,7 @@ def read_features(fields: Fields) -> dict[str, Any]:
 def forest_to_arrays(forest: OptimumPathForest) -> dict[str, Any]:
     """Return samples, classes, predecessors and the tree's edges.
 
-    Costs and roots follow from these, to the bit, so that no state can hold a forest that contradicts itself.
+    Costs and roots are recomputed from these, bit for bit, so no state can hold an inconsistent forest.
     """
     tree, metric = forest.spanning_tree, forest.metric
     index = np.int32 if len(forest) <= 2**31 else np.int64
@@ -163,7 +164,7 @@ def forest_to_arrays(forest: OptimumPathForest) -> dict[str, Any]:
 
 
 def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -> OptimumPathForest:
-    """Check the arrays of a forest, and make it; its index is built on first use."""
+    """Check the arrays of a forest and rebuild it; its index is built on first use."""
     from popf.engine.points import scale_exponent, scaled_copy
     from popf.engine.training import Trained
     from popf.forest.metrics import choose_metric
@@ -174,7 +175,7 @@ def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -
     codes = fields.integers("codes", (None,), 0, len(classes) - 1)
     n = len(codes)
     if n < 2 or np.bincount(codes, minlength=len(classes)).min() == 0:
-        raise fields.refuse("codes", "two samples or more, of every class at least one")
+        raise fields.refuse("codes", "at least two samples, and at least one of every class")
     predecessors = fields.integers("predecessors", (n,), -1, n - 1)
     inner = predecessors >= 0
     if not (codes[predecessors] == codes)[inner].all():
@@ -182,7 +183,9 @@ def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -
     lower = fields.integers("lower", (n - 1,), 0, n - 1)
     higher = fields.integers("higher", (n - 1,), 0, n - 1)
     if not ((lower < higher).all() and _is_connected(lower, higher, n)):
-        raise fields.refuse("higher", "the upper ends of a tree's edges, with 'lower' the others")
+        raise fields.refuse(
+            "higher", "the higher ends of a tree's edges, with the others in 'lower'"
+        )
     samples, exponent = None, 0
     if metric.precomputed:
         if fields.value("samples") is not None:
@@ -201,7 +204,7 @@ def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -
         weights = fields.floats("weights", (n - 1,), 0.0)
     costs, roots = _costs_and_roots(predecessors, lengths)
     if inner[roots].any():
-        raise fields.refuse("predecessors", "paths that begin at a prototype")
+        raise fields.refuse("predecessors", "paths that start at a prototype")
     trained = Trained(
         SpanningTree(lower, higher, weights), ~inner, Forest(costs, predecessors, lengths, roots)
     )
@@ -211,17 +214,17 @@ def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -
 
 
 def read_rows(fields: Fields, n_samples: int, n_columns: int | None) -> IntArray:
-    """Read which rows of X were used, None for all; with `n_columns` they pick columns of distances, too."""
+    """Read which rows of X were used, None for all; with `n_columns`, rows also index columns of distances."""
     rows = np.arange(n_samples)
     if fields.value("sample_indices_") is not None:
         rows = fields.integers("sample_indices_", (n_samples,), 0, 2**62)
     if not (np.diff(rows) > 0).all() or (n_columns is not None and rows[-1] >= n_columns):
-        raise fields.refuse("sample_indices_", "the rows that were used, in order")
+        raise fields.refuse("sample_indices_", "the rows that were used, in ascending order")
     return rows
 
 
 def _squared_distances(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    """Return the squared distances of pairs, summed feature after feature as the engine does."""
+    """Compute the squared distances of pairs, summed feature by feature as in the engine."""
     total = np.zeros(len(first))
     for start in range(0, len(first), CHUNK_ROWS):
         rows = slice(start, start + CHUNK_ROWS)
@@ -232,7 +235,7 @@ def _squared_distances(points: FloatArray, first: IntArray, second: IntArray) ->
 
 
 def _costs_and_roots(predecessors: IntArray, lengths: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Find where each path begins, and its largest edge, by paths of doubling length."""
+    """Find the largest edge and the root of each path by pointer doubling."""
     n = len(predecessors)
     roots = np.where(predecessors < 0, np.arange(n), predecessors)
     costs = lengths.copy()
@@ -248,7 +251,7 @@ def _is_connected(lower: IntArray, higher: IntArray, n: int) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """Describe a value of unknown origin in a few words."""
+    """Describe a value briefly for an error message."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__

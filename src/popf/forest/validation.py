@@ -1,4 +1,4 @@
-"""Checks of parameters, samples, labels and weights, for every estimator; the choice of the device."""
+"""Validation of parameters, samples, labels and weights for all estimators, and the choice of the device."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 
     from popf.forest.metrics import Metric
 
-ArrayT = TypeVar("ArrayT", bound=NDArray[Any])  # on the host, or its like on a GPU
+ArrayT = TypeVar("ArrayT", bound=NDArray[Any])  # NumPy, or a CuPy or PyTorch array on a GPU
 
 ALGORITHMS = ("auto", "kd_tree", "brute", "prim")
-# Weights beyond these are mistakes; sums and squares of those within stay finite.
+# Allowed range of positive sample weights, in which sums and squares stay finite.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
-# How far entries [i, j] and [j, i] of a matrix of distances may differ, relative to the larger.
+# Allowed difference between entries [i, j] and [j, i] of a distance matrix, relative to the larger.
 SYMMETRY_TOLERANCE = 1e-10
-# Entries looked at together, so that checking takes little memory beside the matrix.
+# Entries of a distance matrix checked at a time, to limit memory.
 CHECKED_AT_A_TIME = 2**20
-#: How to make the backend of each device but the processor; they raise RuntimeError where there is none.
+#: Functions that return the backend of each device except the CPU, or raise RuntimeError if it is unavailable.
 BACKENDS: dict[str, Callable[[], Backend]] = {"cuda": cuda_backend}
 
 
 @dataclass(frozen=True)
 class LabelledSamples:
-    """Training samples of positive weight."""
+    """Training samples with positive weight, and their labels."""
 
     samples: FloatArray
-    codes: IntArray  # the number of each sample's class in `classes`
+    codes: IntArray  # the index of each sample's class in `classes`
     classes: NDArray[Any]
     weights: FloatArray
-    rows: IntArray  # which rows of X they are
+    rows: IntArray  # their rows in X
 
 
 @dataclass(frozen=True)
 class TrainingData(LabelledSamples):
-    """Labelled samples, or the distances among them if the metric is precomputed, and how to fit to them."""
+    """Labelled samples, or their distances if the metric is precomputed, with metric, device and resources."""
 
     metric: "Metric"
     device: str
@@ -114,27 +114,27 @@ def validate_samples(
 
 
 def validate_groups(groups: Any, X: Any, rows: IntArray) -> IntArray | None:
-    """Check what samples belong to; return numbers of the groups of some rows, None for none."""
+    """Check the groups of samples; return the group numbers of the given rows, or None without groups."""
     if groups is None:
         return None
     found, numbers = group_numbers(to_host(groups), _num_samples(X))
     present, numbers = np.unique(numbers[rows], return_inverse=True)
     if len(present) < 2:
         raise ValueError(
-            f"groups has one value only, {found[present[0]]!s}: no group can be held out. Give two groups at "
-            "least, or none."
+            f"groups has only one value, {found[present[0]]!s}: no group can be held out. Give at least two "
+            "groups, or none."
         )
     return numbers
 
 
 def validate_new(estimator: Any, X: ArrayLike, metric: "Metric", rows: IntArray) -> FloatArray:
-    """Check new samples; `rows` are those of the training samples, for precomputed distances to them."""
+    """Check new samples; of precomputed distances, keep only the columns `rows` of the training samples."""
     new: FloatArray
     try:
         new = validate_data(estimator, to_host(X), dtype=np.float64, order="C", reset=False)
     except ValueError as error:
         if metric.precomputed and "is expecting" in str(error):
-            hint = "With metric='precomputed' X has a column for every training sample."
+            hint = "With metric='precomputed' X must have a column for every training sample."
             raise ValueError(f"{error} {hint}") from None
         raise
     if metric.precomputed and new.shape[1] != len(rows):
@@ -143,7 +143,7 @@ def validate_new(estimator: Any, X: ArrayLike, metric: "Metric", rows: IntArray)
 
 
 def check_square(D: FloatArray) -> None:
-    """Raise ValueError if `D` cannot be a matrix of distances between samples."""
+    """Raise ValueError unless a matrix of distances between samples is square."""
     if D.shape[0] != D.shape[1]:
         raise ValueError(
             "metric 'precomputed' needs a square matrix of the distances between all training "
@@ -153,7 +153,7 @@ def check_square(D: FloatArray) -> None:
 
 
 def check_precomputed(D: FloatArray) -> FloatArray:
-    """Check a finite matrix of distances; if it is not quite symmetric, mirror its upper triangle."""
+    """Check a finite distance matrix; if it is symmetric up to rounding only, mirror its upper triangle."""
     check_square(D)
     symmetric = True
     step = max(1, CHECKED_AT_A_TIME // len(D))
@@ -165,7 +165,8 @@ def check_precomputed(D: FloatArray) -> FloatArray:
         for i, j in np.argwhere(rows < 0.0):
             raise ValueError(
                 f"Negative values in data: X[{start + i}, {j}] of the precomputed matrix is "
-                f"{rows[i, j]}, but distances must be finite and not negative. Check them."
+                f"{rows[i, j]}, but distances must be finite and not negative. Check how they were "
+                "computed."
             )
         symmetric = symmetric and np.array_equal(rows, columns)
         near = np.abs(rows - columns) <= SYMMETRY_TOLERANCE * np.maximum(rows, columns)
@@ -184,13 +185,13 @@ def check_precomputed(D: FloatArray) -> FloatArray:
 
 
 def check_algorithm(algorithm: str, metric: "Metric") -> None:
-    """Raise ValueError unless `algorithm` is known and serves the metric."""
+    """Raise ValueError unless `algorithm` is known and supports the metric."""
     if algorithm not in ALGORITHMS:
         names = ", ".join(map(repr, ALGORITHMS))
         raise ValueError(f"`algorithm` must be one of {names}, not {algorithm!r}.")
     if algorithm in ("kd_tree", "brute") and not metric.euclidean:
         raise ValueError(
-            f"algorithm {algorithm!r} serves Euclidean distances only, not metric "
+            f"algorithm {algorithm!r} supports only Euclidean distances, not metric "
             f"{metric.name!r}: use `algorithm='auto'`."
         )
 
@@ -201,7 +202,7 @@ def resources_of(estimator: Any) -> Resources:
 
 
 def n_threads_of(n_jobs: Any) -> int:
-    """Return the number of threads that `n_jobs` means, as joblib does."""
+    """Return the number of threads for `n_jobs`, as in joblib."""
     if not (n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0)):
         raise ValueError(
             f"`n_jobs` must be a number of threads, None for 1 or -1 for all cores, not {n_jobs!r}."
@@ -210,7 +211,7 @@ def n_threads_of(n_jobs: Any) -> int:
 
 
 def n_bytes_of(working_memory: Any) -> int:
-    """Return a limit in MiB as bytes, None for scikit-learn's own."""
+    """Convert a limit in MiB to bytes; None is the limit of `sklearn.get_config`."""
     if working_memory is None:
         working_memory = get_config()["working_memory"]
     if not (isinstance(working_memory, Real) and 0.0 < float(working_memory) < np.inf):
@@ -221,7 +222,7 @@ def n_bytes_of(working_memory: Any) -> int:
 
 
 def set_metric_tags(tags: "Tags", metric: Any) -> "Tags":
-    """Set the tags `pairwise` and `positive_only` by the metric."""
+    """Set the tags `pairwise` and `positive_only` according to the metric."""
     from popf.engine.distances import KERNELS
     from popf.forest.metrics import ALIASES
 
@@ -232,12 +233,13 @@ def set_metric_tags(tags: "Tags", metric: Any) -> "Tags":
 
 
 def check_weights(weights: FloatArray, start: int = 0) -> None:
-    """Raise ValueError unless weights are 0 or of moderate size; the first is that of row `start`."""
+    """Raise ValueError unless weights are 0 or within the limits; `start` is the row of the first weight."""
     usual = (weights == 0.0) | ((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT))
     for row in np.flatnonzero(~usual):
         raise ValueError(
-            f"sample_weight[{start + row}] is {weights[row]}, but weights must lie between {SMALLEST_WEIGHT} "
-            f"and {LARGEST_WEIGHT}. A weight of 1 counts as one sample, a weight of 0 leaves it out."
+            f"sample_weight[{start + row}] is {weights[row]}, but weights must be 0 or between "
+            f"{SMALLEST_WEIGHT} and {LARGEST_WEIGHT}. A weight of 1 counts as one sample; a weight of 0 leaves "
+            "the sample out."
         )
 
 
@@ -251,7 +253,7 @@ def check_any_weight(total: int) -> None:
 
 
 def check_no_label_missing(y: NDArray[Any], start: int = 0) -> None:
-    """Raise ValueError if a label is missing; the first is that of row `start`."""
+    """Raise ValueError if a label is missing; `start` is the row of the first label."""
     for row in np.flatnonzero(are_missing(y)):
         raise ValueError(
             f"y[{start + row}] is missing: every sample needs a label. Drop the samples without one, or use "
@@ -260,7 +262,7 @@ def check_no_label_missing(y: NDArray[Any], start: int = 0) -> None:
 
 
 def check_labels(y: NDArray[Any]) -> None:
-    """Raise an error unless `y` can be labels."""
+    """Raise an error unless `y` holds class labels of one type."""
     try:
         check_classification_targets(y)
     except TypeError as error:
@@ -268,13 +270,13 @@ def check_labels(y: NDArray[Any]) -> None:
         if len(kinds) == 1:
             raise
         raise TypeError(
-            f"y mixes labels of several types ({', '.join(kinds)}), which have no order: give all "
+            f"y mixes labels of several types ({', '.join(kinds)}), which cannot be sorted: give all "
             "labels one type, for instance by y.astype(str)."
         ) from error
 
 
 def check_enough_classes(classes: NDArray[Any]) -> None:
-    """Raise ValueError unless there are two classes at least."""
+    """Raise ValueError unless there are at least two classes."""
     if len(classes) < 2:
         (label,) = classes.tolist()
         raise ValueError(
@@ -284,8 +286,8 @@ def check_enough_classes(classes: NDArray[Any]) -> None:
 
 
 def is_on_gpu(array: Any) -> bool:
-    """Return whether an array of CuPy or PyTorch lies on a GPU."""
-    if type(array).__module__.partition(".")[0] == "torch":  # has the interface on any device
+    """Return whether an array is a CuPy or PyTorch array on a GPU."""
+    if type(array).__module__.partition(".")[0] == "torch":  # has that interface on any device
         return str(getattr(array, "device", "")).startswith("cuda")
     return hasattr(type(array), "__cuda_array_interface__")
 
@@ -297,14 +299,13 @@ def to_host(array: Any) -> Any:
     where = str(getattr(array, "device", None))
     if type(array).__module__.partition(".")[0] == "torch" and where != "cpu":
         raise ValueError(
-            f"a tensor lies on the device {where!r}, but popf works on the processor and on CUDA: give "
-            "tensor.cpu()."
+            f"a tensor is on device {where!r}, but popf supports only the CPU and CUDA: pass tensor.cpu()."
         )
     return array
 
 
 def to_device_of(array: Any, values: ArrayT) -> ArrayT:
-    """Move numbers to where `array` is, in the same library; text stays on the host."""
+    """Convert numbers to the library and the device of `array`; text stays on the host."""
     if not is_on_gpu(array) or values.dtype.kind not in "biuf":
         return values
     moved: ArrayT
@@ -321,30 +322,30 @@ def to_device_of(array: Any, values: ArrayT) -> ArrayT:
 
 
 def choose_device(device: str | None, X: Any, metric: "Metric", algorithm: str) -> str:
-    """Check the user's choice of a device against the other parameters; None means where X is."""
+    """Check `device` against the other parameters; None selects the device that holds X."""
     if device is None:
-        serves = metric.euclidean and algorithm in ("auto", "brute")
-        return "cuda" if is_on_gpu(X) and serves else "cpu"
+        supported = metric.euclidean and algorithm in ("auto", "brute")
+        return "cuda" if is_on_gpu(X) and supported else "cpu"
     if device not in ("cpu", *BACKENDS):
         raise ValueError(f"`device` must be None, 'cpu' or 'cuda', not {device!r}.")
     if device != "cpu" and not metric.euclidean:
         raise ValueError(
-            f"`device={device!r}` serves Euclidean metrics only, not metric {metric.name!r}: use "
+            f"`device={device!r}` supports only Euclidean metrics, not metric {metric.name!r}: use "
             "`device=None`."
         )
     if device != "cpu" and algorithm not in ("auto", "brute"):
         raise ValueError(
-            f"`device={device!r}` works by matrix products, not with `algorithm={algorithm!r}`: use "
+            f"`device={device!r}` uses matrix products, not `algorithm={algorithm!r}`: use "
             "`algorithm='auto'`, or `device=None`."
         )
     return device
 
 
 def backend_for(device: str) -> Backend | None:
-    """Return the backend of a device, None for the processor."""
+    """Return the backend of a device, None for the CPU."""
     return None if device == "cpu" else BACKENDS[device]()
 
 
 def processor_is_faster(device: str, algorithm: str, n_features: int) -> bool:
-    """Return whether a space tree on the processor outruns products on a GPU, as with few features."""
+    """Return whether the space tree on the CPU is faster than the GPU, as it is with few features."""
     return device == "cuda" and algorithm == "auto" and n_features <= LOW_DIMENSION

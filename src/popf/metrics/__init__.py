@@ -1,11 +1,12 @@
-"""Measures of quality: of labels, probabilities and thresholds.
+"""Metrics for evaluating labels, probabilities and thresholds.
 
-``evaluation``   accuracy that is fair to small classes, the calibration error, and all measures at once with
-                 intervals, which commands, report and experiment use
-``thresholds``   scores and costs over the threshold, which is best, and what is found among the highest scores
+``evaluation``   OPF accuracy, calibration error, and all metrics at once with intervals, as used by the
+                 commands, the report and the experiment
+``thresholds``   scores and costs as functions of the threshold, the best threshold, precision and lift among
+                 the highest scores
 ``checks``       validation of labels, probabilities and weights
 
-Distances between samples are another kind of metric, and live in `popf.engine.distances`.
+Distance metrics are in `popf.engine.distances`.
 """
 
 from popf.metrics.evaluation import (

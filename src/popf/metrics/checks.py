@@ -1,4 +1,4 @@
-"""Validation of what users pass to the metrics: labels, probabilities, weights and choices."""
+"""Validation of the arguments of metrics: labels, probabilities, weights and groups."""
 
 from numbers import Real
 from typing import Any
@@ -10,26 +10,26 @@ from sklearn.utils.validation import _check_sample_weight
 
 from popf.formatting import listed
 
-# The engine has these, too; metrics are used without it.
+# Also defined in the engine, which metrics do not import.
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Labels = NDArray[Any]
 
-#: How far from 1 a row of probabilities may sum: they may come in single precision, or rounded to
-#: four digits, and no measure of quality is known more precisely than that.
+#: Allowed difference of the sum of a row of probabilities from 1. Probabilities may be in single precision or
+#: rounded to four digits, and no metric is known more precisely than that.
 SUM_TOLERANCE = 1e-3
-#: Pairs of labels of which the second is the positive one even where the first does not occur.
+#: Pairs of labels in which 1 is the positive class even if only one of the two occurs.
 CONVENTIONAL = ({0, 1}, {-1, 1})
 
 
 def shown(labels: Labels) -> str:
-    """List labels for a message, the first few if there are many."""
+    """Format labels for a message; only the first few if there are many."""
     return listed([repr(label) for label in labels.tolist()], 6)
 
 
 def class_index(label: Any, classes: Labels, name: str = "pos_label") -> int:
-    """Find a class by its label."""
+    """Return the index of a label in `classes`."""
     known: list[Any] = classes.tolist()
     if label not in known:
         raise ValueError(f"`{name}={label!r}` is not a class; use one of {shown(classes)}.")
@@ -37,9 +37,9 @@ def class_index(label: Any, classes: Labels, name: str = "pos_label") -> int:
 
 
 def as_labels(y: ArrayLike, name: str) -> Labels:
-    """Make class labels a one-dimensional array of integers, booleans, whole numbers or strings."""
+    """Convert class labels to a one-dimensional array of integers, booleans, integral floats or strings."""
     if isinstance(y, list | tuple):
-        y = np.array(y, dtype=object)  # else NumPy would make ["a", 1] two strings
+        y = np.array(y, dtype=object)  # otherwise NumPy would turn ["a", 1] into two strings
     labels: Labels = column_or_1d(y)
     if len(labels) == 0:
         raise ValueError(f"{name} is empty; pass at least one label.")
@@ -51,9 +51,9 @@ def as_labels(y: ArrayLike, name: str) -> Labels:
             isinstance(value, float) and value.is_integer()
         ):
             raise ValueError(
-                f"{name} holds {value!r} at row {row}, which is no class label; use integers, booleans or "
+                f"{name} holds {value!r} at row {row}, which is not a class label; use integers, booleans or "
                 "strings, drop samples whose label is missing, and turn probabilities into labels first, "
-                "as by y_prob >= 0.5."
+                "for instance by y_prob >= 0.5."
             )
     if len({isinstance(value, str | bytes) for value in values}) > 1:
         raise ValueError(f"{name} holds strings and numbers; give all labels one type.")
@@ -61,7 +61,7 @@ def as_labels(y: ArrayLike, name: str) -> Labels:
 
 
 def event(y_true: ArrayLike, pos_label: Any) -> tuple[BoolArray, Any]:
-    """Find which samples are of the positive class, the second of two if None, and which class that is."""
+    """Return which samples are positive, and the positive class: the second of two if `pos_label` is None."""
     labels = as_labels(y_true, "y_true")
     classes = np.unique(labels)
     names: list[Any] = classes.tolist()
@@ -73,7 +73,7 @@ def event(y_true: ArrayLike, pos_label: Any) -> tuple[BoolArray, Any]:
         else:
             raise ValueError(
                 f"y_true holds {len(names)} classes ({shown(classes)}), so which one is positive is "
-                "not clear; name it as in pos_label=..., and all others are negative."
+                "not clear; name it by pos_label=..., and all others count as negative."
             )
     check_same_kind(labels, np.array([pos_label]), "y_true", "pos_label")
     if len(names) > 1:
@@ -82,7 +82,7 @@ def event(y_true: ArrayLike, pos_label: Any) -> tuple[BoolArray, Any]:
 
 
 def check_same_length(y: Labels, other: NDArray[Any], name: str) -> None:
-    """Raise an error unless there is one row of `other` for each label in `y`."""
+    """Raise ValueError unless `other` has one row for each label in `y`."""
     if len(y) != len(other):
         raise ValueError(
             f"y_true has {len(y)} samples and {name} has {len(other)}; pass both for the same samples."
@@ -90,29 +90,29 @@ def check_same_length(y: Labels, other: NDArray[Any], name: str) -> None:
 
 
 def check_same_kind(one: Labels, other: Labels, its_name: str, other_name: str) -> None:
-    """Raise an error where strings would be compared with numbers."""
+    """Raise ValueError if strings would be compared with numbers."""
     if (one.dtype.kind in "US") != (other.dtype.kind in "US"):
         raise ValueError(
             f"{its_name} holds labels like {one[:1].tolist()[0]!r} and {other_name} like "
-            f"{other[:1].tolist()[0]!r}: strings and numbers never agree; give both one type."
+            f"{other[:1].tolist()[0]!r}: strings and numbers are never equal; give both one type."
         )
 
 
 def as_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> FloatArray:
-    """Make weights an array, one for each row of `y`; ones if there are none."""
+    """Convert weights to an array with one weight per row of `y`; all are 1 if `sample_weight` is None."""
     weights: FloatArray = _check_sample_weight(
         sample_weight, y, dtype=np.float64, ensure_non_negative=True
     )
     if not 0 < (total := weights.sum()) < np.inf:
         raise ValueError(
             f"sample_weight sums to {total}; the sum must be positive and finite: give at least one "
-            "sample a weight, and divide huge weights by their maximum."
+            "sample a positive weight, and divide huge weights by their maximum."
         )
     return weights
 
 
 def group_numbers(groups: ArrayLike, n_samples: int) -> tuple[Labels, IntArray]:
-    """Check what samples belong to; return the groups, and the number of each sample's group."""
+    """Check the groups of samples; return the distinct groups, and the number of each sample's group."""
     values: Labels = np.asarray(groups)
     if values.shape != (n_samples,):
         raise ValueError(
@@ -124,21 +124,21 @@ def group_numbers(groups: ArrayLike, n_samples: int) -> tuple[Labels, IntArray]:
         found, numbers = np.unique(values, return_inverse=True)
     except TypeError:
         raise TypeError(
-            "groups mixes values of several types, which have no order: give all of them one type, for "
+            "groups mixes values of several types, which cannot be sorted: give all of them one type, for "
             "instance by groups.astype(str)."
         ) from None
     return found, numbers
 
 
 def is_missing(label: Any) -> bool:
-    """Return whether an object stands for no label: None, NaN, or pandas' NA."""
+    """Return whether a label is missing: None, NaN, or pandas' NA."""
     if isinstance(label, Real):
         return bool(label != label)
     return label is None or type(label).__name__ == "NAType"
 
 
 def are_missing(values: Labels) -> BoolArray:
-    """Tell which values are missing."""
+    """Return which values are missing."""
     if values.dtype.kind == "O":
         return np.array([*map(is_missing, values.ravel().tolist())], dtype=bool)
     missing: BoolArray = values != values
@@ -146,7 +146,7 @@ def are_missing(values: Labels) -> BoolArray:
 
 
 def as_probabilities(y_prob: ArrayLike) -> FloatArray:
-    """Make probabilities an array of shape (n_samples,) or (n_samples, at least 2)."""
+    """Convert probabilities to an array of shape (n_samples,) or (n_samples, at least 2)."""
     table: FloatArray = check_array(
         y_prob, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y_prob"
     )
@@ -162,7 +162,7 @@ def as_probabilities(y_prob: ArrayLike) -> FloatArray:
     if table.shape[1] < 2:
         raise ValueError(
             f"y_prob has the shape {table.shape}; use (n_samples,) for the probability of the "
-            "positive class, as by y_prob.ravel(), or one column for each class."
+            "positive class, for instance y_prob.ravel(), or one column for each class."
         )
     sums = table.sum(axis=1)
     rows = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
@@ -177,16 +177,16 @@ def as_probabilities(y_prob: ArrayLike) -> FloatArray:
 def as_forecast(
     y_true: ArrayLike, y_prob: ArrayLike, labels: ArrayLike | None, pos_label: Any
 ) -> tuple[IntArray, FloatArray, Labels, int]:
-    """Check labels and probabilities, of which two classes may have one column, the positive class's.
+    """Check labels and probabilities; for two classes, `y_prob` may hold the positive class only.
 
-    Return each sample's true column, a table with all columns, their classes, and the positive column.
+    Return the true column of each sample, a table with all columns, their classes, and the positive column.
     """
     true, table = as_labels(y_true, "y_true"), as_probabilities(y_prob)
     check_same_length(true, table, "y_prob")
     classes = _column_classes(true, labels, table)
     if pos_label is not None and len(classes) > 2:
         raise ValueError(
-            f"pos_label={pos_label!r} has a meaning for two classes only, and there are "
+            f"pos_label={pos_label!r} can be used with two classes only, and there are "
             f"{len(classes)}; leave it None."
         )
     positive = 1 if pos_label is None else class_index(pos_label, classes)
@@ -197,13 +197,13 @@ def as_forecast(
 
 
 def both_columns(probability: FloatArray, positive: int) -> FloatArray:
-    """Give both classes a column, from the probability of the positive one."""
+    """Return the columns of both classes, from the probability of the positive one."""
     other = 1.0 - probability
     return np.column_stack([probability, other] if positive == 0 else [other, probability])
 
 
 def _column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> Labels:
-    """Return the class of each column of the probabilities, or two classes for a single column."""
+    """Return the class of each column of probabilities, or both classes for a single column."""
     n_columns = 2 if table.ndim == 1 else table.shape[1]
     present = np.unique(y)
     if labels is None:
@@ -213,15 +213,15 @@ def _column_classes(y: Labels, labels: ArrayLike | None, table: FloatArray) -> L
         if len(np.unique(classes)) < len(classes):
             raise ValueError(f"labels={classes.tolist()} repeats a class; name every class once.")
         check_same_kind(y, classes, "y_true", "labels")
-        strangers = present[~np.isin(present, classes)]
-        if len(strangers):
+        unknown = present[~np.isin(present, classes)]
+        if len(unknown):
             raise ValueError(
-                f"y_true holds {shown(strangers)}, not among labels={classes.tolist()}; name all "
+                f"y_true holds {shown(unknown)}, not among labels={classes.tolist()}; name all "
                 "classes in labels, in the order of the columns of y_prob."
             )
     if len(classes) != n_columns:
         source = "y_true holds" if labels is None else "labels names"
-        single = "one probability a sample, which takes 2"
+        single = "one probability per sample, which needs 2 classes"
         shape = single if table.ndim == 1 else f"{n_columns} columns"
         raise ValueError(
             f"{source} {len(classes)} classes ({shown(classes)}), but y_prob has {shape}; pass one "

@@ -1,4 +1,4 @@
-"""Where to cut sorted scores: at a threshold, which is chosen here, or after the k highest."""
+"""Metrics as functions of a threshold and the best threshold, and metrics of the k highest scores."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -19,9 +19,9 @@ from popf.metrics.checks import (
 )
 from popf.metrics.evaluation import opf_accuracy_score
 
-#: The thresholds that are tried unless others are given.
+#: The default thresholds.
 HUNDREDTHS = np.arange(1, 100) / 100
-#: Scores whose relative difference is below this are equal, up to rounding.
+#: Scores whose relative difference is at most this count as equal.
 TIE_TOLERANCE = 1e-12
 
 
@@ -30,12 +30,12 @@ class ThresholdCounts(NamedTuple):
 
     thresholds: FloatArray
     hits: FloatArray  # number, or total weight, of the positive samples with P ≥ Θ
-    alarms: FloatArray  # of the negative ones
+    alarms: FloatArray  # the same for negative samples
     n_positive: float
     n_negative: float
 
     def scores(self) -> dict[str, FloatArray]:
-        """Accuracy, balanced accuracy, precision (NaN where nothing is predicted positive) and recall."""
+        """Compute accuracy, balanced accuracy, precision (NaN if nothing is predicted positive) and recall."""
         misses = self.n_positive - self.hits
         wrong = (misses + self.alarms) / (self.n_positive + self.n_negative)
         balanced = (misses / self.n_positive + self.alarms / self.n_negative) / 2.0
@@ -49,7 +49,7 @@ class ThresholdCounts(NamedTuple):
         }
 
     def mean_cost(self, cost_fp: float, cost_fn: float) -> FloatArray:
-        """Cost of the errors, per sample."""
+        """Compute the mean cost of errors per sample."""
         total = cost_fp * self.alarms + cost_fn * (self.n_positive - self.hits)
         return total / (self.n_positive + self.n_negative)
 
@@ -78,17 +78,17 @@ def count_at_thresholds(
 
 
 def best_threshold(thresholds: FloatArray, scores: FloatArray) -> int:
-    """Return the index of the highest finite score; of several, the nearest to 0.5, then the lower."""
+    """Return the index of the highest finite score; ties go to the nearest to 0.5, then the lower."""
     finite = np.isfinite(scores)
     highest = scores[finite].max()
     tied = np.flatnonzero(finite & (scores >= highest - TIE_TOLERANCE * abs(highest)))
-    # Rounded, because 0.49 and 0.51 are not equally far from 0.5 in binary.
+    # Rounded, because 0.49 and 0.51 are not equally far from 0.5 in floating point.
     distance = np.abs(thresholds[tied] - 0.5).round(12)
     return int(tied[np.lexsort([thresholds[tied], distance])[0]])
 
 
 def check_costs(cost_fp: Any, cost_fn: Any, *, strictly: bool = False) -> None:
-    """Raise ValueError unless both costs are given or neither, as numbers from 0 or `strictly` above it."""
+    """Raise ValueError unless both costs or neither are given; 0 is allowed unless `strictly`."""
     if cost_fp is None and cost_fn is None:
         return
     if cost_fp is None or cost_fn is None:
@@ -98,14 +98,14 @@ def check_costs(cost_fp: Any, cost_fn: Any, *, strictly: bool = False) -> None:
 
 
 class ThresholdCurve(NamedTuple):
-    """A score for every threshold, and the threshold to use.
+    """The score at every threshold, and the best threshold.
 
     Attributes
     ----------
     thresholds, scores : ndarray of shape (n_thresholds,)
-        The thresholds Θ as given, else ascending, and the scores of predicting samples with P ≥ Θ positive.
+        The thresholds Θ as given, else ascending, and the scores if samples with P ≥ Θ are predicted positive.
     best_threshold, best_score : float
-        The threshold of the best score (of several, the nearest to 0.5, then the lower), and that score.
+        The threshold with the best score (if several tie, the nearest to 0.5, then the lower), and that score.
     """
 
     thresholds: FloatArray
@@ -122,9 +122,10 @@ def threshold_curve(
     thresholds: ArrayLike | Literal["all"] | None = None,
     pos_label: Any = None,
 ) -> ThresholdCurve:
-    r"""Score every threshold on the probability of the positive class: the paper's linear search.
+    r"""Compute the score at every threshold on the probability of the positive class.
 
-    The paper of `POPFClassifier` predicts a sample positive if P ≥ Θ, takes Θ = 0.5, and suggests a search:
+    The paper of `POPFClassifier` predicts a sample positive if P ≥ Θ, uses Θ = 0.5, and suggests a linear
+    search for the best Θ:
 
     .. math:: \Theta^* = \arg\max_{\Theta} \; \mathrm{score}(y, [P \ge \Theta])
 
@@ -135,15 +136,15 @@ def threshold_curve(
     y_prob : array-like of shape (n_samples,) or (n_samples, 2)
         The probability of the positive class, or one column for each of the two sorted labels.
     score : callable, default=opf_accuracy_score
-        ``score(y_true, y_pred)``, higher is better, called with all samples in their order, so a weighted
-        score is ``functools.partial(score, sample_weight=weights)``. Thresholds at which it is not finite
-        are skipped.
+        ``score(y_true, y_pred)``, higher is better. It is called with all samples in their order, so that a
+        weighted score can be passed as ``functools.partial(score, sample_weight=weights)``. Thresholds at
+        which it is not finite are skipped.
     thresholds : array-like of shape (n_thresholds,) or "all", default=None
         The values of Θ, between 0 and 1, both excluded. None for 0.01, 0.02, ..., 0.99; ``"all"`` for 0.5
-        and the middle between every two neighbours among 0, 1 and the distinct probabilities, which is
-        everything that can make a difference.
+        and the midpoints between neighbours among 0, 1 and the distinct probabilities, which covers all
+        predictions that a threshold can make.
     pos_label : int, float, bool or str, default=None
-        The positive class, to which a one-dimensional `y_prob` belongs; None for the second of the two.
+        The positive class, which a one-dimensional `y_prob` refers to; None for the second of the two.
 
     Returns
     -------
@@ -155,9 +156,9 @@ def threshold_curve(
 
     Notes
     -----
-    Choose Θ on samples that the classifier was not fitted to, and judge it on others again. The default score
-    takes O((n + m) log n) for m thresholds; any other is called once for every distinct set of positive
-    samples.
+    Choose Θ on samples that the classifier was not fitted to, and evaluate it on yet other samples. The default
+    score takes O((n + m) log n) for m thresholds; any other is called once for every distinct set of samples
+    that are predicted positive.
 
     Examples
     --------
@@ -168,7 +169,7 @@ def threshold_curve(
     """
     if not callable(score):
         raise TypeError(
-            f"score={score!r} is no function of (y_true, y_pred); pass one where higher is better, such "
+            f"score={score!r} is not a function of (y_true, y_pred); pass one where higher is better, such "
             "as sklearn.metrics.f1_score."
         )
     true = as_labels(y_true, "y_true")
@@ -176,7 +177,7 @@ def threshold_curve(
     if len(classes) != 2:
         raise ValueError(
             f"a threshold separates two classes, and y_true holds {len(classes)}: {shown(classes)}; pass "
-            "samples of two classes, or y_true == k and the probability of class k for one of many."
+            "samples of two classes or, for a class k of several, y_true == k and the probability of k."
         )
     codes, table, _, column = as_forecast(true, y_prob, None, pos_label)
     positive, negative = classes[column], classes[1 - column]
@@ -187,7 +188,7 @@ def threshold_curve(
         counts = count_at_thresholds(codes == column, probabilities, values)
         scores = counts.scores()["balanced_accuracy"]  # the same with two classes
     else:
-        # Thresholds with the same samples below them give the same labels, and are scored once.
+        # Thresholds with the same samples below them predict the same labels, and are scored once.
         below = np.searchsorted(np.sort(probabilities), values)
         _, first, group = np.unique(below, return_index=True, return_inverse=True)
         labelled = (np.where(probabilities >= values[k], positive, negative) for k in first)
@@ -203,7 +204,7 @@ def threshold_curve(
 
 
 def _as_thresholds(thresholds: ArrayLike | str | None, probabilities: FloatArray) -> FloatArray:
-    """Make the parameter `thresholds` an array."""
+    """Convert the parameter `thresholds` to an array."""
     if thresholds is None:
         return HUNDREDTHS.copy()
     if isinstance(thresholds, str):
@@ -219,17 +220,17 @@ def _as_thresholds(thresholds: ArrayLike | str | None, probabilities: FloatArray
     if len(outside):
         raise ValueError(
             f"thresholds holds {outside[0]}; a threshold lies between 0 and 1, both excluded: "
-            "beyond them all samples are of one class."
+            "otherwise all samples would get the same label."
         )
     return values
 
 
 def _all_thresholds(probabilities: FloatArray) -> FloatArray:
-    """One threshold for every set of positive samples that a threshold can make, and 0.5."""
+    """Return 0.5 and one threshold for every set of samples that can be predicted positive."""
     steps = np.union1d(probabilities, [0.0, 1.0])
     lower, upper = steps[:-1], steps[1:]
     middle = lower + (upper - lower) / 2
-    # Between neighbours in floating point there is no middle, and P >= upper separates them, too.
+    # Adjacent floating-point numbers have no midpoint, but P >= upper separates them as well.
     middle = np.where(middle > lower, middle, upper)
     return np.union1d(middle[middle < 1], [0.5])
 
@@ -242,14 +243,14 @@ def precision_at(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of positive samples among the k with the highest scores.
+    """Compute the share of positive samples among the k with the highest scores.
 
     Parameters
     ----------
     y_true, y_score : array-like of shape (n_samples,)
-        True labels, and scores, higher for what is more likely positive.
+        True labels, and scores, which are higher for samples that are more likely positive.
     k : int or float
-        How many samples are looked at; with weights, their total weight.
+        Number of samples to inspect; with weights, their total weight.
     pos_label : int, float, bool or str, default=None
         The positive class; None for the second of two.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -258,7 +259,7 @@ def precision_at(
     Returns
     -------
     precision : float
-        From 0 to 1. Where k cuts through samples of equal scores, they count in proportion.
+        From 0 to 1. If only some of the samples with equal scores are among the k, they count in proportion.
 
     Examples
     --------
@@ -279,7 +280,7 @@ def average_precision_at(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Mean precision at the ranks of the positive samples among the k with the highest scores.
+    r"""Compute the mean precision at the ranks of the positive samples among the k highest scores.
 
     If r of the first k samples are positive, at the ranks :math:`k_1 < \ldots < k_r` [1]_:
 
@@ -296,8 +297,8 @@ def average_precision_at(
     Returns
     -------
     average_precision : float
-        From 0 to 1. Samples of equal scores share the last of their ranks, as in scikit-learn; where k cuts
-        through them, they count in proportion.
+        From 0 to 1. Samples with equal scores all get the last of their ranks, as in scikit-learn; if only some
+        of them are among the k, they count in proportion.
 
     References
     ----------
@@ -321,13 +322,13 @@ def average_precision_at(
 
 
 class LiftCurve(NamedTuple):
-    """What is found when samples are looked at in the order of their scores.
+    """Gains and lift if samples are inspected in the order of their scores, highest first.
 
     Attributes
     ----------
     fractions, gains, lift : ndarray of shape (n_points,)
-        The share of samples looked at (0, and the ends of groups of equal scores, to 1), the share of the
-        positive samples found by then, and ``gains / fractions``, at 0 that of the first group.
+        The share of samples inspected (0, then after each group of equal scores, up to 1), the share of the
+        positive samples found by then, and ``gains / fractions`` (at 0, that of the first group).
     """
 
     fractions: FloatArray
@@ -342,17 +343,17 @@ def lift_curve(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> LiftCurve:
-    """Share of the positive samples found, and the lift, over the share of samples looked at.
+    """Compute the share of positive samples found, and the lift, for each share of samples inspected.
 
     Parameters
     ----------
     y_true, y_score, pos_label, sample_weight
-        As for `precision_at`; some samples must be positive.
+        As for `precision_at`; at least one sample must be positive.
 
     Returns
     -------
     curve : LiftCurve
-        Straight lines between its points are the mean over all orders of samples of equal scores.
+        Linear interpolation between its points is the mean over all orders of samples with equal scores.
 
     Examples
     --------
@@ -365,7 +366,9 @@ def lift_curve(
     """
     reached, hits = _reached(y_true, y_score, pos_label, sample_weight)
     if hits[-1] == 0.0:
-        raise ValueError("no sample is positive, so there is nothing to find; pass some that are.")
+        raise ValueError(
+            "no sample is positive, so the lift is undefined; pass at least one that is."
+        )
     fractions, gains = reached / reached[-1], hits / hits[-1]
     lift = gains[1:] / fractions[1:]
     return LiftCurve(fractions, gains, np.concatenate([lift[:1], lift]))
@@ -374,12 +377,12 @@ def lift_curve(
 def _reached(
     y_true: ArrayLike, y_score: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Count samples, and positive ones, from the highest score on: 0, and after each distinct score."""
+    """Count all samples and positive samples from the highest score down: 0, then after each distinct score."""
     happened, _ = event(y_true, pos_label)
     score = np.asarray(y_score, dtype=np.float64)
     if score.ndim != 1 or not np.isfinite(score).all():
         raise ValueError(
-            f"y_score has the shape {score.shape}; pass finite scores of one class, without NaN, as by "
+            f"y_score has the shape {score.shape}; pass finite scores of one class, without NaN, such as "
             "predict_proba(X)[:, 1]."
         )
     check_same_length(happened, score, "y_score")

@@ -4,12 +4,12 @@ A solver is a small immutable object whose fields are its parameters, with the p
 ``solver.minimize(objective, box, random_state)`` returns a `Solution`. An objective is any function from an
 array of shape (n, 2), one point per row, to n values.
 
-``base``    what the solvers share: the box, the start, the record of a search
-``local``   Newton's method with analytic derivatives, and the simplex of Nelder and Mead
+``base``    common parts of the solvers: the box, the start, the history of a search
+``local``   Newton's method with analytic derivatives, and the simplex method of Nelder and Mead
 ``swarms``  particle swarm, bat and firefly algorithms
 ``platt``   Platt's objective, which P-OPF minimises
 
-Nothing here knows about forests or classifiers.
+These modules do not depend on forests or classifiers.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ SOLVERS: dict[str, type[Solver]] = {
 
 
 def solver_of(solver: Any) -> Solver:
-    """Return the solver of a name; an object of `popf.solvers` is returned as it is."""
+    """Return the solver with a name; a solver object is returned unchanged."""
     if isinstance(solver, Solver):
         return solver
     if isinstance(solver, str) and solver in SOLVERS:

@@ -1,4 +1,4 @@
-"""What the solvers share: the box, the start, the record of a search."""
+"""Common parts of the solvers: the box, the start, the history of a search."""
 
 import dataclasses
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ class Box(NamedTuple):
 
     @property
     def width(self) -> FloatArray:
-        """Length of both sides."""
+        """Lengths of both sides."""
         return self.upper - self.lower
 
     @property
@@ -37,7 +37,7 @@ class Box(NamedTuple):
         return bool(np.isfinite(self.width).all())
 
     def clip(self, points: FloatArray) -> FloatArray:
-        """Move points to the nearest ones in the box."""
+        """Clip points to the box."""
         return np.minimum(np.maximum(points, self.lower), self.upper)
 
 
@@ -52,10 +52,10 @@ class Solution:
     history, path : ndarray of shape (n_iterations + 1,), ndarray of shape (n_iterations + 1, 2)
         The best value and point so far, at the start and after each iteration.
     n_evaluations : int
-        At how many points the objective was computed.
+        Number of points at which the objective was evaluated.
     n_iterations : int
     converged, message : bool, str
-        Whether the solver's own criterion was met, and why it stopped.
+        Whether the solver's convergence criterion was met, and why it stopped.
     at_bound : tuple of two of {"lower", "upper", None}
         Which bounds of the box the two parameters lie on, if any.
 
@@ -79,18 +79,18 @@ class Solution:
 
 
 class Search:
-    """An objective with its calls counted, the box, and the best point so far, iteration by iteration."""
+    """The state of a search: the objective, its number of evaluations, the box, and the best points so far."""
 
     def __init__(self, objective: Any, box: Box, start: FloatArray | None = None) -> None:
         self.objective = objective
         self.box = box
-        self.start = start  # if the user gives one
+        self.start = start  # None if the user gives none
         self.n_evaluations = 0
         self.path: list[FloatArray] = []
         self.history: list[float] = []
 
     def evaluate(self, thetas: FloatArray) -> FloatArray:
-        """Evaluate many points, shape (n, 2); NaN is replaced by infinity."""
+        """Evaluate the objective at points of shape (n, 2); NaN is replaced by infinity."""
         values = np.asarray(self.objective(thetas), dtype=np.float64)
         if values.shape != (len(thetas),):
             raise ValueError(
@@ -101,13 +101,13 @@ class Search:
         return np.where(np.isnan(values), np.inf, values)
 
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Compute value, gradient and Hessian at a point, which counts as one evaluation."""
+        """Compute value, gradient and Hessian at a point; this counts as one evaluation."""
         self.n_evaluations += 1
         value, gradient, hessian = self.objective.derivatives(theta)
         return value, gradient, hessian
 
     def first_point(self) -> FloatArray:
-        """Return the user's start, or the objective's own, or the middle of the box, or 0."""
+        """Return the start: the user's, else the objective's, else the middle of the box, else 0."""
         if self.start is not None:
             return self.start
         middle = 0.5 * (self.box.lower + self.box.upper) if self.box.bounded else np.zeros(2)
@@ -115,14 +115,14 @@ class Search:
         return self.box.clip(start)
 
     def add(self, theta: FloatArray, value: float) -> None:
-        """Add an iteration; a value worse than the best so far repeats the best."""
+        """Record an iteration; a point worse than the best so far is replaced by the best."""
         if self.history and not value <= self.history[-1]:
             theta, value = self.path[-1], self.history[-1]
         self.path.append(np.array(theta))
         self.history.append(float(value))
 
     def solution(self, converged: bool, message: str) -> Solution:
-        """Turn the record into a solution."""
+        """Return the result of the search."""
         theta, near = self.path[-1], AT_BOUND * self.box.width
         sides = [theta - self.box.lower < near, self.box.upper - theta < near]
         at_bound = np.select(sides, ["lower", "upper"], "").tolist()
@@ -140,10 +140,10 @@ class Search:
 
 
 class Solver(ABC):
-    """A method of minimisation with its parameters.
+    """A minimisation algorithm and its parameters.
 
-    Solvers are values: immutable, comparable, hashable, picklable. Search over the parameters of a solver
-    by searching over solvers, ``{"solver": [PSO(), PSO(inertia=0.7)]}``.
+    Solvers are immutable, comparable, hashable and picklable. To tune the parameters of a solver, search over
+    solvers: ``{"solver": [PSO(), PSO(inertia=0.7)]}``.
 
     Examples
     --------
@@ -165,14 +165,14 @@ class Solver(ABC):
         Parameters
         ----------
         objective : callable
-            From an array of shape (n, 2), one point per row, to n values; for `Newton` see `PlattObjective`.
+            Maps an array of shape (n, 2), one point per row, to n values; for `Newton` see `PlattObjective`.
         box : array-like of shape (2, 2) or None, default=((-10, 10), (-10, 10))
             (lower, upper) bounds of both parameters; None for no bounds (not for swarms).
         random_state : int, RandomState, Generator or None, default=None
-            Random numbers for the swarms; an int gives the same result every time.
+            Random numbers for the swarms; pass an int for reproducible results.
         start : array-like of shape (2,), default=None
-            Where `Newton` and `NelderMead` start, by default at ``objective.start`` if it exists, else in
-            the middle of the box. Swarms are scattered over the box; their first agent begins at `start`.
+            Where `Newton` and `NelderMead` start; by default at ``objective.start`` if it exists, else in
+            the middle of the box. Swarms are scattered over the box; their first agent starts at `start`.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class Solver(ABC):
 
     @abstractmethod
     def _minimize(self, search: Search, random_state: RandomNumbers) -> tuple[bool, str]:
-        """Search; return whether it converged, and why it stopped."""
+        """Run the search; return whether it converged, and why it stopped."""
 
     def __repr__(self) -> str:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
@@ -203,7 +203,7 @@ class Solver(ABC):
 
 
 def check_box(box: ArrayLike | None) -> Box:
-    """Convert the user's box, or raise ValueError."""
+    """Convert the box given by the user; raise ValueError if it is invalid."""
     if box is None:
         return Box(np.full(2, -np.inf), np.full(2, np.inf))
     ends = np.asarray(box, dtype=np.float64)
@@ -222,7 +222,7 @@ def check_box(box: ArrayLike | None) -> Box:
 
 
 def check_start(start: ArrayLike | None, box: Box) -> FloatArray | None:
-    """Convert the user's start, or raise ValueError."""
+    """Convert the start given by the user; raise ValueError if it is invalid."""
     if start is None:
         return None
     theta = np.array(start, dtype=np.float64)

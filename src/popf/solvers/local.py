@@ -1,4 +1,4 @@
-"""Local methods: Newton's, and the simplex of Nelder and Mead."""
+"""Local solvers: Newton's method, and the simplex method of Nelder and Mead."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from scipy.optimize import minimize
 from popf.engine.structures import FloatArray
 from popf.solvers.base import Box, Search, Solver
 
-# Eigenvalues of the scaled Hessian (with ones on its diagonal) are raised to this.
+# Smallest eigenvalue of the Hessian scaled to ones on its diagonal; smaller ones are raised to this.
 RIDGE = 1e-12
-# A step must bring this part of the decrease that the slope promises (Armijo).
+# A step must achieve this share of the decrease predicted by the gradient (Armijo).
 SUFFICIENT = 1e-4
 HALVINGS = 60
 EPS = float(np.finfo(np.float64).eps)
-# Sides of the first simplex relative to the box's width; 1 without a box. SciPy's own are 5 % of the start, or
-# 0.00025 where that is 0, which is less than the tolerance: a search that starts at A = 0 may end there.
+# Sides of the first simplex relative to the width of the box; 1 without a box. SciPy's default is 5 % of the
+# start, or 0.00025 if that is 0, which is less than the tolerance: a search from A = 0 might stop there.
 FIRST_SIDE = 0.05
 
 
@@ -27,15 +27,15 @@ class Newton(Solver):
 
     .. math:: g^T d + \tfrac12 d^T H d, \qquad \theta + d \text{ in the box},
 
-    over the step d, and takes the largest of d, d/2, d/4 ... that brings a fair part of the promised
-    decrease. Negative eigenvalues of H change sign and tiny ones are raised (a ridge), so that every step
-    goes downhill where H is singular (all scores equal) or the objective is not convex. The objective must
-    have a method ``derivatives(theta)``, as `PlattObjective` does, where the reference for this method is.
+    over the step d, and takes the largest of d, d/2, d/4 ... that achieves a sufficient share of the predicted
+    decrease. Negative eigenvalues of H change sign and tiny ones are raised (a ridge), so that every step goes
+    downhill even if H is singular (all scores equal) or the objective is not convex. The objective must have a
+    method ``derivatives(theta)``, as `PlattObjective` does; see there for the reference.
 
     Parameters
     ----------
     tolerance : float, default=1e-14
-        Stop when a step promises to gain less than this part of the value.
+        Stop when the predicted decrease is less than this share of the value.
     max_iterations : int, default=100
 
     Examples
@@ -66,32 +66,32 @@ class Newton(Solver):
             if not all(np.isfinite(part).all() for part in (value, gradient, hessian)):
                 return False, f"the objective or its derivatives are not finite at {theta.tolist()}"
             step = _model_minimum(theta, gradient, _positive_definite(hessian), box)
-            promised = -float(gradient @ step)
-            if promised <= 0.0:
-                return True, "the gradient vanishes, or points out of the box"
-            converged = promised <= self.tolerance * abs(value)
+            predicted = -float(gradient @ step)
+            if predicted <= 0.0:
+                return True, "the gradient vanishes, or every downhill step leaves the box"
+            converged = predicted <= self.tolerance * abs(value)
             rounding = 16.0 * EPS * abs(value) if converged else 0.0
             for halving in range(HALVINGS):
                 share = 0.5**halving
-                tried = box.clip(theta + share * step)  # against rounding only
+                tried = box.clip(theta + share * step)  # corrects rounding only
                 tried_value, gradient, hessian = search.derivatives(tried)
-                if tried_value <= value - SUFFICIENT * share * promised + rounding:
+                if tried_value <= value - SUFFICIENT * share * predicted + rounding:
                     break
             else:
-                # Rounding may hide the little that is left to gain.
-                converged = converged or promised <= np.sqrt(EPS) * abs(value)
+                # Near the minimum, rounding may hide the remaining decrease.
+                converged = converged or predicted <= np.sqrt(EPS) * abs(value)
                 return converged, "no step along Newton's direction lowers the objective"
             theta, value = tried, tried_value
-            # Close to the minimum a step towards it may raise the value by rounding.
+            # Near the minimum, a step towards it may increase the value by rounding.
             search.add(theta, min(value, search.history[-1]))
             if converged:
-                return True, f"the last step promised less than {self.tolerance:g} of the value"
-        return False, f"still moving after {self.max_iterations} iterations"
+                return True, f"the predicted decrease was less than {self.tolerance:g} of the value"
+        return False, f"stopped after {self.max_iterations} iterations"
 
 
 def _positive_definite(hessian: FloatArray) -> FloatArray:
-    """Replace eigenvalues by their absolute values, and raise tiny ones."""
-    # Of the Hessian scaled to ones on its diagonal, so that the units of the parameters do not matter.
+    """Replace the eigenvalues by their absolute values, and raise tiny ones."""
+    # Scaled to ones on the diagonal, so that the units of the parameters do not matter.
     scale = np.sqrt(np.abs(np.diag(hessian)))
     scale[scale == 0.0] = 1.0
     eigenvalues, vectors = np.linalg.eigh(hessian / scale[:, np.newaxis] / scale)
@@ -129,11 +129,11 @@ def _model_minimum(
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NelderMead(Solver):
-    """Nelder and Mead's simplex, SciPy's, without derivatives.
+    """Nelder and Mead's simplex method, as implemented by SciPy; it needs no derivatives.
 
-    The first simplex is a right-angled triangle at the start with sides of a twentieth of the box. SciPy clips
-    corners to the box, which can flatten the simplex until it stops far from the minimum; then the search
-    starts again with a new simplex, until nothing is gained.
+    The first simplex is a right-angled triangle at the start, with sides of a twentieth of the box. SciPy clips
+    corners to the box, which can flatten the simplex and stop it far from the minimum. Therefore the search is
+    repeated with a new simplex until it brings no improvement.
 
     Parameters
     ----------
@@ -194,11 +194,11 @@ class NelderMead(Solver):
                 break
         if converged:
             return True, f"the simplex is smaller than {self.tolerance:g}"
-        return False, f"still moving after {self.max_iterations} iterations; raise max_iterations"
+        return False, f"stopped after {self.max_iterations} iterations; raise max_iterations"
 
 
 def _first_simplex(start: FloatArray, box: Box) -> FloatArray:
-    """Return the start and a step from it along each parameter, inward at the sides of the box."""
+    """Return the start and a step from it along each parameter; steps that would leave the box are reversed."""
     steps = FIRST_SIDE * box.width if box.bounded else np.ones(2)
     steps[start + steps > box.upper] *= -1.0
     return start + np.vstack([np.zeros(2), np.diag(steps)])

@@ -1,7 +1,7 @@
 """Platt's objective in the stable form of Lin, Lin and Weng, with its derivatives.
 
-The paper prints the reformulated objective with a leading minus that does not belong there: minimising
-that would run to a corner of the box and turn the classifier round.
+The paper prints the reformulated objective with a leading minus sign, which is an error: minimising that would
+end in a corner of the box and reverse the classifier.
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from sklearn.utils import check_array
 from popf.engine.structures import FloatArray
 from popf.formatting import check_real
 
-# How many values of q are computed at once: a few arrays of this size fit into the second-level cache.
+# Number of values of q computed at a time; a few arrays of this size fit into the L2 cache.
 BLOCK = 16_384
 
 
 def platt_targets(
     y: ArrayLike, weights: ArrayLike | None = None, smoothing: float = 1.0
 ) -> FloatArray:
-    r"""Platt's regularised targets, instead of 1 and 0.
+    r"""Compute Platt's regularised targets, which replace 1 and 0.
 
     .. math:: t_i = \frac{N_+ + a}{N_+ + 2 a} \text{ for } y_i = +1, \qquad
               t_i = \frac{a}{N_- + 2 a} \text{ for } y_i = -1.
@@ -34,7 +34,7 @@ def platt_targets(
     weights : array-like of shape (n_samples,), default=None
         Non-negative weights: N₊ and N₋ are then sums of weights.
     smoothing : float, default=1.0
-        a: 1 is Platt's choice, 1/2 that of Jeffreys.
+        The constant a: 1 is Platt's choice, 1/2 that of Jeffreys.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def platt_targets(
 
 
 def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
-    r"""Probability of the positive class, :math:`P = 1 / (1 + e^{A f + B})`, without overflow.
+    r"""Compute the probability of the positive class, :math:`P = 1 / (1 + e^{A f + B})`, without overflow.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
 
 
 class PlattObjective:
-    r"""What Platt scaling minimises over θ = (A, B).
+    r"""The objective of Platt scaling, a function of θ = (A, B).
 
     .. math:: F(A, B) = \sum_i w_i \begin{cases}
                   t_i q_i + \log(1 + e^{-q_i}) & q_i \ge 0 \\
@@ -102,7 +102,7 @@ class PlattObjective:
     Attributes
     ----------
     start : ndarray of shape (2,)
-        Where solvers start: A = 0 and the best B for it.
+        Where solvers start: A = 0 and the optimal B for it.
 
     References
     ----------
@@ -136,11 +136,11 @@ class PlattObjective:
             )
         self.weights = _as_weights(weights, self.f.size)
         mean = float(np.average(self.t, weights=self.weights))
-        mean = min(max(mean, 1e-12), 1.0 - 1e-12)  # targets that are all 0 or 1 ask for ±infinity
+        mean = min(max(mean, 1e-12), 1.0 - 1e-12)  # B is infinite if all targets are 0 or 1
         self.start = np.array([0.0, np.log1p(-mean) - np.log(mean)])
 
     def __call__(self, thetas: ArrayLike) -> Any:
-        """Value at one θ of shape (2,), a float, or at many of shape (n, 2), an array of n."""
+        """Compute F: a float for one θ of shape (2,), an array of n values for shape (n, 2)."""
         points = np.asarray(thetas, dtype=np.float64)
         if points.ndim not in (1, 2) or points.shape[-1] != 2:
             raise ValueError(f"thetas has shape {points.shape}; give (2,) or (n, 2)")
@@ -153,7 +153,7 @@ class PlattObjective:
         return float(values[0]) if points.ndim == 1 else values
 
     def derivatives(self, theta: ArrayLike) -> tuple[float, FloatArray, FloatArray]:
-        r"""Value, gradient and Hessian at θ.
+        r"""Compute value, gradient and Hessian at θ.
 
         .. math:: \nabla F = \sum_i w_i (t_i - p_i) \binom{f_i}{1}, \qquad
                   \nabla^2 F = \sum_i w_i p_i (1 - p_i) \begin{pmatrix} f_i^2 & f_i \\ f_i & 1 \end{pmatrix}.
@@ -168,8 +168,8 @@ class PlattObjective:
                 share = 1.0 / (1.0 + e)  # probability of the likelier class
                 residual = w * (t - np.where(q >= 0.0, e * share, share))
                 curvature = w * (e * share * share)
-                # Sums, not dot products: BLAS would start threads for so little, and NumPy's pairwise
-                # sums round less.
+                # Sums, not dot products: BLAS would start threads for little work, and NumPy's pairwise
+                # sums are more precise.
                 value += float((w * _terms(q, e, t)).sum())
                 gradient += (residual * f).sum(), residual.sum()
                 cross = curvature * f
@@ -177,19 +177,19 @@ class PlattObjective:
         return value, gradient, hessian
 
     def _blocks(self, n_points: int) -> Iterator[slice]:
-        """Cut the samples into parts, so that a part at `n_points` points is `BLOCK` values."""
+        """Yield slices of the samples, for `BLOCK` values at a time with `n_points` points."""
         size = max(1, BLOCK // max(1, n_points))
         for first in range(0, self.f.size, size):
             yield slice(first, first + size)
 
 
 def _decay(q: FloatArray) -> FloatArray:
-    """exp(-|q|), but at least exp(-700): subnormal numbers are slow, and negligible beside |q|."""
+    """Compute exp(-|q|), but at least exp(-700): subnormal numbers are slow, and negligible beside |q|."""
     return np.exp(-np.minimum(np.abs(q), 700.0))
 
 
 def _terms(q: FloatArray, e: FloatArray, t: FloatArray) -> FloatArray:
-    """Each sample's term of F, given q and e = exp(-|q|)."""
+    """Compute each sample's term of F, given q and e = exp(-|q|)."""
     return (t - (q < 0.0)) * q + np.log1p(e)
 
 

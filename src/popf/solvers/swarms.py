@@ -18,7 +18,7 @@ BestPoints = Iterator[tuple[FloatArray, float]]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Swarm(Solver):
-    """What the swarms share: agents scattered over the box, all evaluated in one call per iteration.
+    """Base class of the swarms: agents scattered over the box, all evaluated in one call per iteration.
 
     A swarm has no convergence criterion of its own: it counts as converged if the last quarter of the
     iterations improved the best value by no more than `tolerance` times the value or times the improvement
@@ -59,7 +59,7 @@ class Swarm(Solver):
 
     @abstractmethod
     def _iterations(self, search: Search, random: Any, agents: FloatArray) -> BestPoints:
-        """Yield the best point and value of the scattered agents, then after each iteration."""
+        """Yield the best point and value at the start, then after each iteration."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -68,15 +68,15 @@ class PSO(Swarm):
 
     .. math:: v \leftarrow w v + c_1 r_1 (p - x) + c_2 r_2 (g - x), \qquad x \leftarrow x + v,
 
-    with p the best point of the agent, g that of the swarm, and r₁, r₂ uniform in [0, 1], drawn anew for
-    every agent and parameter. Agents start at rest, are clipped to the box, and lose their velocity across
-    the side that they hit. The defaults are the paper's parameters.
+    where p is the best point of the agent, g that of the swarm, and r₁, r₂ are uniform in [0, 1], drawn anew
+    for every agent and parameter. Agents start at rest and are clipped to the box; on hitting a side they lose
+    their velocity in that direction. The defaults are the paper's parameters.
 
     Parameters
     ----------
     n_agents, n_iterations : int, default=20 and 400
     inertia : float, default=0.5
-        w, the part of its velocity that an agent keeps.
+        w, the share of its velocity that an agent keeps.
     cognitive : float, default=2.0
         c₁, the pull of the agent's own best point.
     social : float, default=2.0
@@ -123,24 +123,24 @@ class PSO(Swarm):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Bat(Swarm):
-    r"""Bat algorithm: bats fly by frequency, walk about the best point, and keep what is better.
+    r"""Bat algorithm: bats fly at random frequencies, or walk around the best point.
 
-    In every iteration each bat draws a frequency and a point to try,
+    In every iteration each bat draws a frequency and tries a new point,
 
     .. math:: q_i = q_{min} + (q_{max} - q_{min}) u, \qquad
               v_i \leftarrow v_i + (x_i - x_{best}) q_i, \qquad x_i' = x_i + v_i,
 
-    or, where a uniform number exceeds its pulse rate :math:`r_i`, a step from the best point by the mean
-    loudness, :math:`x_i' = x_{best} + \varepsilon \bar{a}`, ε uniform in [-1, 1] for each parameter. It
-    moves there if that is no worse and a uniform number is below its loudness :math:`a_i`; then
+    or, if a uniform random number exceeds its pulse rate :math:`r_i`, a step from the best point, scaled by the
+    mean loudness: :math:`x_i' = x_{best} + \varepsilon \bar{a}`, with ε uniform in [-1, 1] for each parameter.
+    It moves there if that is no worse and a uniform random number is below its loudness :math:`a_i`; then
 
     .. math:: a_i \leftarrow \alpha a_i, \qquad r_i = r_0 (1 - e^{-\gamma k})
 
     in iteration k. The best point ever tried is kept, whether a bat moved there or not. Bats start at
     rest, and are clipped to the box.
 
-    With these signs, Yang's, flight spreads the bats, and the walk refines. With the paper's α = 1 its steps
-    do not shrink, so PSO or `Newton` find the minimum more precisely.
+    With these signs, which are Yang's, flying spreads the bats and walking refines the best point. With the
+    paper's α = 1 the steps do not shrink, so PSO or `Newton` finds the minimum more precisely.
 
     Parameters
     ----------
@@ -149,12 +149,12 @@ class Bat(Swarm):
     lowest_frequency, highest_frequency : float, default=0.0 and 1.0
         q_min and q_max.
     loudness : float, default=0.5
-        a₀ of every bat, in (0, 1], and the length of the walk's steps; the paper does not state it. With
-        0.1 the result was ten times more precise on Platt's objective.
+        a₀ of every bat, in (0, 1], which is also the length of steps in the walk; the paper does not state it.
+        With 0.1 the result was ten times more precise on Platt's objective.
     loudness_decay : float, default=1.0
         α, in (0, 1].
     pulse_rate : float, default=0.5
-        r₀ of every bat, in [0, 1]: the share that flies in the long run; the paper does not state it.
+        r₀ of every bat, in [0, 1], the share of bats that fly in the long run; the paper does not state it.
     pulse_growth : float, default=1.0
         γ.
 
@@ -221,25 +221,25 @@ class Bat(Swarm):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Firefly(Swarm):
-    r"""Firefly algorithm: every firefly flies towards every brighter one, the more the nearer it is.
+    r"""Firefly algorithm: every firefly flies towards every brighter one, more strongly if it is near.
 
     .. math:: x_i \leftarrow x_i + \beta_0 e^{-\gamma r_{ij}^2} (x_j - x_i) + \alpha (u - \tfrac12),
 
-    for each j with a smaller objective, from the dimmest such j to the brightest; r is the distance from
-    where the previous move has led, u uniform in [0, 1] for each parameter. All fly at once: x_j is where
-    j was when the iteration began. The brightest stays. Fireflies are clipped to the box.
+    for each j with a smaller objective, from the dimmest such j to the brightest; r is the distance after the
+    previous move, and u is uniform in [0, 1] for each parameter. All fly at once: x_j is the position of j at
+    the start of the iteration. The brightest firefly does not move. Fireflies are clipped to the box.
 
-    With the paper's α = 0.7 the noise does not fade, and with γ = 1 fireflies attract each other only within
-    some two units, so PSO or `Newton` find the minimum more precisely.
+    With the paper's α = 0.7 the noise does not decay, and with γ = 1 fireflies attract each other only within
+    about two units, so PSO or `Newton` finds the minimum more precisely.
 
     Parameters
     ----------
     n_agents, n_iterations, tolerance
         As for `PSO`.
     attraction : float, default=0.9
-        β₀, the part of the way that is flown to a very near firefly.
+        β₀, the share of the distance that is flown towards a very near firefly.
     absorption : float, default=1.0
-        γ, how fast attraction fades with the distance.
+        γ, how fast attraction decays with distance.
     step : float, default=0.7
         α, the width of the noise.
 
@@ -263,7 +263,7 @@ class Firefly(Swarm):
     def _iterations(self, search: Search, random: Any, agents: FloatArray) -> BestPoints:
         n_agents = len(agents)
         while True:
-            # Dimmest first: those dimmer than the j-th are then the first ones, a view.
+            # Dimmest first, so that all fireflies dimmer than the j-th are a slice.
             values = search.evaluate(agents)
             order = np.argsort(-values, kind="stable")
             brightness, agents = -values[order], agents[order]
@@ -272,10 +272,10 @@ class Firefly(Swarm):
             n_dimmer = np.searchsorted(brightness, brightness, side="left").tolist()
             # Points as complex numbers A + iB need half the operations.
             flying, kicks = (points[..., 0] + 1j * points[..., 1] for points in (agents, noise))
-            beacons = flying.copy()
+            targets = flying.copy()
             for j, n in enumerate(n_dimmer):
                 dimmer = flying[:n]
-                gap = beacons[j] - dimmer
+                gap = targets[j] - dimmer
                 distance = np.abs(gap)
                 gap *= self.attraction * np.exp(-self.absorption * distance * distance)
                 gap += kicks[j, :n]
