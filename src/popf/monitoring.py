@@ -1,7 +1,7 @@
-"""Probabilities over time: whose rises, how reliably and how early that finds theft, and a picture.
+"""Monitor probabilities over time: find rises, measure how well they detect theft, and plot them.
 
-Consumers are compared with their own past only, so one whose probability is always high (odd, or known already)
-does not come up again and again.
+Consumers are compared only with their own past, so one whose probability is always high (unusual, or already
+known) does not raise alarms again and again.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from popf.metrics.evaluation import wilson
 __all__ = ["alarms", "detection_table", "make_series", "plot_rising", "rises"]
 
 RECENT, HISTORY, LIMIT = 2, 1, 0.3
-#: Rates of false alarms in the table, and the periods within which theft is found soon.
+#: False-alarm rates in the table, and the delay, in periods, up to which theft counts as found soon.
 RATES, SOON = (0.01, 0.05, 0.1), 2
-#: Of the picture; the others are its background, if there are enough and their times are few.
+#: Layout of the plot, and when the other consumers are its background: if they are enough, at few enough times.
 COLUMNS, MAX_PANELS = 4, 12
 FEWEST_OTHERS, MAX_TIMES = 20, 2000
 
 
 class Series(NamedTuple):
-    """Probabilities over time, one row per consumer, NaN after the last observation; see `make_series`."""
+    """Probabilities over time, one row per consumer, padded with NaN; see `make_series`."""
 
     units: IntArray
     times: FloatArray
@@ -40,14 +40,14 @@ def make_series(unit: ArrayLike, time: ArrayLike, probability: ArrayLike) -> Ser
     Parameters
     ----------
     unit, time, probability : array-like of shape (n_observations,)
-        Who was observed (whole numbers), when (numbers), and the probability.
+        The consumer (an integer), the time (a number) and the probability of each observation.
 
     Returns
     -------
     named tuple
-        One row per consumer, in the order in which they first occur: ``times`` (ascending), ``probability`` and
-        ``rows`` (positions in the input, -1 for none), all of shape (n_units, n_periods); ``units``, the
-        position of each consumer's first observation.
+        One row per consumer, in order of first occurrence: ``times`` (ascending), ``probability`` and ``rows``
+        (positions in the input, -1 for none), all of shape (n_units, n_periods); ``units``, the position of
+        each consumer's first observation.
 
     Examples
     --------
@@ -57,34 +57,34 @@ def make_series(unit: ArrayLike, time: ArrayLike, probability: ArrayLike) -> Ser
     array([[0.1, 0.5],
            [0.3, nan]])
     """
-    who = np.asarray(unit, dtype=np.int64)
-    when = np.asarray(time, dtype=np.float64)
+    units = np.asarray(unit, dtype=np.int64)
+    observed_times = np.asarray(time, dtype=np.float64)
     value = np.asarray(probability, dtype=np.float64)
-    if not who.shape == when.shape == value.shape or who.ndim != 1 or not len(who):
+    if not units.shape == observed_times.shape == value.shape or units.ndim != 1 or not len(units):
         raise ValueError(
-            f"unit, time and probability must be lists of one length, not of shapes {who.shape}, "
-            f"{when.shape} and {value.shape}."
+            f"unit, time and probability must be lists of the same length, not of shapes {units.shape}, "
+            f"{observed_times.shape} and {value.shape}."
         )
-    _, first, codes = np.unique(who, return_index=True, return_inverse=True)
-    codes = np.argsort(np.argsort(first))[codes]  # numbered as they first occur
-    order = np.lexsort((when, codes))
-    codes, when = codes[order], when[order]
-    twice = np.flatnonzero((np.diff(codes) == 0) & (np.diff(when) == 0))
-    if len(twice):
-        one, other = sorted(order[twice[0] : twice[0] + 2].tolist())
+    _, first, codes = np.unique(units, return_index=True, return_inverse=True)
+    codes = np.argsort(np.argsort(first))[codes]  # numbered by first occurrence
+    order = np.lexsort((observed_times, codes))
+    codes, observed_times = codes[order], observed_times[order]
+    duplicates = np.flatnonzero((np.diff(codes) == 0) & (np.diff(observed_times) == 0))
+    if len(duplicates):
+        one, other = sorted(order[duplicates[0] : duplicates[0] + 2].tolist())
         raise ValueError(
-            f"rows {one + 1} and {other + 1} are of the same consumer at the same time: keep one."
+            f"rows {one + 1} and {other + 1} have the same consumer and time: keep one of them."
         )
     sizes = np.bincount(codes)
     place = codes, np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     times, values = np.full((2, len(sizes), int(sizes.max())), np.nan)
     rows = np.full(times.shape, -1, dtype=np.int64)
-    times[place], values[place], rows[place] = when, value[order], order
+    times[place], values[place], rows[place] = observed_times, value[order], order
     return Series(np.sort(first), times, values, rows)
 
 
 def rises(probability: ArrayLike, recent: int = RECENT, history: int = HISTORY) -> FloatArray:
-    r"""Measure by how much each series has risen at each time.
+    r"""Compute the rise of each series at each time.
 
     .. math:: r_t = \operatorname{mean}(p_{t-k+1}, \ldots, p_t) - \operatorname{median}(p_1, \ldots, p_{t-k})
 
@@ -93,7 +93,7 @@ def rises(probability: ArrayLike, recent: int = RECENT, history: int = HISTORY) 
     probability : array-like of shape (n_units, n_periods)
         NaN after the end of a series.
     recent, history : int, default=2 and 1
-        k, the number of periods that count as recent, and the least number of periods before those.
+        k, the number of periods that count as recent, and the minimum number of periods before them.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def rises(probability: ArrayLike, recent: int = RECENT, history: int = HISTORY) 
 
 
 def alarms(rise: ArrayLike, limit: float = LIMIT) -> IntArray:
-    """Find the first time at which each series rises by the limit or more.
+    """Return the first time at which each series rises by the limit or more.
 
     Parameters
     ----------
@@ -141,28 +141,28 @@ def alarms(rise: ArrayLike, limit: float = LIMIT) -> IntArray:
 
 
 class Detection(NamedTuple):
-    """One row of the table; shares are of the consumers it was measured on."""
+    """One row of `detection_table`, evaluated on consumers not used to choose the limit."""
 
-    aimed: float  # the share of regular consumers that may be alarmed, by which the limit was set
-    limit: float  # the rise that is an alarm, set on other consumers
-    n_regular: int  # those who never steal
-    n_turned: int  # those who begin to
-    false_alarm_rate: float  # of the regular ones that were alarmed at some time
-    found: float  # of those who began to steal that were alarmed then or later
-    found_lower: float  # 95 % interval of that share (Wilson's)
+    aimed: float  # the false-alarm rate for which the limit was chosen
+    limit: float  # the rise that raises an alarm
+    n_regular: int  # consumers who never steal
+    n_turned: int  # consumers who begin to steal
+    false_alarm_rate: float  # fraction of regular consumers with an alarm at any time
+    found: float  # fraction of thieves with the first alarm at the first theft or later
+    found_lower: float  # 95 % Wilson interval of `found`
     found_upper: float
-    too_early: float  # of them that were alarmed before they began, which counts as not found
-    median_delay: float | None  # periods from the first theft to the alarm; 0 is the first
-    found_soon: float  # with a delay of at most `SOON` periods
+    too_early: float  # fraction of thieves with an alarm before the first theft; not found
+    median_delay: float | None  # periods from the first theft to the alarm, of those found
+    found_soon: float  # fraction of thieves found with a delay of at most `SOON` periods
 
 
 def detection_table(
     rise: ArrayLike, onset: ArrayLike, *, calibration: ArrayLike, rates: Sequence[float] = RATES
 ) -> list[Detection]:
-    """Measure how many are found, and how late, at given rates of false alarms.
+    """Measure how many thieves are found, and with what delay, at given false-alarm rates.
 
-    The limit is set on some consumers, so that no more than the given share of the regular ones would ever be
-    alarmed, and everything is measured on the others. None should have been seen in training.
+    The limit is chosen on the calibration consumers, so that at most the given fraction of the regular ones
+    ever raises an alarm. Everything is measured on the other consumers. None should be in the training data.
 
     Parameters
     ----------
@@ -171,15 +171,15 @@ def detection_table(
     onset : array-like of shape (n_units,)
         The position in time of the first theft, -1 for never.
     calibration : array-like of bool of shape (n_units,)
-        The consumers on whom the limits are set.
+        The consumers on which the limits are chosen.
     rates : sequence of float, default=(0.01, 0.05, 0.1)
 
     Returns
     -------
     list of named tuple
-        For each rate ``aimed`` at the ``limit``, and what was measured: ``false_alarm_rate``; the shares
+        For each rate (``aimed``) the chosen ``limit`` and the results: ``false_alarm_rate``; the fractions
         ``found`` (95 % interval ``found_lower``, ``found_upper``), ``found_soon`` (within two periods) and
-        ``too_early`` (not found); ``median_delay`` in periods; ``n_regular`` and ``n_turned`` consumers.
+        ``too_early`` (not found); ``median_delay`` in periods; the numbers ``n_regular`` and ``n_turned``.
 
     Examples
     --------
@@ -192,22 +192,22 @@ def detection_table(
     """
     values = np.asarray(rise, dtype=np.float64)
     began = np.asarray(onset, dtype=np.int64)
-    sets = np.asarray(calibration, dtype=bool)
-    regular = began < 0
-    if not (sets & regular).any() or not (~sets & regular).any() or not (~sets & ~regular).any():
+    calibrate = np.asarray(calibration, dtype=bool)
+    test, regular = ~calibrate, began < 0
+    if not ((calibrate & regular).any() and (test & regular).any() and (test & ~regular).any()):
         raise ValueError(
-            "the table needs regular consumers on both sides of the split and some who begin to steal on "
-            "the side that is measured: give more consumers."
+            "the table needs regular consumers in both parts of the split, and some who begin to steal in the "
+            "part to measure on: give more consumers."
         )
-    peaks = np.nan_to_num(values[sets & regular], nan=-1.0).max(axis=1)  # -1: too short to rise
-    measured, turned = began[~sets], began[~sets] >= 0
+    peaks = np.nan_to_num(values[calibrate & regular], nan=-1.0).max(axis=1)  # -1: too short
+    test_began, turned = began[test], began[test] >= 0
     n_turned, table = int(turned.sum()), []
     for rate in rates:
         if not 0.0 <= rate < 1.0:
-            raise ValueError(f"a rate of false alarms lies from 0 to below 1, not at {rate!r}.")
+            raise ValueError(f"a false-alarm rate must be at least 0 and below 1, not {rate!r}.")
         limit = _limit(np.sort(peaks), rate)
-        first = alarms(values, limit)[~sets]
-        delays = (first - measured)[(first >= 0) & turned]
+        first = alarms(values, limit)[test]
+        delays = (first - test_began)[(first >= 0) & turned]
         found = float((delays >= 0).sum() / n_turned)
         lower, upper = wilson(found, n_turned)
         table.append(
@@ -229,7 +229,7 @@ def detection_table(
 
 
 def _limit(peaks: FloatArray, rate: float) -> float:
-    """Choose the lowest limit that no more than a share of the sorted peaks reaches."""
+    """Return the lowest limit that at most a fraction `rate` of the sorted peaks reaches."""
     n_allowed = int(rate * len(peaks))
     below = float(peaks[len(peaks) - n_allowed - 1])
     if n_allowed == 0 or peaks[len(peaks) - n_allowed] == below:
@@ -248,23 +248,24 @@ def plot_rising(
     time_names: dict[float, str] | None = None,
     label: str = "probability",
 ) -> Any:
-    """Draw a small picture for each of some consumers, with the range of all others behind it.
+    """Plot the probabilities of some consumers, one panel each, over the range of all others.
 
     Parameters
     ----------
     series : named tuple
-        Of all consumers, as from `make_series`.
+        The result of `make_series` for all consumers.
     who : sequence of int
-        Rows of `series` that rise; the first twelve are drawn, all others are the background.
+        Rows of `series` that rise. The first twelve are drawn; rows that do not rise are the background.
     first_alarm : sequence of int
-        For each of them, the position in time of the alarm, -1 for none.
+        The position in time of the first alarm of each, -1 for none.
     names : sequence of str
+        Titles of the panels.
     time_label, label : str, default="time" and "probability"
-        Of the axes.
+        Labels of the axes.
     onset : sequence of float or None, default=None
-        For each of them the time at which theft began, if that is known.
+        The time at which each began to steal, if known.
     time_names : dict, default=None
-        How to write times that are not plain numbers.
+        Tick labels by time, for times that are not plain numbers.
 
     Returns
     -------
@@ -282,7 +283,7 @@ def plot_rising(
     """
     make_figure = need_matplotlib("matplotlib.figure").Figure
     if not len(who):
-        raise ValueError("there is nobody to draw: no probability rises by the limit.")
+        raise ValueError("`who` is empty: there is no rise to plot.")
     band = _band(series, list(who))
     n = min(len(who), MAX_PANELS)
     n_columns = min(COLUMNS, n)
@@ -297,7 +298,7 @@ def plot_rising(
         if time_names is not None:
             shown = sorted(time_names)[:: max(1, -(-len(time_names) // 4))]
             panel.set_xticks(shown, [time_names[time] for time in shown])
-        # A panel above an empty place carries the times itself.
+        # The lowest panel of each column shows the times.
         if number + n_columns >= n:
             panel.tick_params(labelbottom=True)
     for panel in panels[n:]:
@@ -311,7 +312,7 @@ def plot_rising(
 
 
 def _band(series: Series, rising: list[int]) -> tuple[Any, Any, Any] | None:
-    """Return times, and at each the 5 % and 95 % quantiles of the probabilities that do not rise."""
+    """Return times, and the 5 % and 95 % quantiles at each of the probabilities that do not rise."""
     present = np.isfinite(series.times)
     present[rising] = False
     times = np.unique(series.times[present])

@@ -21,8 +21,8 @@ BAD = {
     "encoding": (good.replace("north", "Zürich").encode("latin-1"), "--encoding latin-1"),
     "utf-16": (good.encode("utf-16"), "--encoding"),
     "duplicate columns": (good.replace("load", "demand", 1).encode(), "demand"),
-    "numbers for names": (b"1,2,3\n4,5,6\n", "put a line with the names first"),
-    "cut short": (good[: len(good) // 2].encode(), "cut short"),
+    "numbers for names": (b"1,2,3\n4,5,6\n", "add a first line with the names"),
+    "cut short": (good[: len(good) // 2].encode(), "truncated"),
     "long row": (good.replace("north,no\n", "north,no,1\n", 1).encode(), "delimiter"),
     "open quote": (good.replace("north", '"north', 1).encode(), "quote"),
     "a folder": ("folder", "is a folder"),
@@ -86,7 +86,7 @@ def test_decimal_commas_without_the_option_are_called_so(months, tmp_path, capfd
 @pytest.mark.parametrize(
     ("change", "target", "expected"),
     [
-        (lambda table: table[table["stolen"] == "no"], "stolen", "one class only, no"),
+        (lambda table: table[table["stolen"] == "no"], "stolen", "only one class, no"),
         (lambda table: table, "demand", "these are not classes"),
         (lambda table: table.replace({"consumer": "C001"}, None), "consumer", "the first is row 5"),
     ],
@@ -107,7 +107,7 @@ def test_a_label_never_seen(months, tmp_path, capfd, way):
     words = [*commands(months, tmp_path / "t.csv", tmp_path)[way]]
     words += ["--truth", "stolen"] if way == "monitor" else []
     said = refused(capfd, *words)
-    assert "'perhaps' (row 7), never seen in training; the model knows no, yes" in said
+    assert "'perhaps' (row 7), not seen in training; the classes are no, yes" in said
     assert os.listdir(tmp_path) == ["t.csv"]
 
 
@@ -147,7 +147,7 @@ def test_columns_that_are_missing(months, tmp_path, capfd):
 def test_places_that_cannot_be_written(months, tmp_path, capfd):
     data, model = months / "good.csv", months / "model.popf"
     nowhere = tmp_path / "nowhere" / "file.csv"
-    assert "make it first" in refused(capfd, "predict", model, data, "-o", nowhere)
+    assert "create it first" in refused(capfd, "predict", model, data, "-o", nowhere)
     assert "is a folder" in refused(capfd, "predict", model, data, "-o", tmp_path)
     before = data.read_bytes()
     for words in (
@@ -200,14 +200,14 @@ def test_a_folder_that_takes_no_file_is_found_before_the_work(months, tmp_path, 
         ("fit", ["--missing", "guess"], "--missing must be one of refuse, median, mean, not 'guess'"),
         ("fit", ["--cost-fp", "1"], "--cost-fp and --cost-fn belong together"),
         ("fit", ["--cost-fp", "0", "--cost-fn", "1"], "--cost-fp is 0.0; it must be"),
-        ("fit", ["--threshold", "0.2", "--cost-fp", "1", "--cost-fn", "2"], "are two ways to say one thing"),
-        ("fit", ["--positive", "maybe"], "--positive maybe is no class of the target: use one of no"),
-        ("fit", ["--sample-weight", "stolen"], "'stolen' is the target: take it out of other options"),
+        ("fit", ["--threshold", "0.2", "--cost-fp", "1", "--cost-fn", "2"], "both set the threshold"),
+        ("fit", ["--positive", "maybe"], "--positive maybe is not a class of the target: use one of no"),
+        ("fit", ["--sample-weight", "stolen"], "'stolen' is the target: remove it from other options"),
         ("fit", ["--test-size", "3"], "--test-size must be above 0 and below 1, not 3"),
         ("fit", ["--method", "hard"], "--method must be one of pooled, forest, paper, not 'hard'"),
         ("fit", ["--linear-map", "flat"], "--linear-map must be one of none, auto"),
         ("fit", ["--metric", "euclid"], "--metric: there is no metric 'euclid'; did you mean"),
-        ("fit", ["--metric", "precomputed"], "--metric precomputed is for distances"),
+        ("fit", ["--metric", "precomputed"], "--metric precomputed is for distance matrices"),
         ("fit", ["--delimiter", ""], "--delimiter must be one character"),
         ("fit", ["--decimal", "x"], "--decimal must be"),
         ("fit", ["--encoding", "utf-16"], "--encoding utf-8"),

@@ -56,7 +56,7 @@ def exactly(path):
 def test_csv_to_libopf_and_back(csv, tmp_path, capsys):
     out = tmp_path / "a.dat"
     words = ("convert", csv, out, "--target", "label", "--drop", "name", "--encode", "onehot")
-    assert "Label 0, in 15 rows, stands for no label" in printed(capsys, *words).out
+    assert "Label 0 (15 rows) means that a sample has no label" in printed(capsys, *words).out
     frame, kept = exactly(csv), read(out)
     assert kept.target.tolist() == frame["label"].tolist()
     np.testing.assert_array_equal(kept.data[:, 0], frame["size"].astype(np.float32))

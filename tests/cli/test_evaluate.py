@@ -31,7 +31,7 @@ def test_intervals_draw_the_values_of_an_id_that_repeats(months, tmp_path, capsy
     expected = evaluate(table["stolen"], p, pos_label="yes", groups=table["consumer"]).scores
     measures = found["measures"]
     assert list(measures["brier"].values()) == pytest.approx(list(expected["brier"]))
-    said = f"Intervals draw the {found['n_drawn']} values of 'consumer', not rows."
+    said = f"Intervals: bootstrap over the {found['n_drawn']} values of 'consumer'."
     assert said in printed(capsys, *words).out
     reported = facts(capsys, "report", *words[1:], "-o", tmp_path / "page.html")
     assert reported["measures"] == measures
@@ -41,8 +41,8 @@ def test_intervals_draw_the_values_of_an_id_that_repeats(months, tmp_path, capsy
     assert "--id stolen holds the labels" in refused(capsys, *words, "--id", "stolen")
     table.drop(columns="consumer").to_csv(tmp_path / "new.csv", index=False)
     nameless = printed(capsys, *words[:2], tmp_path / "new.csv")
-    assert "has no column 'consumer' to draw rows by" in nameless.err
-    assert "Intervals draw" not in nameless.out
+    assert "has no column 'consumer' to group rows by" in nameless.err
+    assert "Intervals: bootstrap over" not in nameless.out
 
 
 def test_one_class_alone_leaves_some_measures_undefined(place, tmp_path, capsys):
@@ -85,7 +85,7 @@ def test_a_layout_that_makes_no_sense_is_refused(place, tmp_path, capsys):
     for change in ({"threshold": 7}, {"numbers": ["demand"]}, {"positive": "yes"}, {"ids": [1]}):
         popf.save(model, tmp_path / "m.popf", facts={"table": {**layout, **change}})
         said = refused(capsys, "predict", tmp_path / "m.popf", place / "new.csv")
-        assert "makes no sense" in said
+        assert "invalid description of its table" in said
 
 
 def test_rows_that_are_alike_by_chance_are_not_taken_for_training_rows(tmp_path, capsys):
@@ -98,4 +98,4 @@ def test_rows_that_are_alike_by_chance_are_not_taken_for_training_rows(tmp_path,
     run("fit", train, "--target", "y", *QUICK, "-o", model)
     for name, noticed in (("test", False), ("train", True)):
         said = printed(capsys, "evaluate", model, tmp_path / f"{name}.csv").err
-        assert ("features of a training row" in said) is noticed
+        assert ("same features as a training row" in said) is noticed

@@ -41,7 +41,7 @@ def test_a_path_is_told_in_the_units_of_the_data(place, tmp_path, capsys, linear
     else:  # distances are not sums over the columns
         assert why["contributions"] is None
     assert sum(why["probabilities"].values()) == pytest.approx(1.0)
-    assert "The path, from a prototype of" in printed(capsys, *words).out
+    assert "Path from a prototype of" in printed(capsys, *words).out
 
 
 def test_a_row_is_found_by_its_id(place, capsys):
@@ -62,11 +62,11 @@ def test_the_log_odds_are_split_by_the_columns_of_the_table(place, capsys):
     assert total == pytest.approx(np.log(p[1] / p[0]), abs=1e-9)
     said = printed(capsys, *words, "--features", 1).out
     first, share = next(iter(split["features"].items()))
-    assert "What decides: log odds of yes against no" in said
+    assert "Contributions to the log odds of yes against no" in said
     assert f"  {first} = {new[first][4]:.5g}" in said
     assert f"{share:+.2f}" in said
     assert "2 other features" in said
-    assert "<- the longest, it decides" in said
+    assert "<- longest arc, the cost of the path" in said
 
 
 def test_the_words_hold_when_the_path_the_probability_and_the_threshold_disagree(place, capsys):
@@ -78,18 +78,18 @@ def test_the_words_hold_when_the_path_the_probability_and_the_threshold_disagree
         best, p = why["path_label"], why["probabilities"]["yes"]
         if best == ("yes" if p >= 0.5 else "no"):
             # The path and the probability agree; a threshold above or below makes the other label.
-            threshold, words = ((1 + p) / 2 if best == "yes" else p / 2), "the more probable class:"
+            threshold, words = ((1 + p) / 2 if best == "yes" else p / 2), "more probable class, but"
         else:
-            threshold, words = 0.5, "but all paths together, with the columns, make"
+            threshold, words = 0.5, "but all paths and the columns together make"
         if words in said:
             continue
         said.add(words)
         label = "yes" if p >= threshold else "no"
         model_at = model.with_threshold(threshold)
         lines = lines_of({"row": 1, **explain_row(model_at, new[row : row + 1])}, 8)
-        assert lines[0].startswith(f"Row 1 is called {label}: the probability of yes")
-        (sentence,) = [line for line in lines if line.startswith("The best single path leads to")]
-        assert f"leads to {best}, " in sentence
+        assert lines[0].startswith(f"Row 1 is classified as {label}: the probability of yes")
+        (sentence,) = [line for line in lines if line.startswith("The best single path comes from")]
+        assert f"comes from {best}, " in sentence
         assert words in sentence
     assert len(said) == 2
 
@@ -104,7 +104,7 @@ def test_three_classes_compare_the_most_probable_with_the_next(three, capsys):
     ratio = why["probabilities"][first] / why["probabilities"][second]
     assert split["total"] == pytest.approx(np.log(ratio), abs=1e-9)
     said = printed(capsys, *words).out
-    assert f"Row 9 is called {first}, the most probable of 3 classes." in said
+    assert f"Row 9 is classified as {first}, the most probable of 3 classes." in said
     assert f"log odds of {first} against {second}" in said
 
 
@@ -114,4 +114,4 @@ def test_methods_without_columns_of_their_own_are_explained_too(place, tmp_path,
     words = ("explain", tmp_path / "m.popf", place / "new.csv", "--row", 2)
     split = facts(capsys, *words)["log_odds"]
     assert split is None if method == "paper" else split["features"] == {}
-    assert ("What decides" in printed(capsys, *words).out) == (method == "forest")
+    assert ("Contributions to the log odds" in printed(capsys, *words).out) == (method == "forest")

@@ -26,7 +26,7 @@ def test_missing_numbers_are_filled_in_as_told(files, capsys, how):
     frame.to_csv(table, index=False, na_rep="n.d.")
     assert "'n.d.' in row 3" in refused(capsys, *fitting(*files))
     marked = fitting(*files, "--na", "n.d.", *QUICK)
-    assert "'demand' (2); the first in row 3" in refused(capsys, *marked)
+    assert "'demand' (2), first in row 3" in refused(capsys, *marked)
     assert facts(capsys, *marked, "--missing", how)["n_imputed"] == 2
     filled = frame.fillna({"demand": getattr(frame["demand"], how)()})
     first, again = (
@@ -61,10 +61,10 @@ def test_columns_that_look_like_ids_are_called_out(files, capsys):
     table.to_csv(files[0], index=False)
     said = printed(capsys, "fit", files[0], "--target", "stolen", *QUICK, "-o", files[1]).err
     for words in (
-        "'consumer' has another whole number in every row",
-        "'person' has 20 values in 4 rows each",
+        "'consumer' has a different value in every row",
+        "'person' has 20 values with 4 rows each",
         "--one-per person",
-        "'meterID' is called an id",
+        "'meterID' is named like an id",
     ):
         assert words in said
     assert "'paid'" not in said
@@ -91,9 +91,9 @@ def test_all_problems_of_a_table_are_listed_at_once(tmp_path, capsys):
         "'price' holds amounts, such as '$1,200.50'",
         "'day' holds dates or times, such as '1/5/2024'",
         "'owner' holds 60 different texts in 60 rows",
-        "'nothing' holds nothing at all",
+        "'nothing' is empty",
         "'height, m' holds numbers with a decimal comma, such as '1,75'",
-        "numbers are missing in 'load' (2); the first in row 4",
+        "numbers are missing in 'load' (2), first in row 4",
         "'stolen' has no label in 1 row, the first is row 6",
     )
     assert len(problems) == len(expected)
@@ -159,7 +159,7 @@ def test_the_rarer_class_is_the_one_to_find(files, capsys, rare, frequent):
     table = consumers(100)
     table["stolen"] = np.where(table["stolen"] == "yes", rare, frequent)
     table.to_csv(files[0], index=False)
-    said = f"class to find: {rare}, from probability 0.0"  # a miss is dear, so the threshold is low
+    said = f"positive class: {rare}, threshold 0.0"  # a miss is dear, so the threshold is low
     costs = (*QUICK, "--cost-fp", 1, "--cost-fn", 20)
     assert said in printed(capsys, *fitting(*files, *costs)).out.splitlines()[0]
     assert said in printed(capsys, "predict", *files[::-1]).err.splitlines()[0]
@@ -192,7 +192,7 @@ def test_three_classes_take_the_largest_probability(three, tmp_path, capsys):
 def test_a_fit_ends_with_what_the_model_and_its_parts_score(place, tmp_path, capsys):
     said = printed(capsys, *fitting(place / "train.csv", tmp_path / "m.popf"))
     lines = said.out.splitlines()
-    at = lines.index("On rows held out of the fit in turn")
+    at = lines.index("Cross-validation on the training rows")
     names = ["the model", "forest alone", "linear alone", "spline alone", "pairs alone"]
     names += ["trees alone", "class frequencies"]
     for line, name in zip(lines[at + 2 :], names, strict=False):
@@ -213,10 +213,10 @@ def test_rows_kept_aside_judge_the_model(files, tmp_path, capsys):
     aside = np.setdiff1d(np.arange(160), open_model(files[1]).preparation.rows_)
     table.iloc[aside].to_csv(tmp_path / "aside.csv", index=False)
     assert facts(capsys, "evaluate", files[1], tmp_path / "aside.csv") == found["test"]
-    assert "On 40 rows kept aside" in printed(capsys, *words).out
+    assert "Evaluation on 40 test rows" in printed(capsys, *words).out
     assert "--test-size: The test_size = 1" in refused(capsys, *words, "--test-size", 0.001)
     table.assign(stolen=["once", *table["stolen"][1:]]).to_csv(files[0], index=False)
-    assert "--test-size needs two rows in every class, and once has one" in refused(capsys, *words)
+    assert "needs two rows in every class, but once has only one" in refused(capsys, *words)
 
 
 def test_costs_choose_a_threshold_by_whole_ids(files, capsys):
@@ -235,7 +235,7 @@ def test_costs_choose_a_threshold_by_whole_ids(files, capsys):
     once.to_csv(files[0], index=False)
     said = refused(capsys, *words, "--id", "consumer", "-o", files[1])
     assert (
-        "needs two different values of --id in every class, and yes has one: give a --threshold"
+        "needs two different values of --id in every class, but yes has only one: give a --threshold"
         in said
     )
 
@@ -262,7 +262,7 @@ def test_rows_of_one_id_are_kept_aside_together(files, capsys):
     months.assign(stolen=np.where(months["consumer"] == 7, "yes", "no")).to_csv(
         files[0], index=False
     )
-    said = "--test-size needs two different values of --id in every class, and yes has one"
+    said = "--test-size needs two different values of --id in every class, but yes has only one"
     assert said in refused(capsys, *words, "consumer")
 
 
@@ -270,7 +270,7 @@ def test_costs_need_three_ids(files, capsys):
     months = consumers(60).assign(consumer=np.arange(60) % 2)
     months.to_csv(files[0], index=False)
     words = ("fit", files[0], "--target", "stolen", "--id", "consumer", *QUICK, "-o", files[1])
-    said = "which needs three different values of --id, and there are two: give a --threshold."
+    said = "which needs three different values of --id, but there are only two: give a --threshold."
     assert said in refused(capsys, *words, "--cost-fp", 1, "--cost-fn", 9)
     run(*words)
 
@@ -306,7 +306,7 @@ def test_the_stages_of_a_fit_are_shown_and_compiling_too(place, tmp_path, capsys
         stage("fitting")
         with event.trigger_event("numba:compile", data={"dispatcher": compiled}):
             pass
-    assert "compiling, first run only" in capsys.readouterr().err
+    assert "compiling (first run only)" in capsys.readouterr().err
 
 
 def test_a_model_saved_in_python_is_understood(place, tmp_path, capsys):
@@ -334,7 +334,7 @@ def test_a_model_of_labels_only_gives_labels_only(place, tmp_path, capsys):
     scored = scores(place, tmp_path / "s.csv", model=tmp_path / "m.popf")
     assert list(scored) == ["row", "predicted"]
     words = ("predict", tmp_path / "m.popf", place / "new.csv")
-    assert printed(capsys, *words).err == "popf: scored 90 rows; label: that of the best path.\n"
+    assert printed(capsys, *words).err == "popf: scored 90 rows; label: class of the best path.\n"
     assert "labels only" in refused(capsys, *words, "--threshold", 0.2)
     words = ("evaluate", tmp_path / "m.popf", place / "test.csv", "--target", "stolen")
     assert "labels only" in refused(capsys, *words)
@@ -343,4 +343,4 @@ def test_a_model_of_labels_only_gives_labels_only(place, tmp_path, capsys):
 def test_a_model_without_names_of_columns_is_refused(place, tmp_path, capsys):
     popf.save(popf.OPFClassifier().fit([[0.0], [1.0]], [0, 1]), tmp_path / "m.popf")
     said = refused(capsys, "predict", tmp_path / "m.popf", place / "new.csv")
-    assert "without names of columns" in said
+    assert "without column names" in said

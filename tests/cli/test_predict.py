@@ -121,7 +121,7 @@ def test_unknown_categories_are_counted_and_scored(place, tmp_path, capsys):
     new.to_csv(tmp_path / "moon.csv", index=False)
     words = ("predict", place / "model.popf", tmp_path / "moon.csv", "-o", tmp_path / "o.csv")
     assert facts(capsys, *words)["unknown_categories"] == {"region": 2}
-    assert "never seen in training, in 2 rows" in printed(capsys, *words).err
+    assert "not seen in training, in 2 rows" in printed(capsys, *words).err
     assert pd.read_csv(tmp_path / "o.csv")["probability_yes"].between(0, 1).all()
 
 
@@ -149,7 +149,7 @@ def test_costs_choose_a_threshold_on_rows_left_out(place, tmp_path, capsys):
     for found in (dear, cheap):
         costs = found["cost_per_row"]
         assert costs["at_threshold"] <= min(costs.values()) + 1e-12
-        assert "cross-validated" in found["threshold_from"]
+        assert "cross-validation" in found["threshold_from"]
     # Not what the training rows themselves would say: there the forest makes no error.
     assert dear["cost_per_row"]["at_threshold"] > 0.1
 

@@ -60,7 +60,7 @@ def test_ranked_rows_are_the_most_probable_ones(place, tmp_path, capsys):
     assert gain["expected_gain"] == pytest.approx(listed["expected_gain"].sum(), rel=1e-6)
     first, *_, last = printed(capsys, *words, "--budget", 15).out.splitlines()
     assert first.startswith("Ranked 90 rows of")
-    assert "class to find: yes" in first
+    assert "positive class: yes" in first
     assert "... 5 more in" in last
 
 
@@ -68,9 +68,9 @@ def test_results_keep_their_names_and_three_classes_need_one(place, three, tmp_p
     new = pd.read_csv(place / "new.csv").rename(columns={"consumer": "rank"})
     new.to_csv(tmp_path / "n.csv", index=False)
     clash = ("rank", place / "model.popf", tmp_path / "n.csv", "--id", "rank")
-    assert "has the name of a result" in refused(capsys, *clash)
+    assert "has the name of an output column" in refused(capsys, *clash)
     words = ("rank", three / "model.popf", three / "test.csv")
-    assert "name the one to find by --positive" in refused(capsys, *words)
+    assert "choose the positive one with --positive" in refused(capsys, *words)
     assert facts(capsys, *words, "--positive", "top")["positive"] == "top"
 
 

@@ -39,7 +39,7 @@ def test_a_model_and_a_file_give_a_page(report, tmp_path, capsys):
     words = report("model.popf", "test.csv", "--cost-fp", 1, "--cost-fn", 10)
     said = printed(capsys, *words)
     assert said.out.startswith(f"Wrote {tmp_path / 'page.html'}: 500 rows")
-    assert "where a miss costs 10 times as much as a false alarm" in said.out
+    assert "if a miss costs 10 times as much as a false alarm" in said.out
     assert said.err == ""
     (page,) = tmp_path.iterdir()
     text = page.read_text(encoding="utf-8")
@@ -100,7 +100,7 @@ def test_three_classes_of_a_table_and_of_a_saved_model(report, three, tmp_path, 
     model = make_pipeline(StandardScaler(), POPFClassifier("forest"))
     popf.save(model.fit(train[["demand", "load"]], train["stolen"]), saved)
     words = report(saved, test, "--target", "stolen")
-    assert "for another class use --positive" in printed(capsys, *words).out
+    assert "choose another class with --positive" in printed(capsys, *words).out
     run(*words, "--positive", "mid")
     assert "How likely is stolen = mid?" in page.read_text(encoding="utf-8")
 
@@ -109,5 +109,5 @@ def test_rows_of_one_class_give_no_report(report, tmp_path, capsys):
     test = pd.read_csv("test.csv")
     test[test["stolen"] == "no"].to_csv("one_class.csv", index=False)
     said = refused(capsys, *report("model.popf", "one_class.csv"))
-    assert "a report needs samples that are and samples that are not" in said
+    assert "a report needs samples of this class and of others" in said
     assert not list(tmp_path.iterdir())

@@ -36,7 +36,7 @@ def test_ones_own_data_beside_named_ones(csv, tmp_path, capsys):
     assert "Accuracy" in shown
     assert all(f"\n{name} " in shown for name in ("liver", "synthetic3", "mine"))
     assert "61.0±2.4" in shown  # the paper's OPF on liver
-    assert "the paper's own are not public: synthetic3." in " ".join(shown.split())
+    assert "the paper's data are not public: synthetic3." in " ".join(shown.split())
     assert str(out / "report.html") in shown
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert {"journal.jsonl", "runs.csv", "report.html"} <= files
@@ -53,7 +53,7 @@ def test_json_has_the_numbers_and_the_files(csv, tmp_path, capsys):
     assert found["methods"] == ["OPF", "P-OPF-NM"]
     assert (found["runs"], found["train_size"], found["seed"]) == (2, 0.25, 0)
     mine = found["datasets"]["mine"]
-    assert (mine["n_samples"], mine["stand_in"], mine["source"]) == (60, False, "the user's")
+    assert (mine["n_samples"], mine["stand_in"], mine["source"]) == (60, False, "given by the user")
     assert found["failures"] == []
     places = [(row["measure"], row["dataset"], row["method"]) for row in found["summaries"]]
     assert len(set(places)) == len(places)
@@ -74,7 +74,7 @@ def test_the_same_command_goes_on_and_another_is_refused(csv, tmp_path, capsys):
     words = reproduce(tmp_path / "out", "--data", csv, "--target", "label")
     run(*words)
     before = (tmp_path / "out" / "report.html").read_bytes()
-    assert "2 of 2 runs are in" in printed(capsys, *words).err
+    assert "2 of 2 runs are already in" in printed(capsys, *words).err
     assert (tmp_path / "out" / "report.html").read_bytes() == before
     said = refused(capsys, *words, "--seed", 3, "--train-size", 0.5)
     assert "--seed was 0, now 3; --train-size was 0.25, now 0.5" in said
@@ -111,7 +111,7 @@ def test_columns_to_leave_out_and_decimal_commas(csv, tmp_path, capsys):
     other.write_text("\n".join(named).replace(",", ";").replace(".", ","))
     words = reproduce(tmp_path / "out", "--data", other, "--delimiter", ";", "--decimal", ",")
     words += ["--target", "label"]
-    assert "not numbers: who" in refused(capsys, *words)
+    assert "not numeric: who" in refused(capsys, *words)
     run(*words, "--drop", "who")
     run(*reproduce(tmp_path / "plain", "--data", csv, "--target", "label"))
     tables = [tmp_path / name / "tables" / "accuracy.csv" for name in ("out", "plain")]
@@ -154,17 +154,17 @@ def test_the_demo_fits_evaluates_explains_reports_and_compares(tmp_path, capsys,
     assert 'No figures: they need matplotlib, pip install "popf[plot]"' in said.err
     for step in demo.STEPS:
         assert f"$ popf {step.format(out=out)}\n" in said.out
-    for words in ("Fitted", "log loss", "path", "bat algorithm", "times the log loss"):
+    for words in ("Fitted", "log loss", "path", "bat algorithm", "the log loss of"):
         assert words in said.out
     for page in (out / "report.html", out / "paper" / "report.html"):
         assert page.is_file()
         assert page.as_uri() in said.out
     monkeypatch.setattr(demo, "STEPS", {next(iter(demo.STEPS)): "sample"})
-    assert "The tables are there already." in printed(capsys, "demo", "--out", out).out
+    assert "The tables already exist." in printed(capsys, "demo", "--out", out).out
 
 
 def test_sample_replaces_nothing(tmp_path, capsys):
     (tmp_path / "new.csv").write_text("mine")
-    assert "is there already" in refused(capsys, "sample", tmp_path)
+    assert "already exists" in refused(capsys, "sample", tmp_path)
     assert (tmp_path / "new.csv").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]

@@ -111,10 +111,10 @@ def test_what_is_wrong_is_said_with_the_row_of_the_file(tmp_path, capsys):
         return refused(capsys, *fitting(tmp_path / "t.csv", tmp_path / "m.popf", *WEIGHED))
 
     assert "in 1 row, the first is row 21" in said(stolen=(20, np.nan))
-    assert "'demand' (1); the first in row 21" in said(demand=(20, np.nan))
+    assert "'demand' (1), first in row 21" in said(demand=(20, np.nan))
     assert "row 21: column 'demand' holds infinity" in said(demand=(20, np.inf))
-    assert "row 21: the weight in 'weight' must be a number" in said(weight=(20, -1.0))
-    assert "every weight in 'weight' is 0" in said(weight=(slice(None), 0.0))
-    assert "one class only, no" in said(weight=(base["stolen"] == "yes", 0.0))
+    assert "row 21: the weight in 'weight' must be a non-negative number" in said(weight=(20, -1.0))
+    assert "all weights in 'weight' are 0" in said(weight=(slice(None), 0.0))
+    assert "only one class, no" in said(weight=(base["stolen"] == "yes", 0.0))
     empty = said(height=(slice(10, None), np.nan))
-    assert "'height' holds nothing in the rows that are left" in empty
+    assert "'height' is empty in the rows to fit" in empty

@@ -146,7 +146,7 @@ def test_a_named_folder_comes_first(tmp_path, monkeypatch, liver):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path, monkeypatch):
-    with pytest.raises(NotADirectoryError, match=r"data_home names .*nowhere"):
+    with pytest.raises(NotADirectoryError, match=r"data_home is .*nowhere"):
         load("liver", data_home=tmp_path / "nowhere")
     monkeypatch.setenv("POPF_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(NotADirectoryError, match="POPF_DATA"):
@@ -161,11 +161,11 @@ def test_false_copies_in_the_folder_are_refused_and_never_passed_over(tmp_path, 
     unknown[3, 3] = np.nan
     flipped[[np.flatnonzero(y == 1)[0], np.flatnonzero(y == 2)[0]]] = [2, 1]
     for false_X, false_y, words in [
-        (X[:200], y[:200], "it has 200 samples of 6 features, and liver-disorders has 345"),
-        (X[:, :5], y, "LIBSVM page serves today.*six features"),
+        (X[:200], y[:200], "it has 200 samples of 6 features, but liver-disorders has 345"),
+        (X[:, :5], y, "LIBSVM page today.*six features"),
         (X[:, [1, 0, 2, 3, 4, 5]], y, "column 1, 2 does not agree"),
         (bare, y, "column 6 does not agree .* decimal points lost"),
-        (X, 3 - y, "classes count 1: 200, 2: 145"),
+        (X, 3 - y, "class counts are 1: 200, 2: 145"),
         (X, flipped, "does not agree"),
         (unknown, y, "NaN"),
     ]:
@@ -176,7 +176,7 @@ def test_false_copies_in_the_folder_are_refused_and_never_passed_over(tmp_path, 
 
 def test_what_is_no_copy_at_all_is_refused(tmp_path):
     write(tmp_path / "ionosphere", np.ones((351, 33)), np.repeat([1, -1], [225, 126]))
-    with pytest.raises(ValueError, match=r"351 of 34\. The copies of the KEEL packages lack"):
+    with pytest.raises(ValueError, match=r"351 of 34\. The copies in the KEEL packages lack"):
         load("ionosphere", data_home=tmp_path)
     (tmp_path / "liver-disorders").write_text("<html>not found</html>")
     with pytest.raises(ValueError, match="not svmlight text"):
@@ -206,7 +206,7 @@ def test_the_id_of_breast_cancer_is_dropped(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found.data, bare.data)
     assert found.feature_names == bare.feature_names
     write(tmp_path / "breast-cancer", bare.data, bare.target)
-    with pytest.raises(ValueError, match="it lacks the id, so name it breast-w"):
+    with pytest.raises(ValueError, match="it lacks the id column, so name the file breast-w"):
         load("breast_cancer", data_home=tmp_path)
     (tmp_path / "breast-cancer").rename(tmp_path / "breast-w")
     assert load("breast_cancer", data_home=tmp_path).source == str(tmp_path / "breast-w")

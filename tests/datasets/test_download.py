@@ -92,7 +92,7 @@ def test_a_download_is_checked_cached_and_not_asked_for_again(monkeypatch, tmp_p
 @pytest.mark.usefixtures("nothing_embedded")
 def test_a_false_download_is_refused_and_not_cached(monkeypatch, tmp_path, liver):
     serve(monkeypatch, {"liver-disorders": svmlight(liver.data[:, :5], liver.target)})
-    with pytest.raises(FileNotFoundError, match="LIBSVM page serves today"):
+    with pytest.raises(FileNotFoundError, match="LIBSVM page today"):
         load("liver")
     assert not (tmp_path / "cache").exists()
 
@@ -109,7 +109,7 @@ def test_a_false_download_is_refused_and_not_cached(monkeypatch, tmp_path, liver
 def test_a_page_that_is_no_data_is_refused(monkeypatch, name, page, content):
     serve(monkeypatch, {page: content})
     with pytest.raises(
-        FileNotFoundError, match=f"{page}.*(cut short|not svmlight|is not|is empty|no sample)"
+        FileNotFoundError, match=f"{page}.*(truncated|not svmlight|is not|is empty|no sample)"
     ):
         load(name)
 
@@ -119,7 +119,7 @@ def test_a_broken_cache_is_replaced_or_named(monkeypatch, tmp_path, liver):
     (tmp_path / "cache").mkdir()
     cached = tmp_path / "cache" / "liver-disorders"
     cached.write_text("1 1:2\n")
-    with pytest.raises(FileNotFoundError, match="broken in the cache"):
+    with pytest.raises(FileNotFoundError, match="invalid copy in the cache"):
         load("liver", download=False)
     serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
     np.testing.assert_array_equal(load("liver").data, liver.data)
@@ -131,7 +131,7 @@ def test_a_cache_that_cannot_be_written_does_not_lose_the_download(monkeypatch, 
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("POPF_CACHE", str(tmp_path / "file"))
     serve(monkeypatch, {"liver-disorders": svmlight(liver.data, liver.target)})
-    with pytest.warns(UserWarning, match="liver is not kept"):
+    with pytest.warns(UserWarning, match="liver could not be cached"):
         found = load("liver")
     np.testing.assert_array_equal(found.data, liver.data)
 

@@ -119,7 +119,7 @@ def test_consumers_turn_to_theft_and_stay_with_it():
         ({"profile": "rural"}, "commercial, industrial, not 'rural'"),
         ({"n_samples": 0}, "n_samples is 0; it must be an integer of at least 1"),
         ({"theft_rate": 1.5}, "theft_rate is 1.5; it must be a finite number from 0 to 1"),
-        ({"strength": 1.0}, "strength must be a share from 0 to below 1"),
+        ({"strength": 1.0}, "strength must be at least 0 and below 1"),
         ({"n_months": 1}, "n_months is 1; it must be an integer of at least 2"),
     ],
 )

@@ -132,9 +132,9 @@ def test_a_zip_bomb_is_refused_unopened(model_path, content):
         ("<f8", [24, 2, 1], "has shape"),
         ("<f8", [24.0, 2], "has shape"),
         ("<U100000000", [24, 2], "should take"),
-        ("<U0", [10**12], r"is of '<U0'"),
-        ("|O", [24, 2], r"is of '\|O'"),
-        ("<M8[s]", [24, 2], "is of"),
+        ("<U0", [10**12], r"has dtype '<U0'"),
+        ("|O", [24, 2], r"has dtype '\|O'"),
+        ("<M8[s]", [24, 2], "has dtype"),
     ],
 )
 def test_absurd_arrays_are_refused_before_they_are_made(model_path, content, dtype, shape, match):
@@ -177,7 +177,7 @@ def test_a_long_list_of_members_is_refused_before_it_is_read(model_path):
     with zipfile.ZipFile(file, "w") as archive:
         for i in range(1000):
             archive.writestr(f"{i:05000d}", b"")
-    refuse(model_path, file.getvalue(), "its list of members claims")
+    refuse(model_path, file.getvalue(), "its zip directory declares")
 
 
 def test_overlapping_members_are_refused(model_path):
@@ -213,7 +213,7 @@ def forest_entry(header, name):
 
 
 FOREST_TRAPS = [
-    (lambda header: header["model"].update({"class": "os.system"}), r"an estimator 'os\.system'"),
+    (lambda header: header["model"].update({"class": "os.system"}), r"estimator 'os\.system'"),
     (lambda header: header["model"].pop("parameters"), "'parameters' is missing"),
     (
         lambda header: header["model"]["fitted"]["forest_"]["items"].remove(
@@ -223,15 +223,15 @@ FOREST_TRAPS = [
     ),
     (
         lambda header: header["model"]["parameters"].update(n_jobs=4096),
-        "takes no parameter 'n_jobs' from a file",
+        "cannot set the parameter 'n_jobs'",
     ),
     (  # which would hide a property
         lambda header: header["model"]["fitted"].update(costs_=1),
-        "OPFClassifier has no 'costs_'",
+        "OPFClassifier has no attribute 'costs_'",
     ),
     (
         lambda header: forest_entry(header, "codes").__setitem__(1, 3),
-        "codes of forest_ of OPFClassifier must be an array of whole numbers",
+        "codes of forest_ of OPFClassifier must be an array of integers",
     ),
     (  # one array for two names
         lambda header: forest_entry(header, "metric_params").__setitem__(
@@ -243,7 +243,7 @@ FOREST_TRAPS = [
         lambda header: header["model"]["fitted"].update(
             classes_={"!": "objects", "items": ["no", "yes"]}
         ),
-        "_classes_of_the_model' belongs to nothing",
+        "_classes_of_the_model' is not used",
     ),
 ]
 SLOPES = [1e308, {"!": "float", "value": "nan"}, True]
@@ -256,7 +256,7 @@ PIPELINE_TRAPS = [
 ] + [
     (
         lambda header: header["model"]["parameters"].update(memory="/tmp"),
-        "takes no parameter 'memory' from a file",
+        "cannot set the parameter 'memory'",
     )
 ]
 

@@ -120,10 +120,10 @@ def test_extra_missing_and_repeated_columns():
     training = pd.DataFrame({"demand": [0.0, 9.0], "peak": [1.0, 2.0]})
     model = make_pipeline(StandardScaler(), OPFClassifier()).fit(training, [0, 1])
     new = training.assign(id=[1, 2])[["id", "peak", "demand"]]
-    with pytest.warns(UserWarning, match="ignores them: 'id'"):
+    with pytest.warns(UserWarning, match="are ignored: 'id'"):
         assert list(align(model, new).columns) == ["demand", "peak"]
     assert model.predict(align(model, new, extra="ignore")).tolist() == [0, 1]
-    with pytest.raises(ValueError, match="does not know these columns: 'id'"):
+    with pytest.raises(ValueError, match="does not use these columns: 'id'"):
         align(model, new, extra="error")
     with pytest.raises(ValueError, match="`extra` must be"):
         align(model, new, extra="maybe")
@@ -144,7 +144,7 @@ def test_models_without_names_only_count():
         align(model, frame.iloc[:, :3])
     named = OPFClassifier().fit(frame.rename(columns=str), IRIS_Y)
     assert align(named, IRIS_X) is IRIS_X
-    with pytest.raises(ValueError, match="got no names"):
+    with pytest.raises(ValueError, match="the data have no column names"):
         align(named, IRIS_X[:, :2])
 
 
@@ -187,12 +187,12 @@ REFUSED = {
     ),
     "no classifier": (
         lambda: make_pipeline(StandardScaler()),
-        r"must end in an estimator of popf",
+        r"must end in a popf estimator",
     ),
     "no forest": (lambda: PCA(2), r"the model is a sklearn PCA"),
     "random numbers": (
         lambda: POPFClassifier(random_state=np.random.RandomState(0)),
-        r"random_state of the model is a generator.*set_params",
+        r"random_state of the model is a random number generator.*set_params",
     ),
     "attribute": (with_an_attribute, r"attribute '_notes'"),
 }
@@ -267,7 +267,7 @@ def an_npz_file():
         (b"", "it is empty"),
         (an_npz_file(), "another kind of zip"),
         (b"a,b\n1,2\n", "not a popf model"),
-        (pickle.dumps(OPFClassifier()), "begins as a pickle"),
+        (pickle.dumps(OPFClassifier()), "looks like a pickle"),
         (b"PK\x03\x04" + bytes(200), "copied in full"),
     ],
 )

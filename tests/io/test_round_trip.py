@@ -233,7 +233,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize("estimator", KEPT, ids=repr)
-@pytest.mark.filterwarnings("ignore:The box")
+@pytest.mark.filterwarnings("ignore:.*of the box")
 def test_files_pickle_joblib_skops_and_copies_keep_models(estimator, model_path):
     pipeline = make_pipeline(StandardScaler(), clone(estimator))
     model = pipeline.fit(CANCER_X[::4], CANCER_Y[::4])[-1]

@@ -236,15 +236,15 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
         (MIXED, {"target": 9}, "position from 0 to 3, not 9"),
         (MIXED, {"encode": "hash"}, "onehot, ordinal, not 'hash'"),
         ("a;b;y\n1;2;0\n", {"delimiter": ","}, "pass `delimiter=';'`"),
-        ("a y\n1 0\n", {}, "one column only"),
-        ("a,y\n1,0\n2\n", {}, "line 3: 1 cells, where the file has 2"),
+        ("a y\n1 0\n", {}, "only one column"),
+        ("a,y\n1,0\n2\n", {}, "line 3: 1 cells, but the file has 2"),
         ("a,y\n1,0\n2,\n", {}, "no label .*row 2"),
         (b"a,y\n\xe9,1\n", {}, "encoding='latin-1'"),
-        (b"a\x00,y\n1,1\n", {}, "is not text in utf-8.*'utf-16'"),
-        (b"a,y\n1\x00,1\n", {}, "is not text in utf-8.*'utf-16'"),
+        (b"a\x00,y\n1,1\n", {}, "is not utf-8 text.*'utf-16'"),
+        (b"a,y\n1\x00,1\n", {}, "is not utf-8 text.*'utf-16'"),
         ("a,y\n1,0\n", {"encoding": "utf-9"}, "no encoding named"),
         ("a,y\n1,0\n", {"delimiter": ",,"}, "one character"),
-        ("y\n0\n", {}, "one column only"),
+        ("y\n0\n", {}, "only one column"),
         ("a,y\n1_000,0\n", {}, "a .for instance '1_000'"),
     ],
 )
@@ -258,8 +258,8 @@ def test_broken_csv_is_refused_plainly(table, text, options, words):
     [
         (b"1 1:2\n1 2:x\n", r"line 2 \('1 2:x'\)"),
         (b"a,b,y\n1,2,0\n", r"line 1 \('a,b,y'\)"),
-        (b"# nothing\n", "no sample"),
-        (b"1\n2\n", "no sample with a feature"),
+        (b"# nothing\n", "no samples"),
+        (b"1\n2\n", "no samples with features"),
         (b"1 2:1 1:1\n", "not svmlight"),
     ],
 )
@@ -276,12 +276,12 @@ def test_broken_packed_and_parquet_files(tmp_path, table):
         "v.svm.bz2": packed,
         "w.svm.gz": b"1 1:2\n",
     }.items():
-        with pytest.raises(ValueError, match="cannot be unpacked"):
+        with pytest.raises(ValueError, match="cannot be decompressed"):
             table(content, name)
     write(tmp_path / "t.parquet", np.ones((50, 2)), np.arange(50))
     whole = (tmp_path / "t.parquet").read_bytes()
     for content in (whole[:-20], b"a,y\n1,0\n"):
-        with pytest.raises(ValueError, match="no Parquet file, or is cut short"):
+        with pytest.raises(ValueError, match="not a Parquet file, or is truncated"):
             table(content, "t.parquet")
 
 
@@ -297,7 +297,7 @@ def test_missing_files_and_folders_are_named(tmp_path):
         read(tmp_path / "mine.xlsx")
     with pytest.raises(ValueError, match="svmlight, csv, parquet, libopf, opfython, not 'xls'"):
         read(tmp_path / "mine.csv", format="xls")
-    with pytest.raises(ValueError, match="`target='y'` has no meaning in the format svmlight"):
+    with pytest.raises(ValueError, match="`target='y'` does not apply to the format svmlight"):
         read(tmp_path / "mine.svm", target="y")
 
 
@@ -311,13 +311,13 @@ def test_the_format_can_be_named_for_every_suffix(tmp_path):
 @pytest.mark.parametrize(
     ("suffix", "X", "y", "options", "error", "words"),
     [
-        ("svm", [[1.0]], ["a"], {}, ValueError, "numbers as labels"),
-        ("svm", [[1.0]], [2**60 + 1], {}, ValueError, "doubles"),
-        ("json", [[1.0]], [1], {}, ValueError, "read, but not written"),
+        ("svm", [[1.0]], ["a"], {}, ValueError, "labels are numbers"),
+        ("svm", [[1.0]], [2**60 + 1], {}, ValueError, "float64"),
+        ("json", [[1.0]], [1], {}, ValueError, "read but not written"),
         ("dat", [[1.0], [2.0], [3.0]], [-1, 0, 1], {}, ValueError, "count from 1, with 0 for"),
-        ("dat", [[1.0]], [2**31], {}, ValueError, "32 bits"),
+        ("dat", [[1.0]], [2**31], {}, ValueError, "32-bit"),
         ("dat", [[1e39]], [1], {}, ValueError, "single precision"),
-        ("dat", [[1.0]], [1], {"ids": [2**40]}, ValueError, "32 bits"),
+        ("dat", [[1.0]], [1], {"ids": [2**40]}, ValueError, "32-bit"),
         ("csv", [[1.0]], [1, 2], {}, ValueError, "inconsistent numbers of samples"),
         ("csv", [[1.0]], [1], {"feature_names": ["a", "b"]}, ValueError, "2 feature_names"),
         ("csv", [[1.0]], [1], {"feature_names": ["target"]}, ValueError, "several columns"),
@@ -434,13 +434,13 @@ def libopf(n=2, k=2, d=1, labels=(1, 2)):
         (
             "3 2 2\n1 1 1 1\n2 2 2 2\n",
             "t.dat",
-            "names 3 samples of 2 features, and holds 2 lines of 4",
+            "declares 3 samples of 2 features, but has 2 lines of 4",
         ),
-        ("1 2 1\n1 7 1\n", "t.dat", "names 2 classes, and a sample has label 7"),
-        ("0 1 2 3\n1 1 2\n", "t.txt", "line 2: 3 numbers, where the first line has 4"),
+        ("1 2 1\n1 7 1\n", "t.dat", "declares 2 classes, but a sample has label 7"),
+        ("0 1 2 3\n1 1 2\n", "t.txt", "line 2: 3 numbers, but the first line has 4"),
         ("0 1 2 3\n1 1 2 x\n", "t.txt", "line 2: could not convert"),
-        ("0 1.5 2 3\n1 1 2 3\n", "t.txt", "labels are whole numbers, not 1.5"),
-        ('{"data": [{"id": 1, "features": [1]}]}', "t.json", "no JSON file of opfython.*'label'"),
+        ("0 1.5 2 3\n1 1 2 3\n", "t.txt", "labels are integers, not 1.5"),
+        ('{"data": [{"id": 1, "features": [1]}]}', "t.json", "not an opfython JSON file.*'label'"),
         (
             struct.pack("<i4f", 2, 0, 1, 1, 0),
             "t.dat",
@@ -449,14 +449,14 @@ def libopf(n=2, k=2, d=1, labels=(1, 2)):
         (
             libopf()[:-1],
             "t.dat",
-            "is cut short: 2 samples of 1 features take 36 bytes, and it has 35",
+            "is truncated: 2 samples of 1 features take 36 bytes, but it has 35",
         ),
-        (libopf() + b"\0", "t.dat", "goes on after its end"),
-        (b"\1\0", "t.dat", "the head alone takes 12"),
-        (libopf(n=-5), "t.dat", "first numbers"),
-        (libopf(labels=(1, 7)), "t.dat", "names 2 classes, and a sample has label 7"),
-        (b"@relation iris\n@attribute a real\n", "t.dat", "is text of KEEL"),
-        (b"1 1:2 2:3\n1 2:2\n", "t.dat", "is text, but its first line is not"),
+        (libopf() + b"\0", "t.dat", "is too long"),
+        (b"\1\0", "t.dat", "the header alone takes 12"),
+        (libopf(n=-5), "t.dat", "does not begin with the numbers"),
+        (libopf(labels=(1, 7)), "t.dat", "declares 2 classes, but a sample has label 7"),
+        (b"@relation iris\n@attribute a real\n", "t.dat", "is text in KEEL's format"),
+        (b"1 1:2 2:3\n1 2:2\n", "t.dat", "is text, but not in LibOPF's format"),
     ],
 )
 def test_broken_files_of_the_peers_are_refused_plainly(table, content, name, words):
@@ -475,5 +475,5 @@ def test_distances_of_the_peers_are_read(tmp_path):
     with pytest.raises(ValueError, match="3 samples do not take 36 bytes"):
         read_distances(tmp_path / "short.dat")
     np.savetxt(tmp_path / "flat.txt", D[:2])
-    with pytest.raises(ValueError, match=r"no square matrix.*\(2, 3\)"):
+    with pytest.raises(ValueError, match=r"square matrix, not one of shape \(2, 3\)"):
         read_distances(tmp_path / "flat.txt")

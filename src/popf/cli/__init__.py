@@ -1,12 +1,12 @@
-"""The command line, ``popf`` or ``python -m popf``; it needs the extra ``popf[cli]``.
+"""The command line, ``popf`` or ``python -m popf``; needs the extra ``popf[cli]``.
 
-``app``       the commands, with Typer, and what a user sees when one fails; a new command is a module with a
-              function of the same name, and a line in ``COMMANDS``
-``options``   options that several commands have
-``terminal``  what commands read and print: standard streams, notes, JSON, progress
-``scoring``   a model and the table it scores
+``app``       the Typer application and its error messages; to add a command, write a module with a function
+              of the same name and list it in ``COMMANDS``
+``options``   options shared by several commands
+``terminal``  input and output: standard streams, notes, JSON, progress
+``scoring``   a model and the table that it scores, shared by several commands
 
-Command modules import what is heavy inside their functions, so that ``popf --help`` is quick.
+Command modules import heavy packages inside their functions, to keep ``popf --help`` fast.
 """
 
 import sys
@@ -17,9 +17,9 @@ from popf.formatting import install
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, by default the one of the process, and return the exit status.
+    """Run one command, by default from ``sys.argv``, and return the exit status.
 
-    It is 0 for success, 2 for bad input, 130 after Ctrl-C, and 1 after any other error.
+    The status is 0 for success, 2 for bad input, 130 after Ctrl-C, and 1 for any other error.
     """
     if find_spec("typer") is None:
         print(

@@ -1,4 +1,4 @@
-"""The commands, with Typer; and errors as one line that a user can act on."""
+"""The Typer application, and one-line error messages."""
 
 import os
 import sys
@@ -23,15 +23,15 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     name="popf",
-    help="Optimum-path forest classification, with probabilities.",
+    help="Optimum-path forest classification with calibrated probabilities.",
     add_completion=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"popf {__version__}")
         raise typer.Exit
 
@@ -40,11 +40,11 @@ def _show_version(wanted: bool) -> None:
 def top(
     context: typer.Context,
     version: bool = option(
-        False, "Show the version.", "--version", callback=_show_version, is_eager=True
+        False, "Show the version and exit.", "--version", callback=_show_version, is_eager=True
     ),
-    debug: bool = option(False, "Show the traceback of an error.", "--debug"),
+    debug: bool = option(False, "Show the full traceback of errors.", "--debug"),
 ) -> None:
-    """Optimum-path forest classification, with probabilities."""
+    """Optimum-path forest classification with calibrated probabilities."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -55,7 +55,7 @@ for _name in COMMANDS:
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command, and return the exit status; ``--debug`` may stand anywhere."""
+    """Run one command and return the exit status; ``--debug`` is accepted at any position."""
     words = [word for word in arguments if word != "--debug"]
     command: Any = typer.main.get_command(app)
     try:
@@ -63,13 +63,13 @@ def main(arguments: list[str]) -> int:
             status = command.main(args=words, prog_name="popf", standalone_mode=False)
         if status == INTERRUPTED:  # Typer turns Ctrl-C into this
             raise KeyboardInterrupt
-        sys.stdout.flush()  # what goes wrong there is found here
+        sys.stdout.flush()  # so that write errors are raised here
         return status if isinstance(status, int) else 0
     except (KeyboardInterrupt, typer.Abort):
         say("interrupted.")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of the output is gone, as `head` does
-        _write_no_more()
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
+        _discard_stdout()
         return FAILED
     except Exception as error:
         if "--debug" in arguments:
@@ -77,25 +77,25 @@ def main(arguments: list[str]) -> int:
         else:
             called = next((command.commands[w] for w in words if w in command.commands), None)
             say(with_options(sentence(error), _options(called)))
-        # Usage errors are click's, which some versions of Typer bring along and others import.
+        # Usage errors are click's, which some versions of Typer vendor and others import.
         usage = hasattr(error, "format_message")
         expected = ValueError | TypeError | LookupError | OSError
-        full = isinstance(error, OSError) and error.errno in DISK_ERRORS
-        if full:
+        disk_error = isinstance(error, OSError) and error.errno in DISK_ERRORS
+        if disk_error:
             try:
                 sys.stdout.flush()
-            except OSError:  # the process would try once more at its end, and complain again
-                _write_no_more()
-        return BAD_INPUT if usage or (isinstance(error, expected) and not full) else FAILED
+            except OSError:  # Python would flush again at exit, and fail again
+                _discard_stdout()
+        return BAD_INPUT if usage or (isinstance(error, expected) and not disk_error) else FAILED
 
 
-def _write_no_more() -> None:
-    """Let nothing reach the standard output any more, not even at the end of the process."""
+def _discard_stdout() -> None:
+    """Discard all further standard output, including the flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _options(command: Any) -> dict[str, str]:
-    """Name the option of every parameter of a command."""
+    """Map the parameters of a command to its options."""
     return {
         parameter.name: next(name for name in parameter.opts if name.startswith("--"))
         for parameter in getattr(command, "params", ())
@@ -104,18 +104,18 @@ def _options(command: Any) -> dict[str, str]:
 
 
 def sentence(error: BaseException) -> str:
-    """Make one line of an error's message."""
+    """Return the message of an error as one line."""
     if hasattr(error, "format_message"):
         words = " ".join(error.format_message().split())
-        # Some versions of Typer tell what a value should be, but not what it is.
+        # Some versions of Typer name the expected type but not the given value.
         refused: list[Any] = getattr(error.__cause__, "errors", list)()
         return f"{words}, not {refused[0]['input']!r}." if refused else words
     if isinstance(error, OSError) and error.strerror:
-        # str() would begin with the number of the error.
+        # str() would begin with the error number.
         reason = error.strerror[:1].lower() + error.strerror[1:].rstrip(".") + "."
         return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
     # str() of a KeyError quotes its message.
     message = error.args[0] if len(error.args) == 1 else error
-    # Only a list keeps its lines.
+    # Only list items keep their line breaks.
     lines = [" ".join(part.split()) for part in str(message).split("\n- ")]
     return "\n- ".join(lines) or type(error).__name__

@@ -1,4 +1,4 @@
-"""``popf convert``: from one format of data files to another."""
+"""``popf convert``: convert data files between formats."""
 
 import sys
 from pathlib import Path
@@ -26,12 +26,14 @@ Examples:
 
 def convert(
     source: Path = typer.Argument(
-        ..., metavar="IN", help="CSV, Parquet, svmlight, LibOPF, opfython; - is stdin."
+        ...,
+        metavar="IN",
+        help="CSV, Parquet, svmlight, LibOPF or opfython file; - for CSV on stdin.",
     ),
     output: Path = typer.Argument(
-        ..., metavar="OUT", help="The suffix sets the format; - is CSV on stdout."
+        ..., metavar="OUT", help="Output file, its suffix sets the format; - for CSV on stdout."
     ),
-    target: str | None = column(None, "The column with the labels. Default: the last."),
+    target: str | None = column(None, "Column with the labels. Default: the last."),
     drop: list[str] | None = options.DROP,
     encode: str | None = options.ENCODE,
     delimiter: str | None = options.DELIMITER,
@@ -39,11 +41,12 @@ def convert(
     decimal: str = options.DECIMAL,
     json: bool = options.JSON,
 ) -> int:
-    """Convert data between CSV (.csv, .tsv), Parquet (.parquet), svmlight (.svm) and LibOPF (.dat).
+    """Convert data between CSV, Parquet, svmlight and LibOPF files.
 
-    Between CSV and Parquet all columns are kept. svmlight and LibOPF hold numbers and one label per row;
-    LibOPF's format keeps single precision and whole numbers as labels, and text is numbered from 1 in sorted
-    order. LibOPF's and opfython's text (.txt) and opfython's .json are read, too.
+    The suffixes are .csv and .tsv, .parquet, .svm, and .dat for LibOPF. Between CSV and Parquet all columns
+    are kept. svmlight and LibOPF files hold numeric features and one label per row. LibOPF files store single
+    precision and integer labels; text labels are numbered from 1 in sorted order. LibOPF and opfython text
+    files (.txt) and opfython .json files can be read, too.
     """
     from popf.tables import write
     from popf.tables.formats import TABLES, format_of
@@ -76,7 +79,7 @@ def convert(
     lines = [f"Wrote {counted(n_rows, 'row')} and {counted(n_columns, 'column')} to {output}"]
     if n_unlabelled:
         lines.append(
-            f"Label 0, in {counted(n_unlabelled, 'row')}, stands for no label in LibOPF's files."
+            f"Label 0 ({counted(n_unlabelled, 'row')}) means that a sample has no label in LibOPF files."
         )
     if to_stdout:
         sys.stdout.write(output.read_text(encoding="utf-8"))
@@ -99,7 +102,7 @@ def check_format(path: Path) -> None:
 def read_samples(
     path: Path, target: str | None, encode: Any, drop: list[str], how: tuple[str | None, str, str]
 ) -> Any:
-    """Read features and labels from a file in any format; `how` is delimiter, encoding, decimal mark."""
+    """Read features and labels from a file; `how` is (delimiter, encoding, decimal separator)."""
     from popf.tables import read
     from popf.tables.formats import TABLES
     from popf.tables.samples import samples_of
@@ -115,7 +118,7 @@ def read_samples(
 
 
 def _copy(table: "Table", output: Path, drop: list[str]) -> tuple[int, int]:
-    """Copy all columns; those whose cells are all numbers become numbers."""
+    """Copy all columns but the dropped ones; columns of numbers only become numeric."""
     from popf.tables import ColumnTypes
     from popf.tables.formats import table_writer
 
@@ -137,5 +140,5 @@ def _copy(table: "Table", output: Path, drop: list[str]) -> tuple[int, int]:
 
 
 def _loses_digits(column: Any) -> bool:
-    """Whether digits would be lost if the cells were numbers: a leading zero ("007"), or more than 15."""
+    """Return whether numbers would lose digits: a leading zero as in "007", or more than 15 digits."""
     return bool(column.astype(str).str.strip().str.match(r"[+-]?(0\d|\d{16})").any())

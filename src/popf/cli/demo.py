@@ -1,4 +1,4 @@
-"""``popf demo``: a model from table to report in six commands, then the paper's experiment in small."""
+"""``popf demo``: run six commands on sample data, then a small version of the paper's experiment."""
 
 import shlex
 from pathlib import Path
@@ -9,36 +9,36 @@ import typer
 from popf.cli.options import option
 from popf.files import writable_folder
 
-#: What is run, and why; each line is a command that works in a shell, too.
+#: The commands to run, and a title for each; they work in a shell, too.
 STEPS = {
-    "sample {out}": "Tables to try popf on: energy consumers, some of whom steal.",
+    "sample {out}": "Write sample tables: energy consumers, some of whom steal.",
     "fit {out}/consumers.csv --target stolen --id consumer -o {out}/model.popf": "Fit a model.",
     "evaluate {out}/model.popf {out}/test.csv": "How good is it on consumers it has not seen?",
-    "rank {out}/model.popf {out}/new.csv --budget 50 -o {out}/visits.csv": "Whom to inspect first?",
+    "rank {out}/model.popf {out}/new.csv --budget 50 -o {out}/visits.csv": "Which consumers to inspect first?",
     "explain {out}/model.popf {out}/new.csv --where consumer=C2816": "Why this consumer?",
-    "report {out}/model.popf {out}/test.csv -o {out}/report.html": "Everything on one page to share.",
+    "report {out}/model.popf {out}/test.csv -o {out}/report.html": "Write a report on one page.",
 }
-#: Data that come with popf: no network is needed.
+#: Datasets that come with popf, so that no network is needed.
 DATASETS = ("breast_cancer", "heart_scale", "liver")
 RUNS = 6
 METHODS = """\
-OPF is the forest alone, which gives labels. The others are P-OPF: the paper's, which differ in how its two
-parameters are found (BA bat algorithm, FFA firefly algorithm, PSO particle swarm optimisation, NM Nelder-Mead,
-and Newton's method, which popf adds), and pooled, popf's default."""
+OPF is the forest alone, which predicts labels only. The other methods are P-OPF. Five of them are the paper's
+P-OPF with different optimisers for its two parameters: BA (bat algorithm), FFA (firefly algorithm), PSO
+(particle swarm optimisation), NM (Nelder-Mead) and Newton's method, added by popf. Pooled is popf's default."""
 
 
 def demo(
     context: typer.Context,
     out: Path = option(Path("popf-demo"), "Folder for all files."),
 ) -> int:
-    """Show popf at work: fit, evaluate, rank, explain and report, then the paper's experiment in small."""
+    """Run the main commands and a small experiment on sample data."""
     writable_folder(out)
     popf: Any = context.find_root().command
     for step, title in STEPS.items():
         words = [word.format(out=out) for word in step.split()]
         print(f"\n# {title}\n$ popf {shlex.join(words)}")
         if words[0] == "sample" and (out / "consumers.csv").exists():
-            print("The tables are there already.")
+            print("The tables already exist.")
             continue
         if popf.main(args=words, prog_name="popf", standalone_mode=False):
             return 1
@@ -56,12 +56,12 @@ Where to look next:
 
 
 def _experiment(folder: Path) -> list[str]:
-    """Run the paper's experiment on few data, and print what came out; return what failed."""
+    """Run and print a small version of the paper's experiment; return its failures."""
     from popf.cli.terminal import progress_bar, say
     from popf.experiment import reproduce, table
 
     print(
-        f"\n# The paper's experiment in small: {', '.join(DATASETS)}, {RUNS} random splits of each."
+        f"\n# A small version of the paper's experiment: {', '.join(DATASETS)}, {RUNS} random splits each."
     )
     with progress_bar(None) as advance:
         results = reproduce(
@@ -73,8 +73,8 @@ def _experiment(folder: Path) -> list[str]:
     rows = [results.summaries("log_loss", name, form) for name, form in results.rows()]
     ratio = sum(row["P-OPF-pooled"].mean / row["P-OPF-NM"].mean for row in rows) / len(rows)
     print(
-        "\nWhat this shows: the paper's P-OPF gives nearly the labels of the forest, whatever finds its"
-        "\nparameters, so accuracies differ little. Probabilities differ much: pooled has on average"
-        f"\n{ratio:.2f} times the log loss of NM."
+        "\nWhat this shows: the paper's P-OPF predicts nearly the same labels as the forest, whatever the"
+        "\noptimiser, so accuracies differ little. The probabilities differ more: on average, the log loss of"
+        f"\npooled is {ratio:.2f} times that of NM."
     )
     return results.failures()

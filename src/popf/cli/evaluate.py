@@ -1,4 +1,4 @@
-"""``popf evaluate``: how good a model is on rows whose labels are known."""
+"""``popf evaluate``: evaluate a model on labelled rows."""
 
 from math import isnan
 from pathlib import Path
@@ -25,7 +25,7 @@ NAMES = {
     "log_loss": "log loss",
     "brier": "Brier score",
     "ece": "calibration error",
-    "auc": "area under ROC",
+    "auc": "ROC AUC",
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
     "opf_accuracy": "OPF accuracy",
@@ -42,7 +42,7 @@ def evaluate(
     target: str | None = options.TARGET,
     id: list[str] | None = column(
         None,
-        "Column whose values the intervals draw instead of rows, if they repeat. Default: the model's ids.",
+        "Id column: if its values repeat, the bootstrap draws them instead of rows. Default: the model's ids.",
         "--id",
     ),
     threshold: float | None = options.THRESHOLD,
@@ -55,17 +55,17 @@ def evaluate(
     progress: bool | None = options.PROGRESS,
     json: bool = options.JSON,
 ) -> int:
-    """Measure a model on rows that it was not fitted on, and whose labels are known.
+    """Evaluate a model on labelled rows that it was not fitted on.
 
-    Log loss, Brier score and calibration error judge the probabilities (lower is better), the area under the
-    ROC curve their order, the others the labels at the threshold. Intervals are 95 %, by the bootstrap over
-    rows, or over the values of an id that repeats.
+    Log loss, Brier score and calibration error measure the probabilities (lower is better), the area under
+    the ROC curve (ROC AUC) their order, and the other scores the labels at the threshold. The 95 % intervals
+    come from the bootstrap over rows, or over the values of an id that repeats.
     """
     from popf.tables.columns import group_rows
 
     scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs, threshold)
     table_model = scoring.model
-    ids = scoring.choose_ids(id, use="draw rows by")
+    ids = scoring.choose_ids(id, use="group rows by")
     labels = scoring.choose_target(target, ids)
     frame, probability = scoring.score_all([labels, *ids], progress)
     codes = scoring.true_codes(frame, labels)
@@ -79,10 +79,10 @@ def evaluate(
 def evaluation_facts(
     table_model: "TableModel", codes: Any, probability: Any, groups: "RowGroups", seed: int
 ) -> dict[str, Any]:
-    """Measure probabilities of rows whose classes, as positions, are known."""
+    """Compute the scores of probabilities; `codes` are the true classes as positions."""
     from popf.metrics import evaluate as measure
 
-    found = measure(
+    evaluation = measure(
         codes,
         probability,
         labels=range(len(table_model.classes)),
@@ -98,15 +98,15 @@ def evaluation_facts(
         "classes": table_model.classes.tolist(),
         "positive": table_model.positive,
         "threshold": table_model.threshold,
-        "measures": {name: score._asdict() for name, score in found.scores.items()},
-        "confusion": found.confusion,
-        "precision_by_class": found.precision_by_class,
-        "recall_by_class": found.recall_by_class,
+        "measures": {name: score._asdict() for name, score in evaluation.scores.items()},
+        "confusion": evaluation.confusion,
+        "precision_by_class": evaluation.precision_by_class,
+        "recall_by_class": evaluation.recall_by_class,
     }
 
 
 def evaluation_lines(facts: dict[str, Any]) -> list[str]:
-    """Show the measures and the confusion matrix."""
+    """Format the scores and the confusion matrix."""
     labels = [str(label) for label in facts["classes"]]
     rows = [["true \\ predicted", *labels]]
     for label, row in zip(labels, facts["confusion"], strict=True):
@@ -122,13 +122,13 @@ def evaluation_lines(facts: dict[str, Any]) -> list[str]:
     lines = measure_lines(facts["measures"])
     if facts["drawn_by"] is not None:
         lines.append(
-            f"Intervals draw the {facts['n_drawn']:,} values of {facts['drawn_by']!r}, not rows."
+            f"Intervals: bootstrap over the {facts['n_drawn']:,} values of {facts['drawn_by']!r}."
         )
     return [*lines, "", *aligned(rows)]
 
 
 def measure_lines(measures: dict[str, Any]) -> list[str]:
-    """Show values and intervals of some measures."""
+    """Format the values and intervals of some scores."""
     rows = [["", "value", "95 % interval", ""]]
     for name, score in measures.items():
         value, lower, upper = score.values()

@@ -1,4 +1,4 @@
-"""``popf fit``: a model from a table."""
+"""``popf fit``: fit a model to a table."""
 
 from pathlib import Path
 from typing import Any
@@ -31,37 +31,40 @@ Examples:
 
 def fit(
     data: Path = options.DATA,
-    target: str = column(..., "The column with the labels."),
-    output: Path = options.output(..., "The model file to write."),
+    target: str = column(..., "Column with the labels."),
+    output: Path = options.output(..., "Model file to write."),
     id: list[str] | None = column(
-        None, "Never a feature; rows with the same value are held out together. Repeatable."
+        None, "Id column, never a feature; rows with equal ids are held out together. Repeatable."
     ),
     drop: list[str] | None = options.DROP,
     categorical: list[str] | None = column(
-        None, "Column of categories that look like numbers. Repeatable."
+        None, "Numeric column to treat as categories. Repeatable."
     ),
-    missing: str = option("refuse", "Missing numbers: refuse, or fill in median or mean."),
+    missing: str = option("refuse", "Missing numbers: refuse, or fill in by median or mean."),
     positive: str | None = option(
-        None, "The class to find. Default: the rarer of two.", metavar="LABEL"
+        None, "Positive class. Default: the rarer of two.", metavar="LABEL"
     ),
     threshold: float | None = option(
-        None, "Probability from which a row is positive. Default: 0.5."
+        None, "Probability from which a row is predicted positive. Default: 0.5."
     ),
     cost_fp: float | None = option(
-        None, "Cost of a false alarm; with --cost-fn sets the threshold."
+        None, "Cost of a false alarm (false positive). Both costs together choose the threshold."
     ),
     cost_fn: float | None = options.COST_FN,
-    one_per: str | None = column(None, "Keep one random row per value, such as a consumer."),
-    sample_weight: str | None = column(None, "Weights of the rows; only their ratios matter."),
-    method: str = option("pooled", "How probabilities are made: pooled, forest or paper."),
-    linear_map: str = option(
-        "auto", "Linear map: none, weights, whitening, discriminant, or auto for the best of them."
+    one_per: str | None = column(
+        None, "Keep one random row for each value, such as one month per consumer."
     ),
-    metric: str = option("euclidean", "Distance between rows."),
+    sample_weight: str | None = column(None, "Column with row weights; only their ratios matter."),
+    method: str = option("pooled", "Method for the probabilities: pooled, forest or paper."),
+    linear_map: str = option(
+        "auto",
+        "Linear map of the features: none, weights, whitening, discriminant, or auto for the best.",
+    ),
+    metric: str = option("euclidean", "Distance metric."),
     scale: bool = option(True, "Standardise numbers.", "--scale/--no-scale"),
     test_size: float | None = option(
         None,
-        "Share of the rows to hold out and evaluate on, such as 0.25; rows of one --id together.",
+        "Fraction of the rows to test on, such as 0.25; rows with equal ids stay together.",
     ),
     seed: int = options.seed("Seed for everything random."),
     n_jobs: int = options.JOBS,
@@ -72,10 +75,10 @@ def fit(
     progress: bool | None = options.PROGRESS,
     json: bool = options.JSON,
 ) -> int:
-    """Fit a model to a table of rows whose labels are known.
+    """Fit a model to a table of labelled rows.
 
-    Numbers are standardised, text columns become categories, id columns are carried through. The file
-    holds the training rows in prepared form: share it only with those who may see them.
+    Numbers are standardised and text columns become categories. The model file contains the prepared
+    training rows: share it only with people who may see them.
     """
     check_output(output, [data])
     from popf.io import save
@@ -136,10 +139,10 @@ def fit(
 
 
 def _held_out_lines(held_out: dict[str, dict[str, float]]) -> list[str]:
-    """Show what the model and its parts score on rows held out of their fit."""
+    """Format the held-out scores of the model and of its parts."""
     names = {"pool": "the model", "prior": "class frequencies"}
     parts = ["pool", *(part for part in held_out if part not in names), "prior"]
-    rows = [["", "accuracy", "area under ROC", "log loss"]]
+    rows = [["", "accuracy", "ROC AUC", "log loss"]]
     for part in parts if len(held_out) > 3 else ["pool", "prior"]:
         scores = held_out[part]
         cells = [f"{scores[name]:.3f}" for name in ("accuracy", "auc", "log_loss")]
@@ -148,7 +151,7 @@ def _held_out_lines(held_out: dict[str, dict[str, float]]) -> list[str]:
 
 
 def _column_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """List the columns by how they were read."""
+    """List the columns by the role in which they were read."""
     titles = {"number": "numbers", "category": "categories", "id": "ids"}
     by_title: dict[str, list[str]] = {}
     for name, found in facts["columns"].items():
@@ -177,13 +180,13 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if facts["positive"] is not None:
         rows.append(("threshold", f"{facts['threshold']:.4g} ({facts['threshold_from']})"))
     if costs:
-        others = f"at 0.5 {costs['at_half']:.4g}, calling nobody {costs['call_none']:.4g}"
-        others += f", everybody {costs['call_all']:.4g}"
-        rows.append(("cost per row", f"{costs['at_threshold']:.4g}; {others}"))
+        others = f"at 0.5: {costs['at_half']:.4g}, all negative: {costs['call_none']:.4g}"
+        others += f", all positive: {costs['call_all']:.4g}"
+        rows.append(("cost per row", f"{costs['at_threshold']:.4g} ({others})"))
     lines = aligned(rows, left=True)
     if facts["held_out"]:
-        lines += ["", "On rows held out of the fit in turn", *_held_out_lines(facts["held_out"])]
+        lines += ["", "Cross-validation on the training rows", *_held_out_lines(facts["held_out"])]
     if facts["test"] is not None:
-        aside = f"On {counted(facts['test']['n_rows'], 'row')} kept aside"
-        lines += ["", aside, *evaluation_lines(facts["test"])]
+        title = f"Evaluation on {counted(facts['test']['n_rows'], 'test row')}"
+        lines += ["", title, *evaluation_lines(facts["test"])]
     return [*lines, "", f"Next: popf predict {facts['output']} new.csv -o scored.csv"]

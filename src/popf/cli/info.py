@@ -1,4 +1,4 @@
-"""``popf info``: what is in a model file or a data file, and how the columns of a table are read."""
+"""``popf info``: show what a model file or a data file contains."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ Examples:
 
 def info(
     file: Path = typer.Argument(
-        ..., metavar="FILE", help="A model of `popf fit` or popf.save, or a data file."
+        ..., metavar="FILE", help="Model file from `popf fit` or popf.save, or data file."
     ),
     delimiter: str | None = options.DELIMITER,
     encoding: str = options.ENCODING,
@@ -30,16 +30,16 @@ def info(
     na: list[str] | None = options.MISSING,
     json: bool = options.JSON,
 ) -> int:
-    """Show what is in a model file, without loading the model, or in a data file.
+    """Show what a model file or a data file contains.
 
-    Of a table it shows how `popf fit` would read its columns; of svmlight's, LibOPF's and opfython's files,
-    samples, features and labels. Opening a model file never runs code from it; only its header is read here.
+    For a table, show how `popf fit` would read its columns; for svmlight, LibOPF and opfython files, the
+    samples, features and labels. Of a model file only the header is read, and no code in it is ever run.
     """
     from popf.tables.formats import SUFFIXES, format_of_file
     from popf.tables.table import suffix_of
 
     check_file(file)
-    # Whatever its name, a model is a zip file.
+    # A model is a zip file, whatever its suffix.
     if suffix_of(file) not in SUFFIXES or is_zipfile(file):
         facts, lines = _model(file)
     elif format_of_file(file) in ("csv", "parquet"):
@@ -51,7 +51,7 @@ def info(
 
 
 def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
-    """Describe how every column of a table is read, and the problems with it."""
+    """Describe how each column of a table is read, and problems with it."""
     text = table.text()
     columns = column_facts(table.columns(text=text))
     rows = [["column", "read as", "values", "missing"]]
@@ -66,7 +66,7 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _samples(file: Path) -> tuple[dict[str, Any], list[str]]:
-    """Describe a file of features and labels."""
+    """Describe a file of numeric features and labels."""
     import numpy as np
 
     from popf.tables import read
@@ -94,7 +94,7 @@ def _samples(file: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _model(file: Path) -> tuple[dict[str, Any], list[str]]:
-    """Describe a model file by its header."""
+    """Describe a model file from its header."""
     from popf.io import describe
 
     known = describe(file)
@@ -115,7 +115,7 @@ def _model(file: Path) -> tuple[dict[str, Any], list[str]]:
     if table:
         rows += [
             ("target", str(table.get("target"))),
-            ("carried through", listed(table.get("ids") or ["nothing"])),
+            ("ids", listed(table.get("ids") or ["none"])),
             ("missing values", str(table.get("missing"))),
         ]
         if len(known["classes"]) == 2:

@@ -1,4 +1,4 @@
-"""``popf monitor``: whose probability rises over time."""
+"""``popf monitor``: list consumers whose probability rises over time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ Examples:
   popf monitor model.popf months.csv --time month -o rising.csv --plot rising.png
   popf monitor model.popf months.csv --id consumer --time month -o rising.csv --truth stolen
 """
-#: The columns of the output, after the ids.
+#: Columns of the output, after the ids.
 COLUMNS = (
     *("first_alarm", "before", "at_alarm", "highest_rise"),
     *("last_probability", "last_time", "n_periods"),
@@ -30,17 +30,20 @@ def monitor(
     data: Path = options.DATA,
     time: str = column(..., "Column with the period: numbers, or dates such as 2024-05."),
     output: Path | None = options.output(
-        None, "CSV file of those whose probability rises, the steepest first."
+        None, "CSV file for the rising consumers, the largest rise first."
     ),
-    id: list[str] | None = options.IDS,
-    rise: float = option(0.3, "Rise of the probability from which to raise an alarm."),
+    id: list[str] | None = column(
+        None, "Column that identifies a consumer. Default: the model's ids. Repeatable.", "--id"
+    ),
+    rise: float = option(0.3, "Rise in probability that raises an alarm."),
     recent: int = option(2, "Number of periods that count as recent.", min=1),
-    history: int = option(1, "Number of periods needed before those.", min=1),
-    plot: Path | None = option(None, "Picture of the first twelve: .png, .svg or .pdf."),
+    history: int = option(1, "Minimum number of periods before the recent ones.", min=1),
+    plot: Path | None = option(None, "Plot of the first twelve consumers: .png, .svg or .pdf."),
     truth: str | None = column(
-        None, "Column with the true labels, to measure how early and how reliably theft is found."
+        None,
+        "Column with the true labels, to measure how early and how reliably theft is detected.",
     ),
-    seed: int = options.seed("Seed of the split for --truth."),
+    seed: int = options.seed("Seed for the split of --truth."),
     n_jobs: int = options.JOBS,
     delimiter: str | None = options.DELIMITER,
     encoding: str = options.ENCODING,
@@ -49,11 +52,11 @@ def monitor(
     progress: bool | None = options.PROGRESS,
     json: bool = options.JSON,
 ) -> int:
-    """Score consumers period by period, and list those whose probability rises.
+    """List consumers whose probability rises over time.
 
-    The rise is the mean of the last --recent probabilities minus the median of all before: everyone is
-    compared with their own past. With --truth, limits are set on one half of the consumers and measured on
-    the other, none of whom should have been seen in training.
+    The rise is the mean of the last --recent probabilities minus the median of all earlier ones: consumers
+    are compared with their own past. With --truth, alarm limits are chosen on one half of the consumers and
+    evaluated on the other half; none of them should be in the training data.
     """
     import numpy as np
 
@@ -66,10 +69,10 @@ def monitor(
     scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs)
     table, table_model = scoring.table, scoring.model
     if not table_model.binary:
-        raise ValueError(f"{model} has more than two classes: fit a model of two to monitor.")
+        raise ValueError(f"{model} has more than two classes: monitoring needs a model with two.")
     ids = scoring.choose_ids(id, COLUMNS)
     if not ids:
-        raise ValueError("--id: name the column that identifies the consumers.")
+        raise ValueError("--id: name the column that identifies a consumer.")
     truths = [] if truth is None else [truth]
     table.need([time], "time")
     table.need(truths, "truth")
@@ -82,8 +85,8 @@ def monitor(
     risen = rises(series.probability, recent, history)
     if not np.isfinite(risen).any():
         raise ValueError(
-            f"nobody (one {' and '.join(ids)}) has {recent + history} periods, which --recent and "
-            "--history ask for: give longer series, or name those who are watched by --id."
+            f"no {' and '.join(ids)} has {recent + history} periods, the minimum set by --recent and "
+            "--history: give longer series, or use --id to name the column that identifies a consumer."
         )
     first = alarms(risen, rise)
     rising = np.flatnonzero(first >= 0)
@@ -101,7 +104,7 @@ def monitor(
             series,
             rising.tolist(),
             first_alarm=first[rising].tolist(),
-            names=[" ".join(who) for who in listed[ids].to_numpy()],
+            names=[" ".join(values) for values in listed[ids].to_numpy()],
             time_label="",
             time_names=time_names,
             label=f"probability of {table_model.positive}",
@@ -109,7 +112,7 @@ def monitor(
         with open_output(plot) as file:
             figure.savefig(file, format=plot.suffix.lower().lstrip("."), dpi=150)
     elif plot is not None:
-        say("note: nobody rises by the limit, so there is no picture.")
+        say("note: no probability rises by --rise or more, so no plot was written.")
     facts = {
         "n_rows": len(frame),
         "n_units": len(series.units),
@@ -126,7 +129,7 @@ def monitor(
 
 
 def _times(column: Any) -> tuple[Any, dict[float, str] | None]:
-    """Turn times into numbers (dates into days), and name the days for a picture."""
+    """Convert times to numbers (dates to days), and return the names of the days for the plot."""
     import numpy as np
     import pandas
 
@@ -134,11 +137,11 @@ def _times(column: Any) -> tuple[Any, dict[float, str] | None]:
     numbers = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64)
     if np.isfinite(numbers).all():
         return numbers, None
-    # A date without a time zone is taken as UTC.
+    # Dates without a time zone are taken as UTC.
     dates = pandas.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
     odd = np.flatnonzero(dates.isna())
     if len(odd):
-        # Name a cell that is neither number nor date, if there is one.
+        # Report a cell that is neither a number nor a date, if there is one.
         row = next((row for row in odd if not np.isfinite(numbers[row])), odd[0])
         what = (
             "a number among dates" if np.isfinite(numbers[row]) else "neither a number nor a date"
@@ -152,7 +155,7 @@ def _times(column: Any) -> tuple[Any, dict[float, str] | None]:
 
 
 def _list(ids: Any, times: Any, series: "Series", risen: Any, found: tuple[Any, Any, int]) -> Any:
-    """Make the table of those that rise, with ids and times as the file writes them."""
+    """Return a table of the rising consumers, with ids and times as written in the file."""
     import numpy as np
     import pandas
 
@@ -177,7 +180,7 @@ def _list(ids: Any, times: Any, series: "Series", risen: Any, found: tuple[Any, 
 
 
 def _detection(series: "Series", risen: Any, steals: Any, seed: int) -> list[dict[str, Any]]:
-    """Measure how early and how reliably rises find theft, on one half of the consumers."""
+    """Measure how early and how reliably theft is detected, on one half of the consumers."""
     import numpy as np
 
     from popf.monitoring import detection_table
@@ -185,7 +188,7 @@ def _detection(series: "Series", risen: Any, steals: Any, seed: int) -> list[dic
     present = series.rows >= 0
     steals = present & steals[np.where(present, series.rows, 0)]
     onset = np.where(steals.any(axis=1), steals.argmax(axis=1), -1)
-    # Who steals from the first period on has no past to rise from.
+    # A consumer who steals from the first period on has no earlier probability to rise from.
     kept = onset != 0
     calibration = np.random.default_rng(seed).permutation(int(kept.sum())) % 2 == 0
     table = detection_table(risen[kept], onset[kept], calibration=calibration)
@@ -199,7 +202,7 @@ def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
         f"{facts['positive']} rises by {facts['rise']:g} or more for {len(rising):,}"
     ]
     if rising:
-        rows = [["who", "first alarm", "before", "at alarm", "now"]]
+        rows = [[" ".join(ids), "first alarm", "before", "at alarm", "now"]]
         for row in rising[:10]:
             values = [f"{row[name]:.2f}" for name in ("before", "at_alarm", "last_probability")]
             rows.append([" ".join(row[name] for name in ids), row["first_alarm"], *values])
@@ -214,7 +217,8 @@ def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
 def _detection_lines(table: list[dict[str, Any]]) -> list[str]:
     from popf.monitoring import SOON
 
-    rows = [["false alarms aimed at", "measured", "limit", "found", "95 %", "median delay", "soon"]]
+    rows = [["allowed false alarms", "measured", "limit", "found", "95 % interval", "median delay"]]
+    rows[0].append(f"delay <= {SOON}")
     for row in table:
         share = {name: 100 * value for name, value in row.items() if value is not None}
         rows.append(
@@ -231,6 +235,6 @@ def _detection_lines(table: list[dict[str, Any]]) -> list[str]:
     first = table[0]
     return [
         *aligned(rows),
-        f"Limits set on half of the consumers, measured on the other ({first['n_regular']:,} regular, "
-        f"{first['n_turned']:,} who begin). Delay in periods, 0 for the first; soon: at most {SOON}.",
+        f"Limits were chosen on half of the consumers and evaluated on the other half ({first['n_regular']:,} "
+        f"regular, {first['n_turned']:,} who begin to steal). Delays are in periods from the first theft.",
     ]

@@ -1,4 +1,4 @@
-"""``popf predict``: a table scored, however long."""
+"""``popf predict``: predict probabilities and labels for a table of any length."""
 
 import sys
 from pathlib import Path
@@ -20,12 +20,12 @@ def predict(
     model: Path = options.MODEL,
     data: Path = options.DATA,
     output: Path | None = options.output(
-        None, "CSV (also .gz) or Parquet. Default: standard output, -."
+        None, "CSV (also .gz) or Parquet file. Default: -, standard output."
     ),
     id: list[str] | None = options.IDS,
     threshold: float | None = options.THRESHOLD,
     chunk_rows: int | None = option(
-        None, "Rows held at a time. Default: some megabytes of cells.", min=1
+        None, "Rows to read at a time. Default: a few megabytes.", min=1
     ),
     n_jobs: int = options.JOBS,
     delimiter: str | None = options.DELIMITER,
@@ -35,10 +35,10 @@ def predict(
     progress: bool | None = options.PROGRESS,
     json: bool = options.JSON,
 ) -> int:
-    """Give every row of a table a probability for each class, and a label.
+    """Predict class probabilities and labels for the rows of a table.
 
-    The table is read and written in pieces, so it may be larger than memory. The columns written: the id
-    columns (or, without any, the number of the row), probability_CLASS for each class, and predicted.
+    The table is read and written in pieces, so it may be larger than memory. The output has the id columns
+    (or the row number if there are none), probability_CLASS for each class, and predicted.
     """
     import numpy as np
 
@@ -47,7 +47,7 @@ def predict(
     output = STDIO if output is None else output
     check_table_output(output, [model, data], json)
     if output == STDIO and sys.stdout.isatty():
-        progress = False  # a bar between the rows
+        progress = False  # the bar would mix with the rows
     how = (delimiter, encoding, decimal, na)
     scoring = Scoring(model, data, how, n_jobs, threshold, labels_only=True)
     table_model = scoring.model

@@ -1,4 +1,4 @@
-"""``popf rank``: whom to inspect first."""
+"""``popf rank``: rank the rows to inspect first."""
 
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,12 @@ SHOWN = 10
 def rank(
     model: Path = options.MODEL,
     data: Path = options.DATA,
-    budget: int | None = option(None, "How many rows can be inspected. Default: all.", min=1),
-    value: str | None = column(None, "What a hit in this row would bring."),
-    visit_cost: float = option(0.0, "Cost of inspecting a row; with --value.", min=0.0),
-    output: Path | None = options.output(None, "The ranked rows: CSV, Parquet, or - for stdout."),
+    budget: int | None = option(None, "Number of rows that can be inspected. Default: all.", min=1),
+    value: str | None = column(None, "Column with the gain of a hit in each row."),
+    visit_cost: float = option(0.0, "Cost of inspecting a row; needs --value.", min=0.0),
+    output: Path | None = options.output(
+        None, "File for the ranked rows: CSV or Parquet; - for stdout."
+    ),
     id: list[str] | None = options.IDS,
     positive: str | None = options.POSITIVE,
     n_jobs: int = options.JOBS,
@@ -35,11 +37,11 @@ def rank(
     progress: bool | None = options.PROGRESS,
     json: bool = options.JSON,
 ) -> int:
-    """List the rows to inspect first, and how many hits to expect among them.
+    """Rank the rows to inspect first, and estimate the hits.
 
-    Rows are ordered by the probability of the class to find; with --value by what a visit is expected to
-    bring, probability times value minus --visit-cost, and rows that would cost more than they bring are left
-    out. Hits are expected as the probabilities say, with a 95 % interval; evaluate the model first.
+    Rows are ranked by the probability of the positive class. With --value they are ranked by the expected
+    gain, probability times value minus --visit-cost, and rows with no expected gain are left out. The
+    expected number of hits and its 95 % interval assume calibrated probabilities: evaluate the model first.
     """
     import numpy as np
 
@@ -53,7 +55,9 @@ def rank(
     scoring = Scoring(model, data, (delimiter, encoding, decimal, na), n_jobs)
     classes = scoring.model.classes
     if positive is None and not scoring.model.binary:
-        raise ValueError(f"{model} has {len(classes)} classes: name the one to find by --positive.")
+        raise ValueError(
+            f"{model} has {len(classes)} classes: choose the positive one with --positive."
+        )
     code = scoring.choose_class(positive)
     name = f"probability_{classes[code]}"
     gain = [] if value is None else [value, "expected_gain"]
@@ -84,13 +88,13 @@ def rank(
         "top": ranked.head(SHOWN).to_dict("records"),
     }
     ranked_rows = f"Ranked {counted(len(probability), 'row')} of {named(data)}"
-    title = f"{ranked_rows}; class to find: {facts['positive']}"
+    title = f"{ranked_rows}; positive class: {facts['positive']}"
     show(facts, [title, *_lines(facts, ranked)], json, error_stream=output == STDIO)
     return 0
 
 
 def _values(scoring: Scoring, column: str) -> Any:
-    """Read what hits bring; every row needs a number."""
+    """Read the gain of a hit in each row; raise ValueError unless all are finite."""
     import numpy as np
 
     from popf.tables import ColumnTypes
@@ -101,21 +105,21 @@ def _values(scoring: Scoring, column: str) -> Any:
     odd = np.flatnonzero(~np.isfinite(values))
     if len(odd):
         raise ValueError(
-            f"--value: column {column!r} of {table.path} holds no number in row {odd[0] + 1}: fill it in, "
-            "for instance with 0."
+            f"--value: column {column!r} of {table.path} has no finite number in row {odd[0] + 1}: "
+            "fill it in, for instance with 0."
         )
     return values
 
 
 def _lines(facts: dict[str, Any], ranked: Any) -> list[str]:
-    n, positive = facts["n_ranked"], facts["positive"]
+    n = facts["n_ranked"]
     if not n:
-        return ["  no row is expected to bring more than its visit costs"]
+        return ["  no row has an expected gain above 0"]
     interval = f"{facts['expected_hits_lower']:,} to {facts['expected_hits_upper']:,}"
     rows = [
-        ("to inspect", counted(n, "row")),
-        (f"expected {positive}", f"{facts['expected_hits']:.1f} (95 % interval {interval})"),
-        ("at random", f"{facts['random_hits']:.1f}; lift {facts['lift']:.2f}"),
+        ("rows to inspect", f"{n:,}"),
+        ("expected hits", f"{facts['expected_hits']:.1f} (95 % interval {interval})"),
+        ("hits at random", f"{facts['random_hits']:.1f} (lift {facts['lift']:.2f})"),
     ]
     if facts["expected_gain"] is not None:
         cost = f" after {facts['visit_cost']:g} per visit" if facts["visit_cost"] else ""

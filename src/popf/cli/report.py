@@ -1,4 +1,4 @@
-"""``popf report``: one page on a model and the rows it is judged by."""
+"""``popf report``: write an HTML report on a model."""
 
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,18 @@ SHOWN = ("log_loss", "brier", "ece", "auc")
 def report(
     model: Path = options.MODEL,
     data: Path = options.DATA,
-    output: Path = options.output(Path("report.html"), "The page to write."),
+    output: Path = options.output(Path("report.html"), "HTML file to write."),
     target: str | None = options.TARGET,
     id: list[str] | None = options.IDS,
     positive: str | None = options.POSITIVE,
-    threshold: float | None = option(None, "Where the slider starts. Default: the model's own."),
-    cost_fp: float | None = option(None, "Cost of a false alarm. Default: as in training."),
+    threshold: float | None = option(
+        None, "Start of the threshold slider. Default: the model's threshold."
+    ),
+    cost_fp: float | None = option(
+        None, "Cost of a false alarm (false positive). Default: as in `popf fit`."
+    ),
     cost_fn: float | None = options.COST_FN,
-    top: int = option(100, "How many rows are listed, with their paths."),
+    top: int = option(100, "Number of rows to list, with their paths."),
     title: str | None = option(None, "Title of the page."),
     seed: int = options.BOOTSTRAP_SEED,
     n_jobs: int = options.JOBS,
@@ -41,10 +45,11 @@ def report(
     progress: bool | None = options.PROGRESS,
     json: bool = options.JSON,
 ) -> int:
-    """Write one page: how good the probabilities are, which threshold to use, who is at risk.
+    """Write an HTML report on a model and the rows it scores.
 
-    Judge a model by rows it was not fitted to. The page is one file that needs no network. It holds the
-    listed rows, and the training rows on their paths: share it only with those who may see them.
+    The page shows how good the probabilities are, which threshold to use, and which rows are most at risk.
+    Use labelled rows that the model was not fitted on. The page is a single file that needs no network. It
+    contains the listed rows and the training rows on their paths: share it only with people who may see them.
     """
     from popf.io import describe
     from popf.report.page import check_options, compute
@@ -106,9 +111,11 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         f"Wrote {facts['output']}: {counted(facts['n_rows'], 'row')}, "
         f"{share:.1%} of them {facts['positive']}",
         *measure_lines({name: facts["measures"][name] for name in SHOWN}),
-        f"  lowest cost at threshold {facts['recommended_threshold']:.4g}, where a miss costs "
+        f"  lowest cost at threshold {facts['recommended_threshold']:.4g}, if a miss costs "
         f"{times}as much as a false alarm",
     ]
     if len(facts["classes"]) > 2:
-        lines.append(f"  {facts['positive']} against all others; for another class use --positive.")
+        lines.append(
+            f"  {facts['positive']} against all others; choose another class with --positive."
+        )
     return lines

@@ -1,4 +1,4 @@
-"""``popf reproduce``: the paper's experiment, or a study of one's own."""
+"""``popf reproduce``: run the paper's experiment, or the same on other data."""
 
 from pathlib import Path
 from typing import Any
@@ -15,30 +15,28 @@ SHOWN = ("accuracy", "seconds", "log_loss")
 def reproduce(
     datasets: list[str] | None = option(
         None,
-        "Datasets, separated by commas, or repeated. Default: the paper's 14.",
+        "Datasets, comma-separated or repeated. Default: the paper's 14.",
         metavar="NAMES",
     ),
     methods: list[str] | None = option(
         None,
-        "Any of opf, ba, ffa, pso, nm, newton, pooled; separated by commas, or repeated.",
+        "Methods, comma-separated or repeated: opf, ba, ffa, pso, nm, newton, pooled. Default: all.",
         metavar="NAMES",
     ),
     runs: int = option(20, "Number of random splits of each dataset."),
-    train_size: float = option(0.25, "Share of the samples used for training."),
-    seed: int = options.seed("Seed for splits and methods."),
+    train_size: float = option(0.25, "Fraction of the samples to train on."),
+    seed: int = options.seed("Seed for splits and optimisers."),
     n_jobs: int = option(
-        -1, "Number of runs at a time; -1 for one on every core.", callback=check_jobs
+        -1, "Number of runs in parallel; -1 for one per core.", callback=check_jobs
     ),
     scale: bool | None = option(
         None,
-        "Features standardised, or as they are. Default: both where it matters.",
+        "Standardise the features, or use them raw. Default: both where it matters.",
         "--scale/--raw",
     ),
-    out: Path = option(Path("popf-reproduction"), "Folder for journal, tables and report."),
-    data: Path | None = option(
-        None, "Your own data: CSV, Parquet, svmlight or LibOPF's binary format."
-    ),
-    target: str | None = option(None, "The column of --data that holds the labels."),
+    out: Path = option(Path("popf-reproduction"), "Folder for the journal, tables and report."),
+    data: Path | None = option(None, "Your own data: CSV, Parquet, svmlight or LibOPF file."),
+    target: str | None = option(None, "Column of --data with the labels."),
     drop: list[str] | None = column(None, "Column of --data to leave out. Repeatable."),
     encode: str | None = options.ENCODE,
     delimiter: str | None = options.DELIMITER,
@@ -47,20 +45,20 @@ def reproduce(
     figures: bool | None = option(
         None, "Draw figures. Default: if matplotlib is installed.", "--figures/--no-figures"
     ),
-    fresh: bool = option(False, "Start again; the old journal is kept as .old.", "--fresh"),
+    fresh: bool = option(False, "Start over; the old journal is kept as .old.", "--fresh"),
     progress: bool | None = options.PROGRESS,
     json: bool = options.JSON,
 ) -> int:
-    """Run the experiment of the paper, or the same on your own data.
+    """Run the paper's experiment, or the same on your own data.
 
-    Every finished run is kept in the journal of the folder: killed or interrupted, the same command continues
-    where it stopped.
+    Finished runs are kept in a journal in the output folder: after an interruption, the same command
+    continues where it stopped.
     """
     from popf import experiment
     from popf.experiment.protocol import choose_datasets
     from popf.experiment.report import REPORT, study_facts
 
-    writable_folder(out)  # before data are loaded or fetched
+    writable_folder(out)  # before data are loaded or downloaded
     wanted: Any = _split(datasets)
     if data is not None:
         check_format(data)
@@ -69,7 +67,7 @@ def reproduce(
         wanted = own if wanted is None else {**choose_datasets(wanted, say), **own}
     elif target is not None or encode is not None or drop:
         raise ValueError(
-            "--target, --drop and --encode describe --data, which is missing; name a file."
+            "--target, --drop and --encode describe --data, which is missing: name a file."
         )
     with progress_bar(progress) as advance:
         results = experiment.reproduce(
@@ -92,8 +90,8 @@ def reproduce(
     return 1 if results.failures() else 0
 
 
-def _split(words: list[str] | None) -> list[str] | None:
-    """Split lists at commas."""
-    if not words:
+def _split(names: list[str] | None) -> list[str] | None:
+    """Split names at commas."""
+    if not names:
         return None
-    return [part.strip() for word in words for part in word.split(",") if part.strip()]
+    return [part.strip() for name in names for part in name.split(",") if part.strip()]

@@ -1,4 +1,4 @@
-"""``popf sample``: tables to try the other commands on."""
+"""``popf sample``: write sample tables for the other commands."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,28 +16,28 @@ Examples:
   popf sample
   popf sample trial && cd trial && popf fit consumers.csv --target stolen --id consumer -o model.popf
 """
-#: What is written, and what it is for.
+#: The files to write, and what they are for.
 FILES = {
-    "consumers.csv": "a month of 1,500 consumers, whether they steal is known: to fit",
-    "test.csv": "1,000 others, also known: to evaluate",
-    "new.csv": "500 others, not known: to predict",
-    "past.csv": "24 months of 500 consumers, known: to fit a model for monitoring",
-    "months.csv": "24 months of 500 others, known: to monitor",
+    "consumers.csv": "one month of 1,500 consumers, labelled: to fit a model",
+    "test.csv": "1,000 other consumers, labelled: to evaluate it",
+    "new.csv": "500 other consumers, without labels: to predict",
+    "past.csv": "24 months of 500 consumers, labelled: to fit a model for monitoring",
+    "months.csv": "24 months of 500 other consumers, labelled: to monitor",
 }
 
 
 def sample(
-    folder: Path = typer.Argument(Path("."), help="Folder to write to; created if needed."),
-    seed: int = options.seed("Seed of the random numbers."),
+    folder: Path = typer.Argument(Path("."), help="Folder to write to; created if missing."),
+    seed: int = options.seed("Random seed."),
     json: bool = options.JSON,
 ) -> int:
-    """Write generated tables of energy consumers, some of whom steal, to try popf on.
+    """Write sample tables to try popf on.
 
-    Existing files are never replaced.
+    The tables hold generated energy consumers, some of whom steal. Existing files are never overwritten.
     """
-    there = [name for name in FILES if (folder / name).exists()]
-    if there:
-        raise FileExistsError(f"{folder / there[0]} is there already: give another folder.")
+    existing = [name for name in FILES if (folder / name).exists()]
+    if existing:
+        raise FileExistsError(f"{folder / existing[0]} already exists: choose another folder.")
     writable_folder(folder)
     for name, frame in _frames(seed):
         with open_output(folder / name) as file:

@@ -1,4 +1,4 @@
-"""A model and the table that it scores: what predict, rank, evaluate, report and monitor share."""
+"""A model and the table that it scores, as used by predict, rank, evaluate, explain, report and monitor."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,12 +12,12 @@ from popf.formatting import counted, near_words
 if TYPE_CHECKING:
     from popf.table_models.model import Scored
 
-#: Mebibytes that blocks of distances may take; the default of scikit-learn is a gibibyte.
+#: Memory limit for blocks of distances, in MiB; scikit-learn's default is 1 GiB.
 WORKING_MEMORY = 128
 
 
 def check_table_output(path: Path | None, inputs: Sequence[Path], json: bool) -> None:
-    """Raise an error if a table cannot be written there, or would share standard output with JSON."""
+    """Raise an error if a table cannot be written to `path`, or if it would mix with JSON on stdout."""
     if path == STDIO and json:
         raise ValueError("--json needs another --output: standard output cannot hold both.")
     check_output(path, inputs)
@@ -28,7 +28,7 @@ def check_table_output(path: Path | None, inputs: Sequence[Path], json: bool) ->
 
 
 class Scoring:
-    """A model and the table that it scores, at its own threshold or at another."""
+    """A model and the table that it scores, at the model's threshold or at another."""
 
     def __init__(
         self,
@@ -43,17 +43,23 @@ class Scoring:
 
         self.model = open_model(model, n_jobs).with_threshold(threshold)
         if self.model.labels_only and not labels_only:
-            raise ValueError(f"{model} gives labels only, no probabilities: fit one by `popf fit`.")
+            raise ValueError(
+                f"{model} predicts labels only, no probabilities: fit a model with `popf fit`."
+            )
         self.table = open_data(data, *how)
-        self.unknown: Counter[str] = Counter()  # scored rows with a category never seen, by column
+        #: Number of rows with a category not seen in training, by column.
+        self.unknown: Counter[str] = Counter()
 
     def choose_ids(
-        self, asked: Sequence[str] | None, results: Sequence[str] = (), use: str = "carry through"
+        self,
+        requested: Sequence[str] | None,
+        results: Sequence[str] = (),
+        use: str = "copy to the output",
     ) -> list[str]:
-        """Choose the ids to `use`: those asked for, or the model's; `results` are taken names."""
-        if asked:
-            self.table.need(asked, "id")
-        wanted = list(dict.fromkeys(asked or self.model.layout.ids))
+        """Return the id columns: those requested, else the model's; `results` are names they must not have."""
+        if requested:
+            self.table.need(requested, "id")
+        wanted = list(dict.fromkeys(requested or self.model.layout.ids))
         absent = [name for name in wanted if name not in self.table.names]
         if absent:
             names = ", ".join(map(repr, absent))
@@ -61,43 +67,43 @@ class Scoring:
         for name in results:
             if name in wanted:
                 raise ValueError(
-                    f"column {name!r} has the name of a result: rename it in the data."
+                    f"column {name!r} has the name of an output column: rename it in the data."
                 )
         return [name for name in wanted if name not in absent]
 
-    def choose_target(self, asked: str | None, ids: Sequence[str] = ()) -> str:
-        """Choose the column with the labels, none of the ids: the one asked for, else the model's."""
-        column, names = asked or self.model.layout.target, self.table.names
+    def choose_target(self, requested: str | None, ids: Sequence[str] = ()) -> str:
+        """Return the column with the labels: the one requested, else the model's; it must not be an id."""
+        column, names = requested or self.model.layout.target, self.table.names
         if column is None:
             raise ValueError(
-                "the model does not know which column holds the labels: give --target."
+                "the model does not store which column holds the labels: give --target."
             )
         if column not in names:
             raise ValueError(
-                f"{self.table.path} has no column {column!r} with labels{near_words(column, names)} The "
-                "labels must be known here; name their column by --target."
+                f"{self.table.path} has no column {column!r} with labels{near_words(column, names)} This "
+                "command needs labels: name their column with --target."
             )
         if column in self.model.features:
             raise ValueError(
-                f"--target {column} is a feature of the model: name the column of labels."
+                f"--target {column} is a feature of the model: name the column with the labels."
             )
         if column in ids:
             raise ValueError(f"--id {column} holds the labels: it cannot be an id as well.")
         return column
 
-    def choose_class(self, asked: str | None) -> int:
-        """Choose the class to find, as a position: the one asked for, else the model's."""
+    def choose_class(self, requested: str | None) -> int:
+        """Return the position of the positive class: the one requested, else the model's."""
         from popf.tables.columns import find_class
 
-        if asked is None:
+        if requested is None:
             return self.model.layout.positive
-        return find_class(asked, self.model.classes)
+        return find_class(requested, self.model.classes)
 
     @contextmanager
     def pieces(
         self, columns: Sequence[str], progress: bool | None, n_rows: int | None = None
     ) -> Iterator[Iterator["Scored"]]:
-        """Score the table in pieces of `n_rows`, with a bar; `columns` are read besides the features."""
+        """Score the table in pieces of `n_rows`, with a progress bar; also read `columns`."""
         from sklearn import config_context
 
         with config_context(working_memory=WORKING_MEMORY), progress_bar(progress) as advance:
@@ -113,10 +119,10 @@ class Scoring:
             yield pieces()
         for name, n in self.unknown.items():
             rows = counted(n, "row")
-            say(f"note: column {name!r} holds values never seen in training, in {rows}.")
+            say(f"note: column {name!r} holds categories not seen in training, in {rows}.")
 
     def score_all(self, columns: Sequence[str], progress: bool | None) -> tuple[Any, Any]:
-        """Return a frame of `columns` and the features, and the probabilities; note rows seen in training."""
+        """Return a frame of `columns` and features, and the probabilities; note training rows among them."""
         import numpy as np
         import pandas
 
@@ -128,13 +134,13 @@ class Scoring:
         if n_seen:
             say(
                 f"note: {n_seen:,} of the {counted(len(frame), 'row')} of {self.table.path} have the "
-                "features of a training row. On rows that it was fitted to, a model looks better than it is: "
-                "use others."
+                "same features as a training row. A model looks better than it is on rows that it was fitted "
+                "on: use other rows."
             )
         return frame, np.vstack(probabilities)
 
     def true_codes(self, frame: Any, column: str) -> Any:
-        """Return the true classes of scored rows, as positions in the classes of the model."""
+        """Return the true classes of scored rows, as positions in the model's classes."""
         from popf.tables.columns import match_labels
 
         where = f"column {column!r} of {self.table.path}"
@@ -142,6 +148,6 @@ class Scoring:
 
 
 def id_columns(ids: Any, rows: Any) -> Any:
-    """Return a frame of the ids of rows, or of the numbers of the rows where there are no ids."""
+    """Return a frame of the ids of rows, or of the row numbers if there are no ids."""
     ids = ids.reset_index(drop=True)
     return ids if len(ids.columns) else ids.assign(row=rows + 1)

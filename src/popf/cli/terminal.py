@@ -1,4 +1,4 @@
-"""What commands read and print: standard streams, notes, JSON, progress."""
+"""Input and output of the commands: standard streams, notes, JSON, progress."""
 
 import atexit
 import json
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from popf.tables import Table
     from popf.tables.columns import Column
 
-#: Standard input or output.
+#: The path that stands for standard input or output.
 STDIO = Path("-")
 Advance = Callable[[int, int, str], None]
 
 
 def say(sentence: str) -> None:
-    """Print a sentence on the error stream, where it does not get into the output."""
+    """Print a message on standard error."""
     print(f"popf: {printable(sentence)}", file=sys.stderr)
 
 
 def show(
     facts: dict[str, Any], lines: Sequence[str], as_json: bool, error_stream: bool = False
 ) -> None:
-    """Print the facts as JSON, or the lines for a person; on the error stream beside a table."""
+    """Print the facts as JSON or the lines as text, on standard output or on standard error."""
     text = printable("\n".join(lines))
     if as_json:
         text = json.dumps(for_json(facts), allow_nan=False, indent=2)
@@ -40,18 +40,18 @@ def show(
 
 
 def class_counts(classes: Iterable[Any], counts: Iterable[int]) -> str:
-    """Write how many rows each class has."""
+    """Format the number of rows of each class."""
     return listed([f"{label}: {n:,}" for label, n in zip(classes, counts, strict=True)])
 
 
 def more_rows(n: int, output: str | None) -> str:
-    """Write where to find the rows that are not shown."""
+    """Return a line that tells where the remaining rows are."""
     return f"  ... {n:,} more" + (f" in {output}" if output else "; --output writes them all")
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print warnings as notes of one line, without file names and line numbers."""
+    """Print warnings as one-line notes, without file names and line numbers."""
 
     def note(message: Any, category: Any, *rest: Any, **more: Any) -> None:
         if not issubclass(category, DeprecationWarning | FutureWarning):
@@ -65,7 +65,7 @@ def plain_warnings() -> Iterator[None]:
 
 @contextmanager
 def progress_bar(shown: bool | None) -> Iterator[Advance]:
-    """Show a bar on the error stream, moved by calls of ``advance(n_done, n_total, text)``."""
+    """Show a progress bar on standard error, updated by ``advance(n_done, n_total, text)``."""
     if not _is_shown(shown):
         yield lambda n_done, n_total, text: None
         return
@@ -83,7 +83,7 @@ def progress_bar(shown: bool | None) -> Iterator[Advance]:
 
 @contextmanager
 def stages(shown: bool | None) -> Iterator[Callable[[str], None]]:
-    """Show the stage that ``stage(text)`` has set, or that kernels compile, and the time elapsed."""
+    """Show the elapsed time and the current stage: the one set by ``stage(text)``, or compiling."""
     if not _is_shown(shown):
         yield lambda text: None
         return
@@ -104,7 +104,7 @@ def stages(shown: bool | None) -> Iterator[Callable[[str], None]]:
 
         class Compiling(event.Listener):
             def on_start(self, event: Any) -> None:
-                describe("compiling, first run only")
+                describe("compiling (first run only)")
 
             def on_end(self, event: Any) -> None:
                 describe(current[0])
@@ -113,13 +113,13 @@ def stages(shown: bool | None) -> Iterator[Callable[[str], None]]:
             yield stage
 
 
-def _is_shown(wanted: bool | None) -> bool:
-    """Decide if progress is shown: as wanted, or with None if the error stream is a terminal."""
-    return sys.stderr.isatty() if wanted is None else wanted
+def _is_shown(requested: bool | None) -> bool:
+    """Decide whether to show progress: as requested, or with None if standard error is a terminal."""
+    return sys.stderr.isatty() if requested is None else requested
 
 
 def _live(*columns: Any) -> Any:
-    """Make a display on the error stream that disappears when it ends."""
+    """Return a progress display on standard error that disappears when it ends."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -132,7 +132,7 @@ def check_output(
     suffixes: Sequence[str] = (),
     option: str = "--output",
 ) -> None:
-    """Raise an error if a file cannot be written there, or would replace an input."""
+    """Raise an error if `path` cannot be written or is one of the inputs."""
     if path is None or path == STDIO:
         return
     folder = check_target(path).parent
@@ -147,20 +147,20 @@ def check_output(
 
 
 def check_jobs(value: int) -> int:
-    """Return a number of threads or processes, or raise ValueError for 0."""
+    """Return a number of threads or processes; raise ValueError for 0."""
     if value == 0:
         raise ValueError("--n-jobs must be at least 1, or -1 for all cores, not 0.")
     return value
 
 
-def as_options(words: str) -> str:
-    """Show parameters of `popf fit`, in backticks, as its options."""
+def as_options(text: str) -> str:
+    """Replace parameters in backticks by the options of `popf fit`."""
     names = ("id", "drop", "categorical", "one_per", "na", "decimal", "missing")
-    return with_options(words, {name: "--" + name.replace("_", "-") for name in names})
+    return with_options(text, {name: "--" + name.replace("_", "-") for name in names})
 
 
 def column_facts(columns: Iterable["Column"]) -> dict[str, dict[str, Any]]:
-    """Tell how columns are read, by name."""
+    """Return how each column is read, by name."""
     return {
         column.name: {
             "read_as": column.role,
@@ -174,32 +174,35 @@ def column_facts(columns: Iterable["Column"]) -> dict[str, dict[str, Any]]:
 
 
 def named(path: Path) -> str:
-    """Name a file, or the stream that - stands for."""
+    """Return the name of a file, or "standard input" for ``-``."""
     return "standard input" if path == STDIO else str(path)
 
 
 def temporary(name: str) -> Path:
-    """Name a file in a folder that is deleted when the process ends."""
+    """Return a path in a temporary folder that is deleted at exit."""
     folder = tempfile.mkdtemp(prefix="popf-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder, name)
 
 
 def from_stdin(path: Path) -> Path:
-    """Keep standard input as a CSV file, because tables are read more than once; return any other path."""
+    """Copy standard input to a temporary CSV file; return any other path unchanged.
+
+    Tables are read more than once.
+    """
     if path != STDIO:
         return path
-    kept = temporary("standard-input.csv")
-    with open(kept, "wb") as file:
+    copy = temporary("standard-input.csv")
+    with open(copy, "wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
-    return kept
+    return copy
 
 
 def open_data(
     path: Path, delimiter: str | None, encoding: str, decimal: str, na: list[str] | None = None
 ) -> "Table":
-    """Open a table as the options say."""
+    """Open a table with the given options."""
     from popf.tables import Dialect, open_table
 
-    mark = "\t" if delimiter == "\\t" else delimiter  # as it is typed in a shell
+    mark = "\t" if delimiter == "\\t" else delimiter  # as typed in a shell
     return open_table(from_stdin(path), Dialect(mark, encoding, decimal, tuple(na or ())))

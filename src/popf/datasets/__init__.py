@@ -1,7 +1,7 @@
-"""Datasets: the paper's by name, stand-ins for those that are not public, and files of your own.
+"""Datasets: the paper's by name, generated stand-ins for those that are not public, and your own files.
 
-``registry``    which datasets there are (``records.json``), and how to tell a true copy (``facts.json``)
-``loading``     `load` and `list`: the user's folder, the package itself, the cache, the network
+``registry``    the known datasets (``records.json``), and facts to verify a copy (``facts.json``)
+``loading``     `load` and `list`: from the user's folder, the package, the cache or the network
 ``stand_ins``   generators
 """
 

@@ -1,9 +1,9 @@
-"""Which datasets there are, the paper's fourteen and their scaled forms, and how to tell a true copy of each.
+"""The known datasets, the paper's fourteen and their scaled forms, and facts to verify copies of them.
 
-Copies differ in white space, in printed digits and in the order of their rows, so bytes tell nothing. Recorded
-are sizes, class counts and, column by column, the sum, the sum of squares and the sum over the first class.
-That catches another dataset, a cut file, swapped columns or labels and lost decimal points; it does not vouch
-for the last printed digit of every value.
+Copies differ in white space, printed digits and the order of their rows, so file checksums do not work. The
+recorded facts are sizes, class counts and, for each column, the sum, the sum of squares and the sum over the
+first class. They detect a different dataset, a truncated file, swapped columns or labels, and lost decimal
+points, but not an error in the last printed digit of a value.
 """
 
 import json
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from popf.engine.structures import FloatArray
 from popf.formatting import aligned, unknown
 
-# Columns whose moments are recorded one by one; of wider data the rest is in the totals.
+# Number of columns whose moments are recorded; further columns count in the totals only.
 _RECORDED = 40
-# A copy printed with six significant digits is off by at most 5e-6 of a value, to either side.
+# Six printed significant digits have a relative error of at most 5e-6, of either sign.
 _RELATIVE, _ABSOLUTE = 2e-6, 5e-7
 _FOLDER = files("popf.datasets")
 
 
 class OpenML(NamedTuple):
-    """Where OpenML has a dataset, and what its labels are called there."""
+    """The id, labels and target of a dataset on OpenML."""
 
     data_id: int
     labels: dict[str, int]
@@ -35,23 +35,24 @@ class OpenML(NamedTuple):
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of a dataset.
+    """Description of a dataset.
 
     Attributes
     ----------
     name, title : str
-        As in the paper's tables, with ``_scale`` for the form scaled to [-1, 1]; and what it is.
+        Name as in the paper's tables, with ``_scale`` for the form scaled to [-1, 1]; short description.
     n_samples, n_features : int
-    class_names, feature_names : dict of int to str (what the labels mean), and tuple of str
+    class_names : dict of int to str
+        The meaning of the labels.
+    feature_names : tuple of str
     origin, licence, note : str
-        Where it is from, and what to know before using it.
+        Where the dataset is from, its licence, and what to know before using it.
     in_paper, stand_in : bool
-        Whether the paper's tables have it under this name, and whether it is generated in place of the paper's.
+        Whether the paper's tables include it under this name; whether it is generated in place of the paper's.
     file, openml : str, and OpenML or None
-        Name on the LIBSVM page, and of the file in a folder (empty for none); where OpenML has it.
+        Name of the file on the LIBSVM page and in a folder (empty for none); the dataset on OpenML.
     here : str
-        "folder", "embedded", "cache", "generated" or "needs download"; empty before `popf.datasets.list` has
-        looked.
+        "folder", "embedded", "cache", "generated" or "needs download"; set by `popf.datasets.list`, else empty.
     """
 
     name: str
@@ -101,12 +102,12 @@ class Catalogue(tuple[Record, ...]):
 
 
 def _read_records() -> dict[str, Record]:
-    """Read ``records.json``: the paper's datasets in its order; then their other scaled forms."""
+    """Read ``records.json``: the paper's datasets in the paper's order, then the other scaled forms."""
     raw = {}
     for name, known in json.loads(_FOLDER.joinpath("records.json").read_bytes()).items():
         known["class_names"] = {int(label): word for label, word in known["class_names"].items()}
         names, n_features = known["feature_names"], known["n_features"]
-        if isinstance(names, str):  # numbered
+        if isinstance(names, str):  # a prefix of numbered names
             names = [f"{names}{number}" for number in range(1, n_features + 1)]
         openml = OpenML(**known.pop("openml")) if "openml" in known else None
         known["feature_names"] = tuple(names)
@@ -126,21 +127,21 @@ def _read_records() -> dict[str, Record]:
     ordered = {}
     for name, record in raw.items():
         ordered[name] = record
-        if name == "ionosphere":  # of which the paper has both
+        if name == "ionosphere":  # the paper uses both forms
             ordered["ionosphere_scale"] = scaled["ionosphere_scale"]
     return ordered | scaled
 
 
-#: All datasets by name: the paper's in its order, then the others.
+#: All datasets by name: the paper's in the paper's order, then the others.
 RECORDS = _read_records()
-# The paper's first table calls breast_cancer "breast"; the LIBSVM page has names of its own.
+# The paper's first table calls breast_cancer "breast"; the LIBSVM page uses its own names.
 _ALIASES = {"breast": "breast_cancer", "commercial": "comercial"} | {
     record.file.replace("-", "_"): name for name, record in RECORDS.items() if record.file
 }
 
 
 def record_of(name: str) -> Record:
-    """Find a dataset by the paper's name or by the LIBSVM page's."""
+    """Return a dataset by its name in the paper or on the LIBSVM page."""
     if not isinstance(name, str):
         raise TypeError(f"name must be the name of a dataset, not {type(name).__name__}.")
     plain = name.strip().lower().replace("-", "_")
@@ -151,7 +152,7 @@ def record_of(name: str) -> Record:
 
 
 def measure(X: FloatArray, y: NDArray[Any]) -> dict[str, Any]:
-    """Measure the facts of a dataset; totals are of all values, the second weighted by the column's number."""
+    """Compute the facts of a dataset; totals are over all columns, the second weighted by column number."""
     labels, counts = np.unique(y, return_counts=True)
     first = X[y == labels[0]]
     head = X[:, :_RECORDED]
@@ -165,13 +166,13 @@ def measure(X: FloatArray, y: NDArray[Any]) -> dict[str, Any]:
 
 @cache
 def recorded() -> dict[str, Any]:
-    """Return the recorded facts by the name of the file, ``breast-w`` being breast-cancer without the id."""
+    """Return the recorded facts by file name; ``breast-w`` is breast-cancer without the id."""
     facts: dict[str, Any] = json.loads(_FOLDER.joinpath("facts.json").read_bytes())
     return facts
 
 
 def check_copy(X: FloatArray, y: NDArray[Any], file: str, where: str) -> None:
-    """Raise ValueError unless the data of `where` agree with the recorded facts of `file`."""
+    """Raise ValueError unless the data agree with the recorded facts of `file`; `where` names their source."""
     wrong = difference(X, y, file)
     if wrong is None:
         return
@@ -179,27 +180,27 @@ def check_copy(X: FloatArray, y: NDArray[Any], file: str, where: str) -> None:
     match file.removesuffix("_scale"), X.shape[1]:
         case "breast-cancer", 9:
             bare = file.replace("breast-cancer", "breast-w")
-            hint = f": it lacks the id, so name it {bare}"
+            hint = f": it lacks the id column, so name the file {bare}"
         case "liver-disorders", 5:
             hint = (
-                ". This is the form that the LIBSVM page serves today, with another target; the paper "
-                "used the six features of UCI"
+                ". This is the form on the LIBSVM page today, with another target; the paper used the six "
+                "features of UCI"
             )
         case "ionosphere", 33:
             hint = (
-                ". The copies of the KEEL packages lack the constant column 2, and lost decimal points: "
-                "take another copy"
+                ". The copies in the KEEL packages lack the constant column 2 and have lost decimal points: "
+                "use another copy"
             )
     raise ValueError(f"{where} is not {file}: {wrong}{hint}.")
 
 
 def difference(X: FloatArray, y: NDArray[Any], file: str) -> str | None:
-    """Tell how data differ from the recorded facts of a file; None if they agree."""
+    """Describe how data differ from the recorded facts of a file; None if they agree."""
     known, new = recorded()[file], measure(X, y)
     if new["shape"] != known["shape"]:
         n_samples, n_features = known["shape"]
         return (
-            f"it has {X.shape[0]} samples of {X.shape[1]} features, and {file} has {n_samples} of "
+            f"it has {X.shape[0]} samples of {X.shape[1]} features, but {file} has {n_samples} of "
             f"{n_features}"
         )
     if new["counts"] != known["counts"]:
@@ -207,12 +208,12 @@ def difference(X: FloatArray, y: NDArray[Any], file: str) -> str | None:
             ", ".join(f"{label}: {count}" for label, count in facts["counts"].items())
             for facts in (new, known)
         )
-        return f"its classes count {ours}, and those of {file} {theirs}"
+        return f"its class counts are {ours}, but those of {file} are {theirs}"
     if not np.isfinite(X).all():
         return "it holds NaN or infinity"
     head = np.abs(X[:, :_RECORDED])
     size = np.array([head.sum(0), (head**2).sum(0), head.sum(0)])
-    # A square is off by twice the error of the value times the value, which the second term covers.
+    # The error of a square is twice the value times its error, which the second term covers.
     allowed = _RELATIVE * size + 2 * len(X) * _ABSOLUTE * np.maximum(1.0, head.max(0))
     moments, right = np.array(new["moments"]), np.array(known["moments"])
     wrong = np.flatnonzero(np.any(np.abs(moments - right) > allowed, axis=0))
@@ -220,12 +221,14 @@ def difference(X: FloatArray, y: NDArray[Any], file: str) -> str | None:
         j = int(wrong[0])
         numbers = ", ".join(str(column + 1) for column in wrong[:8])
         return (
-            f"column {numbers} does not agree with what is recorded (column {j + 1} sums up to "
-            f"{moments[0, j]:.10g}, where {right[0, j]:.10g} is right): were decimal points lost?"
+            f"column {numbers} does not agree with the recorded facts (column {j + 1} sums to "
+            f"{moments[0, j]:.10g} instead of {right[0, j]:.10g}): were decimal points lost?"
         )
     total = np.abs(X).sum() + len(X) * X.shape[1] * _ABSOLUTE
     weights = np.array([1.0, X.shape[1], 1.0])
     off = np.abs(np.array(new["totals"]) - known["totals"])
     if np.any(off > _RELATIVE * total * weights):
-        return f"its columns after the first {_RECORDED} do not sum up to those of {file}"
+        return (
+            f"its columns after the first {_RECORDED} do not have the same sum as those of {file}"
+        )
     return None

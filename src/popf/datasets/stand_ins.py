@@ -1,4 +1,4 @@
-"""Generators of stand-ins for datasets that are not public: energy consumers, and the synthetic sets."""
+"""Generate stand-ins for datasets that are not public: energy consumers, and the synthetic sets."""
 
 from typing import Any, NamedTuple
 
@@ -11,51 +11,53 @@ from popf.formatting import check_choice, check_integer, check_real
 
 DESCRIPTION = """Generated energy consumers, some of whom steal: stand-ins for the paper's private datasets.
 
-A consumer has machines (installed power, kW) behind a transformer (kVA) and a contract (contracted demand,
-kW). In a month of `HOURS` hours they draw at most the maximum demand D (kW) and on average the share LF of it,
-the load factor, so the active energy is ``E = LF * D * HOURS`` (kWh). With power factor PF the reactive
-energy is ``R = E * tan(arccos(PF))`` (kvarh). The utility bills the larger of the contracted demand and the
-metered one.
+A consumer has machines (installed power, kW) behind a transformer (kVA), and a contract (contracted demand,
+kW). In a month of `HOURS` hours, the consumer draws at most the maximum demand D (kW) and on average LF * D,
+where LF is the load factor, so the active energy is ``E = LF * D * HOURS`` (kWh). With power factor PF, the
+reactive energy is ``R = E * tan(arccos(PF))`` (kvarh). The utility bills the larger of the contracted and the
+metered demand.
 
-Theft is under-metering: shares of E, D and R pass the meter by. The features are what the meter says, so they
-stay consistent with each other, and theft shows as a demand too small for the contract and the machines, as
-a low load factor (metering disturbed for hours), or as a low power factor (active energy metered too low,
-reactive not).
+Theft is under-metering: fractions of E, D and R bypass the meter. The features are the metered values, so they
+are consistent with each other. Theft shows as a demand too small for the contract and the machines, as a low
+load factor (the meter was disturbed for hours), or as a low power factor (active energy is metered too low,
+reactive energy is not).
 """
 
-HOURS = 730.0  # of a month
-MINIMUM_CONTRACT = 30.0  # kW, the least that a consumer of this kind contracts
-#: Sizes in which transformers are made, kVA.
+HOURS = 730.0  # per month
+MINIMUM_CONTRACT = 30.0  # kW, the lowest contracted demand
+#: Standard transformer sizes, kVA.
 TRANSFORMERS = np.array(
     [45, 75, 112.5, 150, 225, 300, 500, 750, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 7500, 10000, 15000]
 )  # fmt: skip
-_SCATTER = 60.0  # how closely the thieves' strengths lie about their mean: parameters of a beta law
+_SCATTER = (
+    60.0  # concentration (sum of the parameters) of the beta distribution of the hidden shares
+)
 
-# The paper prints accuracies about 50 % for its synthetic sets, that is, chance: 48.7, 52.0 and 42.8 % for OPF.
-# So the classes here overlap wholly (0), nearly (2), or mingle in close pairs, so that the nearest neighbour of
-# a sample is often of the other class (3). OPF's accuracy on them is 51.1, 51.2 and 42.2 %.
+# The paper reports accuracies near chance for its synthetic sets: 48.7, 52.0 and 42.8 % for OPF. So the classes
+# here overlap completely (0), almost completely (2), or form close pairs, so that the nearest neighbour of a
+# sample is often of the other class (3). OPF's accuracy on them is 51.1, 51.2 and 42.2 %.
 _SIZES = {0: 500, 2: 1000, 3: 200}
-_SHIFT = 0.2  # between the two centres of synthetic2, in deviations
-_PAIRED = 0.6  # share of synthetic3 that stands in pairs
-_APART = 0.02  # between the two of a pair
+_SHIFT = 0.2  # distance between the class centres of synthetic2, in standard deviations
+_PAIRED = 0.6  # fraction of synthetic3 that forms pairs
+_APART = 0.02  # standard deviation of the distance within a pair, per coordinate
 
 
 class Profile(NamedTuple):
-    """What kind of consumers are drawn."""
+    """Parameters of a kind of consumers."""
 
-    n_samples: int  # as many as the paper's set has
-    # Chosen so that OPF's accuracy on standardised features is near what the paper prints.
+    n_samples: int  # as in the paper's dataset
+    # Chosen so that OPF's accuracy on standardised features is near the paper's.
     theft_rate: float
     strength: float
-    # Of the installed power (kW), log-normal.
+    # Installed power (kW), log-normal.
     median_power: float
     spread: float
-    # Mean and concentration of beta laws.
+    # Mean and concentration of beta distributions.
     demand_factor: tuple[float, float]
     load_factor: tuple[float, float]
     power_factor: tuple[float, float]
-    season: float  # swing of the demand over the year
-    # Shares of thieves that bypass the meter, disturb it for hours, slow its active part.
+    season: float  # amplitude of the demand over the year
+    # Fractions of thieves who bypass the meter, disturb it for hours, or slow its active part.
     ways: tuple[float, float, float]
 
 
@@ -70,7 +72,7 @@ PROFILES = {
 
 
 class _Consumers(NamedTuple):
-    """What does not change from month to month."""
+    """Properties of consumers that do not change from month to month."""
 
     installed: FloatArray
     transformer: FloatArray
@@ -88,24 +90,24 @@ def make_energy_theft(
     strength: float | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Bunch:
-    """Draw a month of consumers, some of whom steal energy.
+    """Generate one month of energy consumers, some of whom steal.
 
     Parameters
     ----------
     profile : {"commercial", "industrial"}, default="commercial"
     n_samples : int, default=None
-        Number of consumers; None for as many as the paper's set has, 4,952 or 3,182.
+        Number of consumers; None for that of the paper's dataset, 4,952 or 3,182.
     theft_rate : float, default=None
-        Share of thieves; None for the profile's own.
+        Fraction of thieves; None for the default of the profile.
     strength : float, default=None
-        Mean share of energy that a thief hides, from 0 to below 1; None for the profile's own.
+        Mean fraction of energy that a thief hides, from 0 to below 1; None for the default of the profile.
     random_state : int, Generator or None, default=None
 
     Returns
     -------
     Bunch
-        `data` of shape (n_samples, 8), the columns named in `feature_names`; `target`, 1 for theft and -1 for
-        regular; `hidden`, the share of its active energy that each consumer hides; `target_names`, `DESCR`.
+        `data` of shape (n_samples, 8), with the columns `feature_names`; `target`, 1 for theft and -1 for
+        regular; `hidden`, the fraction of active energy that each consumer hides; `target_names`, `DESCR`.
 
     Examples
     --------
@@ -116,7 +118,7 @@ def make_energy_theft(
     """
     kind, n, rate, strength = _checked(profile, n_samples, theft_rate, strength)
     rng = np.random.default_rng(random_state)
-    theft_rng = rng.spawn(1)[0]  # its own, so that the strength changes no consumer
+    theft_rng = rng.spawn(1)[0]  # separate, so that the consumers do not depend on the strength
     thief = np.zeros(n, dtype=bool)
     thief[rng.permutation(n)[: round(rate * n)]] = True
     consumers = _draw_consumers(kind, n, rng)
@@ -135,24 +137,24 @@ def make_energy_theft_months(
     strength: float | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Bunch:
-    """Draw consumers month by month, some of whom turn to theft and stay with it.
+    """Generate energy consumers month by month, some of whom begin to steal and never stop.
 
     Parameters
     ----------
     profile, strength, random_state
-        As for `make_energy_theft`.
+        As in `make_energy_theft`.
     n_consumers, n_months : int, default=500 and 24
         At least 1 and 2. The first month is always regular.
     theft_rate : float, default=None
-        Share of consumers who turn to theft at some time; None for the profile's own.
+        Fraction of consumers who begin to steal at some time; None for the default of the profile.
 
     Returns
     -------
     Bunch
-        One row per consumer and month, the months of a consumer together: `data` of shape
-        (n_consumers * n_months, 8), `target` (1 while stealing, else -1), `consumer`, `month` (from 0) and
-        `hidden` of every row; `onset` of shape (n_consumers,), the first month of theft, -1 for never;
-        `feature_names`, `target_names`, `DESCR`.
+        One row per consumer and month, sorted by consumer: `data` of shape (n_consumers * n_months, 8),
+        `target` (1 while stealing, else -1), and `consumer`, `month` (from 0) and `hidden` of each row; `onset`
+        of shape (n_consumers,), the first month of theft, -1 for never; `feature_names`, `target_names`,
+        `DESCR`.
 
     Examples
     --------
@@ -183,14 +185,14 @@ def make_energy_theft_months(
 
 
 def make_synthetic(number: int, random_state: int = 0) -> tuple[FloatArray, IntArray]:
-    """Draw a stand-in for one of the paper's synthetic datasets.
+    """Generate a stand-in for one of the paper's synthetic datasets.
 
     Parameters
     ----------
     number : {0, 2, 3}
-        Which one, as the paper numbers them.
+        The number of the dataset in the paper.
     random_state : int, default=0
-        Seed; 0 gives what ``load("synthetic0")`` and so on give.
+        Seed; 0 gives the same data as ``load("synthetic0")`` and so on.
 
     Returns
     -------
@@ -222,7 +224,7 @@ def make_synthetic(number: int, random_state: int = 0) -> tuple[FloatArray, IntA
 def _checked(
     profile: str, n: int | None, rate: float | None, strength: float | None, name: str = "n_samples"
 ) -> tuple[Profile, int, float, float]:
-    """Find the profile and check the numbers, or take those of the profile."""
+    """Return the profile and the checked numbers; None becomes the default of the profile."""
     check_choice("profile", profile, PROFILES)
     kind = PROFILES[profile]
     n = kind.n_samples if n is None else n
@@ -231,22 +233,22 @@ def _checked(
     check_integer(name, n, 1)
     check_real("theft_rate", rate, 0.0, 1.0)
     if not 0.0 <= strength < 1.0:
-        raise ValueError(f"strength must be a share from 0 to below 1, not {strength!r}.")
+        raise ValueError(f"strength must be at least 0 and below 1, not {strength!r}.")
     return kind, n, rate, strength
 
 
-def _beta(law: tuple[float, float], n: int, rng: np.random.Generator) -> FloatArray:
-    mean, concentration = law
+def _beta(distribution: tuple[float, float], n: int, rng: np.random.Generator) -> FloatArray:
+    mean, concentration = distribution
     return rng.beta(mean * concentration, (1.0 - mean) * concentration, n)
 
 
 def _draw_consumers(kind: Profile, n: int, rng: np.random.Generator) -> _Consumers:
     installed = kind.median_power * np.exp(kind.spread * rng.standard_normal(n))
-    # A consumer of this kind has machines enough for the least contract.
+    # Enough machines for the smallest contract.
     installed = np.clip(installed, 2.0 * MINIMUM_CONTRACT, 0.9 * TRANSFORMERS[-1])
     demand = installed * _beta(kind.demand_factor, n, rng)
     power_factor = _beta(kind.power_factor, n, rng)
-    # The smallest transformer that carries the usual demand with a fifth to spare.
+    # The smallest transformer that carries 1.2 times the usual demand.
     size = np.searchsorted(TRANSFORMERS, 1.2 * demand / power_factor)
     transformer = TRANSFORMERS[np.minimum(size, len(TRANSFORMERS) - 1)]
     contracted = np.maximum(MINIMUM_CONTRACT, np.round(demand * rng.uniform(0.95, 1.15, n)))
@@ -255,8 +257,8 @@ def _draw_consumers(kind: Profile, n: int, rng: np.random.Generator) -> _Consume
 
 
 def _hidden_shares(kind: Profile, n: int, strength: float, rng: np.random.Generator) -> FloatArray:
-    """Draw how much of active energy, demand and reactive energy each consumer would hide."""
-    # No more of the demand than of the energy: the mean cannot exceed the peak.
+    """Draw the fractions of active energy, demand and reactive energy that each consumer would hide."""
+    # At most as much of the demand as of the energy: the mean cannot exceed the peak.
     way = rng.choice(3, size=n, p=kind.ways)
     share = _beta((strength, _SCATTER), n, rng) if strength > 0.0 else np.zeros(n)
     of_demand = np.array([1.0, 0.25, 1.0])[way]
@@ -271,11 +273,11 @@ def _metered(
     hidden: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the eight features that the meter and the contract tell, one row per month."""
+    """Return the eight features, as metered and contracted, one row per month."""
     n = len(month)
     season = 1.0 + kind.season * np.cos(2.0 * np.pi * month / 12.0)
     demand = consumers.demand * season * np.exp(0.05 * rng.standard_normal(n))
-    # Neither the machines nor the transformer can give more.
+    # The demand is limited by the machines and by the transformer.
     limit = np.minimum(consumers.installed, consumers.transformer * consumers.power_factor)
     demand = np.minimum(demand, limit)
     load_factor = np.minimum(1.0, consumers.load_factor * np.exp(0.05 * rng.standard_normal(n)))

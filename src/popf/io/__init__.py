@@ -1,10 +1,10 @@
-"""Models in files that are safe to share.
+"""Save models to files that are safe to open.
 
 ``models``      `save` and `load` (also ``popf.save``, ``popf.load``), `describe`, `align` for frames;
                 `trusted_types` for skops
-``container``   the file: a JSON header and arrays, checked before use
+``container``   the file format: a JSON header and arrays, checked before use
 
-Nothing here uses pickle, and nothing in a file is run.
+Nothing here uses pickle, and no code in a file is run.
 """
 
 from popf.io.container import ModelFileError

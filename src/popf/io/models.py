@@ -1,9 +1,9 @@
-"""Save, load and describe models, and bring frames into the order of columns that a model was fitted on.
+"""Save, load and describe models, and align frames with the columns that a model was fitted on.
 
-What JSON knows is written as it is. The rest becomes an object with a key ``"!"`` that names its kind, out of
-a fixed list; arrays go to the container. popf's own estimators are kept by their state, as `popf.forest.state`
-says; the scalers of scikit-learn by their parameters and public fitted attributes. No name in a file finds a
-class or a function that is not listed here.
+Values that JSON supports are written as they are. All others become an object with a key ``"!"`` that names one
+of a fixed list of kinds; arrays go to the container. popf's estimators are stored by their state, see
+`popf.forest.state`, scikit-learn's scalers by their parameters and public fitted attributes. Only the classes
+listed here can be created from a file.
 """
 
 import json
@@ -32,10 +32,10 @@ from popf.io import container
 from popf.io.container import Arrays, ModelFileError, can_hold
 from popf.solvers import SOLVERS, Solver
 
-# How many names a message lists.
+# Number of names listed in a message.
 SHOWN = 10
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
-#: What a model may end in.
+#: Estimators that a model may end in, and their modules.
 MODELS = {
     "OPFClassifier": "popf.forest.classifier",
     "POPFClassifier": "popf.probability.classifier",
@@ -54,16 +54,16 @@ OWN = {
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 MODULES = {**OWN, **dict.fromkeys(SCALERS, "sklearn.preprocessing"), "Pipeline": "sklearn.pipeline"}
 
-# How to run a model is no part of it: a file must not start threads or write to a folder.
+# Runtime settings are not part of a model: a file must not start threads or write to a folder.
 NOT_KEPT = ("n_jobs", "working_memory", "device", "memory", "verbose")
-# Which metadata a fit asks for does not matter any more; the version of scikit-learn is in the header.
+# Metadata requests do not matter after fitting; the version of scikit-learn is in the header.
 ONLY_IN_MEMORY = ("_metadata_request", "_sklearn_version")
 TOP = "the model"
 KIND = "!"
 _SOLVERS: dict[str, Any] = {solver.__name__: solver for solver in SOLVERS.values()}
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
-#: What skops has to trust to open popf's estimators, wherever in a pipeline they are.
+#: The types that skops must trust to load popf's estimators, anywhere in a pipeline.
 trusted_types = [f"{module}.{name}" for name, module in OWN.items()] + [
     f"{solver.__module__}.{solver.__name__}" for solver in SOLVERS.values()
 ]
@@ -78,22 +78,22 @@ def save(
 ) -> None:
     """Save a fitted model to a file that can be opened without running any code.
 
-    The file is written whole, or what was there before stays.
+    The file is written atomically: if writing fails, an existing file is unchanged.
 
     Parameters
     ----------
     model : estimator of popf, or Pipeline
-        Fitted; or a pipeline of scikit-learn's scalers and popf's transformers that ends in such an estimator.
+        A fitted estimator, or a pipeline of scikit-learn's scalers and popf's transformers that ends in one.
     path : str or path-like
     X : frame or array, default=None
-        Some training samples: the dtypes of the columns are noted in the file.
+        Some training samples; the dtypes of their columns are stored in the file.
     facts : mapping, default=None
-        What else to note, such as where the data came from: text, numbers, lists and dicts of these.
+        Further facts to store, such as the source of the data: text, numbers, lists and dicts of these.
 
     Raises
     ------
     TypeError
-        If something in the model cannot be saved so, such as a function: skops may, with `trusted_types`.
+        If something in the model cannot be saved, such as a function. skops may save it, see `trusted_types`.
 
     Examples
     --------
@@ -114,8 +114,8 @@ def save(
     final = _final_estimator(model)
     encoder = Encoder()
     if type(final).__name__ not in MODELS:
-        encoder.value(final, TOP)  # names what it is, and the remedy
-        raise TypeError(f"{TOP} must end in an estimator of popf, not in {final!r}.")
+        encoder.value(final, TOP)  # raises an error with a remedy for unknown types
+        raise TypeError(f"{TOP} must end in a popf estimator, not in {final!r}.")
     check_is_fitted(final)
     try:
         noted = json.loads(json.dumps(dict(facts or {}), allow_nan=False))
@@ -136,10 +136,10 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Open a model that `save` has written.
+    """Load a model that was saved with `save`.
 
-    The model answers exactly as it did when it was saved. No code in the file is run, whoever wrote it: see
-    :doc:`/models`. `n_jobs`, `working_memory` and `device` are not kept: set them after loading.
+    The model predicts exactly as it did when it was saved. No code in the file is run, whoever wrote it: see
+    :doc:`/models`. `n_jobs`, `working_memory` and `device` are not stored: set them after loading.
 
     Parameters
     ----------
@@ -152,29 +152,29 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     popf.io.ModelFileError
-        If the file is not a popf model, is damaged, or was written by a newer popf.
+        If the file is not a popf model, is damaged, or was written by a newer version of popf.
     """
     header, arrays = container.read(path)
     try:
         decoder = Decoder(arrays)
         model = decoder.value(header["model"])
         if decoder.arrays:
-            raise ValueError(f"array {next(iter(decoder.arrays))!r} belongs to nothing")
+            raise ValueError(f"array {next(iter(decoder.arrays))!r} is not used")
         final = _final_estimator(model)
         if type(final).__name__ not in MODELS:
-            raise ValueError("it does not end in a forest")
+            raise ValueError("it does not end in a popf estimator")
         check_is_fitted(final)
     except Exception as error:
-        # The checksum was right, so this was written so: by another popf, or by someone with a purpose.
+        # The checksum is right, so the file was written by another version of popf, or with bad intent.
         raise ModelFileError(
-            f"{path} is whole, but holds no model that this popf ({version('popf')}) can make: "
+            f"{path} is not damaged, but this popf ({version('popf')}) cannot load its model: "
             f"{container.brief(error)}."
         ) from error
     return model
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Describe what is in a model file by its header, without loading the model.
+    """Describe a model file from its header, without loading the model.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Plain values, fit for JSON: ``estimator``, ``steps``, ``parameters``, ``features`` (name and dtype of
+        JSON-serialisable values: ``estimator``, ``steps``, ``parameters``, ``features`` (name and dtype of
         each, None where unknown), ``n_samples``, ``n_features``, ``classes``, ``class_counts``, ``saved``,
         ``popf_version``, ``libraries``, ``facts``, ``format_version``, ``file_bytes``, ``sha256``.
     """
@@ -193,16 +193,16 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
-    """Give the columns that a model wants, in its order.
+    """Select the columns of a frame that a model uses, in its order.
 
     Parameters
     ----------
     model : estimator
-        Fitted. If it was fitted without names of features, only their number is checked.
+        A fitted model. If it was fitted without feature names, only their number is checked.
     frame : pandas or polars DataFrame, pyarrow Table or array
-        What is to be predicted; of an array only the number of columns is checked.
+        The samples to predict; of an array only the number of columns is checked.
     extra : {"warn", "ignore", "error"}, default="warn"
-        What to do about columns that the model does not know, which are left out.
+        What to do about columns that the model does not use, which are left out.
 
     Returns
     -------
@@ -223,7 +223,7 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
     >>> align(model, new[["peak"]])
     Traceback (most recent call last):
         ...
-    ValueError: the model needs a column that is missing: 'demand'. There are: 'peak'.
+    ValueError: the model needs a column that is missing: 'demand'. The columns are: 'peak'.
     """
     check_choice("`extra`", extra, ("warn", "ignore", "error"))
     wanted = getattr(model, "feature_names_in_", None)
@@ -232,10 +232,11 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
     if wanted is None or columns is None:
         n_columns = len(columns) if columns is not None else np.shape(frame)[-1]
         if n_columns != model.n_features_in_:
-            whose = "was fitted without names of columns" if wanted is None else "got no names"
+            fitted = "the model was fitted without column names"
+            reason = fitted if wanted is None else "the data have no column names"
             raise ValueError(
-                f"the model needs {model.n_features_in_} columns, but there are {n_columns}; as it {whose}, "
-                "it cannot tell which are meant."
+                f"the model needs {model.n_features_in_} columns, but there are {n_columns}; columns cannot be "
+                f"matched by name, as {reason}."
             )
         return frame
     names, have = [str(name) for name in wanted], list(columns)
@@ -245,19 +246,19 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
         many = f"{len(missing)} columns that are" if len(missing) > 1 else "a column that is"
         near = near_words(missing[0], [str(name) for name in have if name not in names])
         raise ValueError(
-            f"the model needs {many} missing: {_quoted(missing)}{near} There are: "
+            f"the model needs {many} missing: {_quoted(missing)}{near} The columns are: "
             f"{_quoted(have) or 'none'}."
         )
     twice = [name for name in names if count[name] > 1]
     if twice:
         raise ValueError(
-            f"{_quoted(twice)} occurs more than once among the columns: rename or drop the others."
+            f"{_quoted(twice)} occurs more than once among the columns: rename or drop the duplicates."
         )
     unknown = [name for name in have if name not in set(names)]
     if unknown and extra == "error":
-        raise ValueError(f"the model does not know these columns: {_quoted(unknown)}.")
+        raise ValueError(f"the model does not use these columns: {_quoted(unknown)}.")
     if unknown and extra == "warn":
-        message = f"the model does not know these columns, and ignores them: {_quoted(unknown)}."
+        message = f"columns that the model does not use are ignored: {_quoted(unknown)}."
         warnings.warn(message, UserWarning, stacklevel=2)
     if have == names:
         return frame
@@ -269,17 +270,17 @@ def _quoted(names: list[Any]) -> str:
 
 
 def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
-    """Describe a fitted model in plain values; `final` is its last step, `X` has the dtypes of its columns."""
+    """Describe a fitted model in plain values; `final` is its last step, `X` provides the column dtypes."""
     opf = getattr(final, "opf_", final)
     codes = opf.forest_.codes
-    classes = opf.classes_.tolist() if hasattr(opf, "classes_") else []  # none of clusters
+    classes = opf.classes_.tolist() if hasattr(opf, "classes_") else []  # clusters have none
     names = getattr(model, "feature_names_in_", None)
     n_features = int(getattr(model, "n_features_in_", final.n_features_in_))
     dtypes = [None] * n_features if X is None else _column_dtypes(X)
     if len(dtypes) != n_features:
         raise ValueError(
-            f"X has {len(dtypes)} columns, but the model was fitted on {n_features}: give the samples it "
-            "was fitted on, or some rows of them."
+            f"X has {len(dtypes)} columns, but the model was fitted on {n_features}: give training "
+            "samples, all or some of them."
         )
     return {
         "estimator": type(final).__name__,
@@ -301,7 +302,7 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
 
 
 def shown(value: Any) -> Any:
-    """Give what JSON can hold as it is, anything else as Python would write it."""
+    """Return values that JSON supports unchanged, and the ``repr`` of all others."""
     plain = value is None or isinstance(value, str | bool | int)
     if plain or (isinstance(value, float) and np.isfinite(value)):
         return value
@@ -309,18 +310,18 @@ def shown(value: Any) -> Any:
 
 
 def versions() -> dict[str, str]:
-    """Give the versions of the libraries that a model depends on."""
+    """Return the versions of the libraries that a model depends on."""
     return {name: version(name) for name in LIBRARIES}
 
 
 def _final_estimator(model: Any) -> Any:
-    """Give the estimator at the end of a pipeline, or the model itself."""
+    """Return the last step of a pipeline, or the model itself."""
     steps = getattr(model, "steps", None)
     return model if steps is None else steps[-1][1]
 
 
 def _column_dtypes(frame: Any) -> list[Any]:
-    """List the dtypes of the columns as text."""
+    """Return the dtypes of the columns as text."""
     schema: Any = getattr(frame, "schema", None)
     if hasattr(schema, "types"):  # pyarrow
         return [str(dtype) for dtype in schema.types]
@@ -332,13 +333,13 @@ def _column_dtypes(frame: Any) -> list[Any]:
 
 
 class Encoder:
-    """Turns values and estimators into JSON, and collects their arrays."""
+    """Encodes values and estimators as JSON, and collects their arrays."""
 
     def __init__(self) -> None:
         self.arrays: Arrays = {}
 
     def value(self, value: Any, where: str) -> Any:
-        """Encode a value; `where` names it, in messages and for its array."""
+        """Encode a value; `where` names it in error messages and in the name of its array."""
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
@@ -369,14 +370,14 @@ class Encoder:
             for entry in items:
                 if not _is_plain(entry):
                     raise TypeError(
-                        f"{where} holds {entry!r}, a {type(entry).__name__}; only text, finite numbers, truth "
-                        "values and None can be saved. Turn such labels into text first."
+                        f"{where} holds {entry!r}, a {type(entry).__name__}; only text, finite numbers, "
+                        "booleans and None can be saved. Convert such labels to text first."
                     )
             return {KIND: "objects", "items": items}
         if not can_hold(array.dtype) or array.ndim > 2:
             raise TypeError(
                 f"{where} is an array of {array.dtype} in {array.ndim} dimensions, which popf.save "
-                "does not know. Use numbers, truth values or text."
+                "does not support. Use numbers, booleans or text."
             )
         letters = re.sub(r"[^A-Za-z0-9]+", "_", where)
         name = f"{len(self.arrays):03d}_{letters[:100]}"
@@ -387,7 +388,7 @@ class Encoder:
         name = type(estimator).__name__
         if name not in MODULES or type(estimator) is not _class(name):
             raise TypeError(_refusal(estimator, where))
-        state = dict(estimator.__getstate__())  # which may be its own dict
+        state = dict(estimator.__getstate__())  # a copy, as it may be the estimator's own dict
         parameters = {key: state.pop(key) for key in estimator.get_params(deep=False)}
         entry: dict[str, Any] = {KIND: "estimator", "class": name}
         if name == "Pipeline":
@@ -405,8 +406,8 @@ class Encoder:
         for key in state:
             if not _is_fitted_value(key, type(estimator)):
                 raise TypeError(
-                    f"{where}, a {name}, has an attribute {key!r} that popf.save does not know. Delete it, "
-                    "or keep the model by skops."
+                    f"{where}, a {name}, has an attribute {key!r} that popf.save does not support. Delete "
+                    "it, or save the model with skops."
                 )
         entry["fitted"] = {
             key: self.value(value, f"{key} of {where}") for key, value in state.items()
@@ -415,7 +416,7 @@ class Encoder:
 
 
 def _is_plain(entry: Any) -> bool:
-    """Whether an array of objects may hold it: None, text, a truth value or a finite number."""
+    """Return whether an array of objects may hold it: None, text, a boolean or a finite number."""
     finite = type(entry) is float and math.isfinite(entry)
     return finite or entry is None or type(entry) in (bool, int, str)
 
@@ -425,24 +426,24 @@ def _refusal(value: Any, where: str) -> str:
     kind = type(value)
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return (
-            f"{where} is a generator of random numbers, whose state is not saved: give a number instead, by "
-            "model.set_params, as it has served its purpose."
+            f"{where} is a random number generator, whose state is not saved: replace it by an integer with "
+            "model.set_params; the fitted model does not need it any more."
         )
     if callable(value) and not isinstance(value, type | BaseEstimator):
         return (
             f"{where} is a function, {getattr(value, '__name__', kind.__name__)!r}, and a model file holds no "
-            "code: use what has a name instead, or keep the model by pickle, at your own risk."
+            "code: use a named option instead, or save the model with pickle, at your own risk."
         )
     return (
-        f"{where} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which popf.save does not know. It "
-        f"saves the estimators of popf, alone or in a Pipeline after {', '.join(SCALERS)} or popf's "
-        "own transformers. Keep other models by skops: skops.io.dump(model, path), and "
+        f"{where} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which popf.save does not support. "
+        f"It saves popf's estimators, alone or in a Pipeline after {', '.join(SCALERS)} or popf's own "
+        "transformers. Save other models with skops: skops.io.dump(model, path), and "
         "skops.io.load(path, trusted=popf.io.trusted_types)."
     )
 
 
 class Decoder:
-    """Turns JSON and the arrays of the container, each used once, back into values and estimators."""
+    """Decodes JSON and the arrays of the container, each used once, to values and estimators."""
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
@@ -457,12 +458,12 @@ class Decoder:
             case "estimator":
                 return self._estimator(entry)
             case "array" | "number" as kind:
-                # Taken out: two things must not share one array, which one of them might change.
+                # Removed, so that two values cannot share an array, which one of them might change.
                 array = self.arrays.pop(entry["name"])
                 return array if kind == "array" else array[()]
             case "objects":
                 if not all(map(_is_plain, entry["items"])):
-                    raise ValueError("an array of objects holds more than text and numbers")
+                    raise ValueError("an array of objects holds values other than text and numbers")
                 objects = np.empty(len(entry["items"]), dtype=object)
                 objects[:] = entry["items"]
                 return objects
@@ -476,25 +477,25 @@ class Decoder:
                 fields = {name: self.value(item) for name, item in entry["fields"].items()}
                 return _SOLVERS[entry["class"]](**fields)
             case kind:
-                raise ValueError(f"a value of the kind {str(kind)[:80]!r}")
+                raise ValueError(f"it holds a value of unknown kind {str(kind)[:80]!r}")
 
     def _estimator(self, entry: dict[str, Any]) -> Any:
         name = entry["class"]
         if name not in MODULES:
-            raise ValueError(f"an estimator {str(name)[:80]!r}")
+            raise ValueError(f"it holds an unknown estimator {str(name)[:80]!r}")
         make = _class(name)
         parameters = {key: self.value(value) for key, value in entry["parameters"].items()}
         known = set(signature(make).parameters) - {"steps", *NOT_KEPT}
         for key in parameters:
             if key not in known:
-                raise ValueError(f"{name} takes no parameter {key[:80]!r} from a file")
+                raise ValueError(f"a file cannot set the parameter {key[:80]!r} of {name}")
         if name == "Pipeline":
             steps = [(str(label), self.value(step)) for label, step in entry["steps"]]
             return make(steps, **parameters)
         fitted = {key: self.value(value) for key, value in entry["fitted"].items()}
         for key in fitted:
             if not _is_fitted_value(key, make):
-                raise ValueError(f"{name} has no {key[:80]!r}")
+                raise ValueError(f"{name} has no attribute {key[:80]!r}")
         if name in SCALERS and fitted:
             _check_scaler(Fields(fitted, name), fitted)
         estimator = make(**parameters)
@@ -507,12 +508,12 @@ def _class(name: str) -> Any:
 
 
 def _is_fitted_value(name: str, kind: type) -> bool:
-    """Whether it is a public name of what is fitted, and hides nothing of the class."""
+    """Return whether it is the name of a public fitted attribute that hides no attribute of the class."""
     return name.endswith("_") and not name.startswith("_") and not hasattr(kind, name)
 
 
 def _check_scaler(fields: Fields, fitted: dict[str, Any]) -> None:
-    """Raise ValueError unless a scaler has one number per feature in every array."""
+    """Raise ValueError unless every array of a scaler has one number per feature."""
     features = read_features(fields)
     for name, value in fitted.items():
         if name in features or value is None or isinstance(value, int | float | np.number):
@@ -522,4 +523,4 @@ def _check_scaler(fields: Fields, fitted: dict[str, Any]) -> None:
             and value.shape == (features["n_features_in_"],)
             and value.dtype.kind in "fiu"
         ):
-            raise fields.refuse(name, "one number a feature")
+            raise fields.refuse(name, "one number per feature")

@@ -1,10 +1,10 @@
-"""Models on tables with named columns: what the commands do, as functions.
+"""Models on tables with named columns: the functions behind the commands.
 
-``training_rows``  what to learn, and the rows to learn from, or all that is wrong with them
-``fitting``        the rows kept aside, the threshold that costs least, the fit
-``model``          a model that knows its columns, prepares and scores tables, and is opened from a file
-``ranking``        whom to inspect first
-``explaining``     paths through the forest in the user's own features and units
+``training_rows``  fit options, and the training rows of a table, or a list of all problems with them
+``fitting``        the test split, the threshold of lowest cost, the fit
+``model``          a model with named columns, which prepares and scores tables, and is opened from a file
+``ranking``        which rows to inspect first
+``explaining``     log odds and paths through the forest, in the units of the data
 """
 
 from popf.table_models.explaining import explain_row

@@ -1,4 +1,4 @@
-"""Why a row gets its label: the log odds split by columns, and the path in the user's own units."""
+"""Explain the label of a row: log odds by column, and the path in the units of the data."""
 
 from typing import Any
 
@@ -14,30 +14,33 @@ from popf.table_models.model import TableModel
 
 
 def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
-    """Explain the label of a row: the split of its log odds, and its path through the forest.
+    """Explain the label of a row by its log odds and its path through the forest.
 
     Parameters
     ----------
     table_model : TableModel
     frame : pandas.DataFrame
-        One row, with the columns of the features.
+        One row, with the feature columns.
 
     Returns
     -------
     dict
         Plain values:
 
-        - ``label`` (by the threshold), ``probabilities`` by class (None for a model of labels only),
+        - ``label`` (by the threshold), ``probabilities`` by class (None if the model predicts labels only),
           ``threshold``, ``positive``;
-        - ``log_odds``, None for the paper's method and for labels only: ``prior``, ``forest``, ``features`` and
-          their sum ``total``, for the class ``pos_label`` of ``probability`` against ``against``, the positive
-          one or of more than two the most probable against the next;
-        - ``path``, stations from the prototype to the row: ``training_row`` (from 1; None for the row itself),
-          ``label``, ``values`` by feature (None where a map cannot be undone), ``length`` of the arc to it;
-        - ``deciding_arc``, where in ``path`` the longest arc leads to; ``path_label``, ``path_cost``;
-        - ``offers``, the cost of the best path of every class;
-        - ``contributions``, each feature's share of the squared length of the deciding arc, None where the
-          metric or a map forbids it.
+        - ``log_odds``, the contributions ``prior``, ``forest`` and ``features``, and their sum ``total``, to
+          the log odds of the class ``pos_label``, which has ``probability``, against the class ``against``: the
+          positive class against the other, or with more than two classes the most probable against the next;
+          None for the paper's method and for models that predict labels only;
+        - ``path``, the nodes from the prototype to the row, each with ``training_row`` (from 1; None for the
+          row itself), ``label``, ``values`` by feature (None where a transformation cannot be inverted), and
+          ``length`` of the arc that leads to it;
+        - ``deciding_arc``, the position in ``path`` that the longest arc leads to;
+        - ``path_label`` and ``path_cost``;
+        - ``offers``, the cost of the best path from each class;
+        - ``contributions``, each feature's share of the squared length of the longest arc; None where the
+          metric or a transformation does not allow it.
 
     Examples
     --------
@@ -48,7 +51,7 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     >>> frame = pandas.DataFrame({"size": [0.0, 1.0, 2.0, 7.0, 8.0, 9.0]})
     >>> fitted = POPFClassifier().fit(frame, ["no", "no", "no", "yes", "yes", "yes"])
     >>> why = explain_row(TableModel(fitted, Layout(["size"])), pandas.DataFrame({"size": [8.5]}))
-    >>> [(station["training_row"], station["values"]["size"]) for station in why["path"]]
+    >>> [(node["training_row"], node["values"]["size"]) for node in why["path"]]
     [(4, 7.0), (5, 8.0), (None, 8.5)]
     """
     scored = table_model.score(frame)
@@ -75,7 +78,7 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
     opf = getattr(table_model.final, "opf_", table_model.final)
     sample = as_forest_sees(model, frame[features])
     if not hasattr(opf, "explain"):
-        raise ValueError(f"{type(opf).__name__} gives no paths to explain a row by.")
+        raise ValueError(f"{type(opf).__name__} has no paths to explain a row with.")
     (path,) = opf.explain(sample)
     values = training_values(model, path.nodes)
     own = {name: for_json(frame[name].iloc[0]) for name in features}
@@ -92,7 +95,7 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
     keys = ("training_row", "label", "length", "values")
     names = map(str, table_model.classes.tolist())
     return {
-        "path": [dict(zip(keys, station, strict=True)) for station in columns],
+        "path": [dict(zip(keys, node, strict=True)) for node in columns],
         "deciding_arc": path.bottleneck + 1,
         "path_label": for_json(path.label),
         "path_cost": path.cost,
@@ -102,10 +105,10 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
 
 
 def training_values(model: Any, nodes: IntArray) -> NDArray[Any] | None:
-    """Return nodes of the forest in the user's units, an array of objects; None if a step cannot be undone."""
+    """Return nodes of the forest in the units of the data, as objects; None if a step cannot be inverted."""
     *steps, final = steps_of(model)
     samples = final.samples_ if hasattr(final, "opf_") else final.forest_.samples
-    columns = _undo(steps, None if samples is None else samples[nodes])
+    columns = _inverse_transform(steps, None if samples is None else samples[nodes])
     if columns is None or np.shape(columns) != (len(nodes), model.n_features_in_):
         return None
     found: NDArray[Any] = np.vectorize(_rounded, otypes=[object])(np.asarray(columns, object))
@@ -121,7 +124,7 @@ def training_rows(model: Any) -> IntArray:
 
 
 def _rounded(cell: Any) -> Any:
-    """Round away what scaling there and back has changed in the last digits."""
+    """Round off the error of scaling and unscaling."""
     cell = for_json(cell)
     if isinstance(cell, float):
         cell = float(f"{cell:.12g}")
@@ -129,28 +132,28 @@ def _rounded(cell: Any) -> Any:
     return cell
 
 
-def _undo(steps: list[Any], columns: Any) -> Any:
-    """Undo the steps of a pipeline, the last first; None if that is not possible."""
+def _inverse_transform(steps: list[Any], columns: Any) -> Any:
+    """Invert the steps of a pipeline, last step first; return None if one cannot be inverted."""
     for step in reversed(steps):
         kind = type(step).__name__
         if columns is None:
             break
         if kind == "ColumnTransformer":
-            columns = _undo_columns(step, columns)
-        elif kind == "SimpleImputer":  # what was filled in is shown as the forest saw it
+            columns = _inverse_of_columns(step, columns)
+        elif kind == "SimpleImputer":  # imputed values are shown as such
             columns = None if step.add_indicator else columns
         else:
             columns = getattr(step, "inverse_transform", lambda columns: None)(columns)
     return columns
 
 
-def _undo_columns(transformer: Any, columns: Any) -> Any:
+def _inverse_of_columns(transformer: Any, columns: Any) -> Any:
     names = list(getattr(transformer, "feature_names_in_", []))
     found = np.full((len(columns), transformer.n_features_in_), None, dtype=object)
     for name, part, taken in transformer.transformers_:
         if part == "drop":
             continue
-        values = _undo(steps_of(part), columns[:, transformer.output_indices_[name]])
+        values = _inverse_transform(steps_of(part), columns[:, transformer.output_indices_[name]])
         if values is None or not isinstance(taken, list):
             return None
         found[:, [names.index(one) if isinstance(one, str) else one for one in taken]] = values
@@ -160,11 +163,11 @@ def _undo_columns(transformer: Any, columns: Any) -> Any:
 def _contributions(
     table_model: TableModel, path: Any, sample: FloatArray
 ) -> dict[str, float] | None:
-    """Share out the squared length of the longest arc among the features."""
+    """Split the squared length of the longest arc by feature; None if that is not possible."""
     final = table_model.final
     samples = getattr(final, "opf_", final).forest_.samples
-    straight = final.metric == "euclidean" and getattr(final, "linear_map_", None) is None
-    if samples is None or not straight:
+    plain = final.metric == "euclidean" and getattr(final, "linear_map_", None) is None
+    if samples is None or not plain:
         return None
     ends = np.vstack([samples[path.nodes], sample])[path.bottleneck :][:2]
     squares = (ends[1] - ends[0]) ** 2

@@ -1,4 +1,4 @@
-"""From a table to a model: the rows kept aside, the threshold that costs least, the fit."""
+"""Fit a model to a table: split off test rows, choose the threshold, fit."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,21 +22,21 @@ from popf.table_models.training_rows import (
 from popf.tables import Table
 from popf.tables.columns import RowGroups, find_class
 
-#: Folds of the cross-validation by which costs choose a threshold.
+#: Number of cross-validation folds for choosing the threshold by cost.
 FOLDS = 5
 
 
 class Fitted(NamedTuple):
-    """A fitted model, and what `popf fit` tells about it."""
+    """A fitted model, and what `popf fit` reports about it."""
 
     table_model: TableModel
-    counts: dict[Any, int]  # rows of every class, without those of weight 0
-    # Log loss, accuracy and AUC of each part on rows held out of its fit; nothing for the paper's method.
+    counts: dict[Any, int]  # training rows of each class, without those of weight 0
+    # Held-out log loss, accuracy and AUC of each part; empty for the paper's method.
     held_out: dict[str, dict[str, float]]
-    costs: dict[str, float] | None  # per row, by cross-validation, where costs were given
-    n_imputed: int  # missing numbers that were filled in
-    rows: TrainingRows  # what was read
-    # Classes, probabilities and groups of rows kept aside.
+    costs: dict[str, float] | None  # cost per row in cross-validation; None without costs
+    n_imputed: int  # number of missing cells that were filled in
+    rows: TrainingRows
+    # Classes, probabilities and groups of the test rows; None without them.
     test: tuple[IntArray, FloatArray, RowGroups] | None
 
 
@@ -50,7 +50,7 @@ def fit_table(
     table : Table
     options : FitOptions
     stage : callable
-        Told in words what is being done.
+        Called with a description of each stage.
 
     Returns
     -------
@@ -73,15 +73,15 @@ def fit_table(
     check_options(options)
     stage(f"reading {table.path}")
     rows = read_training_rows(table, options)
-    kept, aside = _keep_aside(rows, options)
-    frame, y = rows.frame.iloc[kept], rows.y[kept]
+    train, held_out = _split_off_test_rows(rows, options)
+    frame, y = rows.frame.iloc[train], rows.y[train]
     classes, codes = np.unique(y, return_inverse=True)
     numbers, categories = with_role(rows.columns, "number"), with_role(rows.columns, "category")
     model, weights = _pipeline(numbers, categories, options), None
     if rows.weights is not None:
-        weights = rows.weights[kept] / rows.weights[kept].mean()
+        weights = rows.weights[train] / rows.weights[train].mean()
     positive = _positive(classes, np.bincount(codes, weights), options)
-    groups = rows.groups.take(kept).numbers
+    groups = rows.groups.take(train).numbers
     threshold, threshold_from, costs = _threshold(
         model, (frame, y, weights, groups), positive, options, stage
     )
@@ -89,10 +89,10 @@ def fit_table(
     model.set_params(popf__threshold=threshold if positive == 1 else 1.0 - threshold)
     model.fit(frame, y, **_fit_parameters(model, weights, groups))
     test = None
-    if len(aside):
-        stage(f"scoring {len(aside):,} rows that were kept aside")
-        probability = model.predict_proba(rows.frame.iloc[aside])
-        test = np.searchsorted(classes, rows.y[aside]), probability, rows.groups.take(aside)
+    if len(held_out):
+        stage(f"scoring {len(held_out):,} test rows")
+        probability = model.predict_proba(rows.frame.iloc[held_out])
+        test = np.searchsorted(classes, rows.y[held_out]), probability, rows.groups.take(held_out)
     layout = Layout(
         numbers,
         categories,
@@ -118,7 +118,7 @@ def fit_table(
 
 
 def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) -> Any:
-    """Make the pipeline of a table, not fitted: `TablePreparation`, then `POPFClassifier`."""
+    """Return an unfitted pipeline of `TablePreparation` and `POPFClassifier`."""
     preparation = TablePreparation(
         numbers, categories, missing=options.missing, scale=options.scale
     )
@@ -133,7 +133,7 @@ def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) ->
 
 
 def _strata(groups: IntArray, y: NDArray[Any], needs: str, remedy: str) -> IntArray:
-    """Find the rarest class of each group, by which groups are dealt; a class must have two groups."""
+    """Return the rarest class of each group, to stratify by; raise ValueError if a class has only one group."""
     classes, codes = np.unique(y, return_inverse=True)
     by_frequency = np.argsort(np.bincount(codes), kind="stable")
     rarest = np.full(groups.max() + 1, len(by_frequency))
@@ -143,17 +143,17 @@ def _strata(groups: IntArray, y: NDArray[Any], needs: str, remedy: str) -> IntAr
     if len(alone):
         unit = "rows" if len(strata) == len(y) else "different values of `id`"
         raise ValueError(
-            f"{needs} two {unit} in every class, and {classes[alone[0]]!s} has one: {remedy}."
+            f"{needs} two {unit} in every class, but {classes[alone[0]]!s} has only one: {remedy}."
         )
     return strata
 
 
-def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
-    """Split rows into those to fit and those to keep aside: whole groups, stratified by their rarest class."""
+def _split_off_test_rows(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
+    """Return the positions of training and test rows; groups stay whole, stratified by their rarest class."""
     numbers = np.arange(len(rows.y))
     if options.test_size is None:
         return numbers, numbers[:0]
-    remedy = "give more of it, or leave out that class or `test_size`"
+    remedy = "give more rows of this class, or leave out the class or `test_size`"
     strata = _strata(rows.groups.numbers, rows.y, "`test_size` needs", remedy)
     try:
         _, drawn = train_test_split(
@@ -164,35 +164,35 @@ def _keep_aside(rows: TrainingRows, options: FitOptions) -> tuple[Any, Any]:
         )
     except ValueError as error:
         raise ValueError(f"`test_size`: {error}") from error
-    aside = np.isin(rows.groups.numbers, drawn)
-    return numbers[~aside], numbers[aside]
+    in_test = np.isin(rows.groups.numbers, drawn)
+    return numbers[~in_test], numbers[in_test]
 
 
 def _positive(classes: NDArray[Any], masses: NDArray[Any], options: FitOptions) -> int:
-    """Return the class to find: the one that was named, else the rarer."""
+    """Return the position of the positive class: the one in the options, else the rarer."""
     if options.positive is not None:
         return find_class(options.positive, classes)
     if len(classes) != 2:
         return 1
     if masses[0] == masses[1] and (options.cost_fp is not None or options.threshold is not None):
         raise ValueError(
-            f"{classes[0]!s} and {classes[1]!s} are equally frequent: say which class `threshold` and costs "
-            f"are about, `positive={str(classes[0])!r}` or `positive={str(classes[1])!r}`."
+            f"{classes[0]!s} and {classes[1]!s} are equally frequent: choose the class that `threshold` and "
+            f"costs refer to, `positive={str(classes[0])!r}` or `positive={str(classes[1])!r}`."
         )
     return 0 if masses[0] < masses[1] else 1
 
 
 def _held_out(classifier: Any) -> dict[str, dict[str, float]]:
-    """Collect what the parts of a model score on held-out rows; nothing for the paper's method."""
+    """Return the held-out scores of each part of a model; empty for the paper's method."""
     if classifier.method == "paper":
         return {}
-    figures = {
+    scores = {
         "log_loss": classifier.held_out_losses_,
         "accuracy": classifier.held_out_accuracies_,
         "auc": classifier.held_out_aucs_,
     }
     return {
-        part: {name: scores[part] for name, scores in figures.items()}
+        part: {name: by_part[part] for name, by_part in scores.items()}
         for part in classifier.held_out_losses_
     }
 
@@ -200,7 +200,7 @@ def _held_out(classifier: Any) -> dict[str, dict[str, float]]:
 def _fit_parameters(
     model: Any, weights: FloatArray | None, groups: IntArray
 ) -> dict[str, NDArray[Any]]:
-    """Give weights, if any, to every step of a pipeline, and groups to the last, if they hold several rows."""
+    """Return fit parameters: any weights for every step, and groups for the classifier if rows share one."""
     found: dict[str, NDArray[Any]] = {}
     if weights is not None:
         found = {f"{name}__sample_weight": weights for name, _ in model.steps}
@@ -216,10 +216,10 @@ def _threshold(
     options: FitOptions,
     stage: Callable[[str], None],
 ) -> tuple[float, str, dict[str, float] | None]:
-    """Choose the threshold, by cross-validation with whole groups in a fold where costs are given.
+    """Return the threshold, a description of where it comes from, and the costs per row.
 
-    Return it, where it comes from in words, and the costs per row. `data` are features, labels, weights and
-    groups.
+    If costs are given, the threshold is chosen by cross-validation; a group is never split between folds.
+    `data` holds features, labels, weights and groups.
     """
     if options.threshold is not None:
         return options.threshold, "given", None
@@ -228,34 +228,36 @@ def _threshold(
     frame, y, weights, groups = data
     codes = np.unique(y, return_inverse=True)[1]
     needs, remedy = (
-        "costs choose a threshold by cross-validation, which needs",
+        "choosing a threshold by cost uses cross-validation, which needs",
         "give a `threshold`",
     )
     strata = _strata(groups, y, needs, remedy)
     if len(strata) == 2 < len(y):
-        raise ValueError(f"{needs} three different values of `id`, and there are two: {remedy}.")
+        raise ValueError(
+            f"{needs} three different values of `id`, but there are only two: {remedy}."
+        )
     counts = np.bincount(strata)
     n_folds = min(FOLDS, int(counts[counts > 0].min()))
     stage(f"choosing a threshold by {n_folds}-fold cross-validation")
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=options.seed)
-    scored = [np.isin(groups, some) for _, some in folds.split(strata, strata)]
+    test_masks = [np.isin(groups, fold) for _, fold in folds.split(strata, strata)]
     probability = cross_val_predict(
         model,
         frame,
         y,
-        cv=[(np.flatnonzero(~here), np.flatnonzero(here)) for here in scored],
+        cv=[(np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in test_masks],
         method="predict_proba",
         params=_fit_parameters(model, weights, groups),
     )[:, positive]
-    prices = (options.cost_fp, options.cost_fn)
+    unit_costs = (options.cost_fp, options.cost_fn)
 
     def cost(thresholds: Any) -> FloatArray:
         found = count_at_thresholds(codes == positive, probability, np.asarray(thresholds), weights)
-        return found.mean_cost(*prices)
+        return found.mean_cost(*unit_costs)
 
-    # What would be best if the probabilities were exact is tried too.
-    tried = np.union1d(HUNDREDTHS, [prices[0] / sum(prices)])
+    # Also try the threshold that would be optimal for exact probabilities.
+    tried = np.union1d(HUNDREDTHS, [unit_costs[0] / sum(unit_costs)])
     best = float(tried[best_threshold(tried, -cost(tried))])
     names = ("at_threshold", "at_half", "call_none", "call_all")
     costs = dict(zip(names, cost([best, 0.5, np.inf, 0.0]).tolist(), strict=True))
-    return best, f"least cost over {n_folds}-fold cross-validated probabilities", costs
+    return best, f"lowest cost in {n_folds}-fold cross-validation", costs

@@ -1,4 +1,4 @@
-"""A model with the names of its columns: what `popf fit` makes and the other commands open."""
+"""A model with named columns, as written by `popf fit` and opened by the other commands."""
 
 import os
 from collections import Counter
@@ -20,57 +20,58 @@ from popf.io import align, describe, load
 from popf.probability.features import weighted_quantile
 from popf.tables import ColumnTypes, Table
 
-#: The key of a model file's facts under which the layout of the table is kept.
+#: Key under which the layout of the table is stored in the facts of a model file.
 FACTS = "table"
-#: What may be done about missing numbers.
+#: Ways to treat missing numbers.
 MISSING = ("refuse", "median", "mean")
-#: What stands for a missing text, which is a category of its own; no cell of a table holds it.
+#: Category of missing text; never the text of a cell.
 NO_TEXT = ""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table that a model uses, and the threshold it was fitted with."""
+    """The columns that a model uses, and its threshold."""
 
-    numbers: list[str]  # these and the categories are the features
-    categories: list[str] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)  # carried through, never used as features
+    numbers: list[str]  # numeric features
+    categories: list[str] = field(default_factory=list)  # categorical features
+    ids: list[str] = field(default_factory=list)  # copied to predictions, never features
     target: str | None = None  # the column with the labels
-    threshold: float = 0.5  # from this probability on a row is called positive, for two classes
-    positive: int = 1  # which of the two classes is the one to find
-    missing: str = "refuse"  # or how missing values are filled in
-    threshold_from: str = "the default"  # where the threshold comes from, in words
-    source: str = ""  # the file that the model was fitted on
-    cost_fp: float | None = None  # of a false alarm, where the threshold was chosen by costs
-    cost_fn: float | None = None  # of a miss
+    threshold: float = 0.5  # probability from which a row is predicted positive
+    positive: int = 1  # position of the positive class, with two classes
+    missing: str = "refuse"  # how missing numbers are treated
+    threshold_from: str = "the default"  # description of where the threshold comes from
+    source: str = ""  # name of the training file
+    cost_fp: float | None = None  # cost of a false alarm, if the threshold was chosen by costs
+    cost_fn: float | None = None  # cost of a miss
 
     def as_facts(self) -> dict[str, Any]:
-        """Return it as plain values, for `popf.save`."""
+        """Return the layout as plain values, for `popf.save`."""
         return {FACTS: asdict(self)}
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Fill in missing cells, standardise numbers, and encode categories as columns of 0 and 1.
 
-    A row of weight 2 counts as two rows in every step. All that is fitted are arrays.
+    A row of weight 2 counts as two rows in every step. All fitted values are arrays.
 
     Parameters
     ----------
     numbers, categories : sequence of str
         The columns.
     missing : {"refuse", "median", "mean"}, default="refuse"
-        What replaces missing numbers; ``"refuse"`` replaces none. A missing text is a category of its own.
+        What replaces missing numbers; ``"refuse"`` replaces none. Missing text is a category of its own.
     scale : bool, default=True
         Whether to standardise numbers.
 
     Attributes
     ----------
     fill_numbers_, mean_, scale_ : ndarray of shape (n_numbers,)
-        What replaces missing numbers, what is subtracted, and what the rest is divided by.
+        For each numeric column, the replacement of missing numbers, and the mean and scale to standardise with.
     known_, n_known_ : ndarray of str, ndarray of int
-        The sorted values of one categorical column after the other, empty for missing; how many each has.
+        The sorted categories of all categorical columns, concatenated (missing is an empty string), and the
+        number of categories of each column.
     rows_ : ndarray of int of shape (n_rows,)
-        The index of the frame that it was fitted on: the rows of the file.
+        The index of the training frame: the rows of the file.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.scale = scale
 
     def fit(self, X: Any, y: Any = None, sample_weight: FloatArray | None = None) -> Self:
-        """Learn from the rows of a DataFrame, of which no column is empty; weights are positive."""
+        """Fit to a DataFrame without empty columns; weights must be positive."""
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
         self.feature_names_in_ = np.array([str(name) for name in X.columns], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
@@ -106,10 +107,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 )
         self.mean_, self.scale_ = np.zeros(n_numbers), np.ones(n_numbers)
         if self.scale and n_numbers:
-            # Only shares matter here; a sum of weights far from the number of rows would spoil the scaler's
-            # test for constant columns, which takes the sum for that number.
-            shares = None if sample_weight is None else weights / weights.mean()
-            scaler = StandardScaler().fit(self._filled(cells), sample_weight=shares)
+            # The scaler's test for constant columns takes the sum of the weights for the number of rows.
+            scaled_weights = None if sample_weight is None else weights / weights.mean()
+            scaler = StandardScaler().fit(self._filled(cells), sample_weight=scaled_weights)
             self.mean_, self.scale_ = scaler.mean_, scaler.scale_
 
         known = [np.unique(_texts(X[name]).astype(str)) for name in self.categories]
@@ -118,7 +118,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Prepare rows; a category never seen in training becomes zeros."""
+        """Prepare rows; a category not seen in training becomes zeros."""
         check_is_fitted(self)
         blocks = [(self._filled(self._numbers(X)) - self.mean_) / self.scale_]
         for codes, known in zip(self._codes(X), self._known_by_column(), strict=True):
@@ -128,8 +128,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def inverse_transform(self, Z: FloatArray) -> NDArray[Any]:
         """Return prepared rows in the units of the table, columns as in `feature_names_in_`.
 
-        Numbers that were filled in are shown as filled in; None stands for a missing text, and for a category
-        never seen in training.
+        Imputed numbers stay imputed. None stands for missing text, and for a category not seen in training.
         """
         n = len(self.numbers)
         columns = dict(zip(self.numbers, (Z[:, :n] * self.scale_ + self.mean_).T, strict=True))
@@ -142,12 +141,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.column_stack([columns[name].astype(object) for name in self.feature_names_in_])
 
     def owners(self) -> list[str]:
-        """Name the column of the table that each prepared column comes from."""
+        """Return the column of the table that each prepared column comes from."""
         repeated = np.repeat(np.array(self.categories, dtype=object), self.n_known_)
         return [*self.numbers, *repeated.tolist()]
 
     def count_unknown(self, X: Any) -> dict[str, int]:
-        """Count the rows with a category never seen in training, by column, where there are any."""
+        """Count the rows with a category not seen in training, for each column that has any."""
         counts = {
             name: int((codes < 0).sum())
             for name, codes in zip(self.categories, self._codes(X), strict=True)
@@ -169,7 +168,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.where(np.isnan(cells), self.fill_numbers_, cells)
 
     def _codes(self, X: Any) -> list[IntArray]:
-        """Return the position of each category among those of its column, -1 for one never seen."""
+        """Return the position of each category among those of its column, -1 if not seen in training."""
         import pandas
 
         return [
@@ -182,7 +181,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _fitted_values(fields: Fields) -> dict[str, Any]:
-    """Read what was fitted from a state that anybody may have written; see `popf.forest.state`."""
+    """Check and return the fitted values of an untrusted state; see `popf.forest.state`."""
     fields.choice("missing", MISSING)
     values = read_features(fields)
     names = [*fields.value("numbers"), *fields.value("categories")]
@@ -201,22 +200,22 @@ def _fitted_values(fields: Fields) -> dict[str, Any]:
 
 
 def _texts(column: Any) -> Any:
-    """Replace missing texts by `NO_TEXT`."""
+    """Replace missing text by `NO_TEXT`."""
     return column.astype(object).where(column.notna(), NO_TEXT).to_numpy(dtype=object)
 
 
 class Scored(NamedTuple):
     """Predictions for some rows of a table."""
 
-    start: int  # how many rows came before
+    start: int  # number of rows before these
     frame: Any  # the columns that were read
-    probability: FloatArray | None  # a column for each class; None if the model gives labels only
+    probability: FloatArray | None  # one column per class; None if the model predicts labels only
     codes: IntArray  # the labels, as positions in the classes
-    unknown: dict[str, int]  # by column, how many rows have a category never seen in training
+    unknown: dict[str, int]  # number of rows with a category not seen in training, by column
 
 
 class TableModel:
-    """A fitted model that knows its columns by name.
+    """A fitted model that finds its columns by name.
 
     Parameters
     ----------
@@ -227,16 +226,16 @@ class TableModel:
     Attributes
     ----------
     features : list of str
-        The columns that the model looks at, in its order.
+        The columns that the model uses, in its order.
     steps, final : list of estimators, estimator
-        The steps of a pipeline before its last, and the classifier that is the last.
+        The steps of a pipeline before the last, and the classifier at its end.
     preparation : TablePreparation or None
-        The first step of a model of `popf fit`.
+        The first step of a model from `popf fit`.
     classes : ndarray
     labels_only, binary : bool
-        Whether the model gives no probabilities; whether it gives those of two classes.
+        Whether the model has no probabilities; whether it has those of two classes.
     positive, threshold : label, float
-        The class to find, and the probability from which on a row is of it; None unless `binary`.
+        The positive class, and the probability from which it is predicted; None unless `binary`.
     """
 
     def __init__(self, model: Any, layout: Layout) -> None:
@@ -255,31 +254,31 @@ class TableModel:
 
     @property
     def rule(self) -> str:
-        """How labels follow from probabilities, in words; commands print it in their first line."""
+        """How labels follow from probabilities; commands print it in their first line."""
         if self.labels_only:
-            return "label: that of the best path"
+            return "label: class of the best path"
         if not self.binary:
             return f"label: the most probable of {len(self.classes)} classes"
-        return f"class to find: {self.positive}, from probability {self.layout.threshold:.4g} on"
+        return f"positive class: {self.positive}, threshold {self.layout.threshold:.4g}"
 
     def with_threshold(self, threshold: float | None) -> "TableModel":
-        """Return the model with another threshold; None for its own."""
+        """Return the model with another threshold; with None, unchanged."""
         if threshold is None:
             return self
         if self.labels_only:
             raise ValueError(
-                "the model gives labels only, no probabilities: leave out `threshold`."
+                "the model predicts labels only, no probabilities: leave out `threshold`."
             )
         if not self.binary:
             raise ValueError(
-                f"`threshold` is for two classes, and the model has {len(self.classes)}: leave it out."
+                f"`threshold` is for two classes, but the model has {len(self.classes)}: leave it out."
             )
         check_share("`threshold`", threshold)
         layout = replace(self.layout, threshold=threshold, threshold_from="given")
         return TableModel(self.model, layout)
 
     def column_types(self, table: Table, extra: Sequence[str] = ()) -> ColumnTypes:
-        """Choose the columns of a table to read: the features, and `extra` as text."""
+        """Return the columns of a table to read: the features, and `extra` as text."""
         import pandas
 
         try:
@@ -291,14 +290,14 @@ class TableModel:
     def pieces(
         self, table: Table, extra: Sequence[str] = (), n_rows: int | None = None
     ) -> Iterator[Scored]:
-        """Score a table in pieces of some megabytes or of `n_rows`; `extra` columns are read, too."""
+        """Score a table in pieces of `n_rows` or of a few megabytes; also read the `extra` columns."""
         start = 0
         for frame in table.pieces(self.column_types(table, extra), n_rows):
             yield self.score(frame, start, str(table.path))
             start += len(frame)
 
     def score(self, frame: Any, start: int = 0, where: str = "the table") -> Scored:
-        """Compute probabilities and labels of some rows; raise ValueError if a cell cannot be used."""
+        """Predict probabilities and labels of some rows; raise ValueError for unusable numbers."""
         features = frame[self.features]
         rows = range(start, start + len(frame))
         numbers = features[self.layout.numbers]
@@ -317,15 +316,15 @@ class TableModel:
         probability = self.model.predict_proba(features)
         codes, positive = probability.argmax(axis=1), self.layout.positive
         if self.binary:
-            called = probability[:, positive] >= self.layout.threshold
-            codes = np.where(called, positive, 1 - positive)
+            is_positive = probability[:, positive] >= self.layout.threshold
+            codes = np.where(is_positive, positive, 1 - positive)
         return Scored(start, frame, probability, codes, unknown)
 
     def count_training_rows(self, frame: Any) -> int:
-        """Count rows with the features of a training row; 0 if chance explains them.
+        """Count rows with the same features as a training row; return 0 if this may be chance.
 
-        Where features have few values, rows are alike by chance: as many training rows have a twin among
-        the others. Rows that were fitted to must be more than halfway from there to all.
+        Features with few values give equal rows by chance. The share of training rows that equal another
+        training row estimates how often. The count must be more than halfway from there to all rows.
         """
         known = getattr(self.final, "samples_", None)
         if known is None:
@@ -341,37 +340,37 @@ class TableModel:
 
 
 def infinite_cells(numbers: Any, rows: Sequence[int]) -> str:
-    """Name the first infinite cell of a frame of numbers, empty if there is none; `rows` count from 0."""
-    endless = np.argwhere(np.isinf(numbers.to_numpy(dtype=np.float64)))
-    if not len(endless):
+    """Describe the first infinite cell of a frame; empty if there is none. `rows` are numbered from 0."""
+    infinite = np.argwhere(np.isinf(numbers.to_numpy(dtype=np.float64)))
+    if not len(infinite):
         return ""
-    row, column = endless[0]
+    row, column = infinite[0]
     return (
         f"row {rows[row] + 1}: column {numbers.columns[column]!r} holds infinity: correct the cell."
     )
 
 
 def missing_numbers(numbers: Any, rows: Sequence[int]) -> str:
-    """Name the columns of a frame with missing cells, empty if there are none; `rows` count from 0."""
+    """Describe the missing cells of a frame; empty if there are none. `rows` are numbered from 0."""
     absent = numbers.isna()
     if not absent.to_numpy().any():
         return ""
     first = int(np.flatnonzero(absent.to_numpy().any(axis=1))[0])
     columns = listed([f"{name!r} ({n})" for name, n in absent.sum().items() if n])
-    return f"numbers are missing in {columns}; the first in row {rows[first] + 1}"
+    return f"numbers are missing in {columns}, first in row {rows[first] + 1}"
 
 
 def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> TableModel:
     """Open a model file for use with tables.
 
-    Models of `popf fit` know their columns. Those saved by `popf.save` know the names of their features if
-    they were fitted on a frame; columns whose noted dtype is no number are categories.
+    Models from `popf fit` store their columns. Models saved by `popf.save` store the names of their features
+    if they were fitted on a frame; columns with a recorded dtype that is not numeric are categories.
 
     Parameters
     ----------
     path : str or path-like
     n_jobs : int, default=None
-        How many threads to use; None for as many as in the file.
+        Number of threads; None leaves the model as it was loaded.
 
     Returns
     -------
@@ -392,7 +391,7 @@ def open_model(path: str | os.PathLike[str], n_jobs: int | None = None) -> Table
     known = describe(path)
     if not known["classes"]:
         raise ValueError(
-            f"{path} holds {known['estimator']}, which knows no classes: use it in Python, by popf.load."
+            f"{path} holds {known['estimator']}, which has no classes: use it in Python, with popf.load."
         )
     table_model = TableModel(load(path), _layout(known, path))
     if n_jobs is not None:
@@ -408,7 +407,7 @@ def _layout(known: dict[str, Any], path: Any) -> Layout:
     if kept is None:
         if None in names:
             raise ValueError(
-                f"{path} was fitted on an array, without names of columns: fit it on a frame, or by "
+                f"{path} was fitted on an array, without column names: fit it on a frame, or with "
                 "`popf fit`."
             )
         numbers = [feature["name"] for feature in features if _is_numeric(feature["dtype"])]
@@ -418,20 +417,20 @@ def _layout(known: dict[str, Any], path: Any) -> Layout:
             threshold=float(known["parameters"].get("threshold", 0.5)),
             missing="passed on",
         )
-    # Whoever wrote the file, only what a layout may hold gets through.
+    # The file is not trusted: check every value.
     try:
         layout = Layout(**{entry.name: kept[entry.name] for entry in fields(Layout)})
         lists = (layout.numbers, layout.categories, layout.ids)
-        right = all(isinstance(name, str) for names_ in lists for name in names_)
-        right &= {*layout.numbers, *layout.categories} == {*names}
-        right &= 0.0 < layout.threshold < 1.0 and layout.positive in (0, 1)
-        right &= isinstance(layout.target, str | None) and isinstance(layout.missing, str)
+        valid = all(isinstance(name, str) for names_ in lists for name in names_)
+        valid &= {*layout.numbers, *layout.categories} == {*names}
+        valid &= 0.0 < layout.threshold < 1.0 and layout.positive in (0, 1)
+        valid &= isinstance(layout.target, str | None) and isinstance(layout.missing, str)
         costs = [cost for cost in (layout.cost_fp, layout.cost_fn) if cost is not None]
-        right &= len(costs) in (0, 2) and all(0.0 < cost < np.inf for cost in costs)
+        valid &= len(costs) in (0, 2) and all(0.0 < cost < np.inf for cost in costs)
     except (TypeError, KeyError, ValueError):
-        right = False
-    if not right:
-        raise ValueError(f"{path} describes its table in a way that makes no sense: fit it again.")
+        valid = False
+    if not valid:
+        raise ValueError(f"{path} has an invalid description of its table: fit it again.")
     return layout
 
 

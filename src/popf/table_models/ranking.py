@@ -1,4 +1,4 @@
-"""Whom to inspect first: rows in order of probability, or of what a visit is expected to bring."""
+"""Rank rows to inspect by probability or by expected gain."""
 
 from typing import NamedTuple
 
@@ -6,21 +6,21 @@ import numpy as np
 
 from popf.engine.structures import FloatArray, IntArray
 
-#: Up to how many rows the distribution of the hits is computed exactly; beyond, it is normal.
+#: Number of rows up to which the distribution of hits is exact; beyond it, a normal approximation is used.
 N_EXACT = 2000
 TAIL = 0.025
 
 
 class Ranking(NamedTuple):
-    """Rows to inspect, best first, and what to expect of them if the probabilities are right."""
+    """Rows to inspect, best first, and their expected hits if the probabilities are right."""
 
     rows: IntArray  # positions
-    gains: FloatArray | None  # of all rows, probability times value minus the cost of a visit
+    gains: FloatArray | None  # of all rows: probability times value minus the cost of a visit
     expected_hits: float  # the sum of the probabilities
-    expected_hits_lower: int  # hits are from here ...
-    expected_hits_upper: int  # ... to here, 19 times in 20
-    random_hits: float  # expected among as many rows chosen at random
-    lift: float  # how many times as many hits as those
+    expected_hits_lower: int  # ends of the 95 % interval
+    expected_hits_upper: int
+    random_hits: float  # expected among equally many random rows
+    lift: float  # expected_hits / random_hits
 
 
 def rank_rows(
@@ -29,13 +29,13 @@ def rank_rows(
     values: FloatArray | None = None,
     visit_cost: float = 0.0,
 ) -> Ranking:
-    """Rank rows by probability or, where `values` of hits are given, by expected gain.
+    """Rank rows by probability or, if the `values` of hits are given, by expected gain.
 
-    Rows whose visit is expected to cost more than it brings are left out; so are those beyond the budget.
+    Rows without a positive expected gain and rows beyond the budget are left out.
     """
     gains = None if values is None else probability * values - visit_cost
     score = probability if gains is None else gains
-    order = np.lexsort([-probability, -score])  # of equals the more probable, then the first
+    order = np.lexsort([-probability, -score])  # ties: by probability, then by position
     if gains is not None:
         order = order[gains[order] > 0.0]
     rows = order[:budget]

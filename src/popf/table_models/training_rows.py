@@ -1,4 +1,4 @@
-"""What to learn from a table, and the rows of it that can be learnt from."""
+"""Options of a fit, and the training rows of a table."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from popf.table_models.model import MISSING, infinite_cells, missing_numbers
 from popf.tables import ColumnTypes, Table
 from popf.tables.columns import MANY_VALUES, Column, RowGroups, group_rows, labels_of
 
-#: The first parameter that a problem names with a value is the most likely remedy.
+#: A parameter with a value; the first one in a message is the most likely remedy.
 _REMEDY = re.compile(r"`\w+=[^`]+`")
 
 
@@ -28,28 +28,28 @@ class FitOptions:
     Attributes
     ----------
     target : str
-        The column with the labels.
+        Column with the labels.
     id, drop, categorical : sequence of str
-        Columns that are carried through, left out, or categories although they look like numbers. Rows with the
-        same value of the first id that repeats are held out together.
+        Id columns, which are not features and are copied to predictions; columns to leave out; numeric columns
+        to treat as categories. Rows with the same value of the first id that repeats are held out together.
     one_per : str or None
-        Keep one random row for each value of this column, such as a consumer of whom there are many months.
+        Keep one random row for each value of this column, such as one month per consumer.
     sample_weight : str or None
-        The column with weights, of which only the ratios matter; rows of weight 0 are left out.
+        Column with weights, of which only the ratios matter; rows of weight 0 are left out.
     missing : {"refuse", "median", "mean"}
-        What to do about missing numbers; a missing text is a category of its own.
+        How to treat missing numbers; missing text is a category of its own.
     scale : bool
         Whether to standardise numbers.
     positive : str or None
-        The class to find, of two; None for the rarer, or the second of equally frequent ones.
+        Positive class of two; None for the rarer, or the second if both are equally frequent.
     threshold : float or None
-        From which probability on a row is called positive.
+        Probability from which a row is predicted positive.
     cost_fp, cost_fn : float or None
-        What a false alarm and a miss cost, to choose the threshold by.
+        Costs of a false alarm and of a miss, to choose the threshold by.
     method, linear_map, metric : str
-        As for `POPFClassifier`; "none" is no map.
+        As in `POPFClassifier`; "none" for no map.
     test_size : float or None
-        The share of the rows to keep aside, from each class alike; rows of one `id` stay together.
+        Fraction of the rows to test on, stratified by class; rows with the same `id` stay together.
     seed, n_jobs : int
     """
 
@@ -74,13 +74,13 @@ class FitOptions:
 
 
 def check_options(options: FitOptions) -> None:
-    """Raise ValueError for options that are unknown, out of range or contradict each other."""
+    """Raise ValueError for options that are unknown, out of range or contradictory."""
     check_choice("`missing`", options.missing, MISSING)
     check_choice("`method`", options.method, METHODS)
     check_choice("`linear_map`", options.linear_map, ("none", *MAPS))
     if options.metric == "precomputed":
         raise ValueError(
-            "`metric='precomputed'` is for distances, and a table holds rows: take another."
+            "`metric='precomputed'` is for distance matrices, not for tables: choose another metric."
         )
     if options.metric not in METRIC_NAMES:
         raise ValueError("`metric`: " + unknown("metric", options.metric, METRIC_NAMES))
@@ -88,7 +88,7 @@ def check_options(options: FitOptions) -> None:
         check_costs(options.cost_fp, options.cost_fn, strictly=True)
         if options.threshold is not None:
             raise ValueError(
-                "`threshold` and `cost_fp`/`cost_fn` are two ways to say one thing: give one of them."
+                "`threshold` and `cost_fp`/`cost_fn` both set the threshold: give only one of them."
             )
     if options.threshold is not None:
         check_share("`threshold`", options.threshold)
@@ -97,29 +97,29 @@ def check_options(options: FitOptions) -> None:
 
 
 class TrainingRows(NamedTuple):
-    """What a model is fitted to."""
+    """The rows that a model is fitted to."""
 
-    frame: Any  # the features; the index holds the rows of the file, from 0
+    frame: Any  # the features; the index is the row in the file, from 0
     y: NDArray[Any]
     weights: FloatArray | None  # of mean 1
     groups: RowGroups
-    columns: list[Column]  # how each is read
-    n_read: int  # rows of the file
-    n_weightless: int  # those of weight 0, which are left out
-    notes: list[str]  # what should be looked at, but is no error
+    columns: list[Column]  # how each column is read
+    n_read: int  # number of rows in the file
+    n_weightless: int  # number of rows of weight 0, which are left out
+    notes: list[str]  # possible mistakes that are not errors
 
 
 def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
-    """Read a table as the options say; raise ValueError with all that is wrong with it."""
+    """Read the training rows of a table; raise ValueError that lists all problems."""
     columns, problems = _choose_columns(table, options)
     numbers, categories = with_role(columns, "number"), with_role(columns, "category")
     if not numbers + categories:
-        problems.append("no column is left to learn from.")
+        problems.append("no feature column is left.")
     weight = with_role(columns, "weight")
     known = with_role(columns, "target", "id", "one per")
     frame = table.frame(ColumnTypes([*numbers, *weight], categories, known))
     n_read = len(frame)
-    # From here on the index holds the rows of the file.
+    # From here on, the index is the row in the file.
     frame = _without_zero_weights(frame, weight, table)
     n_weightless = n_read - len(frame)
     if options.one_per is not None and options.one_per in frame:
@@ -128,8 +128,8 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     groups = group_rows({name: frame[name].tolist() for name in ids}, len(frame))
     notes = [column.note for column in columns if column.note]
     if groups.id is not None:
-        said = f"{groups.id!r} repeats ({groups.n_groups:,} values): rows with the same value are held out"
-        notes.insert(0, f"{said} together.")
+        note = f"{groups.id!r} repeats ({groups.n_groups:,} values): rows with the same value are held out"
+        notes.insert(0, f"{note} together.")
     problems += _cell_problems(frame, numbers, columns, options)
     y = np.array([])
     if options.target in frame:
@@ -140,7 +140,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
             problems.append(str(error))
     if problems:
         raise ValueError(_list_of_problems(problems, table))
-    # Weights whose mean is far from 1 would count as many more or fewer rows than there are.
+    # Scaled to mean 1, so that weights do not count as more or fewer rows than there are.
     weights = frame[weight[0]].to_numpy() / frame[weight[0]].mean() if weight else None
     features = [name for name in table.names if name in {*numbers, *categories}]
     return TrainingRows(
@@ -156,13 +156,14 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
 
 
 def with_role(columns: Sequence[Column], *roles: str) -> list[str]:
-    """Name the columns with one of the roles, role by role."""
+    """Return the names of the columns with one of the roles, role by role."""
     return [column.name for role in roles for column in columns if column.role == role]
 
 
 def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], list[str]]:
-    """Read the columns by the roles that the options give them; find unknown names and unusable columns."""
-    roles = dict.fromkeys(table.unnamed, "dropped")  # an index, or a delimiter at the end of lines
+    """Return how the columns are read under the options, and the problems with names and columns."""
+    # Unnamed: an index column, or a delimiter at the end of lines.
+    roles = dict.fromkeys(table.unnamed, "dropped")
     problems = []
     for parameter, role, names in (
         ("id", "id", options.id),
@@ -179,14 +180,14 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], li
             elif role is not None:
                 roles[name] = role
     if options.target in (*options.id, *options.drop, options.sample_weight, options.one_per):
-        problems.append(f"column {options.target!r} is the target: take it out of other options.")
+        problems.append(f"column {options.target!r} is the target: remove it from other options.")
     columns = table.columns(roles, options.categorical)
     problems += [column.problem for column in columns if column.problem]
     return columns, problems
 
 
 def _list_of_problems(problems: list[str], table: Table) -> str:
-    """Write all problems of a table as one message, and the parameters that would solve them."""
+    """Combine all problems of a table into one message, with the parameters that would solve them."""
     if len(problems) == 1:
         return f"{table.path}: {problems[0]}"
     lines = [f"{table.path} cannot be used as it is:", *problems]
@@ -197,20 +198,19 @@ def _list_of_problems(problems: list[str], table: Table) -> str:
 
 
 def _without_zero_weights(frame: Any, column: list[str], table: Table) -> Any:
-    """Leave out the rows of weight zero."""
+    """Drop the rows of weight 0."""
     if not column:
         return frame
     weights: FloatArray = frame[column[0]].to_numpy()
     odd = np.flatnonzero(~((weights >= 0.0) & np.isfinite(weights)))
     if len(odd):
         raise ValueError(
-            f"{table.path}, row {odd[0] + 1}: the weight in {column[0]!r} must be a number "
-            f"from 0 on, not {weights[odd[0]]:g}."
+            f"{table.path}, row {odd[0] + 1}: the weight in {column[0]!r} must be a "
+            f"non-negative number, not {weights[odd[0]]:g}."
         )
     if not weights.any():
         raise ValueError(
-            f"{table.path}: every weight in {column[0]!r} is 0, which leaves no row: give "
-            "some of them a positive weight."
+            f"{table.path}: all weights in {column[0]!r} are 0: give some rows a positive weight."
         )
     return frame[weights > 0.0]
 
@@ -218,46 +218,44 @@ def _without_zero_weights(frame: Any, column: list[str], table: Table) -> Any:
 def _cell_problems(
     frame: Any, numbers: list[str], columns: list[Column], options: FitOptions
 ) -> list[str]:
-    """Find infinite and missing numbers, and columns that are empty in the rows that are left."""
+    """List infinite and missing numbers, and columns that are empty in the remaining rows."""
     problems = list(filter(None, [infinite_cells(frame[numbers], frame.index)]))
     sound = [column.name for column in columns if column.name in frame and not column.problem]
     empty = [name for name in sound if frame[name].isna().all()]
     problems += [
-        f"column {name!r} holds nothing in the rows that are left to learn from: leave it out by "
-        f"`drop={[name]}`."
+        f"column {name!r} is empty in the rows to fit: leave it out with `drop={[name]}`."
         for name in empty
     ]
     if options.missing == "refuse":
         filled = [name for name in numbers if name in sound and name not in empty]
         gaps = missing_numbers(frame[filled], frame.index)
         if gaps:
-            problems.append(f"{gaps}: fill them in, or let `missing='median'` (or mean) do it.")
+            problems.append(f"{gaps}: fill them in, or use `missing='median'` (or mean).")
     return problems
 
 
 def _check_classes(classes: NDArray[Any], n_rows: int, options: FitOptions) -> None:
-    """Raise ValueError unless the target holds classes, as many as the options are for."""
+    """Raise ValueError unless the target holds classes, and two of them if the options need it."""
     where = f"column {options.target!r}"
     if len(classes) < 2:
         raise ValueError(
-            f"{where} holds one class only, {classes[0]!s}: there is nothing to tell apart. Give rows of "
-            "two classes at least."
+            f"{where} holds only one class, {classes[0]!s}: give rows of at least two classes."
         )
     if len(classes) > max(MANY_VALUES, 0.5 * n_rows):
         raise ValueError(
             f"{where} holds {len(classes)} different values in {n_rows} rows: these are not classes. Name "
-            "the column with the labels by `target`."
+            "the column with the labels with `target`."
         )
-    about_two = (options.positive, options.threshold, options.cost_fp)
-    if len(classes) != 2 and any(value is not None for value in about_two):
+    for_two = (options.positive, options.threshold, options.cost_fp)
+    if len(classes) != 2 and any(value is not None for value in for_two):
         raise ValueError(
-            f"{where} has {len(classes)} classes; `positive`, `threshold` and costs are for two. Leave "
-            "them out: the label is then the class of the largest probability."
+            f"{where} has {len(classes)} classes, but `positive`, `threshold` and costs are for two. Leave "
+            "them out: the most probable class is then predicted."
         )
 
 
 def _one_row_per_value(frame: Any, column: str, seed: int) -> Any:
-    """Keep one random row for every value of a column."""
+    """Keep one random row for each value of a column."""
     shuffled = np.random.default_rng(seed).permutation(len(frame))
     kept = frame.iloc[shuffled].drop_duplicates(column).index
     return frame.loc[kept.sort_values()]

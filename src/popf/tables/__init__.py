@@ -1,9 +1,9 @@
-"""Files of data: CSV and Parquet with named columns, whole or in pieces; other formats that hold numbers.
+"""Data files: CSV and Parquet tables with named columns, and numeric formats such as svmlight and LibOPF.
 
-``table``     a file with named columns, CSV or Parquet, read in pieces
-``columns``   what the cells of a column hold, and how it is read
-``formats``   which format a file has; `read` and `write` features and labels
-``samples``   features and labels as arrays: from a table, svmlight's, LibOPF's and opfython's files
+``table``     a CSV or Parquet file with named columns, read in pieces
+``columns``   what a column contains (numbers, text, labels), and how it is read
+``formats``   the format of a file; `read` and `write` features and labels
+``samples``   features and labels as arrays, from tables and from svmlight, LibOPF and opfython files
 """
 
 from popf.tables.formats import read, read_distances, write

@@ -1,4 +1,4 @@
-"""Read and write data files, in the format given by the suffix of the file."""
+"""Read and write data files; the suffix sets the format."""
 
 import csv
 import io
@@ -40,7 +40,7 @@ from popf.tables.table import (
     suffix_of,
 )
 
-#: The formats, and the suffixes by which files of them are known.
+#: The formats and their suffixes.
 FORMATS = {
     "svmlight": (".svm", ".svmlight", ".libsvm", ".txt", ""),
     "csv": CSV,
@@ -49,7 +49,7 @@ FORMATS = {
     "opfython": (".json",),
 }
 Writer = Callable[[Any], None]
-#: Suffixes of files with named columns; the others hold numbers and one label per row.
+#: Suffixes of tables with named columns; the other formats hold numbers and one label per row.
 TABLES = (*CSV, *PARQUET)
 SUFFIXES = [suffix for known in FORMATS.values() for suffix in known if suffix]
 
@@ -69,30 +69,30 @@ def read(
     Parameters
     ----------
     path : str or path-like
-        The suffix tells the format: ``.svm``, ``.svmlight``, ``.libsvm`` or none for svmlight; ``.csv`` or
-        ``.tsv``; ``.parquet`` or ``.pq``; ``.dat`` or ``.opf`` for LibOPF; ``.json`` for opfython. ``.txt`` is
-        svmlight, LibOPF's, opfython's or CSV by its first line. ``.gz`` or ``.bz2`` after it is unpacked.
+        The suffix sets the format: ``.svm``, ``.svmlight``, ``.libsvm`` or none for svmlight; ``.csv`` or
+        ``.tsv``; ``.parquet`` or ``.pq``; ``.dat`` or ``.opf`` for LibOPF; ``.json`` for opfython. The format
+        of ``.txt`` (svmlight, LibOPF, opfython or CSV) is detected from the first line. Files with a further
+        ``.gz`` or ``.bz2`` are decompressed.
     target : str or int, default=None
-        The column of CSV or Parquet with the labels, by name or position; None for the last. CSV whose first
-        line is all numbers has no names: its columns are ``x1``, ``x2``, ..., and `target` must be given.
+        Column of CSV or Parquet with the labels, by name or position; None for the last. The columns of CSV
+        without a line of names are ``x1``, ``x2``, ..., and `target` must then be given.
     format : {"svmlight", "csv", "parquet", "libopf", "opfython"}, default=None
-        In place of what the suffix says. opfython's CSV, without names, needs ``"opfython"``.
+        Overrides the suffix. opfython's CSV, which has no column names, needs ``"opfython"``.
     encode : {"onehot", "ordinal"}, default=None
-        Turn columns of text into a column of 0 and 1 for every value, or number the values in sorted order;
-        None for an error that names the columns.
+        How to encode text columns: a column of 0 and 1 for each value, or the position of the value in sorted
+        order. With None, text columns raise an error that names them.
     delimiter : str, default=None
-        Between cells of CSV; None for the one of comma, semicolon, tab and bar that gives most columns.
+        CSV delimiter; None to detect it (comma, semicolon, tab or bar).
     encoding : str, default="utf-8"
-        Of CSV.
+        Encoding of CSV.
     return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+        If True, return ``(data, target)`` only.
 
     Returns
     -------
     Bunch
-        `data` of shape (n_samples, n_features), float64, unknown values as NaN; `target`, integers, real
-        numbers or text; `feature_names`; `target_name`; `ids` of LibOPF's and opfython's samples, else None;
-        `format`.
+        `data` of shape (n_samples, n_features), float64, NaN for missing values; `target`, integers, floats or
+        text; `feature_names`; `target_name`; `ids` of LibOPF and opfython samples, else None; `format`.
 
     Examples
     --------
@@ -113,15 +113,15 @@ def read(
     for name, value in {"target": target, "encode": encode, "delimiter": delimiter}.items():
         if value is not None and name not in takes.get(kind, ()):
             raise ValueError(
-                f"`{name}={value!r}` has no meaning in the format {kind}: leave it out."
+                f"`{name}={value!r}` does not apply to the format {kind}: leave it out."
             )
     if kind == "csv":
         need_pandas()
         table = CsvFile(check_file(path), Dialect(delimiter, encoding), need_names=False)
         if target is None and not table.has_names:
             raise ValueError(
-                f"{path} begins with numbers, not with names of columns: give the position of the labels, as "
-                "`target=-1` for the last column, or `format='opfython'` if its columns are identifier, label, "
+                f"{path} begins with numbers, not with column names: give the position of the labels, such as "
+                "`target=-1` for the last column, or `format='opfython'` if the columns are identifier, label, "
                 "features."
             )
         samples = samples_of(table, target, encode)
@@ -135,17 +135,17 @@ def read(
 
 
 def read_distances(path: str | os.PathLike[str]) -> NDArray[np.float64]:
-    r"""Read a matrix of distances: LibOPF's ``distances.dat``, or lines of numbers, as opfython writes them.
+    r"""Read a distance matrix: LibOPF's ``distances.dat``, or lines of numbers, as opfython writes them.
 
     Parameters
     ----------
     path : str or path-like
-        ``.gz`` or ``.bz2`` is unpacked.
+        ``.gz`` and ``.bz2`` files are decompressed.
 
     Returns
     -------
     ndarray of shape (n_samples, n_samples)
-        For ``metric="precomputed"``. In LibOPF's file row i is that of the sample with identifier i.
+        For ``metric="precomputed"``. Row i of LibOPF's file belongs to the sample with identifier i.
 
     Examples
     --------
@@ -173,45 +173,48 @@ def write(
     delimiter: str | None = None,
     ids: ArrayLike | None = None,
 ) -> None:
-    """Write samples and labels to a file, whole or not at all.
+    """Write samples and labels to a file, atomically.
 
-    Reading gives the same numbers back, to the last bit, except that LibOPF's format keeps single precision.
-    Its labels are whole numbers from 1, and 0 for none; text is numbered from 1 in sorted order.
+    Reading the file gives exactly the same numbers, except that LibOPF's format stores single precision. LibOPF
+    labels are integers from 1, and 0 for samples without a label; text labels are numbered from 1 in sorted
+    order.
 
     Parameters
     ----------
     path : str or path-like
-        The suffix tells the format, as for `read`.
+        The suffix sets the format, as in `read`.
     X : array-like of shape (n_samples, n_features)
-        NaN for unknown values.
+        NaN for missing values.
     y : array-like of shape (n_samples,)
-        Labels, numbers for svmlight; text that looks like a number is read back from CSV as a number.
+        Labels; svmlight needs numbers. Text labels that look like numbers are read back from CSV as numbers.
     feature_names : list of str, default=None
-        Kept by CSV and Parquet. None for the names of X's columns, or ``x1``, ``x2``, ...
+        Stored by CSV and Parquet. None for the column names of X, or ``x1``, ``x2``, ...
     target_name : str, default="target"
     format : {"svmlight", "csv", "parquet", "libopf"}, default=None
-        In place of what the suffix says.
+        Overrides the suffix.
     delimiter : str, default=None
-        Between the values of a row of CSV; None for a comma, or a tab in a ``.tsv`` file.
+        CSV delimiter; None for a comma, or a tab in ``.tsv`` files.
     ids : array-like of shape (n_samples,), default=None
-        The samples' identifiers, for LibOPF; None counts from 0.
+        Identifiers of the samples, for LibOPF; None to count from 0.
     """
     kind = format_of(path, format)
     if kind == "opfython":
-        raise ValueError("opfython's files are read, but not written: write CSV or LibOPF's .dat.")
+        raise ValueError("opfython files can be read but not written: write CSV or LibOPF's .dat.")
     data, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
     if labels.dtype.kind == "O":
         types = sorted({type(label).__name__ for label in labels.tolist()})
         if len(types) != 1:
-            raise TypeError(f"y mixes labels of several types ({', '.join(types)}): give all one.")
+            raise TypeError(
+                f"y mixes labels of several types ({', '.join(types)}): use a single type."
+            )
         labels = np.array(labels.tolist())
     if labels.dtype.kind not in "biufU":
-        raise TypeError(f"y must hold integers, real numbers or text, not {labels.dtype}.")
+        raise TypeError(f"y must hold integers, floats or text, not {labels.dtype}.")
     if feature_names is None:
         feature_names = getattr(X, "columns", default_names(data.shape[1]))
     names = [str(name) for name in feature_names]
     if len(names) != data.shape[1]:
-        raise ValueError(f"{len(names)} feature_names for X with {data.shape[1]} features.")
+        raise ValueError(f"{len(names)} feature_names, but X has {data.shape[1]} features.")
     check_names([*names, target_name], "the table")
     if kind == "libopf":
         content = libopf_bytes(data, labels, None if ids is None else _checked_ids(ids, len(data)))
@@ -230,7 +233,7 @@ def write(
 
 
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
-    """Name the format of a file: the one given, else by its suffix."""
+    """Return the format of a file: the given one, else by its suffix."""
     if format is not None:
         check_choice("`format`", format, FORMATS)
         return format
@@ -245,7 +248,7 @@ def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
 
 
 def format_of_file(path: str | os.PathLike[str], format: str | None = None) -> str:
-    """Name the format of a file that is there: as `format_of`, and of a ``.txt`` file by its first line."""
+    """Return the format of an existing file: as `format_of`, but ``.txt`` by its first line."""
     kind = format_of(path, format)
     if format is None and suffix_of(path) == ".txt":
         return text_format(read_unpacked(path))
@@ -257,30 +260,32 @@ def _checked_ids(ids: ArrayLike, n_samples: int) -> NDArray[np.int64]:
     limits = np.iinfo(np.int32)
     fits = numbers.shape == (n_samples,) and numbers.dtype.kind in "iu"
     if not fits or numbers.min() < limits.min or numbers.max() > limits.max:
-        raise ValueError(f"ids must be {n_samples} integers of 32 bits.")
+        raise ValueError(f"ids must be 32-bit integers, one for each of the {n_samples} samples.")
     return numbers.astype(np.int64)
 
 
 def _csv_bytes(frame: Any, labels: NDArray[Any], delimiter: str) -> bytes:
-    """Write CSV; raise ValueError if names or labels would not be read back as they are."""
+    """Return a frame as CSV; raise ValueError if names or labels would be read back differently."""
     names = list(frame.columns)
     if all(is_number(name) and not is_missing(name) for name in names):
         raise ValueError(
-            f"names of columns that are all numbers ({names[0]!r}, ...) would be read back as a "
-            "row: give names with a letter."
+            f"column names that are all numbers ({names[0]!r}, ...) would be read back as a row: "
+            "use names with a letter."
         )
     odd = [name for name in names if name != name.strip() or not name]
     if odd:
-        raise ValueError(f"the name {odd[0]!r} is empty or has spaces around it: strip it.")
+        raise ValueError(
+            f"the column name {odd[0]!r} is empty or has spaces around it: rename the column."
+        )
     words = np.unique(labels).astype(str).tolist()
     if labels.dtype.kind == "U":
         odd = [word for word in words if is_missing(word) or word != word.strip()]
     if odd:
         raise ValueError(
-            f"the label {odd[0]!r} would not be read back from CSV, where it stands for nothing or loses "
+            f"the label {odd[0]!r} would not be read back from CSV, where it means a missing value or loses "
             "spaces: rename it."
         )
-    # Text that holds another delimiter is quoted, so that nobody takes that for the delimiter.
+    # Text that contains any possible delimiter is quoted, so that the delimiter is detected correctly.
     quoted = any(mark in word for word in [*names, *words] for mark in DELIMITERS)
     quoting = csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL
     text: str = frame.to_csv(sep=delimiter, index=False, lineterminator="\n", quoting=quoting)
@@ -289,7 +294,7 @@ def _csv_bytes(frame: Any, labels: NDArray[Any], delimiter: str) -> bytes:
 
 @contextmanager
 def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Writer]:
-    """Yield a function that writes frames one after another; in text, `probabilities` with fixed decimals.
+    """Yield a function that appends frames to a table; CSV has the `probabilities` with fixed decimals.
 
     The output ``-`` is CSV on standard output.
     """
@@ -309,7 +314,7 @@ def table_writer(output: Path, probabilities: Sequence[str] = ()) -> Iterator[Wr
 
 
 def delimiter_of(path: Path) -> str | None:
-    """Return the delimiter of a text file, None for Parquet; raise ValueError for any other suffix."""
+    """Return the delimiter of a CSV file, None for Parquet; raise ValueError for any other suffix."""
     suffix = suffix_of(path)
     if suffix in PARQUET and path.suffix.lower() not in PACKED:
         return None

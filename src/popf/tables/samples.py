@@ -1,15 +1,15 @@
-"""Features and labels as arrays: from a table, and from files that hold numbers only.
+"""Features and labels as arrays, from tables and from numeric file formats.
 
-Svmlight text, as LIBSVM's page serves it, is ``label index:value ...``, zeros left out.
+svmlight text, as on the LIBSVM page, has a line ``label index:value ...`` per sample, without zeros.
 
-LibOPF's binary files are little-endian, and everything in them is 4 bytes long: three integers, the numbers
-of samples, classes and features, and then for every sample its identifier and its label, integers, and its
-features in single precision. Labels count from 1; 0 stands for a sample without a label. Its text files hold
-the same, one sample a line. opfython's text files have no first line of numbers, and labels that count from
-0; its JSON files hold ``{"data": [{"id": 0, "label": 1, "features": [0.5, 2.0]}, ...]}``.
+LibOPF's binary files are little-endian, with 4 bytes per number: three integers, the numbers of samples,
+classes and features, then for each sample its identifier and label (integers) and its features (single
+precision). Labels count from 1; 0 means that the sample has no label. LibOPF's text files hold the same, one
+sample per line. opfython's text files have no header line, and labels that count from 0; its JSON files hold
+``{"data": [{"id": 0, "label": 1, "features": [0.5, 2.0]}, ...]}``.
 
-LibOPF's ``distances.dat`` is the number of samples, an integer, and then the square matrix of distances in
-single precision, whose rows belong to the identifiers from 0. opfython's is the matrix as text.
+LibOPF's ``distances.dat`` holds the number of samples (an integer) and the square distance matrix in single
+precision; its rows belong to the identifiers 0, 1, ... opfython's file holds the matrix as text.
 """
 
 import io
@@ -26,22 +26,22 @@ from popf.tables.columns import labels_of, whole
 from popf.tables.table import ColumnTypes, Table, check_names
 
 _HEADER = 12  # bytes
-#: What scikit-learn raises for text that is not svmlight's.
+#: Errors that scikit-learn raises for text that is not svmlight.
 _NOT_SVMLIGHT = (ValueError, OverflowError, TypeError, IndexError)
 
 
 class Samples(NamedTuple):
-    """Features, labels, and what they are called."""
+    """Features and labels, with their names."""
 
     data: FloatArray  # NaN where a value is missing
-    target: NDArray[Any]  # integers, real numbers or text
+    target: NDArray[Any]  # integers, floats or text
     feature_names: list[str]
     target_name: str = "target"
-    ids: IntArray | None = None  # of the samples, which LibOPF's and opfython's files have
+    ids: IntArray | None = None  # identifiers of the samples, in LibOPF and opfython files
 
 
 def default_names(n_features: int) -> list[str]:
-    """Name features ``x1``, ``x2``, ..."""
+    """Return the default feature names ``x1``, ``x2``, ..."""
     return [f"x{number}" for number in range(1, n_features + 1)]
 
 
@@ -51,7 +51,7 @@ def samples_of(
     encode: str | None = None,
     drop: Sequence[str] = (),
 ) -> Samples:
-    """Split a table into features and labels, as `popf.tables.read` says."""
+    """Split a table into features and labels; the parameters are those of `popf.tables.read`."""
     if encode is not None:
         check_choice("`encode`", encode, ("onehot", "ordinal"))
     table.need(drop, "drop")
@@ -65,7 +65,7 @@ def samples_of(
     features = [name for name in names if name != target]
     if not features:
         raise ValueError(
-            f"{table.path} has one column only, {target!r}: features and a target need two."
+            f"{table.path} has only one column, {target!r}: features and a target need two."
         )
     kinds = {name: table.kind(text[name]) for name in features}
     numbers = [name for name in features if kinds[name].numbers or name in table.booleans]
@@ -73,8 +73,8 @@ def samples_of(
     if words and encode is None:
         shown = [f"{name} (for instance {kinds[name].odd_cell!r})" for name in words]
         raise ValueError(
-            f"{table.path} has columns that are not numbers: {listed(shown)}. Leave them out, or encode "
-            "them: `encode='onehot'` makes a column of 0 and 1 for every value, `encode='ordinal'` numbers "
+            f"{table.path} has columns that are not numeric: {listed(shown)}. Leave them out, or encode "
+            "them: `encode='onehot'` makes a column of 0 and 1 for each value, `encode='ordinal'` numbers "
             "the values in sorted order."
         )
     frame = table.frame(ColumnTypes(numbers)) if numbers else text
@@ -84,7 +84,7 @@ def samples_of(
             blocks.append(frame[[name]].to_numpy())
             feature_names.append(name)
             continue
-        # A missing value is a value of its own, the empty text.
+        # Missing text is a value of its own.
         values, codes = np.unique([str(cell).strip() for cell in text[name]], return_inverse=True)
         if encode == "onehot":
             blocks.append(np.eye(len(values))[codes])
@@ -110,24 +110,24 @@ def _target_name(table: Table, names: list[str], target: str | int | None) -> st
 
 
 def parse_svmlight(content: bytes, where: str) -> Samples:
-    """Turn svmlight text into features and labels; `where` is what an error calls it."""
+    """Parse svmlight text; `where` names the file in error messages."""
     from sklearn.datasets import load_svmlight_file
 
     try:
         sparse, labels = load_svmlight_file(io.BytesIO(content))
     except _NOT_SVMLIGHT as error:
         raise ValueError(
-            f"{where} is not svmlight text, 'label index:value ...' in every line, "
+            f"{where} is not svmlight text ('label index:value ...' on each line), "
             f"line {_first_odd_line(content)}: {error}"
         ) from error
     if not sparse.shape[0] or b":" not in content:
-        raise ValueError(f"{where} holds no sample with a feature.")
+        raise ValueError(f"{where} has no samples with features.")
     X = np.ascontiguousarray(sparse.toarray(), dtype=np.float64)
     return Samples(X, whole(labels), default_names(X.shape[1]))
 
 
 def _first_odd_line(content: bytes) -> str:
-    """Find the line that cannot be read, for an error message."""
+    """Return the first line that cannot be read, for an error message."""
     from sklearn.datasets import load_svmlight_file
 
     for number, line in enumerate(content.splitlines(), start=1):
@@ -139,18 +139,20 @@ def _first_odd_line(content: bytes) -> str:
 
 
 def svmlight_bytes(X: FloatArray, y: NDArray[Any]) -> bytes:
-    """Write svmlight text with all digits: scikit-learn's own writer keeps 16, of which a double may need 17.
+    """Return svmlight text with exact numbers: scikit-learn's writer keeps 16 digits, a double may need 17.
 
-    The last feature of the first sample is written even where it is zero: it tells how many features there are.
+    The last feature of the first sample is written even if it is zero, to keep the number of features.
     """
     if y.dtype.kind not in "biuf":
         shown = ", ".join(repr(str(label)) for label in np.unique(y)[:3])
         raise ValueError(
-            f"svmlight holds numbers as labels, and y has {shown}: write CSV, or number the labels."
+            f"svmlight labels are numbers, but y has {shown}: write CSV, or number the labels."
         )
     numbers = y.astype(np.float64)
     if not np.isfinite(numbers).all() or not np.array_equal(numbers.astype(y.dtype), y):
-        raise ValueError("svmlight readers take labels as doubles, and a label of y is none.")
+        raise ValueError(
+            "svmlight labels must be finite float64 numbers, which some labels of y are not."
+        )
     lines = []
     for row, (values, label) in enumerate(zip(X.tolist(), whole(numbers).tolist(), strict=True)):
         cells = [
@@ -163,12 +165,12 @@ def svmlight_bytes(X: FloatArray, y: NDArray[Any]) -> bytes:
 
 
 def parse_libopf(content: bytes, where: str) -> Samples:
-    """Turn a data file of LibOPF, binary or text, into samples; `where` is what an error calls it."""
+    """Parse a LibOPF data file, binary or text; `where` names the file in error messages."""
     if _is_text(content):
         return _parse_libopf_text(content, where)
     if len(content) < _HEADER:
         raise ValueError(
-            f"{where} is cut short: {len(content)} bytes, and the head alone takes 12."
+            f"{where} is truncated: it has {len(content)} bytes, but the header alone takes 12."
         )
     n_samples, n_classes, n_features = (int(n) for n in np.frombuffer(content, "<i4", 3))
     expected = _HEADER + n_samples * (8 + 4 * n_features)
@@ -178,13 +180,13 @@ def parse_libopf(content: bytes, where: str) -> Samples:
         )
     if n_samples < 1 or n_classes < 0 or not 1 <= n_features <= 2**24:
         raise ValueError(
-            f"{where} is no data file of LibOPF: its first numbers are not those of samples and features."
+            f"{where} is not a LibOPF data file: it does not begin with the numbers of samples and features."
         )
     if len(content) != expected:
-        verb = "is cut short" if len(content) < expected else "goes on after its end"
+        verb = "is truncated" if len(content) < expected else "is too long"
         raise ValueError(
-            f"{where} {verb}: {n_samples} samples of {n_features} features take {expected} bytes, and it "
-            f"has {len(content)}. Or it is no data file of LibOPF."
+            f"{where} {verb}: {n_samples} samples of {n_features} features take {expected} bytes, but it "
+            f"has {len(content)}. Or it is not a LibOPF data file."
         )
     samples = np.frombuffer(content, _record(n_features), n_samples, _HEADER)
     labels = samples["label"].astype(np.int64)
@@ -194,7 +196,7 @@ def parse_libopf(content: bytes, where: str) -> Samples:
 
 
 def parse_opfython(content: bytes, where: str) -> Samples:
-    """Turn a text or JSON file of opfython into samples; `where` is what an error calls it."""
+    """Parse an opfython text or JSON file; `where` names the file in error messages."""
     if not content.lstrip().startswith(b"{"):
         return _samples(_rows(content, where), where)
     try:
@@ -203,19 +205,19 @@ def parse_opfython(content: bytes, where: str) -> Samples:
         rows = np.array(lines, dtype=np.float64)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{where} is no JSON file of opfython, a list 'data' of 'id', 'label' and as many 'features' each: "
-            f"{error}"
+            f"{where} is not an opfython JSON file, a list 'data' of objects with 'id', 'label' and equally "
+            f"many 'features': {error}"
         ) from error
     return _samples(rows, where)
 
 
 def text_format(content: bytes) -> str:
-    """Tell svmlight, LibOPF's text, opfython's and a table with names apart by the first line."""
+    """Detect the format of a text file from its first line: svmlight, libopf, opfython or csv."""
     line, _, rest = content.lstrip().partition(b"\n")
     words = line.replace(b",", b" ").split()
     try:
         numbers = [float(word) for word in words]
-    except ValueError:  # "1 3:0.5", or names
+    except ValueError:  # "1 3:0.5", or column names
         return "svmlight" if b":" in line or line.startswith((b"#", b"<")) else "csv"
     if len(words) == 3 and numbers[0] == len(rest.split(b"\n")) - rest.endswith(b"\n"):
         return "libopf"
@@ -223,28 +225,30 @@ def text_format(content: bytes) -> str:
 
 
 def parse_distances(content: bytes, where: str) -> FloatArray:
-    """Turn a file of distances, LibOPF's or a matrix as text, into a square matrix."""
+    """Parse a distance matrix, LibOPF's binary format or text."""
     if _is_text(content):
         matrix = _rows(content, where)
         if len(matrix) != matrix.shape[1]:
-            raise ValueError(f"{where} holds no square matrix, but one of shape {matrix.shape}.")
+            raise ValueError(f"{where} must hold a square matrix, not one of shape {matrix.shape}.")
         return matrix
     n_samples = int(np.frombuffer(content, "<i4", 1)[0]) if len(content) >= 4 else 0
     if n_samples < 1 or len(content) != 4 + 4 * n_samples**2:
         raise ValueError(
-            f"{where} is no file of distances: {n_samples} samples do not take {len(content)} bytes."
+            f"{where} is not a LibOPF distance file: {n_samples} samples do not take {len(content)} bytes."
         )
     distances = np.frombuffer(content, "<f4", offset=4).reshape(n_samples, n_samples)
     return distances.astype(np.float64)
 
 
 def libopf_bytes(X: FloatArray, y: NDArray[Any], ids: IntArray | None = None) -> bytes:
-    """Write a data file of LibOPF; labels it cannot hold are numbered from 1 in sorted order."""
+    """Return a LibOPF data file; labels that it cannot hold are numbered from 1 in sorted order."""
     with np.errstate(over="ignore"):
         features = X.astype("<f4")
     if np.any(np.isfinite(X) & ~np.isfinite(features)):
         worst = X[np.isfinite(X) & ~np.isfinite(features)][0]
-        raise ValueError(f"LibOPF keeps single precision, and {worst:g} is beyond it: scale X.")
+        raise ValueError(
+            f"LibOPF stores single precision, and {worst:g} exceeds its range: scale X."
+        )
     samples = np.empty(len(X), _record(X.shape[1]))
     samples["id"] = np.arange(len(X)) if ids is None else ids
     samples["label"] = _labels_from_1(y)
@@ -254,15 +258,15 @@ def libopf_bytes(X: FloatArray, y: NDArray[Any], ids: IntArray | None = None) ->
 
 
 def _labels_from_1(y: NDArray[Any]) -> NDArray[Any]:
-    """Keep whole numbers from 0; number text, truth values and the labels of a pair such as -1 and 1."""
+    """Return non-negative integers unchanged; number other labels (text, -1 and 1, ...) from 1."""
     if y.dtype.kind in "iu" and y.min() >= 0:
         if y.max() >= 2**31:
-            raise ValueError(f"LibOPF's labels have 32 bits, and {y.max()} is beyond them.")
+            raise ValueError(f"LibOPF labels are 32-bit integers, and {y.max()} is too large.")
         return y
     classes, codes = np.unique(y, return_inverse=True)
     if y.dtype.kind == "i" and len(classes) > 2:
         raise ValueError(
-            f"LibOPF's labels count from 1, with 0 for samples without one, but y holds {classes[0]}: write "
+            f"LibOPF labels count from 1, with 0 for samples without a label, but y holds {classes[0]}: write "
             "y + 1 if -1 marks samples without a label, or number the classes from 1."
         )
     return codes + 1
@@ -273,7 +277,7 @@ def _record(n_features: int) -> np.dtype[Any]:
 
 
 def _is_text(content: bytes) -> bool:
-    """Whether a file is text, from a look at its first bytes."""
+    """Return whether a file is text, judged by its first bytes."""
     return all(32 <= byte < 127 or byte in b"\t\r\n" for byte in content[:64])
 
 
@@ -281,17 +285,17 @@ def _parse_libopf_text(content: bytes, where: str) -> Samples:
     first, _, rest = content.lstrip().partition(b"\n")
     words = first.split()
     if len(words) != 3 or not all(word.isdigit() for word in words):
-        kind = " of KEEL" if first.lower().startswith(b"@relation") else ""
+        kind = " in KEEL's format" if first.lower().startswith(b"@relation") else ""
         raise ValueError(
-            f"{where} is text{kind}, but its first line is not that of LibOPF's text files, the numbers of "
-            "samples, classes and features: convert it to CSV, or name its format, for instance `format='csv'`."
+            f"{where} is text{kind}, but not in LibOPF's format, whose first line has the numbers of samples, "
+            "classes and features: convert it to CSV, or give its format, for instance `format='csv'`."
         )
     n_samples, n_classes, n_features = (int(word) for word in words)
     rows = _rows(rest, where)
     if rows.shape != (n_samples, 2 + n_features):
         raise ValueError(
-            f"{where} names {n_samples} samples of {n_features} features, and holds {len(rows)} lines of "
-            f"{rows.shape[1]} numbers. A line is an identifier, a label and the features."
+            f"{where} declares {n_samples} samples of {n_features} features, but has {len(rows)} lines of "
+            f"{rows.shape[1]} numbers. A line holds an identifier, a label and the features."
         )
     samples = _samples(rows, where)
     _check_labels(samples.target, n_classes, where)
@@ -299,32 +303,32 @@ def _parse_libopf_text(content: bytes, where: str) -> Samples:
 
 
 def _rows(content: bytes, where: str) -> FloatArray:
-    """Read lines with the same number of numbers in each, separated by commas or spaces."""
+    """Parse lines of equally many numbers, separated by commas or spaces."""
     rows: list[list[float]] = []
     for number, line in enumerate(content.splitlines(), start=1):
         words = line.replace(b",", b" ").split()
         if rows and words and len(words) != len(rows[0]):
             raise ValueError(
-                f"{where}, line {number}: {len(words)} numbers, where the first line has {len(rows[0])}."
+                f"{where}, line {number}: {len(words)} numbers, but the first line has {len(rows[0])}."
             )
         try:
             rows += [[float(word) for word in words]] if words else []
         except ValueError as error:
             raise ValueError(f"{where}, line {number}: {error}.") from error
     if not rows:
-        raise ValueError(f"{where} holds no line of numbers.")
+        raise ValueError(f"{where} has no lines of numbers.")
     return np.array(rows)
 
 
 def _samples(rows: FloatArray, where: str) -> Samples:
     """Split rows into identifiers, labels and features."""
     if rows.shape[1] < 3:
-        raise ValueError(f"{where} holds no lines of an identifier, a label and features.")
+        raise ValueError(f"{where} must have lines of an identifier, a label and features.")
     ids, labels = whole(rows[:, 0]), whole(rows[:, 1])
     for name, numbers in {"identifiers": ids, "labels": labels}.items():
         if numbers.dtype.kind == "f":
             raise ValueError(
-                f"{where} is none of opfython's or LibOPF's files: their {name} are whole numbers, not "
+                f"{where} is not an opfython or LibOPF file: their {name} are integers, not "
                 f"{numbers[numbers != np.floor(numbers)][0]:g}."
             )
     X = np.ascontiguousarray(rows[:, 2:])
@@ -335,6 +339,6 @@ def _check_labels(labels: NDArray[Any], n_classes: int, where: str) -> None:
     if labels.min() < 0 or labels.max() > n_classes:
         odd = int(labels[(labels < 0) | (labels > n_classes)][0])
         raise ValueError(
-            f"{where} is no data file of LibOPF: it names {n_classes} classes, and a sample has "
+            f"{where} is not a LibOPF data file: it declares {n_classes} classes, but a sample has "
             f"label {odd}."
         )

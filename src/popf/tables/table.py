@@ -1,7 +1,7 @@
-"""A file of rows and named columns, read in pieces: CSV by pandas, Parquet by pyarrow.
+"""CSV and Parquet files with named columns, read in pieces by pandas and pyarrow.
 
-A file is read a few rows at a time, so it may be larger than memory. Every column is read as what it is needed
-for: numbers, text, or text exactly as written.
+A file is read some rows at a time, so it may be larger than memory. The caller chooses how each column is read:
+as numbers, as text, or as text exactly as written.
 """
 
 import csv
@@ -35,29 +35,29 @@ from popf.tables.columns import (
     text_cells,
 )
 
-# How many cells are held at a time, unless the number of rows is given.
+# Number of cells to read at a time, unless the number of rows is given.
 _CELLS = 400_000
-#: Of delimiters that fit equally well, the first: commas are also in names and numbers.
+#: Delimiters to detect; ties go to the first, since commas also occur in names and numbers.
 DELIMITERS = ("\t", ";", ",", "|")
 _LINES_TRIED = 20
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 #: Suffixes of files with named columns.
 CSV, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
-#: What a first column without a name is called: spreadsheets' and data frames' numbers of the rows.
+#: Name of a first column without a name: the row numbers of a spreadsheet or a data frame.
 INDEX = "index"
 
 
 class Dialect(NamedTuple):
-    """How a text file is written.
+    """The format of a text file.
 
     Attributes
     ----------
     delimiter : str or None
-        Between cells; None for the one of comma, semicolon, tab and bar that gives most columns.
+        Delimiter of the cells; None to detect it (comma, semicolon, tab or bar).
     encoding, decimal : str
-        Of the text; the decimal mark.
+        Text encoding and decimal separator.
     na : tuple of str
-        What stands for a missing value, besides the usual (empty, NA, NaN, null, none, ?).
+        Texts for a missing value, besides the usual ones (empty, NA, N/A, NaN, null, none, ?).
     """
 
     delimiter: str | None = None
@@ -67,16 +67,16 @@ class Dialect(NamedTuple):
 
 
 class ColumnTypes(NamedTuple):
-    """Which columns to read, and as what.
+    """The columns to read, and their types.
 
     Attributes
     ----------
     numbers : sequence of str
-        float64, NaN where missing.
+        Read as float64, NaN where missing.
     texts : sequence of str
-        Text without spaces around it, NaN where missing.
+        Read as text without surrounding spaces, NaN where missing.
     verbatim : sequence of str
-        Text exactly as written.
+        Read as text, exactly as written.
     """
 
     numbers: Sequence[str] = ()
@@ -85,20 +85,20 @@ class ColumnTypes(NamedTuple):
 
 
 class Table(ABC):
-    """A file of rows and named columns; it is opened anew for every reading.
+    """A file with named columns; it is opened for each reading.
 
     Attributes
     ----------
     path : Path
     names : list of str
-        The columns.
+        Names of the columns.
     dialect : Dialect
     booleans : frozenset of str
-        Columns declared as truth values, which only Parquet has.
+        Columns of type bool, which only Parquet has.
     unnamed : tuple of str
-        Columns that have no name in the file, as they are called here.
+        The names given here to columns without a name in the file.
     share : float
-        How much of the file was read by now, from 0 to 1.
+        Fraction of the file read so far.
     """
 
     path: Path
@@ -110,10 +110,10 @@ class Table(ABC):
 
     @abstractmethod
     def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
-        """Read the file piece by piece: the columns of `types` and maybe others, text as it is."""
+        """Yield the file in pieces with at least the columns of `types`; text is not cleaned."""
 
     def pieces(self, types: ColumnTypes, n_rows: int | None = None) -> Iterator[Any]:
-        """Read the file piece by piece, each a pandas DataFrame with the columns of `types`."""
+        """Yield the file in pieces, as pandas DataFrames with the columns of `types`."""
         pandas = need_pandas()
         for frame in self._frames(types, n_rows or max(500, _CELLS // max(1, len(self.names)))):
             columns = {name: frame[name].to_numpy() for name in types.numbers}
@@ -137,7 +137,7 @@ class Table(ABC):
         return self.frame(ColumnTypes(verbatim=self.names))
 
     def kind(self, column: Any) -> Kind:
-        """Tell whether a column of `text` holds numbers."""
+        """Describe a column of `text`: whether it holds numbers, see `Kind`."""
         return kind_of(column, self.dialect.na, self.dialect.decimal)
 
     def columns(
@@ -146,9 +146,9 @@ class Table(ABC):
         categorical: Collection[str] = (),
         text: Any = None,
     ) -> list[Column]:
-        """Tell how every column is read; `roles` are those of columns that are no features.
+        """Return how each column is read; `roles` are the roles of columns that are not features.
 
-        `text` is that of the file, if it was read before.
+        `text` is the result of `text()`, if the file was read before.
         """
         text, known = self.text() if text is None else text, roles or {}
         return [
@@ -157,16 +157,14 @@ class Table(ABC):
         ]
 
     def unknown_name(self, name: str, parameter: str) -> str:
-        """Return a message if a parameter names a column that is missing, else an empty text."""
+        """Return an error message if the column that a parameter names does not exist, else an empty string."""
         if name in self.names:
             return ""
         near = near_words(name, self.names)
-        return (
-            f"`{parameter}`: there is no column {name!r}{near} The columns: {listed(self.names)}."
-        )
+        return f"`{parameter}`: there is no column {name!r}{near} Columns: {listed(self.names)}."
 
     def need(self, names: Iterable[str], parameter: str) -> None:
-        """Raise ValueError if a column that a parameter names is missing."""
+        """Raise ValueError if a column that a parameter names does not exist."""
         for name in names:
             message = self.unknown_name(name, parameter)
             if message:
@@ -174,19 +172,19 @@ class Table(ABC):
 
 
 def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Table:  # noqa: B008
-    r"""Open a CSV or Parquet file: its names are read and checked, its rows are not.
+    r"""Open a CSV or Parquet file: read and check the column names, but no rows.
 
     Parameters
     ----------
     path : str or path-like
-        ``.csv``, ``.tsv`` or ``.txt``, also packed as ``.gz`` or ``.bz2``; ``.parquet`` or ``.pq``.
+        ``.csv``, ``.tsv`` or ``.txt``, also compressed as ``.gz`` or ``.bz2``; ``.parquet`` or ``.pq``.
     dialect : Dialect
-        How a text file is written.
+        The format of a text file.
 
     Returns
     -------
     Table
-        With the names of the columns; ``pieces`` reads the rows.
+        Its ``pieces`` method reads the rows.
 
     Examples
     --------
@@ -208,13 +206,13 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Ta
     if suffix in (*CSV, ".txt"):
         return CsvFile(place, dialect)
     raise ValueError(
-        f"{place} has not the suffix of a table: use .csv, .tsv, .txt, .parquet or .pq. `popf convert` turns "
-        "svmlight and LibOPF files into CSV."
+        f"{place} does not have the suffix of a table: use .csv, .tsv, .txt, .parquet or .pq. `popf convert` "
+        "converts svmlight and LibOPF files to CSV."
     )
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Return the suffix that tells the format, before that of packing, in lower case."""
+    """Return the suffix of the format, in lower case, without that of the compression."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] in PACKED:
         suffixes.pop()
@@ -222,12 +220,12 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 
 
 def need_pandas() -> Any:
-    """Import pandas, or say how to get it."""
+    """Import pandas, or raise ImportError that says how to install it."""
     return import_extra("pandas", "pandas", "a table")
 
 
 def need_pyarrow() -> Any:
-    """Import pyarrow with what reads Parquet, or say how to get it."""
+    """Import pyarrow and its Parquet reader, or raise ImportError that says how to install it."""
     import_extra("pyarrow.parquet", "parquet", "Parquet")
     return import_extra("pyarrow", "parquet", "Parquet")
 
@@ -242,19 +240,19 @@ def check_names(names: Sequence[str], where: str) -> None:
 
 
 class _Text(io.TextIOWrapper):
-    """Text that refuses a zero character, at which some versions of pandas silently cut the cell."""
+    """Text that raises UnicodeError at a null character, where some versions of pandas cut the cell."""
 
     def read(self, size: int | None = -1, /) -> str:
         text = super().read(size)
         if "\0" in text:
-            raise UnicodeError("a zero character")
+            raise UnicodeError("a null character")
         return text
 
 
 class CsvFile(Table):
-    """A text file of rows.
+    """A CSV file.
 
-    Unless it needs names, a first line of numbers is a row, and the columns are ``x1``, ``x2``, ...
+    With `need_names=False`, a first line of numbers is a row of data, and the columns are ``x1``, ``x2``, ...
     """
 
     def __init__(self, path: Path, dialect: Dialect, need_names: bool = True) -> None:
@@ -271,8 +269,8 @@ class CsvFile(Table):
         )
         if need_names and not self.has_names:
             raise ValueError(
-                f"{path} begins with numbers ({', '.join(names[:3])} ...), not with names of columns: put a "
-                "line with the names first."
+                f"{path} begins with numbers ({', '.join(names[:3])} ...), not with column names: add a first "
+                "line with the names."
             )
         self.names = names if self.has_names else [f"x{n}" for n in range(1, len(names) + 1)]
         self._check_names()
@@ -280,7 +278,7 @@ class CsvFile(Table):
     def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
         dtypes = {name: "float64" if name in types.numbers else "str" for name in self.names}
         na_values = dict.fromkeys(types.numbers, na_spellings(self.dialect.na))
-        # A row that is cut short shows in its last cell, so this is read whether it is wanted or not.
+        # A truncated row has an empty last cell, so the last column is always read.
         last = self.names[-1]
         start = 0
         with self._open() as text:
@@ -288,17 +286,17 @@ class CsvFile(Table):
             while True:
                 try:
                     with warnings.catch_warnings():
-                        # pandas only warns where the first row is too long, and cuts it.
+                        # If the first row is too long, pandas only warns, and cuts it.
                         warnings.filterwarnings("error", message="Length of header or names")
                         frame = next(reader, None)
                 except Warning as warning:
                     raise ValueError(
-                        f"{self.path}: the first row has more cells than there are names "
-                        f"({len(self.names)}): give every column a name, or quote cells that hold the "
+                        f"{self.path}: the first row has more cells than there are column names "
+                        f"({len(self.names)}): give every column a name, or quote cells that contain the "
                         "delimiter."
                     ) from warning
                 except ValueError as error:
-                    self._name_the_cell(error, types.numbers, start, n_rows)
+                    self._report_cell(error, types.numbers, start, n_rows)
                     raise
                 if frame is None or not len(frame):
                     break
@@ -309,11 +307,11 @@ class CsvFile(Table):
                 self.share = self._raw.tell() / self.path.stat().st_size
                 yield frame
         if start == 0:
-            raise ValueError(f"{self.path} has names of columns, but no row.")
+            raise ValueError(f"{self.path} has column names, but no rows.")
 
     def _reader(self, text: Any, dtypes: Any, na_values: Any, n_rows: int) -> Any:
         pandas = need_pandas()
-        # Before 3.1 the last bit of a number needs asking for; since then the option is deprecated.
+        # Before pandas 3.1, exact floats need an option, which is deprecated since.
         exact = tuple(int(part) for part in pandas.__version__.split(".")[:2]) >= (3, 1)
         return pandas.read_csv(
             text,
@@ -332,13 +330,13 @@ class CsvFile(Table):
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
-        """Open the file as text, and turn what reading raises into sentences."""
+        """Open the file as text, and rewrite errors of reading for the user."""
         path, encoding = self.path, self.dialect.encoding
         if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
-            encoding = "utf-8-sig"  # spreadsheets put a mark before the first name
+            encoding = "utf-8-sig"  # spreadsheets write a byte order mark
         try:
             with open(path, "rb") as raw:
-                self._raw: Any = raw  # its position tells how far reading is
+                self._raw: Any = raw  # its position tells how much was read
                 stream: Any = PACKED[path.suffix].open(raw) if path.suffix in PACKED else raw
                 with _Text(stream, encoding=encoding, newline="") as text:
                     yield text
@@ -347,7 +345,7 @@ class CsvFile(Table):
                 n for n in ("utf-8", "latin-1", "utf-16") if n != self.dialect.encoding.lower()
             ]
             raise ValueError(
-                f"{path} is not text in {self.dialect.encoding}. Name its encoding, for instance "
+                f"{path} is not {self.dialect.encoding} text. Give its encoding, for instance "
                 f"`encoding={others[0]!r}` or `encoding={others[1]!r}`."
             ) from error
         except LookupError as error:
@@ -357,14 +355,16 @@ class CsvFile(Table):
                 f"there is no encoding named {encoding!r}: try utf-8 or latin-1."
             ) from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path} cannot be unpacked ({error}): it is cut short.") from error
+            raise ValueError(
+                f"{path} cannot be decompressed ({error}): the file is truncated."
+            ) from error
         except csv.Error as error:
             raise ValueError(f"{path}: {error}.") from error
         except ValueError as error:
             raise ValueError(_sentence(path, str(error))) from error
 
     def _find_delimiter(self, text: Any) -> str:
-        """Return the delimiter: the one given, else that of most columns, as many in every line tried."""
+        """Return the given delimiter, or the one with most columns and as many in each of the first lines."""
         given = self.dialect.delimiter
         if given is not None:
             if len(given) != 1:
@@ -389,7 +389,7 @@ class CsvFile(Table):
         if line is None:
             raise ValueError(f"{self.path} is empty.")
         if any("\0" in cell for cell in line):
-            raise UnicodeError("a zero character")
+            raise UnicodeError("a null character")
         return [cell.strip() for cell in line]
 
     def _check_names(self) -> None:
@@ -397,7 +397,7 @@ class CsvFile(Table):
         others = [mark for mark in DELIMITERS if mark != self._delimiter and mark in names[0]]
         if len(names) == 1 and others:
             raise ValueError(
-                f"{self.path} has one column only when split at {self._delimiter!r}, and looks split at "
+                f"{self.path} has only one column with the delimiter {self._delimiter!r}, but contains "
                 f"{others[0]!r}: pass `delimiter={others[0]!r}`."
             )
         for place, name in enumerate(names):
@@ -406,10 +406,10 @@ class CsvFile(Table):
                 self.unnamed = (*self.unnamed, names[place])
         check_names(names, str(self.path))
 
-    def _name_the_cell(
+    def _report_cell(
         self, error: Exception, numbers: Sequence[str], start: int, n_rows: int
     ) -> None:
-        """Raise ValueError that names the cell which is no number, if that was the error."""
+        """Raise ValueError that names the cell which is not a number, if that was the error."""
         if "convert" not in str(error):
             return
         with self._open() as text:
@@ -420,7 +420,9 @@ class CsvFile(Table):
                     kind = self.kind(frame[name])
                     if kind.odd_row is None:
                         continue
-                    remedy = f"Correct the cell, or name it as missing: `na=[{kind.odd_cell!r}]`."
+                    remedy = (
+                        f"Correct the cell, or read it as missing with `na=[{kind.odd_cell!r}]`."
+                    )
                     if kind.looks_like == DECIMAL_COMMA:
                         remedy = "`decimal=','` reads decimal commas."
                     raise ValueError(
@@ -430,7 +432,7 @@ class CsvFile(Table):
                 break
 
     def _check_widths(self) -> None:
-        """Raise ValueError at the first row that has fewer cells than there are names."""
+        """Raise ValueError for the first row with fewer cells than there are columns."""
         if self._widths_checked:
             return
         self._widths_checked, position = True, self._raw
@@ -439,27 +441,27 @@ class CsvFile(Table):
             for row in reader:
                 if row and len(row) < len(self.names):
                     raise ValueError(
-                        f"{self.path}, line {reader.line_num}: {len(row)} cells, where the file has "
-                        f"{len(self.names)} columns. The file is cut short, or the row is."
+                        f"{self.path}, line {reader.line_num}: {len(row)} cells, but the file has "
+                        f"{len(self.names)} columns. The file or the row is truncated."
                     )
         self._raw = position
 
 
 def _sentence(path: Path, message: str) -> str:
-    """Rewrite an error of pandas for the user."""
+    """Rewrite an error message of pandas for the user."""
     long_row = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
     if long_row:
         return (
-            f"{path}, line {long_row[2]}: {long_row[3]} cells, where the file has {long_row[1]} columns: "
-            "quote cells that hold the delimiter."
+            f"{path}, line {long_row[2]}: {long_row[3]} cells, but the file has {long_row[1]} columns: "
+            "quote cells that contain the delimiter."
         )
     if "EOF inside string" in message:
-        return f"{path}: a quote is opened and never closed: the file is cut short."
+        return f"{path}: a quote is never closed: the file is truncated, or a closing quote is missing."
     return message
 
 
 class ParquetFile(Table):
-    """Columns with types of their own."""
+    """A Parquet file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -471,7 +473,7 @@ class ParquetFile(Table):
             self._n_rows = file.metadata.num_rows
         check_names(self.names, str(path))
         if self._n_rows == 0:
-            raise ValueError(f"{path} has names of columns, but no row.")
+            raise ValueError(f"{path} has column names, but no rows.")
 
     def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
         wanted = list(dict.fromkeys([*types.numbers, *types.texts, *types.verbatim]))
@@ -492,11 +494,11 @@ class ParquetFile(Table):
             numbers = need_pandas().to_numeric(column)
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{self.path}: column {name!r} must hold numbers, and holds {column.dtype}: {error}."
+                f"{self.path}: column {name!r} must hold numbers, not {column.dtype}: {error}."
             ) from error
         if numbers.dtype.kind in "iu" and ((numbers > 2**53) | (numbers < -(2**53))).any():
             raise ValueError(
-                f"{self.path}: column {name!r} holds integers too large for a double: shift or scale them."
+                f"{self.path}: column {name!r} holds integers too large for float64: shift or scale them."
             )
         return numbers.astype("float64")
 
@@ -507,15 +509,17 @@ class ParquetFile(Table):
             with pyarrow.parquet.ParquetFile(self.path) as file:
                 yield file
         except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"{self.path} is no Parquet file, or is cut short: {error}") from error
+            raise ValueError(
+                f"{self.path} is not a Parquet file, or is truncated: {error}"
+            ) from error
 
 
 def _as_text(column: Any) -> Any:
-    """Write the cells of a Parquet column as a CSV file would have them."""
+    """Convert the cells of a Parquet column to text as in a CSV file."""
     pandas = need_pandas()
     if pandas.api.types.is_float_dtype(column.dtype):
         present = column.dropna()
         whole = np.all(present == np.trunc(present)) and np.all(np.abs(present) < 2**53)
         if len(present) and whole:
-            column = column.astype("Int64")  # integers with gaps come as real numbers
+            column = column.astype("Int64")  # integers with missing values are read as floats
     return column.astype(object).where(column.notna(), "").map(str)
