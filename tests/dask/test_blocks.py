@@ -73,7 +73,7 @@ def test_ties_cost_nothing_where_there_are_none():
     blocks = in_blocks(X, y, np.array_split(rng.permutation(300), 5))
     grow_forest(tasks, blocks, settings())
     names = [name for name, _ in tasks.done]
-    assert "settle-ties" not in names
+    assert "confirm-ties" not in names
     assert names.count("tree-of-two-blocks") == 10
 
 
@@ -112,7 +112,7 @@ def test_no_task_gets_more_than_two_blocks(monkeypatch):
     assert model.n_blocks_ >= 6
     assert largest <= 150
     names = {name for name, _ in tasks.done}
-    assert {"tree-of-two-blocks", "settle-ties", "gather-block"} <= names
+    assert {"tree-of-two-blocks", "confirm-ties", "gather-block"} <= names
     for name, arguments in tasks.done:
         held = sum(len(block.samples) for block in arguments if isinstance(block, Block))
         assert held <= 2 * largest, name

@@ -30,7 +30,7 @@ def test_workers_with_other_versions_are_refused(client, few_samples, monkeypatc
 def test_workers_without_a_gpu_are_named_before_work_starts(client):
     X, y = da.ones((20, 2), chunks=(5, 2)), da.zeros(20, chunks=5)
     with pytest.raises(
-        RuntimeError, match=r"worker .* cannot work with `device='cuda'`: .*`device=None`"
+        RuntimeError, match=r"worker .* cannot use `device='cuda'`: .*`device=None`"
     ):
         DaskOPFClassifier(client, device="cuda").fit(X, y)
 

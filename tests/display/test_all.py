@@ -75,7 +75,7 @@ REFUSED = [
     (lambda: prepare_forest(FOREST, sample=MOONS[:2]), ValueError, "sample has the shape (2, 2)"),
     (lambda: prepare_forest(FOREST, sample=[1.0]), ValueError, "1 features"),
     (lambda: prepare_forest(FOREST, resolution=0), ValueError, "resolution is 0"),
-    (lambda: prepare_forest(NO_SAMPLES), ValueError, "have no places"),
+    (lambda: prepare_forest(NO_SAMPLES), ValueError, "have no coordinates"),
     (lambda: landscape_of(FOREST), TypeError, "no landscape over A and B"),
     (lambda: landscape_of(POPFClassifier("paper")), NotFittedError, "not fitted"),
     (lambda: landscape_of(pooled()), ValueError, "only the paper's method"),
@@ -93,7 +93,7 @@ REFUSED = [
     (
         lambda: log_odds_of(pooled(), MOONS[0], pos_label=1, against=1),
         ValueError,
-        "against=1 is the class itself",
+        "against=1 is the positive class itself",
     ),
     (lambda: reliability_of(LogisticRegression(), X, Y), NotFittedError, "not fitted"),
     (lambda: reliability_of(REGRESSION, X, Y), ValueError, "not a classifier with predict_proba"),

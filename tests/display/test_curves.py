@@ -56,7 +56,7 @@ def test_the_picture_shows_the_curve_the_band_and_the_histogram():
     assert labels_of(display.ax_.get_legend()) == [
         f"ours (ECE {curve.error:.3f})",
         "95 % interval (Wilson)",
-        "calibrated",
+        "perfectly calibrated",
     ]
     assert display.ax_.get_ylabel() == "Frequency of stolen"
     assert display.histogram_ax_.get_xlabel() == "Probability of stolen"
@@ -72,7 +72,7 @@ def test_several_curves_share_axes_histogram_and_legend_and_differ_in_more_than_
     assert one.get_linestyle() != two.get_linestyle()
     assert one.get_marker() != two.get_marker()
     words = labels_of(first.ax_.get_legend())
-    assert [word.split()[0] for word in words] == ["one", "two", "95", "calibrated"]
+    assert [word.split()[0] for word in words] == ["one", "two", "95", "perfectly"]
     highest = max(first.curve.shares.max(), second.curve.shares.max())
     assert first.histogram_ax_.get_ylim()[1] > highest
 
@@ -102,7 +102,7 @@ def test_one_of_many_classes_is_drawn_against_the_others():
     )
     expected = prepare_reliability(data.target == 2, model.predict_proba(data.data)[:, 2])
     assert np.array_equal(display.curve.frequency, expected.frequency)
-    with pytest.raises(ValueError, match="knows 3 classes"):
+    with pytest.raises(ValueError, match="has 3 classes"):
         ReliabilityDisplay.from_estimator(model, data.data, data.target)
     with pytest.raises(ValueError, match="which one is positive is not clear"):
         prepare_reliability(data.target, model.predict_proba(data.data)[:, 2])
@@ -171,11 +171,11 @@ def test_runs_are_drawn_as_their_mean_within_one_deviation():
     assert np.isclose(corners, top).all(axis=1).any()
     assert list(display.bands_) == ["NM"]
     words = labels_of(display.ax_.get_legend())
-    assert words == ["NM", "OPF", "± 1 deviation, 6 runs"]
+    assert words == ["NM", "OPF", "± 1 standard deviation, 6 runs"]
 
 
 def test_one_kind_of_value_names_the_axis_and_values_that_do_not_fit_are_named():
     display = ThresholdDisplay(thresholds=[0.5], values={"accuracy": [0.6]}).plot(ax=new_axes())
     assert display.ax_.get_ylabel() == "Accuracy"
-    with pytest.raises(ValueError, match=r"'NM' has the shape \(1,\); for thresholds"):
+    with pytest.raises(ValueError, match=r"'NM' has the shape \(1,\); its last dim"):
         ThresholdDisplay(thresholds=[0.1, 0.2], values={"NM": [0.5]})

@@ -65,14 +65,14 @@ def test_a_damaged_line_in_the_middle_is_passed_over_and_named(path):
     said = []
     assert list(Journal(path, SETTINGS, said.append).records.values()) == [record(1)]
     assert said == [
-        f"{path}: cut off or damaged and ignored: line 2. What is missing is run again."
+        f"{path}: ignored lines that are cut off or damaged: 2. Missing runs are repeated."
     ]
 
 
 @pytest.mark.parametrize("text", ["hello\n", "{}\n", '{"dataset": "a"}\n', "[1]\n", "\n"])
 def test_another_file_is_refused_and_left_alone(path, text):
     path.write_text(text)
-    with pytest.raises(JournalError, match="is not a journal of popf"):
+    with pytest.raises(JournalError, match="is not a popf journal"):
         Journal(path, SETTINGS)
     assert path.read_text() == text
 

@@ -67,7 +67,7 @@ def test_killed_twice_and_resumed_it_ends_with_the_same_tables(tmp_path, uninter
     said = []
     reproduce(tmp_path, figures=False, say=said.append, **study())
     assert "cut off or damaged" in said[0]
-    assert f"3 of {2 * RUNS} runs are in" in said[1]
+    assert f"3 of {2 * RUNS} runs are already in" in said[1]
     assert journal.read_bytes().startswith(kept)  # nothing that was finished was done again
     assert tables(tmp_path) == tables(uninterrupted)
     assert len(tables(tmp_path)) == 12
@@ -83,7 +83,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         reproduce(tmp_path, figures=False, progress=interrupt, say=said.append, **study())
     assert len(journal.read_text().splitlines()) == 1 + 3 * 3
-    assert said == [f"Finished runs are kept in {journal}; the same command continues from there."]
+    assert said == [f"Finished runs are saved in {journal}; the same command continues from there."]
 
 
 def test_a_cluster_gives_the_same_numbers(tmp_path):

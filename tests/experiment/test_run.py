@@ -136,7 +136,7 @@ def test_seeds_of_the_user_are_kept():
 def test_what_is_made_for_two_classes_is_left_out_elsewhere():
     said = []
     results = run({"iris": load_iris(return_X_y=True)}, ["opf", "nm"], runs=2, say=said.append)
-    assert said == ["iris has 3 classes; left out there, because they are for two: P-OPF-NM."]
+    assert said == ["iris has 3 classes; methods for two classes are skipped there: P-OPF-NM."]
     assert not results.failures()
     assert np.isfinite(results.values("accuracy", "iris", "OPF")).all()
 
@@ -172,7 +172,7 @@ def classes_of(*counts):
         ({"datasets": {}}, "no dataset to run"),
         ({"datasets": ["hart"]}, "did you mean heart"),
         ({"datasets": {"a": [1, 2, 3]}}, "must be a pair"),
-        ({"datasets": {"a": ([[1.0], [np.nan]], [0, 1])}}, "'a' has missing .* is row 2"),
+        ({"datasets": {"a": ([[1.0], [np.nan]], [0, 1])}}, "'a' has missing .* in row 2"),
         ({"methods": {}}, "no method to run"),
         ({"methods": {"x": OPFClassifier}}, "such as OPFClassifier"),
         ({"methods": {"x": 3}}, "not a scikit-learn classifier"),
@@ -201,7 +201,7 @@ def test_a_study_is_gone_on_with_and_extended(tmp_path):
     run({"one": blobs()}, ["opf"], runs=2, journal=journal)
     said = []
     run({"one": blobs()}, ["opf"], runs=3, journal=journal, say=said.append)
-    assert said == [f"2 of 3 runs are in {journal} already."]
+    assert said == [f"2 of 3 runs are already in {journal}."]
     more = run({"one": blobs()}, ["opf", "nm"], runs=3, journal=journal)
     whole = run({"one": blobs()}, ["opf", "nm"], runs=3)
     assert table(more, "accuracy").csv() == table(whole, "accuracy").csv()

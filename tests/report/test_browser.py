@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason=f"no browser: none of {', '.join(NAMES)} is installed"
 )
 THEFT, IMAGE = "</script><b>theft", "<img src=x onerror=alert(1)>"
-HEADS = ["consumer", "Probability", "Is", "At Θ", "installed", IMAGE, "Row"]
+HEADS = ["consumer", "Probability", "True class", "At Θ", "installed", IMAGE, "Row"]
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_the_threshold_slider_moves_the_numbers_to_what_python_computes(case, pa
         share = (found.counts.hits + found.counts.alarms)[at] / found.n_samples
         assert page.get_attribute("[data-dot=gain]", "cx") == f"{fixed(100 * share, 2)}%"
         flagged = [row.probability >= theta for row in case[0].rows]
-        assert column(page, "At Θ") == ["flagged" if one else "not" for one in flagged]
+        assert column(page, "At Θ") == ["flagged" if one else "not flagged" for one in flagged]
 
 
 def test_costs_that_are_typed_or_slid_move_the_recommendation_and_the_curve(case, page):
@@ -190,7 +190,7 @@ def test_a_click_or_a_key_on_a_row_shows_what_decides_and_its_path(case, page):
     def check(number):
         row, why = case[0].rows[number], people[number]
         told = texts(page, "why-title", "probability", "rival", "path-summary")
-        expected = [f"Why {row.name}?", why["probability"], "“regular”", why["summary"]]
+        expected = [f"Explanation of {row.name}", why["probability"], "“regular”", why["summary"]]
         assert list(told.values()) == expected
         terms, shares = zip(*why["terms"], strict=True)
         drawn = page.locator("#terms tr").evaluate_all(

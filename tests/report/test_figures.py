@@ -41,14 +41,14 @@ def test_verdict_judges_calibration():
     assert "mostly too high" in judged(happened, chance**0.5)[0]
     assert "mostly too low" in judged(happened, chance**2)[0]
     few = rng.random(60)
-    assert "60 samples show little" in judged(rng.random(60) < few, few)[0]
+    assert "60 samples are too few" in judged(rng.random(60) < few, few)[0]
 
 
 def test_verdict_compares_with_the_base_rate_and_says_when_a_class_is_rare():
     rng = np.random.default_rng(0)
     happened = rng.random(2000) < 0.3
     prior = np.clip(0.3 + 0.01 * rng.standard_normal(2000), 0, 1)
-    assert "no better than" in judged(happened, prior)[1]
+    assert "not clearly better than" in judged(happened, prior)[1]
     assert "do not use them" in judged(happened, np.clip(rng.random(2000), 0.01, 0.99))[1]
     exact = np.where(happened, 0.95, 0.05)
     assert "much better than" in judged(happened, exact)[1]
@@ -202,7 +202,7 @@ def test_steps_that_cannot_be_undone_are_noted(theft_case):
     model = make_pipeline(StandardScaler(), Normalizer(), POPFClassifier("forest"))
     model.fit(X[:200], y[:200])
     found = compute(model, X[200:], y[200:])
-    assert "cannot be undone" in found.note
+    assert "cannot be inverted" in found.note
     assert {line[1] for line in found.rows[0].why["features"]} == {"–"}
 
 

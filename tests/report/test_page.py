@@ -190,7 +190,7 @@ def test_writing_is_whole_or_not_at_all(theft_case, tmp_path, monkeypatch):
     [
         ({"y": ["theft"] * 500}, "all 500 samples are 'theft'"),
         ({"y": ["regular"] * 499 + ["fire"]}, "'fire' in row 500, a label the model has never"),
-        ({"y": [0, 1] * 250}, "strings and numbers never agree"),
+        ({"y": [0, 1] * 250}, "strings and numbers are never equal"),
         ({"y": ["theft", "regular"]}, "2 labels, but probabilities of the shape"),
         ({"positive": "fire"}, "`positive='fire'` is not a class"),
         ({"threshold": 1.0}, "`threshold` must be above 0 and below 1, not 1.0"),

@@ -1,13 +1,13 @@
-"""Forests on a Dask cluster, and on data bigger than memory: the same forest, to the bit.
+"""Forests on a Dask cluster and on data larger than memory, identical to those of one machine.
 
-``forest``       `DaskOPFClassifier`, and what it shares with
+``forest``       `DaskOPFClassifier`, and the base class of both estimators
 ``probability``  `DaskPOPFClassifier`
 ``cluster``      the client, the check of its workers, tasks with readable names
 ``sources``      Dask collections, memory maps and Parquet folders as lazy chunks of rows
-``blocks``       blocks of samples, in memory or on disk: rows that lie together
-``growing``      the tasks that grow the tree of all samples from pairs of blocks, and the forest on it
-``spanning``     the tree of one block or two and, from their arcs, that of all; what ties with it
-``prediction``   parts of the model, and lazy predictions by them
+``blocks``       blocks of nearby samples, in memory or on disk
+``growing``      the tasks that grow the spanning tree of all samples from pairs of blocks, and the forest on it
+``spanning``     spanning trees of one or two blocks, how they make up the tree of all samples, and ties
+``prediction``   parts of the model, and lazy predictions with them
 
 Needs ``pip install "popf[dask]"``; ``import popf`` does not import any of this.
 """

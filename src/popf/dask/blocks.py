@@ -1,7 +1,7 @@
-"""Blocks of samples, in memory or on disk: rows that lie together, so that few pairs of blocks are near.
+"""Blocks of nearby samples, in memory or on disk, so that few pairs of blocks are near each other.
 
-Some rows tell where to cut space so that about as many fall into each cell; a block has the rows of one cell.
-It is never much larger than the largest chunk, or than the size asked for.
+Some of the rows decide how to cut space into cells of about equally many rows; a block has the rows of one
+cell. It is never much larger than the largest chunk, or than the requested size.
 """
 
 import tempfile
@@ -28,31 +28,31 @@ from popf.forest.validation import (
     to_host,
 )
 
-# How many rows of all chunks together tell where to cut space.
+# Number of rows, over all chunks, that decide where space is cut.
 SAMPLED_ROWS = 100_000
 
 
 class Block(NamedTuple):
     """Some of the samples."""
 
-    samples: IntArray  # their numbers among all samples, ascending
+    samples: IntArray  # indices among all samples, ascending
     points: FloatArray  # scaled by the power of two that is common to all samples
-    codes: IntArray  # their classes
+    codes: IntArray  # classes
     weights: FloatArray
 
     def take(self, which: Any) -> "Block":
-        """Choose some of the samples."""
+        """Select some of the samples."""
         return Block(*(array[which] for array in self))
 
 
 class StoredBlock(NamedTuple):
-    """A block on disk, as parts of what `sort_by_cell` wrote: (path, start, stop)."""
+    """A block on disk, as parts (path, start, stop) of what `sort_by_cell` wrote."""
 
     parts: tuple[tuple[str, int, int], ...]
     n_features: int
 
     def load(self) -> Block:
-        """Read it into memory."""
+        """Read the block into memory."""
         return concatenate(*(self._read(*part) for part in self.parts))
 
     def _read(self, path: str, start: int, stop: int) -> Block:
@@ -71,12 +71,12 @@ class StoredCosts(NamedTuple):
     path: str
 
     def load(self) -> FloatArray:
-        """Map them into memory."""
+        """Map the costs into memory."""
         return np.memmap(self.path, np.float64, "r")
 
 
 def concatenate(*parts: Block) -> Block:
-    """Put blocks together, samples in ascending order."""
+    """Concatenate blocks, with samples in ascending order."""
     if len(parts) == 1:
         return parts[0]
     whole = Block(*map(np.concatenate, zip(*parts, strict=True)))
@@ -84,38 +84,38 @@ def concatenate(*parts: Block) -> Block:
 
 
 def box_of(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Find the smallest and the largest value of every feature."""
+    """Return the bounding box of points: the smallest and the largest value of every feature."""
     return points.min(axis=0), points.max(axis=0)
 
 
 class SamplesInBlocks(NamedTuple):
-    """All samples: their features stay in blocks, everything else is in memory here."""
+    """All samples: features stay in blocks, everything else is in the memory of this process."""
 
     blocks: list[Any]  # futures of Block, or StoredBlock
-    lows: FloatArray  # their boxes: (n_blocks, n_features)
+    lows: FloatArray  # bounding boxes of the blocks, (n_blocks, n_features)
     highs: FloatArray
-    rows: IntArray  # of X, those that are used: of positive weight
+    rows: IntArray  # rows of X that are used, those of positive weight
     codes: IntArray
     weights: FloatArray
     classes: NDArray[Any]
-    exponent: int  # the power of two that was taken out of all samples
-    folder: str | None = None  # where the blocks are, None for the workers
+    exponent: int  # all samples are divided by 2**exponent
+    folder: str | None = None  # where the blocks are stored, None for on the workers
 
     @property
     def log_masses(self) -> FloatArray:
-        """Logarithms of the weight of each class."""
+        """Logarithms of the total weight of each class."""
         return np.asarray(np.log(np.bincount(self.codes, weights=self.weights)))
 
 
 def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBlocks:
-    """Check all chunks, and put their rows into blocks."""
-    # Chunks are computed, or read, twice rather than kept; users who have the memory can persist them.
+    """Check all chunks, and distribute their rows to blocks."""
+    # Chunks are computed or read twice instead of being kept; users who have the memory can persist them.
     chunks, metric = source.chunks, settings.metric
     n_some = max(50, SAMPLED_ROWS // len(chunks))
     calls = [
         (chunk, start, n_some, metric) for chunk, start in zip(chunks, source.starts, strict=False)
     ]
-    described = tasks.gather(tasks.submit_lazy("look-at-rows", look_at_rows, calls))
+    described = tasks.gather(tasks.submit_lazy("check-rows", look_at_rows, calls))
     kept, some, largest, labels = zip(*described, strict=True)
     classes = common_classes(labels)
     exponent = int(np.frexp(max(largest))[1]) if metric.euclidean else 0
@@ -148,7 +148,7 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBl
 def look_at_rows(
     rows: Rows, start: int, n_some: int, metric: Metric
 ) -> tuple[IntArray, FloatArray, float, NDArray[Any]]:
-    """Check a chunk whose first row has the number `start`.
+    """Check a chunk whose first row has the index `start`.
 
     Returns the rows of positive weight, a few of their samples, the largest magnitude and the distinct labels.
     """
@@ -160,7 +160,7 @@ def look_at_rows(
 
 
 def checked_rows(rows: Rows, start: int = 0) -> tuple[FloatArray, NDArray[Any], FloatArray]:
-    """Check samples, labels and weights of a chunk whose first row has the number `start`."""
+    """Check samples, labels and weights of a chunk whose first row has the index `start`."""
     X, y, weights = check_chunk(rows.X), np.asarray(to_host(rows.y)), np.ones(len(rows.X))
     if rows.weights is not None:
         column = np.asarray(to_host(rows.weights)).reshape(-1, 1)
@@ -175,7 +175,7 @@ def labels_of_chunk(y: NDArray[Any]) -> NDArray[Any]:
     try:
         return np.unique(y)
     except TypeError:
-        check_labels(y)  # tells which types are mixed
+        check_labels(y)  # the error names the types
         raise
 
 
@@ -187,19 +187,19 @@ def common_classes(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
         np.unique(np.concatenate([each.astype(object) for each in labels]))
     except TypeError as error:
         raise TypeError(
-            "y has labels of several types in different partitions, which have no order: give all "
-            "labels one type, for instance by y.astype(str)."
+            "y has labels of several types in different partitions, which cannot be sorted: convert all "
+            "labels to one type, for example with y.astype(str)."
         ) from error
     classes = np.unique(np.concatenate(labels))
-    check_labels(np.repeat(classes, 4))  # of values that hardly repeat, scikit-learn warns
+    check_labels(np.repeat(classes, 4))  # scikit-learn warns about values that hardly repeat
     check_enough_classes(classes)
     return classes
 
 
 def cut_space(some: FloatArray, n_cells: int) -> Any:
-    """Cut space so that about as many of some rows fall into each cell.
+    """Cut space into cells with about equally many of some rows.
 
-    Gives the number of a cell, or a cut: (feature, value, what lies below it, what does not).
+    Returns the number of a cell, or a cut: (feature, value, cells below the value, other cells).
     """
     numbers = count()
 
@@ -247,7 +247,7 @@ def sort_by_cell(
 ) -> tuple[Block | None, IntArray]:
     """Sort the rows of a chunk by cell; those of cell c are range(starts[c], starts[c + 1]).
 
-    `first` is the number of its first sample among all. Rows are saved if a path is given, and returned if not.
+    `first` is the index of its first sample among all. Rows are saved if a path is given, else returned.
     """
     X, y, weights = checked_rows(rows)
     kept = weights > 0.0
@@ -268,17 +268,17 @@ def sort_by_cell(
 
 def _rows_of_cell(chunk: tuple[Block, IntArray], cell: int) -> Block:
     block, starts = chunk
-    # A copy, so that the chunk need not stay.
+    # A copy, so that the chunk can be freed.
     return block.take(np.arange(*starts[cell : cell + 2]))
 
 
 def _describe(block: Block) -> tuple[FloatArray, FloatArray, Block]:
-    """Find the box of a block, and what it holds but features."""
+    """Return the bounding box of a block, and the block without its features."""
     return *box_of(block.points), block._replace(points=block.points[:, :0])
 
 
 def _group_cells(starts: list[IntArray], most: int) -> list[list[tuple[int, int]]]:
-    """Group (chunk, cell) into blocks: all of a cell or, if they are too many, some of them."""
+    """Group (chunk, cell) pairs into blocks: all chunks of a cell or, if that is too large, some of them."""
     groups = []
     for cell, of_chunks in enumerate(np.diff(starts).T):
         chunks = np.flatnonzero(of_chunks)

@@ -1,4 +1,4 @@
-"""The client, the check of its workers, and tasks with readable names."""
+"""Connect to a cluster, check its workers, and submit tasks with readable names."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -14,33 +14,33 @@ from popf.engine.structures import Backend, Resources
 from popf.forest.metrics import Metric
 from popf.forest.validation import backend_for, n_threads_of
 
-# Packages that the workers must have as this process has them: popf in the same version, others in the same
-# major version.
+# Packages that the workers must have: popf in the same version as this process, others in the same major
+# version.
 PACKAGES = ("popf", "numpy", "scikit-learn", "numba")
-# How long to wait for the first worker of a cluster that has none yet, in seconds.
+# Seconds to wait for the first worker of a cluster that has none yet.
 WORKER_TIMEOUT = 60.0
 
 
 class Settings(NamedTuple):
-    """How tasks compute."""
+    """Settings of all tasks of a fit."""
 
     metric: Metric
     algorithm: str
     device: str  # of the workers
-    n_threads: int  # of one task
-    n_bytes: int  # for blocks of distances
-    block_size: int | None = None  # rows of a block, None for as many as the largest chunk
-    exponent: int = 0  # the power of two that was taken out of all samples
+    n_threads: int  # per task
+    n_bytes: int  # memory for blocks of distances
+    block_size: int | None = None  # rows per block, None for those of the largest chunk
+    exponent: int = 0  # all samples are divided by 2**exponent
     n_classes: int = 0
 
     @property
     def resources(self) -> Resources:
-        """What a task may use where it runs."""
+        """Resources of a task on the worker where it runs."""
         return Resources(self.n_threads, self.n_bytes, backend_for(self.device))
 
 
 class Tasks:
-    """Tasks of one fit, under names that the dashboard shows; a `local` client is of this fit only."""
+    """Tasks of one fit, named for the dashboard; a `local` client exists for this fit only."""
 
     def __init__(self, client: Any, local: bool) -> None:
         self.client = client
@@ -48,7 +48,7 @@ class Tasks:
         self._living: WeakSet[Any] = WeakSet()
 
     def submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function on a worker, where blocks on disk are read; returns a future."""
+        """Call a function on a worker, which reads arguments that are on disk; return a future."""
         future = self.client.submit(call_with_loaded, function, *arguments, key=_key(name))
         self._living.add(future)
         return future
@@ -56,8 +56,8 @@ class Tasks:
     def submit_lazy(
         self, name: str, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]
     ) -> list[Any]:
-        """Call a function with arguments that may be delayed, and are not kept afterwards; returns futures."""
-        # As one graph: the graphs of a collection's chunks are those of the whole.
+        """Call a function with arguments that may be delayed and are not kept afterwards; return futures."""
+        # As one graph, because each chunk carries the graph of the whole collection.
         lazy = [dask.delayed(function)(*each, dask_key_name=_key(name)) for each in calls]
         futures: list[Any] = self.client.compute(lazy)
         self._living.update(futures)
@@ -66,30 +66,30 @@ class Tasks:
     def map(
         self, name: str, function: Callable[..., Any], values: Iterable[Any], *more: Any
     ) -> list[Any]:
-        """Call a function with each of some values, and what all need; waits for the results."""
+        """Call a function with each of some values and the common arguments `more`; wait for the results."""
         return list(self.gather([self.submit(name, function, value, *more) for value in values]))
 
     def gather(self, futures: Any) -> Any:
-        """Wait for results."""
+        """Wait for the results of futures."""
         return self.client.gather(futures)
 
     def cancel(self) -> None:
-        """Cancel everything that is not done."""
+        """Cancel all tasks that are not done."""
         self.client.cancel(list(self._living), force=True)
 
 
 def _key(name: str) -> str:
-    # For Dask the name ends before the first part that is not all letters: the digit makes sure of one.
+    # Dask shows the key up to the first part that is not all letters; the digit makes sure that it is this one.
     return f"{name}-0{uuid.uuid4().hex}"
 
 
 def load(value: Any) -> Any:
-    """Read what is on disk, and has a method `load`, into memory; return everything else as it is."""
+    """Load a value on disk, recognised by its method `load`, into memory; return any other value unchanged."""
     return value.load() if hasattr(value, "load") else value
 
 
 def call_with_loaded(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function; arguments on disk are read into memory first."""
+    """Call a function, after loading arguments that are on disk."""
     return function(*map(load, arguments))
 
 
@@ -97,7 +97,7 @@ def call_with_loaded(function: Callable[..., Any], *arguments: Any) -> Any:
 def tasks_on(client: Any) -> Iterator[Tasks]:
     """Connect to a cluster: the client given, the default one, or threads of this process.
 
-    An interrupt, or any error, cancels what is under way.
+    An interrupt, or any error, cancels unfinished tasks.
     """
     local = False
     if client is None:
@@ -108,18 +108,18 @@ def tasks_on(client: Any) -> Iterator[Tasks]:
     elif not isinstance(client, distributed.Client):
         raise TypeError(f"`client` must be a dask.distributed.Client or None, not {client!r}.")
     elif client.status != "running":
-        raise ValueError(f"the client is not connected to a scheduler (it is {client.status!r}).")
+        raise ValueError(f"the client is not connected to a scheduler (status {client.status!r}).")
     tasks = Tasks(client, local)
     try:
         if not local:
             _check_workers(client)
-        # Not by Dask's configuration: that travels to new workers, and a client cannot.
+        # Not set in Dask's configuration, which is sent to new workers: a client cannot be sent.
         with client.as_current():
             yield tasks
     except (CancelledError, distributed.comm.CommClosedError) as error:
         raise RuntimeError(
             "the connection to Dask's scheduler was lost, or the tasks were cancelled there, before the "
-            "fit was done: nothing was fitted. Connect to a running cluster and fit again."
+            "fit was complete: nothing was fitted. Connect to a running cluster and fit again."
         ) from error
     except BaseException:
         if client.status == "running":
@@ -131,7 +131,7 @@ def tasks_on(client: Any) -> Iterator[Tasks]:
 
 
 def _threads_of_this_process() -> Any:
-    # The dashboard takes any free port. The client does not become the default one.
+    # The dashboard uses any free port. The client does not become the default one.
     return distributed.Client(
         processes=False,
         n_workers=1,
@@ -143,12 +143,12 @@ def _threads_of_this_process() -> Any:
 
 
 def _check_workers(client: Any) -> None:
-    """Raise RuntimeError unless there are workers, with the packages that this process has."""
+    """Raise RuntimeError unless there are workers, with package versions that match this process."""
     try:
         client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
     except TimeoutError:
         raise RuntimeError(
-            f"the cluster of {client!r} has no workers, and none came within {WORKER_TIMEOUT:.0f} seconds: "
+            f"the cluster of {client!r} has no workers, and none joined within {WORKER_TIMEOUT:.0f} seconds: "
             "start some."
         ) from None
     versions = client.get_versions(packages=list(PACKAGES))
@@ -166,14 +166,14 @@ def _check_workers(client: Any) -> None:
 
 
 def check_device_of_workers(tasks: Tasks, device: str) -> None:
-    """Raise RuntimeError unless all workers have the device that is asked for."""
+    """Raise RuntimeError unless all workers have the requested device."""
     if device == "cpu":
         return
-    for address, complaint in tasks.client.run(_device_problem, device).items():
-        if complaint:
+    for address, problem in tasks.client.run(_device_problem, device).items():
+        if problem:
             raise RuntimeError(
-                f"worker {address} cannot work with `device={device!r}`: {complaint} All workers need "
-                "one, or use `device=None`."
+                f"worker {address} cannot use `device={device!r}`: {problem} All workers need this device; "
+                "otherwise use `device=None`."
             )
 
 
@@ -186,5 +186,5 @@ def _device_problem(device: str) -> str | None:
 
 
 def backend_here(device: str) -> Backend | None:
-    """Return the backend of the workers' device, None where this process has none."""
+    """Return the backend of the workers' device, None if this process has no such device."""
     return None if _device_problem(device) else backend_for(device)

@@ -1,4 +1,4 @@
-"""`DaskOPFClassifier`, and what it shares with `DaskPOPFClassifier`."""
+"""`DaskOPFClassifier`, and the base class that it shares with `DaskPOPFClassifier`."""
 
 import shutil
 import tempfile
@@ -28,12 +28,12 @@ from popf.formatting import check_integer
 
 
 class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The base of both estimators; `_model` makes them fitted."""
+    """Base class of both estimators, which are fitted once they have a `_model`."""
 
     _model: ForestInBlocks
 
     def __sklearn_clone__(self) -> Self:
-        # A client cannot be copied: a clone works on the same cluster.
+        # A client cannot be copied, so a clone uses the same one.
         values = {
             name: value if name == "client" else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
@@ -45,8 +45,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.scratch is None or not isinstance(self._model.costs, StoredCosts)
         ):
             raise TypeError(
-                f"a fitted {type(self).__name__} has its samples on the cluster, or in a temporary folder, so "
-                "it cannot be saved: save what .to_local() gives."
+                f"a fitted {type(self).__name__} has its samples on the cluster or in a temporary folder, so "
+                "it cannot be pickled: save the result of .to_local() instead."
             )
         return {**super().__getstate__(), "client": None}
 
@@ -54,16 +54,16 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "_model")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to samples that are never in one place.
+        """Fit to samples that are never gathered in one process.
 
         Parameters
         ----------
         X : Dask array or dataframe, memory map, array-like, or path
-            Training samples. A path is that of a ``.npy`` file or of a folder of Parquet files.
+            Training samples. A path leads to a ``.npy`` file or to a folder of Parquet files.
         y : Dask array or series, array-like, or str
             Labels; the name of their column if X is a Parquet folder.
         sample_weight : as y, default=None
-            A weight of zero leaves a sample out. In probabilities a sample of weight 2 counts as two.
+            A weight of zero leaves a sample out. For probabilities, a sample of weight 2 counts as two.
 
         Returns
         -------
@@ -72,10 +72,10 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._fit_on_cluster(X, y, sample_weight)
 
     def _fit_on_cluster(self, *data: Any) -> Self:
-        """Fit to what `fit` was given."""
+        """Connect to the cluster and fit; `data` are the arguments of `fit`."""
         parameters = self.get_params(deep=False)
         for name in [name for name in vars(self) if name not in parameters]:
-            delattr(self, name)  # a fit that fails leaves nothing of an earlier one
+            delattr(self, name)  # a failed fit leaves nothing of an earlier one
         with tasks_on(self.client) as tasks:
             model = self._fit(tasks, *data)
         self.classes_ = model.samples.classes
@@ -85,22 +85,22 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _fit(self, tasks: Tasks, *data: Any) -> ForestInBlocks:
-        """Grow the forest, and set the attributes that only this estimator has."""
+        """Grow the forest, and set the attributes specific to this estimator."""
 
     def _open(
         self, tasks: Tasks, X: Any, y: Any, sample_weight: Any, groups: Any = None
     ) -> tuple[Source, Settings]:
-        """Check everything that can be checked before samples are read."""
+        """Open the data, after checking everything that can be checked before samples are read."""
         metric = choose_metric(self.metric, self.metric_params)
         if metric.precomputed:
             raise ValueError(
-                "`metric='precomputed'` does not serve here: blocks of samples know no distances to "
-                "others. Use popf.OPFClassifier on one machine."
+                "`metric='precomputed'` is not supported here: distances between blocks are computed from "
+                "samples. Use popf.OPFClassifier on one machine."
             )
         if metric.learns_parameters:
             raise ValueError(
-                f"metric {self.metric!r} takes its parameters from all samples, which are never in one "
-                "place here: give them by `metric_params`."
+                f"metric {self.metric!r} computes its parameters from all samples, which are never in one "
+                "process here: pass them as `metric_params`."
             )
         check_algorithm(self.algorithm, metric)
         like = da.utils.meta_from_array(X) if isinstance(X, da.Array) else X
@@ -119,11 +119,11 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return source, settings
 
     def _new_folder(self) -> str:
-        """Make a folder for blocks."""
+        """Create a folder for blocks."""
         if self.scratch is not None:
             Path(self.scratch).mkdir(parents=True, exist_ok=True)
             return tempfile.mkdtemp(prefix="popf-", dir=self.scratch)
-        folder = tempfile.mkdtemp(prefix="popf-")  # lives as long as this estimator
+        folder = tempfile.mkdtemp(prefix="popf-")  # deleted with this estimator
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return folder
 
@@ -134,7 +134,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _plain_forest(
         self, model: ForestInBlocks, samples: FloatArray | None = None
     ) -> OPFClassifier:
-        """Make the plain estimator, which cannot conquer without samples."""
+        """Make the plain estimator; without samples it cannot predict."""
         return OPFClassifier.from_forest(
             model.to_forest(samples),
             self._parameters_of(OPFClassifier),
@@ -148,29 +148,29 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class DaskOPFClassifier(DaskClassifier):
-    """Optimum-Path Forest classifier of Dask collections, memory maps and Parquet folders.
+    """Optimum-Path Forest classifier for Dask collections, memory maps and Parquet folders.
 
-    Grows the forest that `popf.OPFClassifier` grows, to the bit, whatever the partitions. No task
-    holds more than two blocks of samples. Predictions are Dask arrays, series or dataframes in the partitions
-    of X; for X in memory they are computed at once.
+    Grows exactly the forest of `popf.OPFClassifier`, whatever the partitions. No task holds more than two
+    blocks of samples. Predictions are Dask arrays, series or dataframes with the partitions of X; for X in
+    memory they are computed at once.
 
     Parameters
     ----------
     client : distributed.Client, default=None
         The cluster; None for the default client or, if there is none, threads of this process.
     metric, metric_params, algorithm
-        As for `popf.OPFClassifier`, but a metric can neither be ``"precomputed"`` nor take parameters from
-        the samples, which are never in one place.
+        As for `popf.OPFClassifier`, but a metric can neither be ``"precomputed"`` nor compute its parameters
+        from the samples, which are never gathered in one process.
     n_jobs, working_memory
-        Threads and mebibytes of one task, as for `popf.OPFClassifier`.
+        Threads and mebibytes per task, as for `popf.OPFClassifier`.
     device : {None, "cpu", "cuda"}, default=None
-        With "cuda" every worker uses its GPU; also with None if X is a Dask array of CuPy's. Predictions are
-        NumPy's.
+        With "cuda", every worker uses its GPU; also with None if X is a Dask array of CuPy arrays. Predictions
+        are NumPy arrays.
     block_size : int, default=None
-        How many rows make a block; None for as many as the largest partition has, or for files 1 GiB in two.
+        Rows per block; None for those of the largest partition or, for files, so that two blocks fit in 1 GiB.
     scratch : path, default=None
-        Folder that all workers see, for blocks if X is in files or there is no client; None for a temporary
-        one, which goes when the estimator does.
+        Folder visible to all workers, for blocks if X is in files or there is no client; None for a temporary
+        one, which is deleted with the estimator.
 
     Attributes
     ----------
@@ -179,9 +179,9 @@ class DaskOPFClassifier(DaskClassifier):
     prototypes_, costs_, predecessors_, roots_, spanning_tree_, algorithm_
         The forest as arrays, as of `popf.OPFClassifier`.
     forest_ : OptimumPathForest
-        The forest, to look at. It has no samples; that of `to_local` has.
+        The forest, for inspection, without samples; `to_local` adds them.
     n_blocks_, n_block_pairs_ : int
-        How many blocks there were, and how many pairs of them had to be compared.
+        Number of blocks, and number of pairs of blocks that had to be compared.
 
     Examples
     --------
@@ -255,7 +255,7 @@ class DaskOPFClassifier(DaskClassifier):
         return self._run(Query(Part.costs_by_class, cheapest, margins, columns, np.float64), X)
 
     def to_local(self) -> OPFClassifier:
-        """Make the plain estimator, with all samples in this process."""
+        """Return the equivalent plain estimator, with all samples in this process."""
         check_is_fitted(self)
         plain = self._plain_forest(self._model, self._model.gather_samples())
         if hasattr(self, "feature_names_in_"):

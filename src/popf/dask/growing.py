@@ -1,7 +1,8 @@
-"""The tasks that grow the tree of all samples from pairs of blocks, and the forest on it.
+"""The tasks that grow the spanning tree of all samples from pairs of blocks, and the forest on it.
 
-Trees of the blocks, and one arc between neighbours each, are some spanning tree of all samples. It tells which
-pairs of blocks, and which of their samples, are too far apart to matter; see `popf.dask.spanning`.
+The trees of single blocks, joined by one arc between neighbouring blocks, form some spanning tree of all
+samples. It shows which pairs of blocks, and which of their samples, are too far apart to matter; see
+`popf.dask.spanning`.
 """
 
 from operator import attrgetter
@@ -20,7 +21,7 @@ from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources, S
 from popf.engine.training import Trained, choose_algorithm, compete, copy_to_samples, euclidean_tree
 from popf.forest.optimum_path_forest import OptimumPathForest
 
-# How many lists of candidates are merged at a time.
+# Number of lists of candidate arcs that one task merges.
 MERGED_AT_ONCE = 4
 
 
@@ -31,24 +32,24 @@ class ForestInBlocks(NamedTuple):
     samples: SamplesInBlocks
     trained: Trained
     costs: Any  # of all samples, in the engine's unit: a future, or StoredCosts
-    n_pairs: int  # of blocks, those that were compared
+    n_pairs: int  # number of pairs of blocks that were compared
 
     def parts(self) -> list[Any]:
-        """Delayed parts of the model: one if it is small, else one for each block."""
+        """Return delayed parts of the model: one if it is small, else one for each block."""
         blocks, n_features = self.samples.blocks, self.samples.lows.shape[1]
         if 8 * len(self.samples.rows) * n_features <= self.settings.n_bytes // 4:
             return [delayed(Part)(self.settings, self.costs, *blocks)]
         return [delayed(Part)(self.settings, self.costs, block) for block in blocks]
 
     def gather_samples(self) -> FloatArray:
-        """Fetch all samples."""
+        """Fetch all samples into this process."""
         blocks = self.samples.blocks
         if not isinstance(self.costs, StoredCosts):
             blocks = self.costs.client.gather(blocks)
         return np.ldexp(concatenate(*map(load, blocks)).points, self.settings.exponent)
 
     def to_forest(self, samples: FloatArray | None = None) -> OptimumPathForest:
-        """Make the plain forest, which cannot conquer without samples."""
+        """Make the plain forest; without samples it cannot conquer new ones."""
         settings = self.settings
         return OptimumPathForest(
             settings.metric,
@@ -63,7 +64,7 @@ class ForestInBlocks(NamedTuple):
 
 
 def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> ForestInBlocks:
-    """Grow the forest of all blocks."""
+    """Grow the forest on the samples of all blocks."""
     algorithm = "prim"
     if settings.metric.euclidean:
 
@@ -85,7 +86,7 @@ def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> F
 
 
 def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> tuple[Any, int]:
-    """Grow the forest of all samples: a future of `Trained`, and how many pairs of blocks were compared."""
+    """Grow the forest; return a future of `Trained`, and the number of pairs of blocks compared."""
     parts, n_blocks, n = samples.blocks, len(samples.blocks), len(samples.rows)
     euclidean = settings.metric.euclidean
     trees: dict[tuple[int, int], Any] = {
@@ -94,62 +95,64 @@ def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> 
     }
     pairs = [(a, b) for a in range(n_blocks) for b in range(a + 1, n_blocks)]
     links = None
-    if euclidean and n_blocks > 1:  # boxes bound Euclidean distances
-        # Blocks are joined as the spanning tree of their centres joins these.
+    if euclidean and n_blocks > 1:  # bounding boxes work only for Euclidean distances
+        # Blocks are joined along the spanning tree of their centres.
         centres = samples.lows / 2.0 + samples.highs / 2.0
-        chain, _ = euclidean_tree(centres, "prim", Resources())
+        centre_tree, _ = euclidean_tree(centres, "prim", Resources())
         bridges = [
             tasks.submit("find-bridge", spanning.bridge, parts[a], parts[b])
-            for a, b in zip(chain.lower.tolist(), chain.higher.tolist(), strict=True)
+            for a, b in zip(centre_tree.lower.tolist(), centre_tree.higher.tolist(), strict=True)
         ]
         some_tree = _merge_all(tasks, n, [*trees.values(), *bridges])
-        links = tasks.submit("join-sets", spanning.link, some_tree, n)
+        links = tasks.submit("link-tree", spanning.link, some_tree, n)
         boxes = (samples.lows, samples.highs)
-        reached = tasks.map("reach-boxes", spanning.boxes_reached, parts, links, *boxes)
+        reached = tasks.map("find-near-blocks", spanning.boxes_reached, parts, links, *boxes)
         pairs = [(a, b) for a, b in pairs if reached[a][b] or reached[b][a]]
     if settings.algorithm == "brute":
-        links = None  # products do not gain by leaving samples out
+        links = None  # matrix products do not gain from leaving samples out
     for a, b in pairs:
         known = (trees[a, a], trees[b, b])
         trees[a, b] = tasks.submit(
             "tree-of-two-blocks", spanning.tree_of_two, parts[a], parts[b], settings, known, links
         )
-    # Pairs stand beside the blocks that they join, so that merging soon drops arcs.
+    # Sorted, pairs are merged with blocks that they join, so that many arcs are dropped early.
     merged = _merge_all(tasks, n, [trees[pair] for pair in sorted(trees)])
     described = tasks.map("get-ties", lambda tree: tree._replace(arcs=NO_ARCS), trees.values())
     more = [tree.sure for tree in described]
-    more += _settle_ties(tasks, samples, dict(zip(trees, described, strict=True)), merged, settings)
+    more += _confirm_ties(
+        tasks, samples, dict(zip(trees, described, strict=True)), merged, settings
+    )
     return tasks.submit("grow-forest", forest_on_tree, merged, n, more, euclidean), len(pairs)
 
 
-def _settle_ties(
+def _confirm_ties(
     tasks: Tasks,
     samples: SamplesInBlocks,
     described: dict[tuple[int, int], BlockTree],
     merged: Any,
     settings: Settings,
 ) -> list[IntArray]:
-    """Find the prototypes among the ends of arcs that tied in two blocks, if there are any."""
+    """Find the prototypes among the ends of arcs that tie within one or two blocks, if there are any."""
     if not any(len(tree.tied) for tree in described.values()):
         return []
     n = len(samples.rows)
     sure = [tree.sure for tree in described.values()]
     known = tasks.gather(tasks.submit("mark-prototypes", mark_prototypes, merged, n, sure))
-    links = tasks.submit("join-sets", spanning.link, merged, n)
-    asked = []
+    links = tasks.submit("link-tree", spanning.link, merged, n)
+    futures = []
     for pair, tree in described.items():
         unknown = ~known[tree.tied]
         if unknown.any():
             members = [samples.blocks[b] for b in sorted(set(pair))]
-            found = tasks.submit(
-                "settle-ties", spanning.confirm_ties, tree, unknown, links, settings, *members
+            future = tasks.submit(
+                "confirm-ties", spanning.confirm_ties, tree, unknown, links, settings, *members
             )
-            asked.append(found)
-    return list(tasks.gather(asked))
+            futures.append(future)
+    return list(tasks.gather(futures))
 
 
 def _merge_all(tasks: Tasks, n: int, level: list[Any]) -> Any:
-    """Merge candidates as a tree of tasks."""
+    """Merge lists of candidate arcs by a tree of tasks."""
 
     def merge(*parts: BlockTree | Arcs) -> Arcs:
         lists = [part.arcs if isinstance(part, BlockTree) else part for part in parts]
@@ -164,7 +167,7 @@ def _merge_all(tasks: Tasks, n: int, level: list[Any]) -> Any:
 
 
 def mark_prototypes(merged: Arcs, n_samples: int, more: list[IntArray]) -> BoolArray:
-    """Mark the ends of arcs between classes, and the samples that are known otherwise."""
+    """Mark the ends of arcs between classes, and `more` samples known to be prototypes."""
     prototypes = np.zeros(n_samples, dtype=np.bool_)
     for samples in (merged.lower[merged.cross], merged.higher[merged.cross], *more):
         prototypes[samples] = True
@@ -174,7 +177,7 @@ def mark_prototypes(merged: Arcs, n_samples: int, more: list[IntArray]) -> BoolA
 def forest_on_tree(merged: Arcs, n_samples: int, more: list[IntArray], euclidean: bool) -> Trained:
     """Let the prototypes compete on the tree of all samples.
 
-    In Euclidean training samples at distance zero are one point, here as on one machine.
+    With Euclidean distances, samples at distance zero are one point, as on one machine.
     """
     tree, prototypes = merged.take(merged.in_tree), mark_prototypes(merged, n_samples, more)
     every = np.arange(n_samples)
@@ -182,7 +185,7 @@ def forest_on_tree(merged: Arcs, n_samples: int, more: list[IntArray], euclidean
     if not euclidean or not zero.any():
         edges = SpanningTree(*tree[:3])
         return Trained(edges, prototypes, compete(edges, prototypes, every))
-    # Equal samples hang on the lowest of them, so one step leads there.
+    # Arcs of length zero join equal samples to the lowest of them.
     home = every.copy()
     home[tree.higher[zero]] = tree.lower[zero]
     while (home[home] != home).any():

@@ -1,7 +1,7 @@
-"""Predictions: parts of the model offer paths to new samples, lazily, partition by partition.
+"""Lazy predictions, partition by partition, from parts of the model.
 
-A model may be larger than a worker's memory, so it comes in parts. Each part offers the best of its own nodes;
-`first_of`, `cheapest` and `add_sums` combine the offers into what all nodes together would have offered.
+A model may be larger than a worker's memory, so it is split into parts. Each part offers paths from its own
+nodes to new samples; `first_of`, `cheapest` and `add_sums` combine these offers into those of the whole model.
 """
 
 from collections.abc import Callable
@@ -25,37 +25,37 @@ from popf.engine.structures import FloatArray
 from popf.forest.validation import to_host
 from popf.probability.soft_competition import SoftCompetition
 
-# Rows in a chunk of an array that is in memory.
+# Rows per chunk of an array in memory.
 CHUNK_ROWS = 65_536
 
 
 class Part:
-    """The nodes in some blocks; `costs` are those of all samples, in the engine's unit."""
+    """The nodes of some blocks; `costs` are the path costs of all samples, in the engine's unit."""
 
     def __init__(self, settings: Settings, costs: Any, *blocks: Any) -> None:
         self.settings = settings
         self.metric = settings.metric
         self.block = concatenate(*map(load, blocks))
         self.costs: FloatArray = load(costs)[self.block.samples]
-        # Classes without samples here are left out, and the others renumbered.
+        # Classes are renumbered without those that have no samples here.
         self.present, self.codes = np.unique(self.block.codes, return_inverse=True)
 
     def conquer(self, X: FloatArray) -> FloatArray:
-        """Offer each sample the best path: columns cost, distance, class, node, exponent."""
+        """Find the best path to each sample: columns cost, distance, class, node, exponent."""
         found, exponents = self._index.conquer(X, self.settings.n_threads)
         codes, samples = self.block.codes[found.nodes], self.block.samples[found.nodes]
         offers = [found.costs, found.distances, codes, samples, exponents]
         return np.column_stack(offers).astype(np.float64)
 
     def costs_by_class(self, X: FloatArray) -> FloatArray:
-        """Offer each sample the cheapest path of each class; the last column is the exponent."""
+        """Find the cost of the cheapest path of each class to each sample; the last column is the exponent."""
         offers = np.full((len(X), self.settings.n_classes + 1), np.inf)
         costs, exponents = self._index.costs_by_class(X, self.settings.n_threads)
         offers[:, self.present], offers[:, -1:] = costs, exponents
         return offers
 
     def sums(self, X: FloatArray, taus: FloatArray) -> FloatArray:
-        """Sum exponentials of path costs, as logarithms: (n_samples, n_classes, n_bandwidths)."""
+        """Compute log sums of exponentials of path costs, of shape (n_samples, n_classes, n_bandwidths)."""
         masses = np.bincount(self.codes, weights=self.block.weights)
         logs = np.full((len(X), self.settings.n_classes, taus.size), -np.inf)
         scores = self._competition.scores(X, taus, self.settings.resources)
@@ -68,7 +68,7 @@ class Part:
         if not self.metric.euclidean:
             n_bytes = settings.n_bytes
             return ScannedNodes(self.metric, points, self.codes, self.costs, n_bytes)
-        # All parts are scaled by one power of two, so that their offers can be compared.
+        # All parts are scaled by the same power of two, so that their offers can be compared.
         distinct = collapse_duplicates(points, settings.exponent)
         costs, algorithm = self.costs[distinct.first], settings.algorithm
         return EuclideanConquest(distinct, self.codes, costs, algorithm, settings.resources)
@@ -82,7 +82,7 @@ class Part:
 
 
 def first_of(*offers: FloatArray) -> FloatArray:
-    """Choose among offers of `Part.conquer`: the first by (cost, distance, class, node)."""
+    """Combine the offers of `Part.conquer`: choose the smallest (cost, distance, class, node)."""
     best = offers[0]
     for other in offers[1:]:
         first = np.zeros(len(best), dtype=np.bool_)
@@ -95,12 +95,12 @@ def first_of(*offers: FloatArray) -> FloatArray:
 
 
 def cheapest(*offers: FloatArray) -> FloatArray:
-    """Choose among offers of `Part.costs_by_class`; exponents are the same everywhere."""
+    """Combine the offers of `Part.costs_by_class`: take the minimum; all parts have the same exponents."""
     return np.asarray(np.minimum.reduce(offers))
 
 
 def add_sums(*logs: FloatArray) -> FloatArray:
-    """Add up offers of `Part.sums`."""
+    """Combine the offers of `Part.sums`: add the sums, given as logarithms."""
     if len(logs) == 1:
         return logs[0]
     with np.errstate(divide="ignore"):
@@ -108,19 +108,19 @@ def add_sums(*logs: FloatArray) -> FloatArray:
 
 
 class Query(NamedTuple):
-    """What is asked of a model, in three steps."""
+    """A prediction in three steps."""
 
-    offer: Callable[[Part, FloatArray], FloatArray]  # of one part of the model, for samples
-    combine: Callable[..., FloatArray]  # the offers of all parts
-    finish: Callable[..., NDArray[Any]]  # from offers and samples to predictions
-    columns: NDArray[Any] | None  # what the columns of predictions stand for
+    offer: Callable[[Part, FloatArray], FloatArray]  # by one part of the model, for samples
+    combine: Callable[..., FloatArray]  # combines the offers of all parts
+    finish: Callable[..., NDArray[Any]]  # makes predictions from offers and samples
+    columns: NDArray[Any] | None  # the classes that the columns of predictions stand for
     dtype: Any
 
 
 def run_query(query: Query, parts: list[Any], X: Any, client: Any) -> Any:
-    """Predict for samples, in partitions as X is, by the delayed parts of a model.
+    """Predict with the delayed parts of a model, lazily, in the partitions of X.
 
-    For X in memory predictions are computed at once, and are of the same kind.
+    For X in memory, predictions are computed at once, as NumPy or pandas objects like X.
     """
     if hasattr(X, "to_dask_array"):
         return _run_on_frame(query, parts, X)
@@ -137,7 +137,7 @@ def run_query(query: Query, parts: list[Any], X: Any, client: Any) -> Any:
 def _run_on_array(query: Query, parts: list[Any], X: Any) -> Any:
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    meta = _predict(query, np.empty((0, 0)))  # the prediction for no rows has the width and type
+    meta = _predict(query, np.empty((0, 0)))  # an empty prediction with the right width and type
     predictions = [
         da.from_delayed(_run_on_partition(query, parts, rows), (size, *meta.shape[1:]), meta=meta)
         for rows, size in zip(X.to_delayed().ravel(), X.chunks[0], strict=True)
@@ -160,14 +160,14 @@ def _run_on_partition(query: Query, parts: list[Any], X: Any) -> Any:
 
 
 def _offer_of_part(query: Query, part: Part, X: Any) -> FloatArray | None:
-    """Compute what one part of the model offers; None for no rows."""
+    """Compute the offers of one part of the model; None if there are no rows."""
     checked = check_chunk(X)
     part.metric.check(checked)
     return query.offer(part, checked) if len(checked) else None
 
 
 def _predict(query: Query, X: Any, *offers: FloatArray | None) -> Any:
-    """Combine the offers into the prediction for a partition, of the same kind as that."""
+    """Combine the offers into the prediction for a partition, as a NumPy or pandas object like X."""
     if len(X) == 0:
         shape = (0,) if query.columns is None else (0, len(query.columns))
         values: NDArray[Any] = np.empty(shape, dtype=query.dtype)

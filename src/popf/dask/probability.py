@@ -1,4 +1,4 @@
-"""`DaskPOPFClassifier`, and training samples in chunks, as its fit needs them."""
+"""`DaskPOPFClassifier`, and the chunked training samples for its fit."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -41,11 +41,11 @@ from popf.solvers.base import PAPER_BOX
 
 
 class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
-    """Probabilistic Optimum-Path Forest classifier of Dask collections, memory maps and Parquet folders.
+    """Probabilistic Optimum-Path Forest classifier for Dask collections, memory maps and Parquet folders.
 
-    Fits what `popf.POPFClassifier` fits: everything is chosen and fitted by the same samples, and scores are
-    sums over blocks, so that probabilities agree but for rounding. Predictions are Dask
-    arrays, series or dataframes in the partitions of X; for X in memory they are computed at once.
+    Fits the same model as `popf.POPFClassifier`: everything is chosen and fitted on the same samples, and
+    scores are sums over blocks, so that probabilities agree up to rounding. Predictions are Dask arrays, series
+    or dataframes with the partitions of X; for X in memory they are computed at once.
 
     Parameters
     ----------
@@ -57,15 +57,15 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     Attributes
     ----------
     opf_ : OPFClassifier
-        The forest to look at: costs, prototypes, spanning tree. It has no samples; that of `to_local` has.
+        The forest, for inspection (costs, prototypes, spanning tree), without samples; `to_local` adds them.
     classes_, n_features_in_, feature_names_in_
         As of `popf.OPFClassifier`.
     pool_weights_, interactions_, held_out_losses_, held_out_accuracies_, held_out_aucs_, prior_weight_
-        As of `popf.POPFClassifier`: the weights of the pool, and how good each part is on held-out samples.
+        As of `popf.POPFClassifier`: the weights of the pool, and scores of each part on held-out samples.
     linear_map_, linear_map_losses_, bandwidths_, slopes_, biases_, A_, B_, solution_
-        As of `popf.POPFClassifier`: what was fitted.
+        As of `popf.POPFClassifier`: the fitted parameters.
     n_blocks_, n_block_pairs_ : int
-        How many blocks there were, and how many pairs of them had to be compared.
+        Number of blocks, and number of pairs of blocks that had to be compared.
 
     Examples
     --------
@@ -125,14 +125,14 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self.scratch = scratch
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit to samples that are never in one place.
+        """Fit to samples that are never gathered in one process.
 
         Parameters
         ----------
         X, y, sample_weight
             As for `DaskOPFClassifier`.
         groups : as y, default=None
-            What samples belong to: those of one group are held out together, see `popf.POPFClassifier.fit`.
+            Groups of samples that are held out together, see `popf.POPFClassifier.fit`.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         return self._predict(X, log_softmax, self.classes_)
 
     def predict(self, X: Any) -> Any:
-        """Predict labels, lazily if X is lazy; of two classes, ``classes_[1]`` from the threshold on."""
+        """Predict labels, lazily if X is lazy; of two classes, ``classes_[1]`` if it reaches the threshold."""
         check_is_fitted(self)
         classes, threshold = self.classes_, self.threshold
 
@@ -190,12 +190,12 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         return self._predict(X, labels, None, classes.dtype)
 
     def decision_function(self, X: Any) -> Any:
-        """Compute the log odds of ``classes_[1]``, or exponents whose softmax are the probabilities."""
+        """Compute the log odds of ``classes_[1]``, or exponents whose softmax gives the probabilities."""
         check_is_fitted(self)
         return self._predict(X, decisions, self.classes_ if len(self.classes_) > 2 else None)
 
     def to_local(self) -> POPFClassifier:
-        """Make the plain estimator, with all samples in this process."""
+        """Return the equivalent plain estimator, with all samples in this process."""
         check_is_fitted(self)
         samples = prepared = self._model.gather_samples()
         if self._evidence is not None and self._evidence.preparation.changes:
@@ -218,7 +218,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         columns: NDArray[Any] | None,
         dtype: Any = np.float64,
     ) -> Any:
-        """Predict by exponents, whose softmax are the probabilities."""
+        """Predict from the exponents whose softmax gives the probabilities."""
         evidence = self._evidence
         steps = self._paper_steps() if evidence is None else self._evidence_steps(evidence)
         offer, combine, exponents_of = steps
@@ -238,7 +238,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         return Part.conquer, first_of, exponents
 
     def _evidence_steps(self, evidence: Evidence) -> tuple[Callable[..., FloatArray], ...]:
-        # Without the nodes, which the parts have.
+        # Without the nodes, which are in the parts.
         nodes, weights = evidence.nodes[:0], evidence.node_weights[:0]
         evidence = replace(evidence, nodes=nodes, node_weights=weights)
         asks_forest, masses = evidence.asks_forest, self._model.samples.log_masses
@@ -256,20 +256,20 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
 
 @dataclass(frozen=True)
 class SamplesInChunks(TrainingSamples):
-    """Training samples in chunks that are never in one place; `ordered` counts among `rows`."""
+    """Training samples in chunks, never gathered in one process; `ordered` holds positions in `rows`."""
 
     tasks: Tasks
     source: Source
-    rows: IntArray  # those of positive weight
+    rows: IntArray  # rows of positive weight
     classes: NDArray[Any]
     settings: Settings
 
     def features(self, places: IntArray) -> FloatArray:
-        """Fetch the samples at some places of the order."""
+        """Fetch the samples at some positions of the order."""
         return fetch_rows(self.tasks, self.source, self.rows[self.ordered.rows[places]])
 
     def take(self, places: IntArray) -> SamplesInMemory:
-        """Fetch the samples at some places into memory."""
+        """Fetch the samples at some positions of the order into memory."""
         ordered = self.ordered.take(places)
         return SamplesInMemory(
             ordered._replace(rows=np.arange(len(places))),
@@ -282,10 +282,10 @@ class SamplesInChunks(TrainingSamples):
         )
 
     def grow(self, places: IntArray | None, candidate: Candidate) -> GrownForest:
-        """Grow a forest in blocks; on distinct samples, or with `places` None on all samples."""
+        """Prepare samples and grow a forest on them in blocks; `places` are distinct samples, None for all."""
         everyone = np.arange(len(self.ordered.rows)) if places is None else places
         preparation = self.fit_features(everyone, candidate)
-        weights = np.full(sum(self.source.sizes), -1.0)  # -1: the sample's own weight
+        weights = np.full(sum(self.source.sizes), -1.0)  # -1 stands for the sample's own weight
         if places is not None:
             chosen = self.ordered.take(places)
             weights[:] = 0.0
@@ -299,7 +299,7 @@ class SamplesInChunks(TrainingSamples):
         model = grow_forest(self.tasks, samples, self.settings)
         nodes = np.searchsorted(samples.rows, self.rows[self.ordered.rows[everyone]])
         unit = median_cost(model.to_forest(), nodes, self.ordered.weights[everyone])
-        if unit == 0.0:  # all nodes have company where they are
+        if unit == 0.0:  # every node coincides with another
             few = preparation.apply(self.features(everyone[:N_FOR_DISTANCE]))
             unit = _mean_distance(self.tasks, model, few, nodes) or 1.0
         settings = model.settings
@@ -320,7 +320,7 @@ class SamplesInChunks(TrainingSamples):
 
 
 def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
-    """Fetch some rows of the samples."""
+    """Fetch some rows of X."""
     wanted, back = np.unique(rows, return_inverse=True)
     starts = source.starts
     by_chunk = np.split(wanted, np.searchsorted(wanted, starts[1:-1]))
@@ -334,9 +334,9 @@ def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
 
 
 def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInChunks:
-    """Order all samples by class and values; features are fetched one at a time, while samples are alike."""
+    """Order all samples by class and values, fetching one feature at a time for as long as samples tie."""
     calls = zip(source.chunks, source.starts, strict=False)
-    labelled = tasks.submit_lazy("look-at-labels", lambda *rows: checked_rows(*rows)[1:], calls)
+    labelled = tasks.submit_lazy("read-labels", lambda *rows: checked_rows(*rows)[1:], calls)
     found = tasks.gather(labelled)
     weights = np.concatenate([weights for _, weights in found])
     rows = np.flatnonzero(weights)
@@ -352,7 +352,7 @@ def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInC
     groups = None
     if source.groups is not None:
         values = np.concatenate(
-            tasks.gather(tasks.submit_lazy("look-at-groups", np.asarray, zip(source.groups)))
+            tasks.gather(tasks.submit_lazy("read-groups", np.asarray, zip(source.groups)))
         )
         groups = validate_groups(values, values, rows)
     ordered = order_samples(columns(), codes.astype(np.int64), weights[rows], groups)
@@ -361,7 +361,7 @@ def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInC
 
 
 def _mean_distance(tasks: Tasks, model: ForestInBlocks, few: FloatArray, nodes: IntArray) -> float:
-    """Take the mean of the distances from a few samples to nodes that are not 0, as in memory; 0 if all are."""
+    """Compute the mean positive distance from a few samples to nodes, as in memory; 0 if there is none."""
     metric, exponent = model.settings.metric, model.settings.exponent
 
     def sum_and_count(block: Block, copies: IntArray) -> tuple[float, int]:
@@ -381,6 +381,6 @@ def _take(rows: Rows, which: Any) -> FloatArray:
 
 
 def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> Rows:
-    """Prepare a chunk; a weight below 0 stands for the one that the sample has."""
+    """Prepare the features of a chunk; a negative weight stands for the sample's own weight."""
     X, y, own = checked_rows(rows)
     return Rows(preparation.apply(X), y, np.where(weights < 0.0, own, weights))

@@ -1,4 +1,4 @@
-"""Where samples come from: Dask collections, memory maps, Parquet folders, as lazy chunks of rows."""
+"""Open training data as lazy chunks of rows: Dask collections, memory maps and Parquet folders."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_array
 from popf.engine.structures import FloatArray
 from popf.forest.validation import to_host
 
-# What a chunk of an array in memory may take, and two blocks of a file with the work on their tree.
+# Memory for a chunk of an array, and for two blocks of a file including the work on their tree.
 CHUNK_BYTES = 2**26
 BLOCK_BYTES = 2**30
 
 
 class Rows(NamedTuple):
-    """Some rows as they came."""
+    """Some rows of the training data, unchecked."""
 
     X: Any
     y: Any
@@ -29,22 +29,22 @@ class Rows(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where the samples come from."""
+    """Training data in lazy chunks."""
 
     chunks: list[Any]  # delayed Rows
-    sizes: list[int]  # how many rows each has
-    columns: Any  # see columns_of
-    groups: list[Any] | None  # delayed arrays: what the samples of each chunk belong to
-    folder: str | None = None  # where blocks are put, None to keep them on the workers
+    sizes: list[int]  # number of rows of each chunk
+    columns: Any  # see `columns_of`
+    groups: list[Any] | None  # delayed arrays: the groups of the samples of each chunk
+    folder: str | None = None  # where blocks are stored, None to keep them on the workers
 
     @property
     def starts(self) -> list[int]:
-        """The number of each chunk's first row, and of all rows."""
+        """The index of each chunk's first row, and the number of all rows."""
         return [0, *np.cumsum(self.sizes).tolist()]
 
 
 def open_source(X: Any, y: Any, sample_weight: Any, groups: Any, block_size: int | None) -> Source:
-    """Make chunks of rows from whatever was passed to `fit`, of `block_size` rows from files."""
+    """Split the data passed to `fit` into chunks of rows; chunks of files have `block_size` rows."""
     if isinstance(X, str | Path):
         path = Path(X)
         if not path.exists():
@@ -62,7 +62,7 @@ def open_source(X: Any, y: Any, sample_weight: Any, groups: Any, block_size: int
         raise ValueError("this classifier requires y to be passed, but the target y is None.")
     sizes = X.chunks[0]
     sizes = tuple(sum(sizes[i] for i in some) for some in group_neighbours(sizes, max(sizes)))
-    X = X.rechunk((sizes, -1))  # a sample is needed whole
+    X = X.rechunk((sizes, -1))  # all features of a sample in one chunk
     weights = [None] * len(sizes)
     if sample_weight is not None:
         weights = _column(sample_weight, "sample_weight", X)
@@ -73,7 +73,7 @@ def open_source(X: Any, y: Any, sample_weight: Any, groups: Any, block_size: int
 
 
 def _column(values: Any, name: str, X: Any) -> Any:
-    """Cut labels, weights or groups as the rows of X are cut."""
+    """Split labels, weights or groups into chunks as X is split."""
     column = _as_dask_array(values, name)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
@@ -86,7 +86,7 @@ def _column(values: Any, name: str, X: Any) -> Any:
 
 
 def _as_dask_array(data: Any, name: str, block_size: int | None = None) -> Any:
-    """Make a Dask array with known chunk sizes, which may have to be computed."""
+    """Make a Dask array with known chunk sizes, computing them if necessary."""
     if hasattr(data, "to_dask_array"):  # a dataframe or a series
         if data.ndim == 2 and name == "X":
             for column, dtype in data.dtypes.items():
@@ -95,7 +95,7 @@ def _as_dask_array(data: Any, name: str, block_size: int | None = None) -> Any:
                         f"column {str(column)!r} of X holds {dtype}, not numbers: encode it first."
                     )
         elif data.ndim == 1 and getattr(data.dtype, "kind", "O") not in "biuf":
-            data = data.astype(object)  # whatever type pandas keeps labels in
+            data = data.astype(object)  # whatever type pandas uses for labels
         return data.to_dask_array(lengths=True)
     if isinstance(data, da.Array):
         if np.isnan(sum(data.shape)):
@@ -110,12 +110,12 @@ def _as_dask_array(data: Any, name: str, block_size: int | None = None) -> Any:
 
 
 def _lazy_map(array: np.memmap[Any, Any], block_size: int | None) -> Any:
-    """Make a Dask array of a memory map; its name travels to the workers, not its content."""
+    """Make a Dask array of a memory map; workers are sent its file name, not its content."""
     if array.filename is None:
-        raise ValueError("the memory map has no file, so that workers cannot open it.")
+        raise ValueError("the memory map has no file name, so workers cannot open it.")
     order = "C" if array.flags.c_contiguous else "F" if array.flags.f_contiguous else None
     if order is None:
-        raise ValueError("the memory map is a slice with gaps: pass the whole map, or a copy.")
+        raise ValueError("the memory map is not contiguous: pass the whole map, or a copy.")
     base = array
     while isinstance(base.base, np.memmap):
         base = base.base
@@ -135,12 +135,12 @@ def _read_map(where: tuple[Any, ...], block_info: Any = None) -> NDArray[Any]:
 
 
 def _default_block_size(n_features: int) -> int:
-    """Rows of which two blocks, and the work on their tree, take `BLOCK_BYTES`."""
+    """Compute the rows per block for which two blocks, and the work on their tree, take `BLOCK_BYTES`."""
     return max(1024, BLOCK_BYTES // (2 * 8 * (6 * n_features + 40)))
 
 
 def group_neighbours(sizes: Sequence[int], most: float) -> list[list[int]]:
-    """Group neighbours whose sizes sum to no more than `most`, or stand alone."""
+    """Group consecutive sizes so that each group sums to at most `most`, or has one member."""
     groups: list[list[int]] = []
     total = 0
     for i, size in enumerate(sizes):
@@ -160,7 +160,7 @@ def _open_parquet(
 
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
-        raise FileNotFoundError(f"the folder {str(path)!r} holds no .parquet files.")
+        raise FileNotFoundError(f"the folder {str(path)!r} contains no .parquet files.")
     for name, value in (("y", label), ("sample_weight", weight), ("groups", group)):
         if not (isinstance(value, str) or (name != "y" and value is None)):
             raise TypeError(
@@ -177,11 +177,11 @@ def _open_parquet(
             schema, meta = opened.schema_arrow, opened.metadata
         for wanted in others:
             if wanted not in schema.names:
-                raise ValueError(f"{file.name} has no column {wanted!r}, but {schema.names}.")
+                raise ValueError(f"{file.name} has no column {wanted!r}; it has {schema.names}.")
         names = [name for name in schema.names if name not in others]
         columns = columns or names
         if set(names) != set(columns):
-            raise ValueError(f"{file.name} has features {names}, but others have {columns}.")
+            raise ValueError(f"{file.name} has features {names}, but other files have {columns}.")
         rows = [meta.row_group(g).num_rows for g in range(meta.num_row_groups)]
         for some in group_neighbours(rows, block_size or _default_block_size(len(columns))):
             if size := sum(rows[g] for g in some):
@@ -189,7 +189,7 @@ def _open_parquet(
                 groups.append(delayed(_read_column)(str(file), some, group))
                 sizes.append(size)
     if not chunks:
-        raise ValueError(f"the Parquet files at {str(path)!r} hold no rows.")
+        raise ValueError(f"the Parquet files at {str(path)!r} contain no rows.")
     return Source(chunks, sizes, pd.DataFrame(columns=columns), None if group is None else groups)
 
 
@@ -214,7 +214,7 @@ def _read_parquet(path: str, some: list[int], columns: list[str], *others: str) 
 
 
 def columns_of(X: Any) -> Any:
-    """Make an empty table or array with the columns of X, by which scikit-learn checks features."""
+    """Make an empty table or array with the columns of X, for scikit-learn's check of features."""
     if issparse(X):
         raise TypeError("X is sparse, but dense data is required: pass X.toarray().")
     if hasattr(X, "columns"):
@@ -222,8 +222,8 @@ def columns_of(X: Any) -> Any:
     shape = getattr(X, "shape", None) or np.shape(X)
     if len(shape) != 2:
         raise ValueError(
-            f"X must have rows and columns, but its shape is {shape}: a single sample is "
-            "X.reshape(1, -1)."
+            f"X must have rows and columns, but its shape is {shape}: reshape a single "
+            "sample with X.reshape(1, -1)."
         )
     return np.empty((0, shape[1]))
 

@@ -1,16 +1,18 @@
-"""Arcs of the minimum spanning tree: of one block or two, of all samples, and those that tie with it.
+"""Minimum spanning trees of one or two blocks, the tree of all samples, and arcs that tie with it.
 
-An arc of the tree of all samples lies in that of every subset that holds both of its ends, so the whole tree
-lies in the union of the trees of all pairs of blocks, where Kruskal's algorithm finds it.
+An arc of the tree of all samples lies in the tree of every subset that contains both of its ends. So the whole
+tree lies in the union of the trees of all pairs of blocks, where Kruskal's algorithm finds it.
 
-Prototypes are the ends of every arc between classes that lies in *some* minimum spanning tree. If the tree of
-its two blocks has the arc, `reduce_arcs` keeps it for as long as it ties. If it tied with an edge there, the
-pair reports its ends, and `confirm_ties` decides once the whole tree is known. Data without ties pay nothing.
+Prototypes are the ends of every arc between classes that lies in *some* minimum spanning tree. If such an arc
+is in the tree of its two blocks, `reduce_arcs` keeps it as long as it is in the merged tree or ties with it. If
+it only ties with an edge of the tree of its two blocks, its ends are reported, and `confirm_ties` decides once
+the whole tree is known. Data without ties need no extra work.
 
 In any spanning tree of all samples, let r(u) be the longest edge on the path from u to a fixed sample, the
-head. An arc (u, v) of the shortest tree is no longer than the longest edge between its ends in any tree, so no
-longer than max(r(u), r(v)). Only samples matter that have a box, or a sample, of the other block within that
-distance; equality counts, so that no tie is lost.
+head. An arc (u, v) of the minimum spanning tree is no longer than the longest edge on the path between its ends
+in any spanning tree, so no longer than max(r(u), r(v)). Samples that are farther than that from the bounding
+box of the other block, or from its samples, need not be compared. Equality counts as near, so that no tie is
+lost.
 """
 
 from typing import Any, NamedTuple
@@ -30,9 +32,9 @@ from popf.engine.trees import prim
 from popf.engine.trees.boruvka import GrowingTree, find_root, offer_arcs
 from popf.engine.trees.neighbours import nearest_in_space
 
-# How many samples look for a short arc to another block.
+# Number of samples from which a short arc to another block is searched.
 STARTS = 8
-# What `_kruskal` finds of an arc.
+# Labels that `_kruskal` gives to arcs.
 IN_TREE, TIED = 1, 2
 
 
@@ -42,26 +44,26 @@ class Arcs(NamedTuple):
     lower: IntArray
     higher: IntArray
     weights: FloatArray
-    cross: BoolArray  # whether they join two classes
-    in_tree: BoolArray  # whether they lie in the tree of the samples so far, or only tie with it
+    cross: BoolArray  # whether their ends are of different classes
+    in_tree: BoolArray  # in the tree of the samples merged so far, or only tied with it
 
     def take(self, which: Any) -> "Arcs":
-        """Choose some of them."""
+        """Select some of the arcs."""
         return Arcs(*(array[which] for array in self))
 
 
-NOBODY = np.empty(0, dtype=np.int64)
-NO_ARCS = Arcs(NOBODY, NOBODY, np.empty(0), np.empty(0, np.bool_), np.empty(0, np.bool_))
+NO_SAMPLES = np.empty(0, dtype=np.int64)
+NO_ARCS = Arcs(NO_SAMPLES, NO_SAMPLES, np.empty(0), np.empty(0, np.bool_), np.empty(0, np.bool_))
 
 
 class BlockTree(NamedTuple):
-    """The tree of one block, or the arcs between two in the tree of both."""
+    """Spanning tree of one block, or the arcs between two blocks in the tree of both."""
 
     arcs: Arcs = NO_ARCS
-    # Samples that coincide with one of another class: prototypes in any case.
-    sure: IntArray = NOBODY
-    # Samples with an arc between classes that ties with an edge of the tree, and how long it is at most.
-    tied: IntArray = NOBODY
+    # Samples that coincide with one of another class, and so are prototypes in any case.
+    sure: IntArray = NO_SAMPLES
+    # Samples with an arc between classes that ties with an edge of the tree, and its greatest possible length.
+    tied: IntArray = NO_SAMPLES
     reach: FloatArray = np.empty(0)
 
 
@@ -71,8 +73,12 @@ def tree_of_block(
     side: BoolArray | None = None,
     trees: tuple[BlockTree, ...] = (),
 ) -> BlockTree:
-    """Grow the minimum spanning tree of a block; of two sides, which have `trees`, keep the arcs between."""
-    sure = NOBODY
+    """Grow the minimum spanning tree of a block.
+
+    If the block consists of two, `side` marks the samples of the second, `trees` are those of the two, and only
+    arcs between the two are returned.
+    """
+    sure = NO_SAMPLES
     if not settings.metric.euclidean:
         rows = settings.metric.rows(block.points, settings.n_threads)
         tree, reach = _span_by_prim(rows, block.codes)
@@ -106,12 +112,13 @@ def tree_of_two(
 ) -> BlockTree:
     """Find the arcs between two blocks that lie in the minimum spanning tree of both.
 
-    The trees of the two blocks hold all arcs within them that can matter, so where distances come from
-    products, only those between the blocks are computed: all pairs together cost what one machine would pay.
-    `links`, some spanning tree of all samples, leaves out samples too far from the other block.
+    The trees of the two blocks contain all arcs within the blocks that can matter. So if distances are computed
+    by matrix products, only those between the blocks are needed, and all pairs together cost as much as on one
+    machine. `links`, some spanning tree of all samples, serves to leave out samples too far from the other
+    block.
     """
     if links is not None:
-        # Measured from the sample of either block that most were joined to: bounds are tight near it only.
+        # Bounds are tight only near the head, so each block provides one: its sample with the most below it.
         heads = [int(b.samples[np.argmax(links.size[b.samples])]) for b in (first, second)]
         for head in heads:
             first, second = near_each_other(first, second, links, head)
@@ -125,9 +132,9 @@ def tree_of_two(
 def _add_duplicates(
     tree: SpanningTree, reach: FloatArray, distinct: DistinctPoints, classes: IntArray
 ) -> tuple[SpanningTree, FloatArray]:
-    """Copy a tree of distinct points, and how far arcs that tie reach, to their samples."""
+    """Extend a tree of distinct points, and the lengths of tied arcs, to all samples at these points."""
     shared = np.bincount(distinct.point_of) > 1
-    # An edge between classes to a point of several samples ties with the arcs to the others there.
+    # An edge between classes to a point with several samples ties with the arcs to the other samples there.
     tying = classes[tree.lower] != classes[tree.higher]
     tying &= shared[tree.lower] | shared[tree.higher]
     for ends in (tree.lower[tying], tree.higher[tying]):
@@ -138,7 +145,7 @@ def _add_duplicates(
 def _arcs_of_points(
     block: Block, distinct: DistinctPoints, trees: tuple[BlockTree, ...]
 ) -> SpanningTree:
-    """Return the arcs of trees of samples as arcs between points."""
+    """Convert the arcs of trees of samples to arcs between points."""
     arcs = join_arcs([tree.arcs for tree in trees])
     lower = distinct.point_of[np.searchsorted(block.samples, arcs.lower)]
     higher = distinct.point_of[np.searchsorted(block.samples, arcs.higher)]
@@ -153,9 +160,10 @@ def _span(
     sides: BoolArray | None,
     known: SpanningTree | None,
 ) -> tuple[SpanningTree, FloatArray]:
-    """Span distinct points; also gives how long arcs that tie with an edge are at most, -1 for none.
+    """Grow the minimum spanning tree of distinct points.
 
-    If points have sides, only the `known` arcs within these can matter.
+    Also returns, for each point, the greatest length of its arcs that tie with an edge, -1 for none. If points
+    have `sides`, `known` are the only arcs within the sides that can matter.
     """
     algorithm, n_threads = settings.algorithm, settings.n_threads
     if algorithm == "prim" or len(points) == 1:
@@ -185,18 +193,18 @@ def _span(
 
 
 def _span_by_prim(rows: WeightsAmong, classes: IntArray) -> tuple[SpanningTree, FloatArray]:
-    """Span by Prim's algorithm, which does not tell who tied: so all its prototypes may have."""
+    """Grow the tree by Prim's algorithm, which does not report ties, so that all its prototypes may be tied."""
     tree, prototypes = prim.spanning_tree(rows, len(classes), classes)
     return tree, np.where(prototypes, tree.weights.max(initial=0.0), -1.0)
 
 
 def join_arcs(parts: list[Arcs]) -> Arcs:
-    """Put lists of arcs together."""
+    """Concatenate lists of arcs."""
     return Arcs(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def reduce_arcs(candidates: list[Arcs], n_samples: int) -> Arcs:
-    """Keep, in order, the candidates in the minimum spanning tree and arcs between classes that tie with it."""
+    """Sort candidates, and keep the minimum spanning tree and the arcs between classes that tie with it."""
     arcs = join_arcs(candidates)
     arcs = arcs.take(order_of_arcs(arcs.lower, arcs.higher, arcs.weights))
     state = np.zeros(len(arcs.weights), dtype=np.int8)
@@ -214,13 +222,13 @@ def _kruskal(lower, higher, weights, parent, state):
         stop = start + 1
         while stop < n and weights[stop] == weights[start]:
             stop += 1
-        if stop - start > 1:  # arcs of one weight: all that join two components lie in some tree
+        if stop - start > 1:  # of equal arcs, all that join two components lie in some tree
             for e in range(start, stop):
                 if find_root(parent, lower[e]) != find_root(parent, higher[e]):
                     state[e] = TIED
         for e in range(start, stop):
             if e > start and lower[e] == lower[e - 1] and higher[e] == higher[e - 1]:
-                state[e] = 0  # two pairs of blocks found the same arc
+                state[e] = 0  # a duplicate, found by two pairs of blocks
                 continue
             a, b = find_root(parent, lower[e]), find_root(parent, higher[e])
             if a != b:
@@ -230,16 +238,16 @@ def _kruskal(lower, higher, weights, parent, state):
 
 
 class Links(NamedTuple):
-    """A spanning tree as the history of its union-find: shallow, the larger set stays on top."""
+    """A spanning tree as the merge history of a union-find by size, which is a shallow tree."""
 
-    parent: IntArray  # the sample that each was joined to, itself at the top
-    weight: FloatArray  # the edge that joined the two, infinite at the top
-    rank: IntArray  # the position of that edge in the order of edges
-    size: IntArray  # how many samples were joined below it, itself included
+    parent: IntArray  # the sample that each was joined to, itself at the root
+    weight: FloatArray  # the edge that joined the two, infinite at the root
+    rank: IntArray  # position of that edge in the order of edges
+    size: IntArray  # number of samples below, itself included
 
 
 def link(arcs: Arcs, n_samples: int) -> Links:
-    """Arrange a tree so that longest edges on paths are found in log(n) steps."""
+    """Build the links of a tree, by which the longest edge on a path is found in log(n) steps."""
     tree = arcs.take(arcs.in_tree)
     links = Links(
         np.arange(n_samples),
@@ -266,7 +274,7 @@ def _link(lower, higher, weights, links, shortcut):
 
 @jit
 def longest_edges_to(head, samples, links):
-    """Longest edge on the path from each of some samples to another one, 0 for itself."""
+    """Find the longest edge on the path from each of some samples to the head, 0 for the head itself."""
     longest = np.empty(len(samples))
     for i in range(len(samples)):
         longest[i] = longest_edge_between(links, samples[i], head)
@@ -275,7 +283,7 @@ def longest_edges_to(head, samples, links):
 
 @jit
 def longest_edge_between(links, u, v):
-    """Climb to the set that holds both; whichever was joined first climbs first."""
+    """Find the longest edge between two samples: the one that was joined earlier climbs, until both meet."""
     longest = 0.0
     while u != v:
         if links.rank[u] > links.rank[v]:
@@ -286,38 +294,40 @@ def longest_edge_between(links, u, v):
 
 
 def confirm_ties(
-    tree: BlockTree, asked: BoolArray, links: Links, settings: Settings, *members: Block
+    tree: BlockTree, undecided: BoolArray, links: Links, settings: Settings, *members: Block
 ) -> IntArray:
     """Find the samples with an arc between classes that lies in some minimum spanning tree.
 
-    `tree` is that of one block or two, the `members`. Those of its tied samples that are `asked` for are not
-    known to be prototypes yet. `links` is the minimum spanning tree of all samples.
+    `tree` is that of the `members`, one block or two. `undecided` marks those of its tied samples that are not
+    yet known to be prototypes. `links` is the minimum spanning tree of all samples.
     """
     block = concatenate(
         *(b.take(np.isin(b.samples, tree.tied, assume_unique=True)) for b in members)
     )
     if not settings.metric.euclidean:
-        return _confirm_by_rows(block, asked, links, settings)
+        return _confirm_by_rows(block, undecided, links, settings)
     distinct = collapse_duplicates(block.points, 0)
     space = build_space_tree(distinct.points)
     n_points, order = len(distinct.first), space.order
-    farthest, open_ = np.full(n_points, -1.0), np.zeros(n_points, dtype=np.bool_)
+    farthest, undecided_points = np.full(n_points, -1.0), np.zeros(n_points, dtype=np.bool_)
     np.maximum.at(farthest, distinct.point_of, tree.reach)
-    open_[distinct.point_of[asked]] = True
+    undecided_points[distinct.point_of[undecided]] = True
     classes = point_classes(distinct, block.codes)
     samples = block.samples[distinct.first]
     found = np.empty(n_points, dtype=np.bool_)
     found[order] = _confirm(
-        space, samples[order], classes[order], farthest[order], open_[order], links
+        space, samples[order], classes[order], farthest[order], undecided_points[order], links
     )
     return block.samples[found[distinct.point_of]]
 
 
-def _confirm_by_rows(block: Block, asked: BoolArray, links: Links, settings: Settings) -> IntArray:
-    """Confirm ties by all distances from the samples asked for: boxes bound Euclidean distances only."""
+def _confirm_by_rows(
+    block: Block, undecided: BoolArray, links: Links, settings: Settings
+) -> IntArray:
+    """Confirm ties by all distances from undecided samples; boxes bound only Euclidean distances."""
     found = np.zeros(len(block.samples), dtype=np.bool_)
     row = settings.metric.rows(block.points, settings.n_threads)(np.arange(len(block.samples)))
-    for i in np.flatnonzero(asked).tolist():
+    for i in np.flatnonzero(undecided).tolist():
         tied = row(i) == longest_edges_to(int(block.samples[i]), block.samples, links)
         tied &= block.codes != block.codes[i]
         found |= tied
@@ -326,14 +336,14 @@ def _confirm_by_rows(block: Block, asked: BoolArray, links: Links, settings: Set
 
 
 @jit
-def _confirm(space, samples, classes, reach, asked, links):
-    """For every point asked for, look in the space tree for an arc as long as the tree's path."""
+def _confirm(space, samples, classes, reach, undecided, links):
+    """Mark ends of arcs that are as long as the longest edge between them, for all undecided points."""
     points, nodes, lows, highs = space.points, space.nodes, space.lows, space.highs
     n = points.shape[0]
     marks = np.zeros(n, dtype=np.bool_)
     stack = np.empty(128, dtype=np.int64)
     for u in range(n):
-        if not asked[u] or marks[u]:
+        if not undecided[u] or marks[u]:
             continue
         stack[0] = 0
         top = 1
@@ -349,7 +359,7 @@ def _confirm(space, samples, classes, reach, asked, links):
             for v in range(start, min(start + LANES, n)):
                 if classes[v] == classes[u]:
                     continue
-                # An arc lies in some minimum spanning tree if no path between its ends is shorter.
+                # An arc lies in some minimum spanning tree if no path between its ends has only shorter edges.
                 squared = box_distance(points, u, points, points, v)
                 if squared == longest_edge_between(links, samples[u], samples[v]):
                     marks[u] = True
@@ -360,7 +370,7 @@ def _confirm(space, samples, classes, reach, asked, links):
 
 @helper
 def box_distance(points, i, lows, highs, box):
-    """Squared distance from a point to a box; no point in it is nearer, rounding included."""
+    """Compute the squared distance from a point to a box; no point in it is nearer, even after rounding."""
     total = 0.0
     for f in range(points.shape[1]):
         x = points[i, f]
@@ -371,7 +381,7 @@ def box_distance(points, i, lows, highs, box):
 
 @jit
 def box_distances(points, low, high):
-    """Squared distances from points to a box."""
+    """Compute the squared distances from points to a box."""
     lows, highs, squared = low.reshape(1, -1), high.reshape(1, -1), np.empty(len(points))
     for i in range(len(points)):
         squared[i] = box_distance(points, i, lows, highs, 0)
@@ -379,7 +389,7 @@ def box_distances(points, low, high):
 
 
 def boxes_reached(block: Block, links: Links, lows: FloatArray, highs: FloatArray) -> BoolArray:
-    """Find which boxes lie within r(u) of some sample u of a block; the head is the tree's top."""
+    """Find which boxes lie within r(u) of some sample u of a block; the head is the root of the links."""
     bounds = longest_edges_to(int(np.argmax(links.weight)), block.samples, links)
     boxes = zip(lows, highs, strict=True)
     return np.array([(box_distances(block.points, *box) <= bounds).any() for box in boxes])
@@ -397,7 +407,7 @@ def near_each_other(first: Block, second: Block, links: Links, head: int) -> tup
     ]
     kept = []
     for i, block in enumerate(both):
-        # Samples that reach the other block, and those that a sample of the other block reaches.
+        # Samples within reach of the other block, and those that a sample of the other block reaches.
         near, other = reaching[i].copy(), both[1 - i].points[reaching[1 - i]]
         far = np.flatnonzero(~near)
         if len(far) and len(other):
@@ -448,7 +458,7 @@ def _mark_within(space, centers, radii):
 def bridge(first: Block, second: Block) -> Arcs:
     """Find a short arc between two blocks, not necessarily the shortest."""
     away = box_distances(first.points, *box_of(second.points))
-    # Some samples near the other's box find their nearest there, and these their nearest here.
+    # Take samples near the other block's box, their nearest samples there, and the nearest of these here.
     starts = np.argsort(away, kind="stable")[:STARTS]
     nearest = nearest_in_space(build_space_tree(second.points), first.points[starts], 1, 1)
     there = nearest.indices[:, 0]

@@ -1,4 +1,4 @@
-"""What the displays share: matplotlib when it is needed, axes, colours and legends.
+"""Shared by all displays: lazy import of matplotlib, axes, colours and legends.
 
 Axes and figures are typed ``Any``: the package must type-check where matplotlib is not installed.
 """
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from popf.formatting import import_extra
 
-# The colours of Okabe and Ito, which colour-blind people can tell apart. Vermillion is for what must stand out.
+# The colour-blind safe palette of Okabe and Ito. Vermillion is for highlights.
 _BLUE, _SKY, _GREEN, _PURPLE = "#0072B2", "#56B4E9", "#009E73", "#CC79A7"
 _ORANGE, _YELLOW, STRONG = "#E69F00", "#F0E442", "#D55E00"
 ON_LIGHT = (_BLUE, STRONG, _GREEN, _PURPLE, _ORANGE, _SKY)
 ON_DARK = (_SKY, _ORANGE, _GREEN, _PURPLE, _YELLOW, STRONG)
 FILLS_ON_LIGHT = (_BLUE, _ORANGE, _GREEN, _PURPLE, _SKY)
 FILLS_ON_DARK = (_SKY, _YELLOW, _GREEN, _PURPLE, _BLUE)
-# Colour is never the only difference.
+# Curves and classes never differ by colour alone.
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 CURVE, PANEL = "popf-curve", "_popf_panel"
@@ -23,31 +23,31 @@ Colour = tuple[float, float, float]
 
 
 class Look(NamedTuple):
-    """Colours that suit the axes they were taken from."""
+    """Colours chosen to suit some axes."""
 
-    ink: Colour  # of text
+    ink: Colour  # text
     background: Colour
-    quiet: Colour  # for what should be seen second
-    faint: Colour  # for what should hardly be seen
-    colours: tuple[str, ...]  # of lines
-    fills: tuple[str, ...]  # of marks and areas, without `STRONG`
+    quiet: Colour  # secondary elements
+    faint: Colour  # barely visible elements
+    colours: tuple[str, ...]  # lines
+    fills: tuple[str, ...]  # markers and areas, without `STRONG`
 
     def colour(self, number: int) -> str:
-        """Return the colour of a line."""
+        """Return the colour of a line by its number."""
         return self.colours[number % len(self.colours)]
 
     def fill(self, number: int) -> str:
-        """Return the colour of a class."""
+        """Return the fill colour of a class by its number."""
         return self.fills[number % len(self.fills)]
 
 
 def need_matplotlib(module: str = "matplotlib") -> Any:
-    """Import matplotlib, or a module of it, or say how to install it."""
+    """Import matplotlib or one of its modules; if missing, the error explains how to install it."""
     return import_extra(module, "plot", "Drawing")
 
 
 def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:
-    """Return `ax`, or new axes in a new figure of pyplot if it is None."""
+    """Return `ax`, or axes in a new pyplot figure if it is None."""
     need_matplotlib()
     if ax is None:
         _, ax = need_matplotlib("matplotlib.pyplot").subplots(figsize=figsize, layout="constrained")
@@ -55,7 +55,7 @@ def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:
 
 
 def panel_below(ax: Any, share: float) -> Any:
-    """Return the panel below the axes, which takes a share of their height the first time."""
+    """Return the panel below the axes; the first call splits it off, with a share of their height."""
     panel = getattr(ax, PANEL, None)
     if panel is not None and panel.figure is not None:
         return panel
@@ -71,12 +71,12 @@ def panel_below(ax: Any, share: float) -> Any:
         panel = figure.add_axes([box.x0, box.y0, box.width, low], sharex=ax)
     setattr(ax, PANEL, panel)
     ax.tick_params(labelbottom=False)
-    figure.sca(ax)  # what pyplot does next is meant for the axes the user knows
+    figure.sca(ax)  # keep the user's axes current in pyplot
     return panel
 
 
 def look_of(ax: Any) -> Look:
-    """Choose colours for the axes as they are, whatever the style they were made in."""
+    """Choose colours that match the background and text colour of the axes."""
     to_rgba = need_matplotlib("matplotlib.colors").to_rgba
     background = to_rgba(ax.get_facecolor())
     if background[3] == 0.0:
@@ -88,38 +88,38 @@ def look_of(ax: Any) -> Look:
 
 
 def blend(colour: Any, background: Colour, share: float) -> Colour:
-    """Mix a colour into the background, as if it were partly transparent."""
+    """Mix a colour with the background, as if it were partly transparent."""
     over = need_matplotlib("matplotlib.colors").to_rgb(colour)
     red, green, blue = (share * a + (1 - share) * b for a, b in zip(over, background, strict=True))
     return red, green, blue
 
 
 def n_curves(ax: Any) -> int:
-    """Count the curves that displays have drawn, so that the next one looks different."""
+    """Count the curves that displays have drawn, so that the next one gets another style."""
     return sum(str(line.get_gid()).startswith(CURVE) for line in ax.get_lines())
 
 
-def curve_style(ax: Any, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Choose how the next curve looks, except for what the user wants."""
+def curve_style(ax: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Choose the style of the next curve; the user's options take precedence."""
     number = n_curves(ax)
     style = {
         "gid": f"{CURVE}-{number}",
         "color": look_of(ax).colour(number),
         "linestyle": LINE_STYLES[number % len(LINE_STYLES)],
     }
-    return {**style, **long_names(wanted)}
+    return {**style, **long_names(options)}
 
 
-def long_names(wanted: dict[str, Any]) -> dict[str, Any]:
-    """Write out the short names of a line's options: matplotlib refuses a name in both forms."""
+def long_names(options: dict[str, Any]) -> dict[str, Any]:
+    """Expand abbreviated line options, because matplotlib rejects an option given under both names."""
     line = need_matplotlib("matplotlib.lines").Line2D
-    return dict(need_matplotlib("matplotlib.cbook").normalize_kwargs(wanted, line))
+    return dict(need_matplotlib("matplotlib.cbook").normalize_kwargs(options, line))
 
 
 def refresh_legend(
     ax: Any, last: Sequence[str] = (), *, loc: str = "best", beside: bool = False
 ) -> None:
-    """Make the legend again: every label once, those in `last` at the end; `beside` in the figure's margin."""
+    """Redraw the legend with each label once, those in `last` at the end; `beside` puts it in the margin."""
     handles: dict[str, Any] = {}
     for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
         handles.setdefault(label, handle)
@@ -132,6 +132,6 @@ def refresh_legend(
 
 
 def halo(look: Look, width: float) -> list[Any]:
-    """Make an edge in the colour of the background, so that lines stand out."""
+    """Return an outline in the background colour that makes lines stand out."""
     effects = need_matplotlib("matplotlib.patheffects")
     return [effects.withStroke(linewidth=width, foreground=look.background)]

@@ -1,4 +1,4 @@
-"""Curves of the probability of one class: reliability, and scores and cost over the threshold."""
+"""Displays of the probability of one class: reliability curve, and scores and cost by threshold."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self
@@ -24,14 +24,14 @@ from popf.metrics.evaluation import CONFIDENCE, N_BINS, bins_of, mean_gap, wilso
 from popf.metrics.thresholds import best_threshold, check_costs, count_at_thresholds
 
 HISTOGRAM_BINS, HISTOGRAM_SHARE, COST_SHARE = 20, 0.24, 0.3
-CALIBRATED = "calibrated"
+CALIBRATED = "perfectly calibrated"
 
 
 class CurveDisplay:
-    """A display that draws curves of the probability of one class, by `from_predictions`."""
+    """Base of displays with a `from_predictions` that draws curves of the probability of one class."""
 
     from_predictions: Any
-    named = False  # whether the curve has the name of the classifier
+    named = False  # whether `from_estimator` names the curve after the classifier
 
     @classmethod
     def from_estimator(
@@ -46,7 +46,7 @@ class CurveDisplay:
         X, y : array-like of shape (n_samples, n_features) and (n_samples,)
             Samples that it was not fitted to, and their labels.
         pos_label, **options
-            As for `from_predictions`; the name in the legend is that of the class, unless it is given.
+            As for `from_predictions`; ``name`` defaults to the classifier's type, such as ``POPFClassifier``.
         """
         canvas.need_matplotlib()
         check_is_fitted(estimator)
@@ -60,8 +60,8 @@ class CurveDisplay:
         if pos_label is None:
             if len(classes) != 2:
                 raise ValueError(
-                    f"{name} knows {len(classes)} classes ({shown(classes)}); name the one to draw against "
-                    "all others as in pos_label=..."
+                    f"{name} has {len(classes)} classes ({shown(classes)}); choose the one to draw against "
+                    "all others with pos_label=..."
                 )
             pos_label = classes.tolist()[1]
         probability = np.asarray(estimator.predict_proba(X))[:, class_index(pos_label, classes)]
@@ -72,26 +72,26 @@ class CurveDisplay:
 
 
 def probability_of(y_prob: ArrayLike) -> FloatArray:
-    """Check probabilities of one class."""
+    """Check that `y_prob` holds the probabilities of one class, and return them as an array."""
     table = as_probabilities(y_prob)
     if table.ndim != 1:
         raise ValueError(
-            f"y_prob has the shape {table.shape}; a curve shows one class: pass its column, as in "
-            "y_prob[:, 1], and its name as pos_label."
+            f"y_prob has the shape {table.shape}; a curve shows one class: pass its column, such as "
+            "y_prob[:, 1], and the class as pos_label."
         )
     return table
 
 
 class ReliabilityCurve(NamedTuple):
-    """A reliability curve with its interval, over the bins that are not empty, and a histogram."""
+    """A reliability curve over non-empty bins, with confidence intervals and a histogram."""
 
-    probability: FloatArray  # the mean probability in each bin
-    frequency: FloatArray  # the share of positive samples there
-    lower: FloatArray  # Wilson's 95 % interval of the frequency
+    probability: FloatArray  # mean predicted probability in each bin
+    frequency: FloatArray  # share of positive samples in each bin
+    lower: FloatArray  # 95 % Wilson interval of the frequency
     upper: FloatArray
-    weights: FloatArray  # the number of samples in the bin, or the sum of their weights
-    error: float  # the expected calibration error with these bins
-    shares: FloatArray  # of the samples whose probability lies in each twentieth of [0, 1]
+    weights: FloatArray  # number of samples in each bin, or the sum of their weights
+    error: float  # expected calibration error with these bins
+    shares: FloatArray  # share of samples in each of 20 equal bins of [0, 1]
 
 
 def prepare_reliability(
@@ -103,9 +103,9 @@ def prepare_reliability(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> ReliabilityCurve:
-    """Compute a reliability curve; nothing is drawn. See `ReliabilityDisplay.from_predictions`.
+    """Compute a reliability curve without drawing it; see `ReliabilityDisplay.from_predictions`.
 
-    Where samples have weights w, the interval is that of their effective number, (Σ w)² / Σ w².
+    With sample weights w, the interval is that of the effective sample size, (Σ w)² / Σ w².
     """
     happened, _ = event(y_true, pos_label)
     probability = probability_of(y_prob)
@@ -133,29 +133,29 @@ def prepare_reliability(
 
 
 class ReliabilityDisplay(CurveDisplay):
-    """Reliability curve with an interval, and the histogram of the probabilities below it.
+    """Reliability curve with confidence intervals, and a histogram of the probabilities below it.
 
-    On the diagonal probabilities are frequencies; below it they are too high, above it too low.
+    On the diagonal, probabilities match observed frequencies; below it they are too high, above it too low.
 
     Parameters
     ----------
     curve : named tuple
-        ``probability`` and ``frequency`` of each bin that is not empty, ``lower`` and ``upper`` end of the
-        interval, ``weights`` (samples in the bin), ``error`` (ECE), and ``shares`` for the histogram.
+        ``probability`` and ``frequency`` of each non-empty bin, ``lower`` and ``upper`` bounds of the interval,
+        ``weights`` (number of samples in the bin), ``error`` (ECE), and ``shares`` for the histogram.
     name, pos_label : str and object, default=None
-        The name in the legend, and the class whose probability it is, for the labels of the axes.
+        The name in the legend, and the positive class, for the labels of the axes.
 
     Attributes
     ----------
     ax_, histogram_ax_, figure_ : matplotlib Axes (None without a histogram) and Figure
     line_, band_ : matplotlib Line2D and PolyCollection
-        The curve, and Wilson's interval of each bin by itself, joined from bin to bin.
+        The curve, and the Wilson interval of each single bin, joined from bin to bin.
 
     Examples
     --------
     >>> from matplotlib.figure import Figure
     >>> from popf.display import ReliabilityDisplay
-    >>> ax = Figure().subplots()  # leave ax out for a figure of pyplot
+    >>> ax = Figure().subplots()  # without ax, a new pyplot figure is made
     >>> y_true, y_prob = [1, 1, 1, 0, 0], [0.9, 0.9, 0.9, 0.9, 0.0]
     >>> display = ReliabilityDisplay.from_predictions(y_true, y_prob, name="ours", ax=ax)
     >>> display.line_.get_label()
@@ -182,7 +182,7 @@ class ReliabilityDisplay(CurveDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the curve of probabilities.
+        """Draw the reliability curve of predicted probabilities.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class ReliabilityDisplay(CurveDisplay):
         name : str, default=None
             The name in the legend.
         ax : matplotlib Axes, default=None
-            Where to draw; None for a new figure. To compare, pass the ``ax_`` of another display.
+            Where to draw; None for a new figure. To compare curves, pass the ``ax_`` of another display.
         **options
             ``n_bins`` (10), ``strategy`` (``"uniform"`` or ``"quantile"``) and ``sample_weight``, as for
             `popf.metrics.expected_calibration_error`.
@@ -204,14 +204,14 @@ class ReliabilityDisplay(CurveDisplay):
         return cls(curve=curve, name=name, pos_label=pos_label).plot(ax=ax)
 
     def plot(self, *, ax: Any = None, histogram: bool = True, **line: Any) -> Self:
-        """Draw it.
+        """Draw the curve.
 
         Parameters
         ----------
         ax, **line
             Axes, None for a new figure; and options of the line, such as ``color``.
         histogram : bool, default=True
-            Whether to draw the histogram, which takes its place from the bottom of the axes.
+            Whether to draw the histogram, in a panel split off the bottom of the axes.
         """
         ax, curve = canvas.axes_for(ax, (5.4, 5.8)), self.curve
         number, look = canvas.n_curves(ax), canvas.look_of(ax)
@@ -231,7 +231,7 @@ class ReliabilityDisplay(CurveDisplay):
         ends = (curve.probability, curve.lower, curve.upper)
         band = {"color": colour, "alpha": 0.2, "lw": 0, "zorder": 2, "label": interval}
         self.band_ = ax.fill_between(*ends, **band)
-        # The band is known at the bins only; it is joined between them for the eye.
+        # The interval is defined only at the bins; the band between them guides the eye.
         ax.vlines(*ends, color=colour, lw=0.9, alpha=0.5)
         of = "" if self.pos_label is None else f" of {self.pos_label}"
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel=f"Frequency{of}")
@@ -252,12 +252,12 @@ class ReliabilityDisplay(CurveDisplay):
 
 
 class ThresholdValues(NamedTuple):
-    """What every threshold leads to."""
+    """Scores and cost at every threshold."""
 
     thresholds: FloatArray
-    values: dict[str, FloatArray]  # scores by name, NaN where one is not defined
-    cost: FloatArray | None  # of a sample, if costs were given
-    chosen: float  # the threshold of the lowest cost, or else of the best balanced accuracy
+    values: dict[str, FloatArray]  # scores by name, NaN where undefined
+    cost: FloatArray | None  # per sample, if costs were given
+    chosen: float  # threshold of lowest cost or, without costs, of best balanced accuracy
 
 
 def prepare_thresholds(
@@ -284,9 +284,9 @@ def prepare_thresholds(
 
 
 class ThresholdDisplay(CurveDisplay):
-    r"""Scores over the threshold Θ, with the cost in a panel below.
+    r"""Scores as functions of the threshold Θ, with the cost in a panel below.
 
-    Samples with P ≥ Θ are predicted positive. The cost is that of the errors, per sample:
+    Samples with P ≥ Θ are predicted positive. The cost of the errors per sample is
 
     .. math:: \frac{c_{FP} \cdot FP + c_{FN} \cdot FN}{N}
 
@@ -294,16 +294,16 @@ class ThresholdDisplay(CurveDisplay):
     ----------
     thresholds : array-like of shape (n_thresholds,)
     values : dict
-        For each name an array of shape (n_thresholds,), drawn as a line, or (n_runs, n_thresholds), drawn as
-        the mean over runs in a band of one standard deviation. NaN is left out.
+        Scores by name: arrays of shape (n_thresholds,), drawn as a line, or (n_runs, n_thresholds), drawn as
+        the mean over runs with a band of one standard deviation. NaN is left out.
     cost, chosen : array-like and float, default=None
-        The same for the cost, drawn in a panel below, and a threshold to mark.
+        The cost, in the same shapes, drawn in a panel below; and a threshold to mark.
 
     Attributes
     ----------
     ax_, cost_ax_, figure_ : matplotlib Axes (None without a cost) and Figure
     lines_, bands_ : dict
-        For each name its line, and its band if it has several runs.
+        The line of each name, and the band of each name with several runs.
 
     Examples
     --------
@@ -334,7 +334,7 @@ class ThresholdDisplay(CurveDisplay):
         for name, found in [*self.values.items(), ("cost", self.cost)]:
             if found is not None and found.shape[-1:] != n:
                 raise ValueError(
-                    f"{name!r} has the shape {found.shape}; for thresholds of the shape {n} it must end so."
+                    f"{name!r} has the shape {found.shape}; its last dimension must match the thresholds, {n}."
                 )
 
     @classmethod
@@ -348,7 +348,7 @@ class ThresholdDisplay(CurveDisplay):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw scores over the threshold for probabilities.
+        """Draw the scores of predicted probabilities at all thresholds.
 
         Parameters
         ----------
@@ -366,13 +366,13 @@ class ThresholdDisplay(CurveDisplay):
         return cls(**{**found._asdict(), "chosen": best}).plot(ax=ax)
 
     def plot(self, *, ax: Any = None, **line: Any) -> Self:
-        """Draw it.
+        """Draw the scores and the cost.
 
         Parameters
         ----------
         ax, **line
-            Axes, None for a new figure; and options of all lines, such as ``linewidth``. The cost takes its
-            place from the bottom of the axes.
+            Axes, None for a new figure; and options of all lines, such as ``linewidth``. The panel of the cost
+            is split off the bottom of the axes.
         """
         ax = canvas.axes_for(ax, (6.4, 4.4 if self.cost is None else 5.6))
         look, panels = canvas.look_of(ax), [ax]
@@ -413,4 +413,4 @@ class ThresholdDisplay(CurveDisplay):
 
 
 def _band_name(values: FloatArray) -> str:
-    return f"± 1 deviation, {len(values)} runs" if values.ndim == 2 else ""
+    return f"± 1 standard deviation, {len(values)} runs" if values.ndim == 2 else ""

@@ -1,4 +1,4 @@
-"""What displays and reports ask of a fitted estimator."""
+"""Helpers that read fitted estimators, for displays and reports."""
 
 import warnings
 from typing import Any
@@ -11,19 +11,19 @@ from popf.engine.structures import FloatArray
 
 
 def steps_of(estimator: Any) -> list[Any]:
-    """List the steps of a pipeline, those of pipelines within it included; for anything else, itself."""
+    """List the steps of a pipeline, with nested pipelines flattened; otherwise the estimator alone."""
     if not isinstance(estimator, Pipeline):
         return [] if estimator in (None, "passthrough") else [estimator]
     return [inner for _, step in estimator.steps for inner in steps_of(step)]
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the classifier itself, of a pipeline its last step."""
+    """Return the last step of a pipeline, or the estimator itself."""
     return steps_of(estimator)[-1]
 
 
 def fitted_step(estimator: Any, kinds: tuple[type, ...], what: str) -> Any:
-    """Return the classifier itself, of a pipeline its last step, if it is a fitted one of these kinds."""
+    """Return the last step; raise an error unless it is fitted and an instance of one of `kinds`."""
     last = last_step(estimator)
     if not isinstance(last, kinds):
         names = " or ".join(kind.__name__ for kind in kinds)
@@ -35,20 +35,20 @@ def fitted_step(estimator: Any, kinds: tuple[type, ...], what: str) -> Any:
 
 
 def as_forest_sees(estimator: Any, X: Any) -> FloatArray:
-    """Return samples as the forest of an estimator sees them: after a pipeline's steps, squashed and mapped."""
+    """Return samples as the forest sees them: transformed by the pipeline's steps, squashed and mapped."""
     *steps, last = steps_of(estimator)
     for step in steps:
         X = step.transform(X)
     if hasattr(X, "columns") and hasattr(last, "feature_names_in_"):
         X = X[list(last.feature_names_in_)]
-    with warnings.catch_warnings():  # an array has no names, which is no reason to warn
+    with warnings.catch_warnings():  # arrays have no feature names
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         prepare = getattr(last, "prepare", np.asarray)
         return np.ascontiguousarray(prepare(X), dtype=np.float64)
 
 
 def one_sample(sample: Any) -> Any:
-    """Make one sample a table of one row; a row of a DataFrame stays one."""
+    """Reshape one sample to a single row; a DataFrame of one row is returned unchanged."""
     shape = np.shape(sample)
     if len(shape) == 1:
         return np.asarray(sample)[np.newaxis]

@@ -1,4 +1,4 @@
-"""The forest as a picture: arcs, prototypes, regions, and the path of one sample."""
+"""Display of the forest: arcs, prototypes, decision regions, and the path of one sample."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,28 +16,28 @@ from popf.forest.optimum_path_forest import Path
 from popf.formatting import check_integer
 from popf.probability.classifier import POPFClassifier
 
-# In inches: the longer side of the picture, the legend beside it, the axis below it, and the least height.
-PICTURE, LEGEND, AXIS, LOWEST = 5.2, 2.1, 0.5, 3.0
-MARGIN, STRETCH, MAX_LETTERS = 0.07, 3.0, 32
+# In inches: the longer side of the plot, the legend beside it, the axis below it, and the minimum height.
+PLOT, LEGEND, AXIS, MIN_HEIGHT = 5.2, 2.1, 0.5, 3.0
+MARGIN, MAX_RATIO, MAX_LENGTH = 0.07, 3.0, 32
 COST_AXIS, CROSSING = "path cost C", "arc between classes"
 
 
 class ForestLayout(NamedTuple):
-    """A forest as it is drawn."""
+    """Everything needed to draw a forest."""
 
     coordinates: FloatArray  # of the training samples, (n_samples, 2)
     classes: NDArray[Any]
-    codes: IntArray  # the number of the label of every sample
-    predecessors: IntArray  # the sample before it on its path, -1 for prototypes
-    crossings: IntArray  # the arcs of the spanning tree that join two classes, (n, 2)
+    codes: IntArray  # the class of every sample, as an index into `classes`
+    predecessors: IntArray  # the previous sample on each optimum path, -1 for prototypes
+    crossings: IntArray  # arcs of the spanning tree between two classes, (n, 2)
     axis_names: tuple[str, str]
-    # x, y, and who conquers each point
+    # x, y, and the predicted class of each grid point
     regions: tuple[FloatArray, FloatArray, IntArray] | None = None
-    path: Path | None = None  # by which one sample was conquered
-    sample: FloatArray | None = None  # where that sample lies
+    path: Path | None = None  # the optimum path to one sample
+    sample: FloatArray | None = None  # coordinates of that sample
 
     def limits(self) -> tuple[FloatArray, FloatArray]:
-        """Return the lower left and the upper right corner of the picture."""
+        """Return the lower left and the upper right corner of the plot."""
         places = self.coordinates
         if self.sample is not None:
             places = np.vstack([places, self.sample])
@@ -54,35 +54,35 @@ def prepare_forest(
     regions: bool | None = None,
     resolution: int = 200,
 ) -> ForestLayout:
-    """Compute where a forest is drawn; see `ForestDisplay.from_estimator`."""
+    """Compute the layout of a forest; see `ForestDisplay.from_estimator`."""
     check_integer("resolution", resolution, 2)
     last = fitted_step(estimator, (OPFClassifier, POPFClassifier), "forest")
     forest = getattr(last, "opf_", last).forest_
     samples = forest.samples
     if samples is None:
         raise ValueError(
-            "with metric='precomputed' the samples have no places to draw; fit a forest to places, as by "
-            "sklearn.manifold.MDS, to draw it."
+            "with metric='precomputed' the samples have no coordinates to draw; fit a forest to coordinates, "
+            "for example from sklearn.manifold.MDS, and draw that."
         )
-    # A classifier without names of features, which arrays do not have.
+    # A classifier without feature names, since it gets arrays.
     parameters = {"metric": last.metric, "n_jobs": last.n_jobs}
     opf = OPFClassifier.from_forest(forest, parameters, samples.shape[1])
-    axis_names, places = _places(samples, _feature_names(estimator, samples))
-    path = place = None
+    axis_names, project = _choose_axes(samples, _feature_names(estimator, samples))
+    path = position = None
     if sample is not None:
         point = as_forest_sees(estimator, one_sample(sample))
         (path,) = opf.explain(point)
-        (place,) = places(point, np.array([path.cost]))
+        (position,) = project(point, np.array([path.cost]))
     arcs = np.column_stack([forest.spanning_tree.lower, forest.spanning_tree.higher])
     layout = ForestLayout(
-        coordinates=places(samples, forest.costs),
+        coordinates=project(samples, forest.costs),
         classes=forest.classes,
         codes=forest.codes,
         predecessors=forest.predecessors,
         crossings=arcs[forest.codes[arcs[:, 0]] != forest.codes[arcs[:, 1]]],
         axis_names=axis_names,
         path=path,
-        sample=place,
+        sample=position,
     )
     if samples.shape[1] > 2 or not (regions or (regions is None and not callable(last.metric))):
         return layout
@@ -95,7 +95,7 @@ def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
         return [f"mapped feature {k}" for k in range(n_features)]
     names = getattr(last, "feature_names_in_", None)
     if names is None and hasattr(estimator, "feature_names_in_"):
-        with suppress(AttributeError, ValueError):  # a step that cannot say
+        with suppress(AttributeError, ValueError):  # a step without feature names
             names = estimator[:-1].get_feature_names_out()
     if names is None:
         names = [f"feature {k}" for k in range(n_features)]
@@ -104,16 +104,16 @@ def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
     return [f"{name}, squashed" if squashed else str(name) for name in names]
 
 
-def _places(
+def _choose_axes(
     samples: FloatArray, names: list[str]
 ) -> tuple[tuple[str, str], Callable[[FloatArray, FloatArray], FloatArray]]:
-    """Choose the axes of the picture; return their names, and a function from samples and costs to places."""
+    """Choose the axes; return their names, and a function from samples and costs to coordinates."""
     if len(names) == 1:
         return (names[0], COST_AXIS), lambda X, costs: np.column_stack([X[:, 0], costs])
     if len(names) == 2:
         return (names[0], names[1]), lambda X, costs: X
     projection = PCA(2, random_state=0)
-    with np.errstate(invalid="ignore"):  # samples that all lie in one place
+    with np.errstate(invalid="ignore"):  # all samples coincide
         projection.fit(samples)
     first, second = np.nan_to_num(projection.explained_variance_ratio_)
     across = f"principal component 1 ({100 * first:.0f} % of the variance)"
@@ -126,37 +126,37 @@ def _regions(
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     low, high = layout.limits()
     if not opf.forest_.metric.euclidean and layout.coordinates.min() >= 0.0:
-        # Some metrics are for positive features only, and some of these not for zeros alone.
+        # Some metrics require non-negative features, and some of them reject samples that are all zero.
         low = np.maximum(low, 1e-9 * (high - low))
     x, y = np.linspace(low, high, resolution).T
     if opf.n_features_in_ == 1:
-        y = y[[0, -1]]  # who conquers does not depend on the cost of a path
-    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    nodes = opf.conquer(np.ascontiguousarray(places[:, : opf.n_features_in_])).nodes
+        y = y[[0, -1]]  # the class does not depend on the path cost
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    nodes = opf.conquer(np.ascontiguousarray(grid[:, : opf.n_features_in_])).nodes
     return x, y, layout.codes[nodes].reshape(len(y), len(x))
 
 
 class ForestDisplay:
-    """An optimum-path forest in the plane or in a projection, with the path of one sample.
+    """Plot of an optimum-path forest in the plane or in a projection, with the path of one sample.
 
-    Arcs lead from prototypes, which have a ring, to the samples they have conquered; dashed ones are those of
-    the spanning tree between two classes. Two features are drawn as they are, more are projected on their
-    first two principal components, and a single one is drawn over the path cost.
+    Arcs lead from prototypes, drawn with a ring, to the samples they have conquered; dashed arcs are those of
+    the spanning tree between two classes. Two features are plotted as they are, more are projected on their
+    first two principal components, and for a single feature the y axis is the path cost.
 
     Parameters
     ----------
     layout : named tuple
-        What is drawn where: ``coordinates``, ``predecessors``, ``crossings``, ``regions``, ``path``, ...
+        What to draw and where: ``coordinates``, ``predecessors``, ``crossings``, ``regions``, ``path``, ...
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     samples_, regions_ : list of matplotlib Line2D, and QuadMesh or None
-        The samples of each class, and who conquers what.
+        The samples of each class, and the decision regions.
     arcs_, crossings_ : matplotlib LineCollection
         The arcs of the forest, and those between two classes.
     path_, bottleneck_ : matplotlib Line2D or None
-        The path of the sample, and its longest arc, which is its cost.
+        The path of the sample, and its longest arc, whose length is the path cost.
 
     Examples
     --------
@@ -187,34 +187,35 @@ class ForestDisplay:
         Parameters
         ----------
         estimator : OPFClassifier, POPFClassifier or Pipeline
-            Fitted. Samples are drawn as its forest knows them: after a pipeline's steps, squashed and mapped.
+            Fitted. Samples are drawn as the forest sees them: after a pipeline's steps, squashed and mapped.
         sample : array-like of shape (n_features,) or (1, n_features), default=None
             A sample whose path is drawn.
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
         **options
-            ``regions``: whether to show who conquers each point, for one or two features (None: unless the
-            metric is a Python function, which is slow); ``resolution``: points in each direction (200).
+            ``regions``: whether to colour the background by predicted class, for one or two features (None:
+            unless the metric is a Python function, which is slow); ``resolution``: grid points in each
+            direction (200).
         """
         canvas.need_matplotlib()
         return cls(layout=prepare_forest(estimator, sample=sample, **options)).plot(ax=ax)
 
     def plot(self, *, ax: Any = None, **marks: Any) -> Self:
-        """Draw it.
+        """Draw the forest.
 
         Parameters
         ----------
         ax, **marks
-            Axes, None for a new figure; and options of the marks of all samples, such as ``markersize``.
+            Axes, None for a new figure; and options for the markers of all samples, such as ``markersize``.
         """
         layout, (low, high) = self.layout, self.layout.limits()
         own, (width, height) = ax is None, high - low
         ratio = height / width
-        # Units of their own, or of very different size, fill the axes: lengths cannot be compared.
-        stretched = layout.axis_names[1] == COST_AXIS or not 1 / STRETCH <= ratio <= STRETCH
+        # Axes in different units, or of very different extent, are stretched to fill the plot.
+        stretched = layout.axis_names[1] == COST_AXIS or not 1 / MAX_RATIO <= ratio <= MAX_RATIO
         ratio = 0.8 if stretched else float(ratio)
-        across, up = PICTURE * min(1.0, 1.0 / ratio), PICTURE * min(1.0, ratio)
-        ax = canvas.axes_for(ax, (across + LEGEND, max(up + AXIS, LOWEST)))
+        across, up = PLOT * min(1.0, 1.0 / ratio), PLOT * min(1.0, ratio)
+        ax = canvas.axes_for(ax, (across + LEGEND, max(up + AXIS, MIN_HEIGHT)))
         look = canvas.look_of(ax)
         self.ax_, self.figure_ = ax, ax.figure
         self.regions_ = None if layout.regions is None else self._draw_regions(ax, look)
@@ -231,7 +232,7 @@ class ForestDisplay:
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         ax.set(xlabel=layout.axis_names[0], ylabel=layout.axis_names[1])
         if not stretched:
-            # In a corner, or matplotlib's layout takes the room beside it for that of labels.
+            # Anchored in a corner; otherwise matplotlib's layout reserves the empty space beside it for labels.
             ax.set_aspect("equal", adjustable="box", anchor="NW")
         canvas.refresh_legend(ax, last=("prototype", CROSSING), beside=own)
         return self
@@ -255,7 +256,7 @@ class ForestDisplay:
 
     def _draw_samples(self, ax: Any, look: canvas.Look, marks: dict[str, Any]) -> list[Any]:
         places, prototypes = self.layout.coordinates, self.layout.predecessors < 0
-        # Large marks for few samples, small ones for many, so that arcs stay visible.
+        # The more samples, the smaller the markers, so that arcs stay visible.
         size = float(np.clip(65.0 / np.sqrt(len(places)), 3.0, 7.5))
         drawn = []
         for k, name in enumerate(_names(self.layout)):
@@ -273,12 +274,12 @@ class ForestDisplay:
         ax.plot(*places[prototypes].T, ls="", zorder=4, label="prototype", **ring)
         return drawn
 
-    def _draw_path(self, ax: Any, look: canvas.Look, path: Path, place: FloatArray) -> None:
+    def _draw_path(self, ax: Any, look: canvas.Look, path: Path, position: FloatArray) -> None:
         winner = _names(self.layout)[int(self.layout.codes[path.nodes[0]])]
-        stops = np.vstack([self.layout.coordinates[path.nodes], place])
+        stops = np.vstack([self.layout.coordinates[path.nodes], position])
         line = {"color": look.ink, "lw": 2.4, "path_effects": canvas.halo(look, 5.5)}
         (self.path_,) = ax.plot(
-            *stops.T, zorder=5, label=f"path to {winner}", solid_capstyle="round", **line
+            *stops.T, zorder=5, label=f"optimum path ({winner})", solid_capstyle="round", **line
         )
         (self.bottleneck_,) = ax.plot(
             *stops[path.bottleneck : path.bottleneck + 2].T,
@@ -289,10 +290,10 @@ class ForestDisplay:
             solid_capstyle="round",
         )
         star = {"marker": "*", "ms": 15.0, "mfc": look.background, "mec": look.ink, "mew": 1.4}
-        ax.plot(*place, ls="", zorder=7, label="sample", **star)
+        ax.plot(*position, ls="", zorder=7, label="sample", **star)
 
 
 def _names(layout: ForestLayout) -> list[str]:
-    """Return the classes as they stand in the legend, long names cut."""
+    """Return the class names for the legend, long names truncated."""
     names = map(str, layout.classes.tolist())
-    return [name if len(name) <= MAX_LETTERS else f"{name[: MAX_LETTERS - 1]}…" for name in names]
+    return [name if len(name) <= MAX_LENGTH else f"{name[: MAX_LENGTH - 1]}…" for name in names]

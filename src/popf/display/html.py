@@ -1,4 +1,4 @@
-"""Pages of one HTML file that loads nothing, made from templates: what the reports share."""
+"""Self-contained HTML pages from templates, for the reports."""
 
 import base64
 import hashlib
@@ -9,9 +9,10 @@ from popf.formatting import import_extra
 
 
 def render(package: str, template: str, **context: Any) -> str:
-    """Fill in a template of a package, which extends ``base.html`` of this one; text is escaped.
+    """Render a template of a package as one self-contained HTML page, with text escaped.
 
-    The style and the script of the same name beside it are put into the page, whose policy allows nothing else.
+    The template extends ``base.html`` of this package. The stylesheet and script of the same name are inlined,
+    and the page's content security policy allows nothing else.
     """
     jinja2 = import_extra("jinja2", "report", "a report")
     folder = files(package).joinpath("templates")
@@ -34,5 +35,5 @@ def render(package: str, template: str, **context: Any) -> str:
 
 
 def _digest(text: str) -> str:
-    """Hash by which a content security policy knows a style or a script."""
+    """Return the hash with which a content security policy allows an inline style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

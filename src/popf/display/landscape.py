@@ -1,4 +1,4 @@
-"""The function that the paper's fit minimises over A and B, and the paths of solvers in it."""
+"""Display of the function that the paper's fit minimises over A and B, with the paths of solvers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
@@ -15,15 +15,15 @@ from popf.solvers import PlattObjective, Solution, Solver, platt_targets, solver
 from popf.solvers.base import PAPER_BOX, Objective, Search, check_box
 
 FIGURE_SIZE = (6.4, 5.0)
-# Levels span this many powers of ten below the highest value: the valley is flat, its walls are not.
+# Contour levels span this many powers of ten below the highest value: the valley is flat, its walls are steep.
 DECADES = 4
 LEVELS_PER_DECADE = 3
-# Paths that take less than this share of the picture are drawn again, larger.
-ZOOMED = 0.4
+# Paths that span less than this share of the plot are enlarged in an inset.
+INSET_BELOW = 0.4
 
 
 class Landscape(NamedTuple):
-    """Values on a grid: ``values[i, j]`` belongs to ``B[i]`` and ``A[j]``, as in `numpy.meshgrid`."""
+    """Function values on a grid: ``values[i, j]`` belongs to ``B[i]`` and ``A[j]``, as in `numpy.meshgrid`."""
 
     A: FloatArray
     B: FloatArray
@@ -33,14 +33,14 @@ class Landscape(NamedTuple):
 def prepare_landscape(
     objective: Objective, box: ArrayLike = PAPER_BOX, *, resolution: int = 101
 ) -> Landscape:
-    """Compute a function of two parameters on a grid; see `LandscapeDisplay.from_objective`."""
+    """Evaluate a function of two parameters on a grid; see `LandscapeDisplay.from_objective`."""
     check_integer("resolution", resolution, 2)
     ends = check_box(box)
     if not ends.bounded:
         raise ValueError("box is None; a landscape needs bounds, such as ((-10, 10), (-10, 10)).")
     evaluate = Search(objective, ends).evaluate
     A, B = np.linspace(ends.lower, ends.upper, resolution).T
-    # A row at a time: an objective may need memory for every point.
+    # One row at a time, because an objective may need memory for every point.
     rows = [evaluate(np.column_stack([A, np.full(resolution, b)])) for b in B]
     return Landscape(A, B, np.array(rows))
 
@@ -48,7 +48,7 @@ def prepare_landscape(
 def paper_objective(
     estimator: POPFClassifier, sample_weight: ArrayLike | None = None
 ) -> tuple[PlattObjective, Solution]:
-    """Return the function of A and B that a fitted model has minimised, and the solution it found."""
+    """Return the function of A and B that was minimised to fit a model, and the solution found."""
     opf, fitted = estimator.opf_, getattr(estimator, "solution_", None)
     if fitted is None:
         raise ValueError(
@@ -63,27 +63,27 @@ def paper_objective(
     objective = PlattObjective(signed, platt_targets(codes, weights), weights)
     if not np.isclose(float(objective(fitted.theta)), fitted.value, rtol=1e-9, atol=0.0):
         raise ValueError(
-            "the model was fitted with other sample weights than those given here; pass the same "
-            "as in fit: sample_weight=..."
+            "the model was fitted with other sample weights than those given here; pass sample_weight as "
+            "in fit."
         )
     return objective, fitted
 
 
 class LandscapeDisplay:
-    """A function of A and B as contours, and the paths of solvers in it.
+    """Contour plot of a function of A and B, with the paths of solvers.
 
-    Colours and contours show how far F lies above its lowest value on the grid, by powers of ten.
+    Colours and contours show, on a logarithmic scale, how far F lies above its lowest value on the grid.
 
     Parameters
     ----------
     landscape : named tuple
-        The grid ``A`` and ``B``, and ``values`` of shape (n_B, n_A). What is not finite is left blank.
+        The grid ``A`` and ``B``, and ``values`` of shape (n_B, n_A). Values that are not finite are left blank.
     solutions : dict, default=None
-        For each name what ``solver.minimize`` returned.
+        Results of ``solver.minimize`` by name.
 
     Attributes
     ----------
-    ax_, zoom_ax_, figure_ : matplotlib Axes (the second of an enlarged part, or None) and Figure
+    ax_, zoom_ax_, figure_ : matplotlib Axes (the second is the inset, or None) and Figure
     contours_, colorbar_ : matplotlib QuadContourSet and Colorbar
     paths_ : dict of str to matplotlib Line2D
 
@@ -123,13 +123,13 @@ class LandscapeDisplay:
         Parameters
         ----------
         objective : callable
-            From an array of shape (n, 2), one point a row, to n values.
+            Maps an array of shape (n, 2), one point per row, to n values.
         box : array-like of shape (2, 2), default=((-10, 10), (-10, 10))
-            (lowest, highest) of A and of B. What paths do outside is not seen.
+            (lowest, highest) value of A and of B. Paths are not drawn outside.
         solutions
             As for the class.
         resolution : int, default=101
-            How many values of each parameter.
+            Number of grid values of each parameter.
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
         """
@@ -147,7 +147,7 @@ class LandscapeDisplay:
         random_state: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw what a fitted ``POPFClassifier(method="paper")`` has minimised, over its box.
+        """Draw the function that was minimised to fit a ``POPFClassifier(method="paper")``, over its box.
 
         Parameters
         ----------
@@ -158,9 +158,9 @@ class LandscapeDisplay:
         sample_weight : array-like of shape (n_samples,), default=None
             The weights given to ``fit``, if any.
         random_state : int, RandomState or None, default=None
-            Seeds the swarms.
+            Seed for the swarm solvers.
         **options
-            Those of `from_objective`: ``resolution``, ``ax``.
+            As for `from_objective`: ``resolution``, ``ax``.
         """
         canvas.need_matplotlib()
         estimator = fitted_step(estimator, (POPFClassifier,), "landscape over A and B")
@@ -173,12 +173,12 @@ class LandscapeDisplay:
         return cls.from_objective(objective, box, solutions=solutions, **options)
 
     def plot(self, *, ax: Any = None, **line: Any) -> Self:
-        """Draw it.
+        """Draw the contours and the paths.
 
         Parameters
         ----------
         ax, **line
-            Axes, None for a new figure; and options of all paths, such as ``linewidth``.
+            Axes, None for a new figure; and options for the lines of all paths, such as ``linewidth``.
         """
         ax = canvas.axes_for(ax, FIGURE_SIZE)
         look, (A, B, values) = canvas.look_of(ax), self.landscape
@@ -190,17 +190,17 @@ class LandscapeDisplay:
         self.colorbar_.set_ticks(10.0 ** np.arange(np.ceil(top - DECADES), np.floor(top) + 1))
         self.colorbar_.ax.minorticks_off()
         lowest = values[np.isfinite(values)].min()
-        self.colorbar_.set_label(f"F − {lowest:.4g}, its lowest value on the grid")
+        self.colorbar_.set_label(f"F − {lowest:.4g} (lowest value on the grid)")
         ax.set(xlabel="A", ylabel="B")
         ax.set(xlim=(A.min(), A.max()), ylim=(B.min(), B.max()))
         self.paths_ = {name: self._draw_path(ax, name, line) for name in self.solutions}
         self.zoom_ax_ = None
         if not self.solutions:
             return self
-        x, y, share = self._where_paths_lie()
-        # Legend and enlarged part lie one above the other, on the side where the paths are not.
+        x, y, share = self._range_of_paths()
+        # The legend and the inset are stacked on the side away from the paths.
         right = x[0] + x[1] < A.min() + A.max()
-        if share < ZOOMED:
+        if share < INSET_BELOW:
             place = (0.53 if right else 0.03, 0.03, 0.44, 0.44)
             inset = self.zoom_ax_ = ax.inset_axes(place, zorder=6)
             self._draw_contours(inset, above, contours)
@@ -212,17 +212,17 @@ class LandscapeDisplay:
         return self
 
     def _contours(self, look: canvas.Look) -> tuple[Any, dict[str, Any]]:
-        """Return the heights above the lowest value, and how to draw their contours."""
+        """Return the values above the minimum, and the style of their contours."""
         colors = canvas.need_matplotlib("matplotlib.colors")
         above = np.ma.masked_invalid(self.landscape.values)
         above = above - above.min()
-        # A flat function has no contours; any positive height serves to draw it.
+        # A constant function has no contours; any positive height will do to draw it.
         highest = float(above.max()) or 1.0
         top = np.ceil(np.log10(highest) * LEVELS_PER_DECADE) / LEVELS_PER_DECADE
         levels = np.logspace(top - DECADES, top, DECADES * LEVELS_PER_DECADE + 1)
-        # The valley has the colour of the background, in light and in dark.
+        # The valley gets the background colour, in light and dark themes.
         ends = [canvas.blend(look.ink, look.background, share) for share in (0.0, 0.62)]
-        # The lowest points lie below the first level.
+        # The lowest point, at 0, must be positive on a logarithmic scale.
         return np.ma.maximum(above, levels[0] / 10.0), {
             "levels": levels,
             "norm": colors.LogNorm(levels[0], levels[-1]),
@@ -235,8 +235,8 @@ class LandscapeDisplay:
         ax.contour(A, B, above, levels=style["levels"], colors=[edge], linewidths=0.5)
         return ax.contourf(A, B, above, zorder=0, **style)
 
-    def _where_paths_lie(self) -> tuple[FloatArray, FloatArray, float]:
-        """Return the ends of A and of B around all paths, and the share of the grid between them."""
+    def _range_of_paths(self) -> tuple[FloatArray, FloatArray, float]:
+        """Return the ranges of A and of B that hold all paths, and their share of the width of the grid."""
         A, B, _ = self.landscape
         low = np.array([A.min(), B.min()])
         width = np.array([A.max(), B.max()]) - low
@@ -250,7 +250,7 @@ class LandscapeDisplay:
         return x, y, 2.0 * half
 
     def _draw_path(self, ax: Any, name: str, line: dict[str, Any]) -> Any:
-        """Draw a path with small marks at its steps, hollow at the start and large at the end."""
+        """Draw a path with small markers at its steps, a hollow one at the start and a large one at the end."""
         look, path = canvas.look_of(ax), self.solutions[name].path
         moved = np.append(True, (np.diff(path, axis=0) != 0.0).any(axis=1))
         path, number = path[moved], canvas.n_curves(ax)
@@ -260,7 +260,7 @@ class LandscapeDisplay:
         (drawn,) = ax.plot(*path.T, zorder=3, **{"markersize": 3.0, "path_effects": halo, **style})
         colour, above = drawn.get_color(), {"marker": style["marker"], "ls": "", "zorder": 4}
         ax.plot(*path[0], mfc=look.background, mec=colour, mew=1.3, ms=5.5, **above)
-        # Solvers that end in one place must all be seen there: each mark lies inside the last.
+        # Solvers that end at the same point all stay visible: each marker is smaller than the one before.
         size = max(10.0 - 1.7 * number, 3.5)
         ax.plot(*path[-1], mfc=colour, mec=look.background, mew=0.8, ms=size, **above)
         label = f"{name}: F = {self.solutions[name].value:.4g}"

@@ -1,4 +1,4 @@
-"""The log odds of one sample as a sum: baseline, forest, and each feature."""
+"""Display of the log odds of one sample as a sum of baseline, forest and features."""
 
 import warnings
 from collections.abc import Mapping
@@ -21,20 +21,20 @@ WIDTH, HEIGHT_OF_BAR, AXIS = 6.4, 0.34, 1.0
 
 
 class LogOdds(NamedTuple):
-    """The log odds of one sample for one class against another, and what they are the sum of."""
+    """The log odds of one sample for one class against another, and the terms that add up to them."""
 
     pos_label: Any
     against: Any
-    prior: float  # the baseline: what holds for every sample, the class frequencies above all
-    forest: float  # what the forest adds
-    features: dict[str, float]  # what each feature adds, the largest first, without zeros
+    prior: float  # the baseline, equal for all samples: mainly the class frequencies
+    forest: float  # contribution of the forest
+    features: dict[str, float]  # contribution of each feature, largest first, without zeros
     total: float
     probability: float  # of `pos_label`, among all classes
 
     def terms(
         self, n_features: int, values: Mapping[str, Any] | None = None
     ) -> list[tuple[str, float]]:
-        """Return all terms and their sum, with the values of features, those after the first few as one."""
+        """List the terms and their sum, with feature values; all but the first `n_features` features as one."""
         named = [(_with_value(name, values or {}), share) for name, share in self.features.items()]
         rest = [share for _, share in named[n_features:]]
         terms = [("baseline", self.prior), ("forest", self.forest), *named[:n_features]]
@@ -53,15 +53,15 @@ def _with_value(name: str, values: Mapping[str, Any]) -> str:
 
 
 def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:
-    """Call `explain_proba` after the steps of a pipeline, and sum the shares by the columns of X."""
-    last = fitted_step(estimator, (POPFClassifier,), "log odds to split")
+    """Call `explain_proba` after the steps of a pipeline, and sum contributions by column of X."""
+    last = fitted_step(estimator, (POPFClassifier,), "log odds that can be decomposed")
     steps = steps_of(estimator)[:-1]
     columns = getattr(X, "columns", None)
     owners = None if columns is None else [str(name) for name in columns]
     for step in steps:
         X = step.transform(X)
         owners = _owners(step, owners)
-    with warnings.catch_warnings():  # an array has no names, which is no reason to warn
+    with warnings.catch_warnings():  # arrays have no feature names
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         split: ProbabilityExplanation = last.explain_proba(X)
     if not steps or owners is None:
@@ -74,10 +74,10 @@ def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:
 def log_odds_of(
     split: ProbabilityExplanation, row: int, pos_label: Any = None, against: Any = None
 ) -> LogOdds:
-    """Take one sample and two classes out of a split."""
+    """Select one sample and two classes from the terms of all samples."""
     classes = split.classes.tolist()
     parts: Any = (split.prior, split.forest[row], split.total[row], split.features[row])
-    if len(classes) == 2:  # as exponents of both classes
+    if len(classes) == 2:  # log odds as exponents of both classes, the first 0
         parts = (np.stack([np.zeros_like(part), part], axis=-1) for part in parts)
     prior, forest, total, features = parts
     if pos_label is None:
@@ -89,7 +89,7 @@ def log_odds_of(
     if against is not None:
         rival = class_index(against, split.classes, "against")
     if rival == code:
-        raise ValueError(f"against={against!r} is the class itself; name another one.")
+        raise ValueError(f"against={against!r} is the positive class itself; choose another class.")
     shares = (features[:, code] - features[:, rival]).tolist()
     named = [pair for pair in zip(split.feature_names, shares, strict=True) if pair[1] != 0.0]
     exponents = np.exp(total - total.max())
@@ -105,18 +105,18 @@ def log_odds_of(
 
 
 def _owners(step: Any, owners: list[str] | None) -> list[str] | None:
-    """Name the columns that a step gives by those it was given; None if they have no names."""
-    if hasattr(step, "owners"):  # several for one, as for a category
+    """Name the input column from which a step makes each output column; None if columns have no names."""
+    if hasattr(step, "owners"):  # may make several columns from one, such as a category
         return [str(name) for name in step.owners()]
     if isinstance(step, OneToOneFeatureMixin):
         return owners
-    with suppress(AttributeError, ValueError):  # a step that cannot say
+    with suppress(AttributeError, ValueError):  # a step without feature names
         return [str(name) for name in step.get_feature_names_out()]
     return None
 
 
 class LogOddsDisplay:
-    """Bars for what baseline, forest and features add to the log odds of one sample.
+    """Bar chart of what the baseline, the forest and each feature contribute to the log odds of one sample.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class LogOddsDisplay:
         ``prior`` (the baseline), ``forest``, ``features`` and their sum ``total``, for the class ``pos_label``
         against ``against``; ``probability`` of the former.
     values : dict, default=None
-        Values of features, written beside their names.
+        Feature values, shown beside the names.
 
     Attributes
     ----------
@@ -166,19 +166,19 @@ class LogOddsDisplay:
         n_features: int = 10,
         ax: Any = None,
     ) -> Self:
-        """Draw the log odds of one sample.
+        """Draw the log odds of one sample of a fitted classifier.
 
         Parameters
         ----------
         estimator : POPFClassifier or Pipeline
-            Fitted, with ``method="pooled"`` or ``"forest"``. What a pipeline makes of one column, such as an
-            encoded category, is summed where its steps tell which column that is.
+            Fitted, with ``method="pooled"`` or ``"forest"``. Contributions of columns that a pipeline makes
+            from one column, such as an encoded category, are summed if its steps tell which column that is.
         sample : array-like of shape (n_features,) or (1, n_features)
         pos_label, against : int, float, bool or str, default=None
-            The class whose log odds these are, None for the second of two, and with more the most probable;
-            and the class it is compared with, None for the most probable of the others.
+            The class whose log odds are drawn (None: the second of two, or the most probable of more), and the
+            class it is compared with (None: the most probable of the others).
         n_features : int, default=10
-            How many features have a bar of their own.
+            Number of features with a bar of their own; all others share one.
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
         """
@@ -190,7 +190,7 @@ class LogOddsDisplay:
         return cls(log_odds=found, values=named).plot(n_features=n_features, ax=ax)
 
     def plot(self, *, n_features: int = 10, ax: Any = None) -> Self:
-        """Draw it.
+        """Draw the bars.
 
         Parameters
         ----------

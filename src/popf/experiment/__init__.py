@@ -1,10 +1,10 @@
-"""The paper's experiment as a protocol for any data and any classifiers.
+"""The paper's experiment, for any data and any classifiers.
 
-``run``        every method on every split, each finished run kept in a journal
-``reproduce``  the same, and all tables, figures and the report in a folder
+``run``        runs every method on every split, and saves each finished run in a journal
+``reproduce``  does the same, and writes all tables, figures and the report to a folder
 
-Data goes one way: ``protocol`` (datasets, splits, methods, one run) → ``study`` (all runs, their journal) →
-``results`` (means, and what is bold) → ``tables`` (beside the paper's) → ``report`` (files, figures, the page).
+Data flows one way: ``protocol`` (datasets, splits, methods, one run) → ``study`` (all runs, their journal) →
+``results`` (means, and which are best) → ``tables`` (beside the paper's) → ``report`` (files, figures, page).
 """
 
 from popf.experiment.protocol import methods

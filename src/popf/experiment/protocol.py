@@ -1,4 +1,4 @@
-"""The protocol: datasets, the forms of their features, random splits, the methods, and one run of them."""
+"""The protocol: datasets, raw and scaled forms of their features, random splits, methods, and a single run."""
 
 import hashlib
 import json
@@ -27,19 +27,19 @@ from popf.metrics import evaluate, opf_accuracy_score, threshold_curve
 from popf.probability.classifier import POPFClassifier
 from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
 
-#: The paper's number of runs, and its share for training.
+#: The paper's number of runs, and its share of training samples.
 RUNS, TRAIN_SIZE = 20, 0.25
 FORMS = ("raw", "scaled")
 #: Features whose standard deviations differ by more than this factor have unequal weight in a distance.
 UNEQUAL = 3.0
-#: Names of solvers, which choose a method, too.
+#: Solver names that also select a method.
 ALIASES = {"bat": "P-OPF-BA", "firefly": "P-OPF-FFA", "nelder-mead": "P-OPF-NM"}
-#: A run that takes this many times the fastest one so far is timed a second time.
+#: A run is timed a second time if it takes this many times as long as the fastest so far.
 SLOW = 1.5
 #: Seconds of the fastest run in this process, by data, form and method.
 _fastest: dict[tuple[Any, ...], float] = {}
 Say = Callable[[str], None]
-#: What was measured in a run.
+#: The measurements of one run.
 Record = dict[str, Any]
 Methods = Mapping[str, BaseEstimator]
 
@@ -51,8 +51,8 @@ class Dataset:
     name: str
     X: FloatArray
     y: NDArray[Any]
-    stand_in: bool = False  # generated in place of one of the paper's sets that is not public
-    source: str = "the user's"
+    stand_in: bool = False  # generated in place of one of the paper's datasets that is not public
+    source: str = "given by the user"
 
     @property
     def n_classes(self) -> int:
@@ -60,7 +60,7 @@ class Dataset:
         return len(np.unique(self.y))
 
     def facts(self) -> dict[str, Any]:
-        """Return sizes and a fingerprint of all values, by which the journal knows the data."""
+        """Return sizes and a fingerprint of all values, which identify the data in the journal."""
         classes, codes, counts = np.unique(self.y, return_inverse=True, return_counts=True)
         names = [str(label) for label in classes]
         digest = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
@@ -79,9 +79,10 @@ Wanted = Mapping[str, tuple[Any, Any] | Dataset] | Iterable[str] | str | None
 
 
 def choose_datasets(wanted: Wanted, say: Say) -> dict[str, Dataset]:
-    """Turn what a user asks for into datasets by name; None for those of the paper's 14 that are here.
+    """Resolve the user's choice into datasets by name; None for those of the paper's 14 that are available.
 
-    `say` gets a sentence about each of these that is left out. A name that is asked for must be available.
+    `say` is called with a sentence about each of the 14 that is left out. Datasets requested by name must be
+    available.
     """
     chosen: dict[str, Dataset] = {}
     if isinstance(wanted, Mapping):
@@ -96,7 +97,7 @@ def choose_datasets(wanted: Wanted, say: Say) -> dict[str, Dataset]:
                 say(f"{name} is left out. {error}")
     else:
         names = [wanted] if isinstance(wanted, str) else wanted
-        found = list(dict.fromkeys(record_of(name).name for name in names))  # before any is loaded
+        found = list(dict.fromkeys(record_of(name).name for name in names))  # before loading any
         chosen = {name: _load(name) for name in found}
     if not chosen:
         raise ValueError("there is no dataset to run; name at least one.")
@@ -104,7 +105,7 @@ def choose_datasets(wanted: Wanted, say: Say) -> dict[str, Dataset]:
 
 
 def own_dataset(name: str, pair: Any) -> Dataset:
-    """Check samples and labels, and give them a name."""
+    """Validate samples and labels, and make a named dataset of them."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"datasets[{name!r}] must be a pair (X, y), not {type(pair).__name__}.")
     try:
@@ -114,8 +115,8 @@ def own_dataset(name: str, pair: Any) -> Dataset:
     incomplete = np.flatnonzero(np.isnan(X).any(axis=1))
     if len(incomplete):
         raise ValueError(
-            f"dataset {name!r} has missing values (NaN) in {len(incomplete)} of {len(X)} rows, the first is "
-            f"row {incomplete[0] + 1}: fill them in, or leave those rows out."
+            f"dataset {name!r} has missing values (NaN) in {len(incomplete)} of {len(X)} rows, the first "
+            f"in row {incomplete[0] + 1}: fill them in, or leave those rows out."
         )
     dataset = Dataset(name, X, y)
     if dataset.n_classes < 2:
@@ -125,7 +126,7 @@ def own_dataset(name: str, pair: Any) -> Dataset:
 
 def _load(name: str) -> Dataset:
     found = load(name)
-    # A report may be sent to others, who need not see the user's folders.
+    # Reports may be shared, so they show the file name but not the user's folders.
     file = Path(found.source)
     source = f"file {file.name}" if file.is_file() else found.source
     return Dataset(found.name, found.data, found.target, found.stand_in, source)
@@ -133,7 +134,7 @@ def _load(name: str) -> Dataset:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is the same for all datasets and methods of a study; `popf.experiment.run` explains the fields."""
+    """Settings common to all datasets and methods of a study; see `popf.experiment.run`."""
 
     runs: int = RUNS
     train_size: float = TRAIN_SIZE
@@ -148,7 +149,7 @@ class Protocol:
             raise ValueError(f"`scale` is {self.scale!r}; use True, False or None for both.")
 
     def forms(self, dataset: Dataset) -> tuple[str, ...]:
-        """Forms of the features in which a dataset is run, "raw" first."""
+        """Return the forms of the features in which a dataset is run, "raw" first."""
         if self.scale is not None:
             return ("scaled",) if self.scale else ("raw",)
         spreads = dataset.X.std(axis=0)
@@ -157,11 +158,11 @@ class Protocol:
         return FORMS if matters else FORMS[:1]
 
     def random_state(self, run: int) -> int:
-        """Seed of a run: of its split, and of methods that draw random numbers."""
+        """Return the seed of a run, for its split and for randomised methods."""
         return int(np.random.SeedSequence([self.seed, run]).generate_state(1)[0])
 
     def split(self, dataset: Dataset, run: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Draw the training and the test rows of a run, stratified by class; the same for both forms."""
+        """Draw the training and test rows of a run, stratified by class; the same for both forms."""
         train, test = train_test_split(
             np.arange(len(dataset.y)),
             train_size=float(self.train_size),
@@ -180,32 +181,32 @@ class Protocol:
         return X_train, dataset.y[train], X_test, dataset.y[test]
 
     def check(self, dataset: Dataset) -> None:
-        """Raise ValueError if a split would leave a class without samples, before any work."""
+        """Raise ValueError, before any work, if a split would leave a class without samples."""
         classes, counts = np.unique(dataset.y, return_counts=True)
         try:
             parts = [part for run in range(self.runs) for part in self.split(dataset, run)]
-        except ValueError:  # scikit-learn cannot split by class
+        except ValueError:  # scikit-learn cannot stratify
             parts = [np.empty(0, dtype=np.intp)]
         if any(len(np.unique(dataset.y[part])) < len(classes) for part in parts):
             rarest = counts.argmin()
             raise ValueError(
                 f"{dataset.name}: {counts.sum()} samples of {len(classes)} classes, only "
                 f"{counts[rarest]} of class {classes[rarest]!s}, cannot be split with "
-                f"`train_size={self.train_size:g}`: every class needs samples to train on and to test on "
+                f"`train_size={self.train_size:g}`: every class needs training and test samples "
                 "in every run. Use another `train_size`, or merge or drop rare classes."
             )
 
 
 def methods() -> dict[str, BaseEstimator]:
-    """Make all methods of the reproduction, unfitted, by name.
+    """Return all methods of the reproduction, unfitted, by name.
 
-    OPF, the paper's P-OPF with its four solvers and their parameters, the same with Newton's method (the
-    paper's future work), and our default.
+    They are OPF, the paper's P-OPF with its four solvers and their parameters, the same with Newton's method
+    (the paper's future work), and our default.
 
     Returns
     -------
     dict of str to classifier
-        Add others to compare with.
+        Add other classifiers to compare with.
 
     Examples
     --------
@@ -221,7 +222,7 @@ def methods() -> dict[str, BaseEstimator]:
 
 
 def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEstimator]:
-    """Turn what a user asks for (None for all of `methods`) into classifiers by name."""
+    """Resolve the user's choice into classifiers by name; None for all of `methods`."""
     known = methods()
     if wanted is None:
         return known
@@ -231,8 +232,8 @@ def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEsti
             whole = all(hasattr(estimator, word) for word in ("fit", "predict", "get_params"))
             if isinstance(estimator, type) or not whole:
                 raise TypeError(
-                    f"methods[{name!r}] is {estimator!r}, not a scikit-learn classifier: give an object that "
-                    "has fit, predict and get_params, such as OPFClassifier()."
+                    f"methods[{name!r}] is {estimator!r}, not a scikit-learn classifier: pass an object with "
+                    "fit, predict and get_params, such as OPFClassifier()."
                 )
             chosen[str(name)] = estimator
     else:
@@ -248,26 +249,26 @@ def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEsti
 
 
 def definition(value: Any) -> str:
-    """Write a classifier with all its parameters, so that two runs of a study can be compared."""
+    """Describe a classifier with all its parameters as text, so that settings can be compared."""
     if hasattr(value, "get_params") and not isinstance(value, type):
         parameters = sorted(value.get_params(deep=False).items())
         shown = ", ".join(f"{name}={definition(part)}" for name, part in parameters)
         return f"{type(value).__name__}({shown})"
     if isinstance(value, list | tuple):
         return f"[{', '.join(definition(part) for part in value)}]"
-    # Addresses differ from process to process, and say nothing.
+    # Memory addresses differ between processes.
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def is_paper_method(estimator: BaseEstimator) -> bool:
-    """Whether a classifier is the paper's P-OPF, which is for two classes only."""
+    """Return whether a classifier is the paper's P-OPF, which supports only two classes."""
     return isinstance(estimator, POPFClassifier) and estimator.method == "paper"
 
 
 def measure(
     protocol: Protocol, dataset: Dataset, form: str, run: int, methods: Methods
 ) -> list[Record]:
-    """Fit and score all methods on a split: records of scores and seconds, or ``failed`` and why."""
+    """Fit and score all methods on a split; records hold scores and seconds, or the error as ``failed``."""
     split = protocol.samples(dataset, form, run)
     random_state = protocol.random_state(run)
     records = []
@@ -278,14 +279,14 @@ def measure(
         try:
             with threadpool_limits(1):  # times are for one thread
                 record |= _timed(seeded(clone(method), random_state), split, kind)
-        except Exception as error:  # one method that fails must not cost the others their run
+        except Exception as error:  # a failing method must not stop the others
             record["failed"] = f"{type(error).__name__}: {error}"
         records.append(record)
     return records
 
 
 def seeded(model: BaseEstimator, random_state: int) -> BaseEstimator:
-    """Set every ``random_state`` that the user has left at None."""
+    """Set every ``random_state`` parameter that is None."""
     unseeded = [
         name
         for name, value in model.get_params().items()
@@ -295,10 +296,10 @@ def seeded(model: BaseEstimator, random_state: int) -> BaseEstimator:
 
 
 def _timed(model: BaseEstimator, split: tuple[Any, ...], kind: tuple[Any, ...]) -> Record:
-    """Score a method, leaving out of the times what happens only once in a process.
+    """Score a method, with times that exclude what happens only once in a process.
 
-    Numba compiles or loads kernels at first use, and any split may be the first to use one. So the
-    first run of a kind, and each that is slow beside the fastest, is done twice, and the faster counts.
+    Numba compiles or loads kernels at first use, which may happen on any split. So the first run of a
+    method on a dataset, and each that is slow compared with the fastest, is done twice, and the faster counts.
     """
     record = _scores(clone(model), split)
     if _seconds(record) > SLOW * _fastest.get(kind, 0.0):
@@ -312,7 +313,7 @@ def _seconds(record: Record) -> float:
 
 
 def _scores(model: BaseEstimator, split: tuple[Any, ...]) -> Record:
-    """Fit, predict and score one method; scores of probabilities are None where it gives none."""
+    """Fit, predict and score one method; probability scores are None if it predicts no probabilities."""
     X_train, y_train, X_test, y_test = split
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

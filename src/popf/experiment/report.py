@@ -1,4 +1,4 @@
-"""A study on the disk: tables, the paper's figures, the report."""
+"""Write a study to disk: tables, the paper's figures, and the report."""
 
 import base64
 import io
@@ -44,8 +44,8 @@ LANDSCAPE_CAPTION = (
     "solver: its best point after every iteration."
 )
 THRESHOLDS_CAPTION = (
-    "Accuracy over the threshold Θ: means over the runs, in bands of one deviation on either side. The "
-    "plain forest has no threshold and is a level line."
+    "Accuracy by threshold Θ: means over the runs, with bands of ± 1 standard deviation. The plain forest has "
+    "no threshold, so it is a horizontal line."
 )
 
 
@@ -57,19 +57,19 @@ def reproduce(
     say: Say | None = None,
     **study: Any,
 ) -> Results:
-    """Run a study with its journal in a folder, and write everything that comes out of it there.
+    """Run a study, and write its journal, tables, figures and report to a folder.
 
     The folder gets ``journal.jsonl``, ``runs.csv``, ``tables/`` (Markdown, LaTeX, CSV), ``figures/``
-    (PNG, SVG) and ``report.html``. Killed or interrupted, the same call continues where it stopped.
+    (PNG, SVG) and ``report.html``. If interrupted, the same call continues where it stopped.
 
     Parameters
     ----------
     out : path-like
-        The folder; whether it can be written to is checked before the work starts.
+        The folder; it is checked to be writable before the work starts.
     fresh : bool, default=False
-        Start again; an existing journal is kept as ``journal.jsonl.old``.
+        Start over; an existing journal is kept as ``journal.jsonl.old``.
     figures : bool or None, default=None
-        Draw figures; None for: if matplotlib is installed.
+        Whether to draw figures; None: only if matplotlib is installed.
     say, **study
         The parameters of `run`, except ``journal``.
 
@@ -109,7 +109,7 @@ def reproduce(
 
 
 def study_facts(results: Results, folder: Path) -> dict[str, Any]:
-    """Summarise a study in plain values, fit for JSON: paths, sizes, and the facts of every table."""
+    """Summarise a study in plain values for JSON: paths, sizes, and the contents of every table."""
     protocol = results.protocol
     return {
         "folder": str(folder),
@@ -171,7 +171,7 @@ def write_report(results: Results, folder: str | os.PathLike[str], figures: bool
 
 
 def _image(figure: Any, kind: str) -> bytes:
-    """Save a figure without dates and random names, so that it is the same every time."""
+    """Save a figure without dates and random ids, so that its bytes are reproducible."""
     import matplotlib
 
     out = io.BytesIO()
@@ -182,14 +182,14 @@ def _image(figure: Any, kind: str) -> bytes:
 
 
 def _write(path: Path, content: str | bytes) -> None:
-    """Write a file so that at any moment either the old or the new one is there."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def _figures(results: Results) -> dict[str, tuple[Any, str]]:
-    """Draw landscapes (figure1) and thresholds (figure2, figure3): figures and captions by file name."""
+    """Draw landscapes (figure1) and thresholds (figure2, figure3); return figures and captions by file name."""
     drawn = {}
     landscapes = _chosen(results, IN_LANDSCAPES, 2)
     if landscapes and _solvers(results):
@@ -208,7 +208,7 @@ def _figures(results: Results) -> dict[str, tuple[Any, str]]:
 
 
 def _chosen(results: Results, preferred: tuple[str, ...], most: int) -> list[str]:
-    """Choose datasets of two classes: the paper's, or else the first."""
+    """Choose datasets with two classes: the preferred ones or, if there are none, the first `most`."""
     binary = [name for name, dataset in results.datasets.items() if dataset.n_classes == 2]
     return [name for name in binary if name in preferred] or binary[:most]
 
@@ -236,7 +236,7 @@ def _grid(results: Results, names: list[str], draw: Callable[..., None]) -> Any:
 
 
 def _solvers(results: Results) -> dict[str, Any]:
-    """Solvers of the paper's method that took part, by the paper's abbreviations."""
+    """Return the solvers of the paper's method in this study, by the paper's abbreviations."""
     return {
         name.removeprefix("P-OPF-"): method.solver
         for name, method in methods().items()
@@ -252,7 +252,7 @@ def _landscape(results: Results, name: str, form: str, ax: Any) -> None:
     sign = np.where(y == forest.classes_[1], 1, -1)
     objective = PlattObjective(sign * forest.costs_, platt_targets(sign))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a solver stopped by the box is what the picture shows
+        warnings.simplefilter("ignore")  # the figure shows where the box stops a solver
         solutions = {
             solver_name: solver.minimize(objective, random_state=protocol.random_state(0))
             for solver_name, solver in _solvers(results).items()
@@ -261,11 +261,11 @@ def _landscape(results: Results, name: str, form: str, ax: Any) -> None:
 
 
 def _thresholds(results: Results, name: str, form: str, ax: Any) -> None:
-    """Draw accuracy over thresholds, methods with nearly equal curves as one."""
+    """Draw the accuracy by threshold, with methods of nearly equal curves as one."""
     groups: list[tuple[list[str], Any]] = []
     for method in results.methods:
         curves = results.curves(name, method, form)
-        if not curves.size:  # no probabilities: a level line
+        if not curves.size:  # no probabilities: a horizontal line
             accuracy = results.values("accuracy", name, method, form)
             if np.isfinite(accuracy).any():
                 groups.append(([method], np.full(len(HUNDREDTHS), np.nanmean(accuracy))))

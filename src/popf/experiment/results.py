@@ -1,4 +1,4 @@
-"""What came out of a study: records by dataset, form, run and method, their means, and which are best."""
+"""Results of a study: records by dataset, form, run and method, their means, and which are best."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -11,31 +11,31 @@ from popf.experiment.protocol import Dataset, Protocol, Record
 from popf.formatting import import_extra
 from popf.metrics.thresholds import HUNDREDTHS
 
-#: What identifies a record: dataset, form, run and method.
+#: Key of a record: dataset, form, run and method.
 Key = tuple[str, str, int, str]
-#: Level of the signed-rank test, and the most differing pairs for which its distribution is exact.
+#: Level of the signed-rank test, and the largest number of differing pairs for which it is exact.
 SIGNIFICANCE, EXACT_UP_TO = 0.05, 200
-# Scores that are equal in exact arithmetic may differ by rounding.
+# Relative tolerance: equal scores may differ by rounding.
 SAME = 1e-12
 
 
 class Measure(NamedTuple):
-    """Something measured in every run."""
+    """A quantity measured in every run."""
 
     title: str
-    larger_is_better: bool | None  # None where nothing is put in bold type
-    factor: float = 1.0  # by which values are multiplied before they are shown
-    digits: int = 3  # after the point
+    larger_is_better: bool | None  # None if nothing is set in bold
+    factor: float = 1.0  # multiplies the values shown
+    digits: int = 3  # decimals shown
 
 
 MEASURES = {
     "accuracy": Measure("Accuracy (Papa's, %)", True, 100.0, 2),
-    "seconds": Measure("Time of training and test (s)", None, digits=4),
+    "seconds": Measure("Training and test time (s)", None, digits=4),
     "log_loss": Measure("Log loss", False),
     "brier": Measure("Brier score", False),
     "ece": Measure("Expected calibration error", False),
-    "train_seconds": Measure("Time of training (s)", None, digits=4),
-    "test_seconds": Measure("Time of test (s)", None, digits=4),
+    "train_seconds": Measure("Training time (s)", None, digits=4),
+    "test_seconds": Measure("Test time (s)", None, digits=4),
 }
 
 
@@ -45,10 +45,10 @@ class Summary(NamedTuple):
     mean: float
     deviation: float | None
     runs: int
-    # The best, or not significantly worse; for a value of the paper, as printed there.
+    # The best, or not significantly worse than the best; for a value of the paper, as printed there.
     bold: bool = False
-    digits: int = 2  # after the point
-    differs: bool = False  # a value of the paper, from ours, by more than both deviations
+    digits: int = 2  # decimals shown
+    differs: bool = False  # the paper's value, from ours by more than both deviations
 
     @property
     def text(self) -> str:
@@ -58,15 +58,15 @@ class Summary(NamedTuple):
 
 
 class Results:
-    """All numbers of a study; `run` returns this.
+    """Results of a study, as returned by `run`.
 
     Parameters
     ----------
     protocol, datasets, methods : Protocol, dict of str to Dataset, list of str
     records : dict of (dataset, form, run, method) to dict
-        Those of the journal; the ones about other datasets, methods and runs are ignored.
+        Records of the journal; those of other datasets, methods and runs are ignored.
     settings : dict
-        Those of the journal.
+        Settings of the journal.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Results:
         self.datasets = dict(datasets)
         self.methods = list(methods)
         self.settings = settings
-        # Whatever order the workers came back in, the tables have one.
+        # In the order of the tables, whatever the order in which workers finished.
         self.records = [
             records[key]
             for dataset, form in self.rows()
@@ -100,13 +100,13 @@ class Results:
             self._cells.setdefault(cell, []).append(record)
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """List dataset and form of every row of the tables."""
+        """Yield the dataset and form of every row of the tables."""
         for name, dataset in self.datasets.items():
             for form in self.protocol.forms(dataset):
                 yield name, form
 
     def values(self, measure: str, dataset: str, method: str, form: str = "raw") -> FloatArray:
-        """Return an array of the values of a measure run by run, NaN where there is none.
+        """Return the values of a measure as an array with one value per run, NaN where there is none.
 
         Parameters
         ----------
@@ -122,13 +122,13 @@ class Results:
         return found
 
     def curves(self, dataset: str, method: str, form: str = "raw") -> FloatArray:
-        """Accuracy at the thresholds 0.01, 0.02, ..., 0.99, one row for each run that has it."""
+        """Return the accuracy at the thresholds 0.01, 0.02, ..., 0.99, one row for each run that has it."""
         records = self._cells.get((dataset, form, method), [])
         found = [record["over_thresholds"] for record in records if "over_thresholds" in record]
         return np.array(found, dtype=np.float64).reshape(-1, len(HUNDREDTHS))
 
     def summaries(self, measure: str, dataset: str, form: str = "raw") -> dict[str, Summary]:
-        """Means of a row of a table: every method that has values, the best and its equals in bold."""
+        """Summarise a table row: every method that has values, the best and those not worse in bold."""
         by_method = {method: self.values(measure, dataset, method, form) for method in self.methods}
         _, better, factor, digits = MEASURES[measure]
         bold = set() if better is None else best_and_equals(by_method, better)
@@ -142,7 +142,7 @@ class Results:
         return found
 
     def failures(self) -> list[str]:
-        """One sentence for each method and row of the tables that failed: how often, and why."""
+        """Describe the failures, in one sentence for each method and table row: how often, and why."""
         lines = []
         for (dataset, form, method), records in self._cells.items():
             reasons = [record["failed"] for record in records if "failed" in record]
@@ -154,7 +154,7 @@ class Results:
         return lines
 
     def to_pandas(self) -> Any:
-        """All records as a pandas frame, without the accuracy over thresholds."""
+        """Return all records as a pandas DataFrame, without the accuracy by threshold."""
         pandas = import_extra("pandas", "pandas", "to_pandas")
         return pandas.DataFrame(self.records).drop(columns="over_thresholds", errors="ignore")
 
@@ -166,10 +166,10 @@ class Results:
 
 
 def signed_rank_test(one: FloatArray, other: FloatArray) -> float:
-    """Two-sided p-value of Wilcoxon's signed-rank test of paired values (1945); 1 if no pair differs.
+    """Compute the two-sided p-value of Wilcoxon's signed-rank test (1945) of paired values; 1 if none differ.
 
-    Exact over all 2^n signs, ties included: tables and normal approximations are wrong for the many ties of
-    accuracies on a small test set. Above 200 differing pairs it is SciPy's approximation.
+    The test is exact over all 2^n signs, with ties: tables and normal approximations are wrong for the many
+    ties of accuracies on a small test set. Above 200 differing pairs, SciPy's normal approximation is used.
     """
     difference = np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)
     scale = max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))
@@ -178,7 +178,7 @@ def signed_rank_test(one: FloatArray, other: FloatArray) -> float:
         return 1.0
     if len(difference) > EXACT_UP_TO:
         return float(wilcoxon(difference, method="asymptotic").pvalue)
-    # Rounded, so that differences that are equal but for rounding share a rank.
+    # Rounded, so that differences that are equal up to rounding errors share a rank.
     sizes = np.abs(difference) / np.abs(difference).max()
     ranks = np.rint(2.0 * rankdata(sizes.round(10))).astype(np.int64)  # midranks are halves
     total = int(ranks.sum())
@@ -193,7 +193,7 @@ def signed_rank_test(one: FloatArray, other: FloatArray) -> float:
 
 
 def best_and_equals(values: Mapping[str, FloatArray], larger_is_better: bool = True) -> set[str]:
-    """Find the best mean of scores run by run (NaN for none), and those that a test does not call worse."""
+    """Find the method with the best mean score, and those not significantly worse; NaN marks missing runs."""
     present = {name: runs for name, runs in values.items() if np.isfinite(runs).any()}
     if not present:
         return set()

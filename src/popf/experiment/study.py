@@ -1,9 +1,9 @@
-"""Run a study: every method on every split of every dataset, each finished run kept at once in a journal.
+"""Run a study: every method on every split of every dataset, saving each finished run at once in a journal.
 
-The journal is a file of JSON lines. The first holds the settings that decide the results; another line with
-settings is added when a study is extended by datasets or methods. All other lines are records. Lines are only
-ever appended, each in one call of the system, and the first record of a run that succeeded counts: two
-processes on one journal cannot damage it.
+The journal is a JSON Lines file. The first line holds the settings that determine the results; another line
+with settings is added when a study is extended by datasets or methods. All other lines are records. Lines are
+only ever appended, in a single system call, and the first successful record of a run counts: two processes
+that share a journal cannot damage it.
 """
 
 import errno
@@ -37,7 +37,7 @@ from popf.formatting import for_json
 
 FORMAT = 1
 BEGINNING = b'{"popf journal": '
-#: Called after every unit of work: how many are done, of how many, and which was the last.
+#: Called after every unit of work with the number done, the total number, and a description of the last one.
 Progress = Callable[[int, int, str], None]
 
 
@@ -54,30 +54,30 @@ def run(
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> Results:
-    """Run the paper's protocol, on its data and methods or on others.
+    """Run the paper's protocol on its own data and methods, or on others.
 
-    Each dataset is split at random, by class, `runs` times. All methods see the same splits.
+    Each dataset is split `runs` times at random, stratified by class. All methods see the same splits.
 
     Parameters
     ----------
     datasets : dict of str to (X, y), or list of names, default=None
-        None for the paper's 14, or those of them that `popf.datasets.load` finds.
+        None for those of the paper's 14 datasets that `popf.datasets.load` finds.
     methods : dict of str to classifier, or list of names, default=None
         Any scikit-learn classifiers; None for all of `popf.experiment.methods`.
     runs : int, default=20
         Number of splits of each dataset.
     train_size : float, default=0.25
-        Share used for training.
+        Share of the samples used for training.
     seed : int, default=0
-        Seed for splits and methods. The results depend on nothing else, apart from the times.
+        Seed for splits and methods. It determines all results except the times.
     scale : bool or None, default=None
-        True to standardise the features, False to leave them as they are, None for both where their
-        standard deviations differ by more than a factor of 3, and unscaled elsewhere.
+        True to standardise the features, False to leave them unscaled, None for both where their standard
+        deviations differ by more than a factor of 3, and unscaled elsewhere.
     n_jobs : int, default=None
-        Number of runs at a time; None for what ``joblib.parallel_config`` says, such as a Dask cluster.
+        Number of parallel runs; None for the setting of ``joblib.parallel_config``, such as a Dask cluster.
     journal : path-like, default=None
-        A file in which every finished run is kept at once. What it holds is not run again; one with other
-        settings is refused.
+        File in which every finished run is saved at once. Runs that it contains are not repeated; a journal
+        with other settings is an error.
     progress : callable, default=None
         Called as ``progress(n_done, n_total, text)`` after every run.
     say : callable, default=None
@@ -123,13 +123,13 @@ def run(
                 progress(n_done, len(todo), text)
     except KeyboardInterrupt:
         if journal is not None:
-            say(f"Finished runs are kept in {kept.path}; the same command continues from there.")
+            say(f"Finished runs are saved in {kept.path}; the same command continues from there.")
         raise
     return Results(protocol, data, chosen, kept.records, kept.settings)
 
 
 def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) -> dict[str, Any]:
-    """All that decides the results, for the journal to compare; more runs and forms only extend a study."""
+    """Return all settings that determine the results; more runs or forms only extend a study."""
     return {
         "seed": int(protocol.seed),
         "train_size": float(protocol.train_size),
@@ -145,14 +145,14 @@ def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) 
 def _missing_runs(
     protocol: Protocol, data: dict[str, Dataset], methods: Methods, journal: "Journal", say: Say
 ) -> dict[tuple[str, str, int], Methods]:
-    """Find the methods that the journal lacks, by dataset, form and run."""
+    """Find the methods that are missing in the journal, by dataset, form and run."""
     binary = sorted(name for name, method in methods.items() if is_paper_method(method))
     left_out = {}
     for name, dataset in data.items():
         if binary and dataset.n_classes > 2:
             left_out[name] = binary
             say(
-                f"{name} has {dataset.n_classes} classes; left out there, because they are for two: "
+                f"{name} has {dataset.n_classes} classes; methods for two classes are skipped there: "
                 f"{', '.join(binary)}."
             )
     tasks = [
@@ -168,19 +168,19 @@ def _missing_runs(
         if missing:
             todo[task] = missing
     if journal.path is not None and len(todo) < len(tasks):
-        say(f"{len(tasks) - len(todo)} of {len(tasks)} runs are in {journal.path} already.")
+        say(f"{len(tasks) - len(todo)} of {len(tasks)} runs are already in {journal.path}.")
     return todo
 
 
 class JournalError(ValueError):
-    """A journal that a study cannot continue: it has other settings, or is no journal at all."""
+    """Error for a file that a study cannot continue: a journal with other settings, or not a journal."""
 
 
 class Journal:
     """Finished runs, in memory and in a file (None for memory only).
 
-    `settings` are what decides the numbers. ``datasets`` and ``methods`` are dicts, and the file may hold
-    others besides; all other entries must be those of the file, or a JournalError says which differ.
+    `settings` determine the results. Its dicts ``datasets`` and ``methods`` may have other keys than those in
+    the file; everything else must agree with the file, or a JournalError names the differences.
     """
 
     def __init__(
@@ -201,36 +201,36 @@ class Journal:
         missing = self._check(wanted)
         if missing:
             self._append([{"popf journal": FORMAT, "settings": missing}])
-            # Another process may have been faster, with other settings: the first in the file count.
+            # Another process may have written other settings first; the first in the file count.
             self._read(lambda sentence: None)
             self._check(wanted)
 
     def has(self, key: Key) -> bool:
-        """Whether there is a record that did not fail."""
+        """Return whether there is a successful record."""
         record = self.records.get(key)
         return record is not None and "failed" not in record
 
     def add(self, records: Iterable[Record]) -> None:
-        """Write records, and wait until the disk has them."""
+        """Append records, and wait until they are on disk."""
         fresh = [for_json(record) for record in records]
         self._append(fresh)
         for record in fresh:
             self._keep(record)
 
     def _keep(self, record: Record) -> None:
-        """Keep a record in memory: the first that succeeded, or else the last."""
+        """Keep a record in memory: the first successful one, or else the last."""
         key = record["dataset"], record["form"], record["run"], record["method"]
         if not self.has(key):
             self.records[key] = record
 
     def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Write lines at the end of the file."""
+        """Append lines to the file."""
         text = "".join(json.dumps(line) + "\n" for line in lines).encode()
         if self.path is None or not text:
             return
         with open(self.path, "rb") as file:
             file.seek(max(0, self.path.stat().st_size - 1))
-            # After a kill or a full disk the last line may have no end.
+            # After a kill or a full disk, the last line may be incomplete.
             text = (b"" if file.read() in (b"", b"\n") else b"\n") + text
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
         try:
@@ -241,7 +241,7 @@ class Journal:
             os.close(descriptor)
 
     def _read(self, say: Say) -> None:
-        """Read the whole file, without lines that are damaged or cut off."""
+        """Read the whole file, ignoring lines that are damaged or cut off."""
         assert self.path is not None
         damaged = []
         for number, line in enumerate(self.path.read_bytes().splitlines(), 1):
@@ -259,24 +259,24 @@ class Journal:
             except (ValueError, KeyError, TypeError):
                 if number == 1 and not (line and BEGINNING.startswith(line[: len(BEGINNING)])):
                     raise JournalError(
-                        f"{self.path} is not a journal of popf; give another file or folder."
+                        f"{self.path} is not a popf journal; choose another file or folder."
                     ) from None
                 damaged += [str(number)] if line.strip() else []
         if damaged:
             say(
-                f"{self.path}: cut off or damaged and ignored: line {', '.join(damaged)}. What is missing is "
-                "run again."
+                f"{self.path}: ignored lines that are cut off or damaged: {', '.join(damaged)}. Missing runs "
+                "are repeated."
             )
 
     def _check(self, wanted: dict[str, Any]) -> dict[str, Any]:
-        """Raise JournalError if the settings of the file contradict these; return what it lacks."""
+        """Raise JournalError if the settings in the file differ; return the settings that it lacks."""
         if not self.settings:
             return wanted
         differing = differences(self.settings, wanted)
         if differing:
             raise JournalError(
                 f"{self.path} was made with other settings: {'; '.join(differing)}. Results of "
-                "different settings are never mixed: give another folder, or the same settings."
+                "different settings are never mixed: choose another folder, or use the same settings."
             )
         more = {
             kind: {k: v for k, v in wanted[kind].items() if k not in self.settings[kind]}
@@ -286,7 +286,7 @@ class Journal:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Describe where two settings contradict each other."""
+    """Describe the differences between two settings."""
     kinds = {"versions": "version of", "methods": "method", "datasets": "dataset"}
     found = [
         f"`{name}` was {old.get(name)!r}, now {new.get(name)!r}"

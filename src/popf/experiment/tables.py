@@ -1,7 +1,7 @@
-"""The paper's tables, as printed there and as measured here: for a terminal, as Markdown, LaTeX and CSV.
+"""The paper's tables beside our own results: as plain text, Markdown, LaTeX and CSV.
 
-``paper.csv`` has what the paper prints, accuracy (table 3, with its bold type) and time (table 4): facts to put
-beside our own numbers, never targets. Some accuracies cannot come from a working classifier (`signs_of`).
+``paper.csv`` has the values printed in the paper: accuracy (table 3, with its bold type) and time (table 4).
+They are for comparison, never targets: some accuracies cannot come from a working classifier (`signs_of`).
 """
 
 import csv
@@ -21,7 +21,7 @@ from popf.datasets.registry import RECORDS
 from popf.experiment.protocol import RUNS, TRAIN_SIZE
 from popf.experiment.results import MEASURES, SIGNIFICANCE, Results, Summary
 
-#: Narrow columns leave this out of the name of a method.
+#: Prefix that narrow columns omit from method names.
 PREFIX = "P-OPF-"
 CSV_COLUMNS = (
     "dataset", "form", "stand_in", "method", "mean", "deviation", "runs", "bold",
@@ -34,7 +34,7 @@ RUN_COLUMNS = (
 
 
 def _printed(measure: str) -> dict[str, dict[str, Summary]]:
-    """Read the values of a measure that the paper prints, by dataset and method."""
+    """Read the paper's values of a measure, by dataset and method."""
     found: dict[str, dict[str, Summary]] = {}
     text = files("popf.experiment").joinpath("paper.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
@@ -45,7 +45,7 @@ def _printed(measure: str) -> dict[str, dict[str, Summary]]:
 
 
 #: Accuracy in per cent and time in seconds, ``ACCURACY[dataset][method]``. The paper does not say what it
-#: times, and calls the second line of that table "industrial" too; its place says that it is comercial.
+#: times, and also names the second line of that table "industrial"; by its position, it is comercial.
 ACCURACY, SECONDS = _printed("accuracy"), _printed("seconds")
 STANDARD_ERRORS = 2.0
 TIMES_A_COIN = 3.0
@@ -63,7 +63,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A measure for all methods and datasets, made by `table`; ``print`` shows it.
+    """Table of a measure for all methods and datasets, made by `table`; print it to see it.
 
     Attributes
     ----------
@@ -71,10 +71,10 @@ class Table:
         The measure.
     title : str
     methods : list of str
-        The columns; a method without any value has none.
+        The columns; methods without any value are left out.
     rows : list of Row
     notes : list of str
-        Sentences to put below.
+        Sentences shown below the table.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Table:
         return self.text(shutil.get_terminal_size((100, 24)).columns)
 
     def text(self, width: int = 100) -> str:
-        """Lay the table out in lines of `width` characters; columns that do not fit are put below."""
+        """Format the table in lines of `width` characters; columns that do not fit are put below."""
         heads = [name.removeprefix(PREFIX) for name in self.methods]
         labels, lines = [], []
         for label, cells in self._lines():
@@ -111,7 +111,7 @@ class Table:
         return "\n".join([*parts, "", *(line for n in notes for line in textwrap.wrap(n, room))])
 
     def _lines(self) -> Iterator[tuple[str, dict[str, Summary]]]:
-        """Labels and cells of the lines of `text`: a dataset, its other form, the paper's values."""
+        """Yield labels and cells of the lines of `text`: a dataset, its other form, the paper's values."""
         for name in dict.fromkeys(row.dataset for row in self.rows):
             rows = [row for row in self.rows if row.dataset == name]
             for k, row in enumerate(rows):
@@ -125,7 +125,7 @@ class Table:
                 yield "  paper", printed
 
     def _text_cell(self, cell: Summary | None) -> str:
-        """Write a value for narrow columns: per cent with one digit, others without their deviation."""
+        """Format a value for narrow columns: accuracies with one decimal, other means without deviation."""
         if cell is None:
             return "-"
         text = f"{cell.mean:.{cell.digits}f}"
@@ -136,7 +136,7 @@ class Table:
         return f"{'*' if cell.bold else ''}{text}{'!' if cell.differs else ''}"
 
     def _wide(self, show: Callable[[Summary | None], str]) -> list[list[str]]:
-        """Cells of the wide formats, the names of columns first; the paper's values follow ours."""
+        """Return the rows of the wide formats, header first; the paper's values are right of ours."""
         columns = [
             (name, printed)
             for name in self.methods
@@ -153,7 +153,7 @@ class Table:
         return lines
 
     def markdown(self) -> str:
-        """Write the table as Markdown, the paper's values in a second column."""
+        """Format the table as Markdown, with the paper's values in separate columns."""
         head, *lines = self._wide(_markdown_cell)
         parts = [
             f"## {_escape_markdown(self.title)}\n",
@@ -166,7 +166,7 @@ class Table:
         return "\n".join(parts) + "\n"
 
     def latex(self) -> str:
-        """Write the table as LaTeX, to be put into a document with ``booktabs``."""
+        """Format the table as LaTeX, for a document that uses ``booktabs``."""
         head, *lines = self._wide(_latex_cell)
         parts = [
             *(f"% {line}" for line in [self.title, *self.notes, "needs \\usepackage{booktabs}"]),
@@ -181,11 +181,11 @@ class Table:
         return "\n".join(parts) + "\n"
 
     def csv(self) -> str:
-        """Write the table as CSV: a line for each dataset, form and method, numbers in full."""
+        """Format the table as CSV: a line for each dataset, form and method, with unrounded numbers."""
         return as_csv(CSV_COLUMNS, self.facts())
 
     def facts(self) -> Iterator[dict[str, Any]]:
-        """Yield a dict of the columns of `csv` for each dataset, form and method; None for no value."""
+        """Yield the lines of `csv` as dicts; None for missing values."""
         for dataset, form, stand_in, ours, printed in self.rows:
             for method, cell in ours.items():
                 beside = printed.get(method)
@@ -197,7 +197,7 @@ class Table:
 
 
 def table(results: Results, measure: str) -> Table:
-    """Make the table of a measure, with the paper's values where it has some.
+    """Make the table of a measure, with the paper's values where there are any.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def table(results: Results, measure: str) -> Table:
 
 
 def _notes(results: Results, measure: str, rows: list[Row]) -> list[str]:
-    """Explain the signs that occur in the table, and what is missing."""
+    """Explain the marks in the table and the data behind it."""
     runs = results.protocol.runs
     mean = f"Mean ± standard deviation over {runs} runs" if runs > 1 else "One run"
     notes = [f"{mean}, {100 * results.protocol.train_size:g} % for training."]
@@ -255,19 +255,19 @@ def _notes(results: Results, measure: str, rows: list[Row]) -> list[str]:
     printed = [cell for row in rows for cell in row.printed.values()]
     if printed:
         bold = ", bold as there" if any(cell.bold for cell in printed) else ""
-        notes.append(f"Paper: the value printed there{bold}.")
+        notes.append(f"Paper: the value printed in the paper{bold}.")
     if printed and measure == "seconds":
         notes.append("The paper's times are from another machine, language and year.")
     if any(cell.differs for cell in printed):
-        notes.append("!: differs from ours by more than both deviations together.")
+        notes.append("!: differs from ours by more than both standard deviations together.")
     stand_ins = dict.fromkeys(row.dataset for row in rows if row.stand_in)
     if stand_ins:
         shown = " The paper's values are shown, but not compared." if printed else ""
         notes.append(
-            f"Stand-ins, generated because the paper's own are not public: {', '.join(stand_ins)}.{shown}"
+            f"Stand-ins, generated because the paper's data are not public: {', '.join(stand_ins)}.{shown}"
         )
     if any(row.form == "scaled" for row in rows):
-        notes.append("Scaled: standardised by mean and deviation of the training samples.")
+        notes.append("Scaled: standardised by mean and standard deviation of the training samples.")
     held = [record["held"] for record in results.records if "held" in record]
     if measure == "accuracy" and any(held):
         notes.append(
@@ -277,7 +277,7 @@ def _notes(results: Results, measure: str, rows: list[Row]) -> list[str]:
 
 
 def as_csv(columns: Iterable[str], rows: Iterable[dict[str, Any]]) -> str:
-    """Write dicts as CSV: None as nothing, True and False as 1 and 0."""
+    """Format dicts as CSV: None as an empty cell, True and False as 1 and 0."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -288,7 +288,7 @@ def as_csv(columns: Iterable[str], rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _groups_that_fit(widths: list[int], room: int) -> Iterator[list[int]]:
-    """Group columns so that each group fits into the room."""
+    """Group columns so that each group fits into a width of `room`."""
     group: list[int] = []
     for k, width in enumerate(widths):
         if group and sum(widths[j] + 1 for j in group) + width + 1 > room:
@@ -326,7 +326,7 @@ def _escape_latex(text: str) -> str:
 
 
 def _printed_values(results: Results, measure: str, dataset: str) -> dict[str, Summary]:
-    """Return the printed values of a dataset by method; another set of the same name has none."""
+    """Return the paper's values of a dataset by method; none for other data of the same name."""
     values = {"accuracy": ACCURACY, "seconds": SECONDS}.get(measure, {}).get(dataset, {})
     record, shape = RECORDS.get(dataset), results.datasets[dataset].X.shape
     if record is None or shape != (record.n_samples, record.n_features):
@@ -335,12 +335,12 @@ def _printed_values(results: Results, measure: str, dataset: str) -> dict[str, S
 
 
 def differs(value: Summary, ours: Summary) -> bool:
-    """Whether two means are further apart than their deviations together."""
+    """Return whether two means differ by more than the sum of their standard deviations."""
     return abs(value.mean - ours.mean) > (value.deviation or 0.0) + (ours.deviation or 0.0)
 
 
 class ImplausibleValue(NamedTuple):
-    """A printed accuracy, ours on the same data, and what is wrong with it."""
+    """An accuracy printed in the paper, ours on the same data, and what is wrong with the former."""
 
     dataset: str
     method: str
@@ -350,7 +350,7 @@ class ImplausibleValue(NamedTuple):
 
 
 def implausible_values(results: Results, accuracy: Table) -> list[ImplausibleValue]:
-    """Find the implausible ones among the paper's accuracies, given the table of a study's own."""
+    """Find the implausible accuracies of the paper, given the accuracy table of a study."""
     found = []
     for name, dataset in results.datasets.items():
         coin = 100.0 * coin_deviation(np.unique(dataset.y, return_counts=True)[1])
@@ -360,7 +360,7 @@ def implausible_values(results: Results, accuracy: Table) -> list[ImplausibleVal
             ours = {row.form: row.ours[method] for row in known}
             signs = signs_of(value, list(ours.values()), coin)
             if dataset.stand_in:
-                # Where near samples have opposite labels, the forest itself is worse than guessing, and the
+                # Where nearby samples have opposite labels, the forest itself is worse than guessing, and the
                 # paper's data may be like that.
                 signs.pop("worse", None)
             if signs:
@@ -369,7 +369,7 @@ def implausible_values(results: Results, accuracy: Table) -> list[ImplausibleVal
 
 
 def signs_of(value: Summary, ours: list[Summary], coin: float) -> dict[str, str]:
-    """Find what is wrong with a printed accuracy, given ours in each form and the deviation of a coin."""
+    """Find what is wrong with a printed accuracy, given ours in each form and the deviation of coin tosses."""
     mean, deviation = value.mean, value.deviation or 0.0
     found = {}
     if mean + STANDARD_ERRORS * deviation / math.sqrt(RUNS) < 50.0:
@@ -384,7 +384,7 @@ def signs_of(value: Summary, ours: list[Summary], coin: float) -> dict[str, str]
 
 
 def coin_deviation(counts: ArrayLike) -> float:
-    r"""Deviation of Papa's accuracy when a coin is tossed for every test sample of the paper's 75 %.
+    r"""Compute the deviation of Papa's accuracy if a coin is tossed for every test sample, 75 % of the data.
 
     With :math:`n_+` and :math:`n_-` test samples the accuracy is the mean of two independent shares, each with
     variance :math:`1/4n`: :math:`\sigma = \tfrac12 \sqrt{1/4n_+ + 1/4n_-}`.

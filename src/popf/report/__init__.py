@@ -1,8 +1,8 @@
-"""One page that answers what people ask of a model: how good, which threshold, who, and what is it.
+"""A report on a model as one HTML page: how good it is, which threshold to use, who is at risk, what it is.
 
-``page``          from a model and samples to the page: `build`, `write`
-``numbers``       all numbers, computed and written as text
-``explanations``  what the model is, and why samples have their probabilities: log odds and paths
+``page``          build the page from a model and samples: `build`, `write`
+``numbers``       compute and format all numbers
+``explanations``  describe the model, and explain the probabilities of samples by log odds and paths
 ``templates``     the page: HTML, style and script
 """
 

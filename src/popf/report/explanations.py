@@ -1,4 +1,4 @@
-"""What the model is, and why the listed samples have their probabilities, in the user's features and units."""
+"""Describe the model, and explain the probabilities of the listed samples in the user's features and units."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,61 +23,61 @@ Entries = list[tuple[str, str]]
 
 MAX_FEATURES, MAX_NODES, MAX_NAMES = 12, 6, 60
 NOTE = (
-    "The features of training samples are not shown: the model keeps them only as transformed by its steps, "
-    "which cannot be undone."
+    "The features of training samples are not shown, because the model keeps them only after its "
+    "preprocessing, which cannot be inverted."
 )
 METHODS = {
     "pooled": "the forest, pooled with boosted trees and with logistic regressions on features, splines and "
-    "pairs of them",
-    "forest": "the forest alone: every training sample offers a path, and those of each class are weighed",
-    "paper": "the paper’s P-OPF: the cost of the winning path alone",
+    "pairs of features",
+    "forest": "the forest alone: each class is scored by the paths through all of its training samples",
+    "paper": "the paper’s P-OPF: the cost of the optimum path alone",
 }
 HELD_OUT = {
-    "pool": "all together",
-    "forest": "the forest",
+    "pool": "pool",
+    "forest": "forest",
     "linear": "logistic regression",
     "spline": "logistic regression on splines",
     "pairs": "logistic regression on splines and pairs",
     "trees": "boosted trees",
-    "prior": "the class frequencies",
+    "prior": "class frequencies",
 }
 
 
 def model_facts(model: Any, about: Mapping[str, Any]) -> list[tuple[str, Entries]]:
-    """Gather headings with pairs of terms and texts; `about` is as for `popf.report.build`."""
+    """Collect headings with (term, text) pairs; `about` is as for `popf.report.build`."""
     final = last_step(model)
     known = {**facts_of(model, final, None), **about}
     return [
-        ("In short", _in_short(final, known)),
+        ("Summary", _summarise_model(final, known)),
         ("Training", _training(known)),
         ("Parameters", _parameters(final, known)),
-        ("Where it comes from", _origin(known)),
+        ("Origin", _origin(known)),
     ]
 
 
-def _in_short(final: Any, known: Mapping[str, Any]) -> Entries:
+def _summarise_model(final: Any, known: Mapping[str, Any]) -> Entries:
     entries = [("Classifier", f"{known['estimator']}, a probabilistic optimum-path forest")]
     steps = [f"{name} ({kind})" for name, kind in known["steps"][:-1]]
     if steps:
-        entries.append(("Before it", ", then ".join(steps)))
-    entries.append(("Probabilities by", METHODS[final.method]))
+        entries.append(("Preprocessing", ", then ".join(steps)))
+    entries.append(("Probabilities from", METHODS[final.method]))
     if getattr(final, "linear_map_", None) is not None:
         text, tried = type(final.linear_map_).__name__, getattr(final, "linear_map_losses_", {})
         if tried:
-            text += f" (log loss of those tried: {_pairs(tried, '.4g')})"
-        entries.append(("Features mapped by", text))
+            text += f" (held-out log loss of each candidate: {_pairs(tried, '.4g')})"
+        entries.append(("Linear map of the features", text))
     if hasattr(final, "A_"):
         entries.append(("Slope A and offset B", f"{final.A_:.5g} and {final.B_:.5g}"))
     if hasattr(final, "pool_weights_"):
-        entries.append(("Weights in the pool", _pairs(final.pool_weights_, ".2f")))
+        entries.append(("Pool weights", _pairs(final.pool_weights_, ".2f")))
         taus = ", ".join(f"{tau:.5g}" for tau in final.bandwidths_)
         entries.append(("Bandwidths τ by class", taus))
     losses = {HELD_OUT[name]: loss for name, loss in getattr(final, "held_out_losses_", {}).items()}
     if losses:
         entries.append(("Log loss on held-out training samples", _pairs(losses, ".3g")))
     if getattr(final, "prior_weight_", 0.0) >= 0.01:
-        text = f"{percent(final.prior_weight_)}: the training samples hardly tell the classes apart"
-        entries.append(("Shrunken to the base rate by", text))
+        text = f"{percent(final.prior_weight_)}: the training samples hardly separate the classes"
+        entries.append(("Shrunk towards the base rate by", text))
     return entries
 
 
@@ -98,7 +98,7 @@ def _training(known: Mapping[str, Any]) -> Entries:
         ("Features", count(known["n_features"])),
     ]
     if None not in names:
-        entries.append(("Their names", listed([plain(name) for name in names], MAX_NAMES)))
+        entries.append(("Feature names", listed([plain(name) for name in names], MAX_NAMES)))
     return entries
 
 
@@ -109,13 +109,13 @@ def _parameters(final: Any, known: Mapping[str, Any]) -> Entries:
     for name, value in known["parameters"].items():
         (same if shown(defaults.get(name)) == value else changed).append(f"{name} = {value}")
     return [
-        ("Set", ", ".join(map(plain, changed)) or "none: all are defaults"),
-        ("Defaults", ", ".join(map(plain, same))),
+        ("Not default", ", ".join(map(plain, changed)) or "none: all are defaults"),
+        ("Default", ", ".join(map(plain, same))),
     ]
 
 
 def _origin(known: Mapping[str, Any]) -> Entries:
-    terms = {"file": "Model", "data": "Samples of this page", "saved": "Saved", "sha256": "SHA-256"}
+    terms = {"file": "Model", "data": "Evaluated on", "saved": "Saved", "sha256": "SHA-256"}
     entries = [(term, plain(known[key])) for key, term in terms.items() if known.get(key)]
     libraries = {"popf": known.get("popf_version", version("popf"))}
     libraries.update(known.get("libraries") or versions())
@@ -134,10 +134,10 @@ def _origin(known: Mapping[str, Any]) -> Entries:
 
 
 def explain_samples(model: Any, chosen: Any, label: Any) -> tuple[list[dict[str, Any]], str]:
-    """Explain the probability of a class for some samples; return also what cannot be shown, if anything.
+    """Explain the probability of a class for some samples; also return a note on what cannot be shown.
 
-    Each explanation is plain values for the page's script: the log odds as ``terms`` against the class
-    ``rival``, both empty for the paper's method, and the path of `trace_paths`.
+    Each explanation holds plain values for the page's script: the ``terms`` of the log odds against the class
+    ``rival``, both empty for the paper's method, and the path from `trace_paths`.
     """
     names, cells = feature_names(model), np.asarray(chosen, dtype=object)
     paths, note = trace_paths(model, chosen)
@@ -157,7 +157,7 @@ def explain_samples(model: Any, chosen: Any, label: Any) -> tuple[list[dict[str,
 
 
 def feature_names(model: Any) -> list[str]:
-    """Return the names of the columns of X, or numbers from 1."""
+    """Return the column names of X, or names with numbers from 1."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return [f"feature {number}" for number in range(1, model.n_features_in_ + 1)]
@@ -165,11 +165,11 @@ def feature_names(model: Any) -> list[str]:
 
 
 def trace_paths(model: Any, chosen: Any) -> tuple[list[dict[str, Any]], str]:
-    """Trace the paths to samples; return them, and what cannot be shown, empty if everything can.
+    """Trace the paths to samples; also return a note on what cannot be shown, or an empty string.
 
     A path has a ``summary``; ``nodes`` (name, class, and "prototype", "between" or "sample"); ``steps``
-    (length, share of the longest, whether it is the longest, nodes left out); ``features``, a row each: its
-    name, and its value at each node; and how many features are ``hidden``.
+    (length, length relative to the longest, whether it is the longest, number of nodes left out);
+    ``features``, one row each: name, and value at each node; and the number of ``hidden`` features.
     """
     opf = last_step(model).opf_
     prepared = as_forest_sees(model, chosen)
@@ -192,11 +192,11 @@ def trace_paths(model: Any, chosen: Any) -> tuple[list[dict[str, Any]], str]:
         label = plain(path.label)
         kinds = ("between" if place else "prototype" for place in shown[:-1])
         rows = (f"training row {numbers[path.nodes[place]]}" for place in shown[:-1])
-        stations = [(row, label, kind) for row, kind in zip(rows, kinds, strict=True)]
+        training_nodes = [(row, label, kind) for row, kind in zip(rows, kinds, strict=True)]
         views.append(
             {
                 "summary": _summary(path, dict(zip(opf.classes_.tolist(), costs, strict=True))),
-                "nodes": [*stations, ("this sample", "", "sample")],
+                "nodes": [*training_nodes, ("this sample", "", "sample")],
                 "steps": list(_steps(path, shown)),
                 "features": [[plain(names[k]), *map(figure, cells[shown, k])] for k in features],
                 "hidden": len(names) - len(features),
@@ -206,7 +206,7 @@ def trace_paths(model: Any, chosen: Any) -> tuple[list[dict[str, Any]], str]:
 
 
 def _deviation(column: Cells) -> float:
-    """Spread of a feature, NaN if it is not a number."""
+    """Return the standard deviation of a feature (1 if it is 0), NaN if it is not numeric."""
     try:
         return float(np.nanstd(column.astype(np.float64))) or 1.0
     except (TypeError, ValueError):
@@ -226,7 +226,7 @@ def _most_different(cells: Cells, bottleneck: int, spread: FloatArray) -> list[i
 
 
 def _shown_nodes(n: int, bottleneck: int) -> list[int]:
-    """Nodes of a path to show: its ends and those of its longest step; node n is the sample itself."""
+    """Choose the nodes of a path to show: at its ends and its longest step; node n is the sample itself."""
     if n + 1 <= MAX_NODES:
         return list(range(n + 1))
     return sorted({0, 1, bottleneck, bottleneck + 1, n - 1, n})
@@ -240,17 +240,17 @@ def _steps(path: Path, shown: list[int]) -> Iterator[tuple[str, float, bool, int
 
 
 def _summary(path: Path, offers: dict[Any, float]) -> str:
-    """Describe a path, and what the paths of other classes cost; of more than three only the cheapest."""
+    """Describe a path and the costs of other classes' paths; of more than three, only the cheapest."""
     label, n_steps = plain(path.label), len(path.weights)
     if n_steps == 1:
-        way = f"One step leads to it from a prototype of “{label}”; its length"
+        way = f"One step leads from a prototype of “{label}” to this sample; its length"
     else:
         way = (
-            f"{n_steps} steps lead to it, from a prototype of “{label}” through training samples of the same "
-            "class; the longest"
+            f"{n_steps} steps lead from a prototype of “{label}” through training samples of the same class "
+            "to this sample; the longest"
         )
     rivals = [(cost, plain(other)) for other, cost in offers.items() if plain(other) != label]
     if len(rivals) > 3:
         rivals = [min(rivals, key=lambda rival: rival[0])]
-    costs = (f" The cheapest path of “{other}” costs {cost:.4g}." for cost, other in rivals)
+    costs = (f" The cheapest path from “{other}” costs {cost:.4g}." for cost, other in rivals)
     return f"{way}, {path.cost:.4g}, is the cost of the path.{''.join(costs)}"

@@ -1,4 +1,4 @@
-"""The numbers of the report, computed and written as text; the page's script writes numbers in the same way."""
+"""Compute and format the numbers of the report; the page's script formats numbers in the same way."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,12 @@ from popf.metrics.evaluation import chance_calibration_error, wilson
 from popf.metrics.thresholds import ThresholdCounts, best_threshold, count_at_thresholds
 
 CLASS_BINS = 40
-#: How many of the highest probabilities are looked at, in the table of gains; and points of its curve.
+#: Numbers of highest probabilities in the table of gains, and number of points of the gains curve.
 FIRST, CURVE_POINTS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000), 201
-#: Above this calibration error by chance, and below this number of samples of a class, little can be said.
+#: Above this calibration error by chance, or below this number of samples in a class, results are called rough.
 COARSE, FEW = 0.05, 20
 MAX_LENGTH, PERCENT = 120, "\N{NO-BREAK SPACE}%"
-# Characters that no page may contain, and unpaired surrogates, which cannot be encoded.
+# Control characters, which a page must not contain, and unpaired surrogates, which cannot be encoded.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -27,22 +27,22 @@ class Quality(NamedTuple):
     """How good the probabilities of the positive class are."""
 
     scores: dict[str, Score]  # of `popf.metrics.evaluate`, at the threshold the page opens with
-    prior: float  # the share of positive samples
-    prior_log_loss: float  # of predicting `prior` for everyone
+    prior: float  # share of positive samples
+    prior_log_loss: float  # score of predicting `prior` for everyone
     prior_brier: float
-    chance_error: float  # the calibration error that exact probabilities would stay below, 95 %
+    chance_error: float  # 95 % quantile of the calibration error of exact probabilities
     curve: ReliabilityCurve
     n_samples: int
 
 
 class Decisions(NamedTuple):
-    """What every threshold leads to, and which costs least."""
+    """Counts at every threshold, and the threshold of lowest cost."""
 
     counts: ThresholdCounts  # at every thousandth, ascending
-    ratio: float  # the cost of a miss, in false alarms
-    recommended: int  # the threshold of the lowest cost
-    positive_shares: FloatArray  # of the positive samples in each fortieth of [0, 1]
-    negative_shares: FloatArray  # of the others
+    ratio: float  # cost of a miss, in false alarms
+    recommended: int  # index of the threshold of lowest cost
+    positive_shares: FloatArray  # histogram of the positive samples, 40 bins of [0, 1]
+    negative_shares: FloatArray  # the same for the others
 
     @property
     def n_samples(self) -> int:
@@ -56,36 +56,36 @@ class Decisions(NamedTuple):
 
     @property
     def cost_top(self) -> float:
-        """Highest cost of the chart: 1.5 times that of predicting everyone or no one positive."""
+        """Top of the cost axis: at most 1.5 times the lower of the costs of flagging all and none."""
         counts = self.counts
         trivial = min(counts.n_negative, counts.n_positive * self.ratio) / self.n_samples
         return float(min(1.5 * trivial, self.mean_cost.max()))
 
     def nearest(self, threshold: float) -> int:
-        """Index of the threshold nearest to a number, the lower of two."""
+        """Return the index of the threshold nearest to a value; of two, the lower."""
         return int(np.abs(self.counts.thresholds - threshold).argmin())
 
 
 class First(NamedTuple):
-    """What is found among the first of the highest probabilities."""
+    """Positive samples among the n highest probabilities."""
 
-    n: int  # how many are looked at
-    found: float
+    n: int
+    found: float  # number of positive samples
     precision: Score
     average_precision: float
     lift: float
 
 
 class Gains(NamedTuple):
-    """What is found by looking at the highest probabilities first."""
+    """Gains curve, and a table for the highest probabilities."""
 
-    fractions: FloatArray  # of the samples, evenly spaced
-    gains: FloatArray  # the share of the positive samples found by then
+    fractions: FloatArray  # share of samples inspected, evenly spaced
+    gains: FloatArray  # share of positive samples found
     first: list[First]
 
 
 def gains(happened: BoolArray, probability: FloatArray) -> Gains:
-    """Compute what is found by looking at the highest probabilities first."""
+    """Compute the gains of inspecting the samples with the highest probabilities first."""
     curve = lift_curve(happened, probability)
     fractions = np.linspace(0.0, 1.0, CURVE_POINTS)
     first = []
@@ -106,7 +106,7 @@ def quality(
     seed: int = 0,
     groups: IntArray | None = None,
 ) -> Quality:
-    """Measure the probabilities of the positive class; both classes must occur."""
+    """Evaluate the probabilities of the positive class; both classes must occur."""
     prior = float(happened.mean())
     return Quality(
         scores=evaluate(
@@ -124,7 +124,7 @@ def quality(
 def decisions(
     happened: BoolArray, probability: FloatArray, *, ratio: float, also: Sequence[float] = ()
 ) -> Decisions:
-    """Count true and false positives at every thousandth and `also`; find the threshold of lowest cost."""
+    """Count true and false positives at every thousandth and at `also`; find the threshold of lowest cost."""
     thresholds = np.union1d(np.arange(1, 1000) / 1000, [value for value in also if 0 < value < 1])
     counts = count_at_thresholds(happened, probability, thresholds)
     edges = np.linspace(0.0, 1.0, CLASS_BINS + 1)
@@ -136,7 +136,7 @@ def decisions(
 
 
 def verdict(found: Quality) -> list[str]:
-    """Describe how good probabilities are, in sentences."""
+    """Describe how good the probabilities are, in sentences."""
     sentences = [_calibration(found), _against_base_rate(found)]
     rare = round(min(found.prior, 1.0 - found.prior) * found.n_samples)
     if rare < FEW:
@@ -148,7 +148,7 @@ def verdict(found: Quality) -> list[str]:
 def _calibration(found: Quality) -> str:
     error, chance = found.scores["ece"].value, found.chance_error
     samples = f"{count(found.n_samples)} samples"
-    exact = f"even exact probabilities would be off by up to {points(chance)}"
+    exact = f"even perfectly calibrated ones could be off by up to {points(chance)}"
     if error > chance:
         gaps, weights = found.curve.frequency - found.curve.probability, found.curve.weights
         gap = float(np.average(gaps, weights=weights))
@@ -159,7 +159,7 @@ def _calibration(found: Quality) -> str:
         )
     if chance > COARSE:
         return (
-            f"No miscalibration can be seen, but {samples} show little: the probabilities are off by "
+            f"No miscalibration is visible, but {samples} are too few to be sure: the probabilities are off by "
             f"{points(error)} on average, and {exact}."
         )
     return (
@@ -169,41 +169,39 @@ def _calibration(found: Quality) -> str:
 
 
 def _against_base_rate(found: Quality) -> str:
-    loss, base = found.scores["log_loss"], f"the base rate of {percent(found.prior)}"
+    loss = found.scores["log_loss"]
+    base = f"predicting the base rate of {percent(found.prior)} for everyone"
     if loss.upper < found.prior_log_loss:
         gain = 1.0 - found.scores["brier"].value / found.prior_brier
         much = "much better" if gain > 0.5 else "better"
-        return (
-            f"They are {much} than {base}: the squared error is {percent(gain, 0)} lower than that of "
-            "predicting it for everyone."
-        )
+        return f"They are {much} than {base}: the Brier score is {percent(gain, 0)} lower."
     if loss.lower > found.prior_log_loss:
         return (
-            f"They are worse than predicting {base} for everyone (log loss {fixed(loss.value, 3)} against "
+            f"They are worse than {base} (log loss {fixed(loss.value, 3)} against "
             f"{fixed(found.prior_log_loss, 3)}): do not use them."
         )
-    return f"On this data they are no better than predicting {base} for everyone."
+    return f"On these samples they are not clearly better than {base}."
 
 
 def outcome(found: Decisions, at: int, event: str) -> str:
-    """Describe what a threshold leads to; the page's script writes the same for others."""
+    """Describe the outcome at a threshold; the page's script writes the same sentences."""
     counts = found.counts
     hits, alarms = counts.hits[at], counts.alarms[at]
     return (
         f"{count(hits + alarms)} of {count(found.n_samples)} samples are flagged as “{event}”: {count(hits)} "
-        f"correctly, {count(alarms)} as false alarms. {count(counts.n_positive - hits)} of "
-        f"{count(counts.n_positive)} are missed."
+        f"correctly, {count(alarms)} as false alarms. Missed: {count(counts.n_positive - hits)} of "
+        f"{count(counts.n_positive)} actual cases."
     )
 
 
 def plain(value: Any) -> str:
-    """Return text of at most 120 characters, with unprintable ones replaced."""
+    """Return text of at most 120 characters, with unprintable characters replaced."""
     text = _UNPRINTABLE.sub("\ufffd", str(value))
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
 
 
 def fixed(value: float, digits: int) -> str:
-    """Write a number with a fixed number of digits, halves rounded up as by JavaScript's ``toFixed``."""
+    """Format a number with fixed decimals, rounding halves away from zero like JavaScript's ``toFixed``."""
     if not np.isfinite(value):
         return "–"
     number = Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
@@ -211,40 +209,40 @@ def fixed(value: float, digits: int) -> str:
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """Write a share in per cent."""
+    """Format a share in per cent."""
     return "–" if not np.isfinite(value) else f"{fixed(100.0 * value, digits)}{PERCENT}"
 
 
 def chance(value: float) -> str:
-    """Write a probability in per cent; only exact ones are written as 0 or 100."""
+    """Format a probability in per cent; only exactly 0 and 1 are shown as 0 % and 100 %."""
     if 0.0 < value < 0.001:
         return f"< 0.1{PERCENT}"
     return f"> 99.9{PERCENT}" if 0.999 < value < 1.0 else percent(value)
 
 
 def log10(value: float) -> str:
-    """Write the logarithm of a number."""
+    """Format the decimal logarithm of a number."""
     return fixed(float(np.log10(value)), 2)
 
 
 def points(value: float) -> str:
-    """Write a difference of two shares in percentage points."""
+    """Format a difference of two shares in percentage points."""
     return f"{fixed(100.0 * value, 1)} percentage points"
 
 
 def count(number: float) -> str:
-    """Write a whole number with thousands separators."""
+    """Format a whole number with thousands separators."""
     return f"{int(number):,}"
 
 
 def threshold_text(value: float) -> str:
-    """Write a threshold with three digits, or with as many as distinguish it from others."""
+    """Format a threshold with three decimals or, if these are not exact, six significant digits."""
     short = f"{value:.3f}"
     return short if float(short) == value else f"{value:.6g}"
 
 
 def figure(value: Any) -> str:
-    """Write a cell of the user's table: numbers to four digits, text as it is."""
+    """Format a cell of the user's table: numbers to four digits, text unchanged."""
     if value is None:
         return "missing"
     if isinstance(value, bool | np.bool_ | str):
@@ -263,7 +261,7 @@ def figure(value: Any) -> str:
 
 
 def line_path(x: Iterable[float], y: Iterable[float]) -> str:
-    """Draw an SVG path through points of the unit square, in thousandths from the top left; NaN is a gap."""
+    """Return an SVG path through points of the unit square, in thousandths from the top left; NaN is a gap."""
     parts, pen_down = [], False
     for across, up in zip(x, y, strict=True):
         if not np.isnan(up):

@@ -1,4 +1,4 @@
-"""From a model and samples to the page."""
+"""Build the report page from a model and samples."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -30,42 +30,42 @@ MAX_ROWS, PRINTED_ROWS = 2000, 40
 
 @dataclass(frozen=True)
 class Row:
-    """A sample of a high probability."""
+    """A listed sample, one of the highest probabilities."""
 
-    number: int  # in the data, from 1
+    number: int  # row number in the data, from 1
     ids: list[str]
     probability: float
-    truth: str  # its class
-    why: dict[str, Any]  # see `explain_samples`
+    truth: str  # true class
+    why: dict[str, Any]  # explanation, see `explain_samples`
 
     @property
     def name(self) -> str:
-        """The first id, or the number."""
+        """The first id, or the row number."""
         return (self.ids and self.ids[0]) or f"row {self.number}"
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that a page shows."""
+    """Everything that the page shows."""
 
     title: str
-    source: str  # which model and which samples, if known
+    source: str  # names of the model and data files, if known
     event: str  # the positive class
-    other: str  # the other one, or "all others"
+    other: str  # the other class, or "all others"
     classes: list[str]
     quality: numbers.Quality
-    drawn: str  # what the bootstrap draws for the intervals
+    drawn: str  # what the bootstrap resamples for the intervals, in words
     decisions: numbers.Decisions
     gains: numbers.Gains
-    start: int  # the threshold that the page opens with, as a position in `decisions`
-    overall: Evaluation | None  # of all classes together, if there are more than two
+    start: int  # index in `decisions` of the initial threshold
+    overall: Evaluation | None  # over all classes, if there are more than two
     id_names: list[str]
-    rows: list[Row]  # the highest probabilities first
-    facts: list[tuple[str, Entries]]  # headings, each with pairs of terms and texts
-    note: str  # what to know about the paths; empty for nothing
+    rows: list[Row]  # highest probabilities first
+    facts: list[tuple[str, Entries]]  # headings, each with (term, text) pairs
+    note: str  # remark about the paths, may be empty
 
     def html(self) -> str:
-        """Write the page: one file that loads nothing."""
+        """Render the page as one self-contained file."""
         curve = self.quality.curve
         columns = (curve.probability, curve.frequency, curve.lower, curve.upper, curve.weights)
         return render(
@@ -80,7 +80,7 @@ class Report:
         )
 
     def script_data(self) -> dict[str, Any]:
-        """Return what the page's script needs, as plain values."""
+        """Return the data for the page's script, as plain values."""
         counts, chance = self.decisions.counts, f"Probability of “{self.event}”: "
         return {
             "event": self.event,
@@ -99,34 +99,34 @@ class Report:
 
 
 def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
-    """Write a report of a model on samples it was not fitted to: one page of HTML.
+    """Build a report on a model, evaluated on samples it was not fitted to, as one HTML page.
 
     Parameters
     ----------
     model : POPFClassifier or Pipeline
         Fitted; a pipeline ends in the classifier.
     X : frame or array of shape (n_samples, n_features)
-        The columns of a frame are found by name.
+        Columns of a frame are matched by name.
     y : array-like of shape (n_samples,)
-        True labels, of two classes at least.
+        True labels, of at least two classes.
     **options
         - ``positive``: the positive class; None for the second of two, or the rarest of more;
-        - ``threshold``: where the slider starts; None for the threshold of lowest cost if costs are given, else
-          the model's own;
+        - ``threshold``: initial threshold; None for the threshold of lowest cost if costs are given, else the
+          model's own;
         - ``cost_fp``, ``cost_fn``: costs of a false alarm and of a miss, both or neither;
-        - ``ids``: columns that identify samples, such as ``{"consumer": [...]}``; intervals draw the samples
-          with one value of the first that repeats together;
-        - ``top``: how many samples are listed, 100 by default;
-        - ``title``: None for one that names the class;
-        - ``seed``: the seed of the bootstrap, 0 by default;
-        - ``probability``: the result of ``model.predict_proba(X)``, if it is known already;
-        - ``about``: what `popf.io.describe` says about the model's file, and names: ``"file"`` and ``"data"``
-          of the files, ``"target"`` of the column of labels.
+        - ``ids``: columns that identify samples, such as ``{"consumer": [...]}``; the bootstrap draws samples
+          that share a value of the first column with repeated values together;
+        - ``top``: number of samples to list, 100 by default;
+        - ``title``: None for a title that names the class;
+        - ``seed``: seed of the bootstrap, 0 by default;
+        - ``probability``: the result of ``model.predict_proba(X)``, if already known;
+        - ``about``: the result of `popf.io.describe` for the model's file, and the names of the files
+          (``"file"``, ``"data"``) and of the label column (``"target"``).
 
     Returns
     -------
     str
-        The same for the same input, to the byte. It loads nothing, and holds rows of `X`.
+        The page. The same input gives the same bytes. It loads nothing, and contains rows of `X`.
 
     Examples
     --------
@@ -145,12 +145,12 @@ def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
 
 
 def write(path: str | os.PathLike[str], model: Any, X: Any, y: ArrayLike, **options: Any) -> None:
-    """Write a report to a file, which appears when it is complete.
+    """Write a report to a file, atomically.
 
     Parameters
     ----------
     path : str or path-like
-        Such as ``report.html``. If anything fails, what was there before stays.
+        Such as ``report.html``. If anything fails, an existing file is left unchanged.
     model, X, y, **options
         As for `build`.
 
@@ -186,7 +186,7 @@ def compute(
     title: str | None = None,
     seed: int = 0,
 ) -> Report:
-    """Compute all that a report shows; see `build`."""
+    """Compute everything that a report shows; see `build`."""
     check_options(threshold, cost_fp, cost_fn, top)
     about = about or {}
     final = fitted_step(model, (POPFClassifier,), "probabilities of a forest")
@@ -205,7 +205,7 @@ def compute(
     if happened.all() or not happened.any():
         raise ValueError(
             f"all {len(labels)} samples are {'' if happened.any() else 'other than '}"
-            f"{classes.tolist()[code]!r}: a report needs samples that are and samples that are not."
+            f"{classes.tolist()[code]!r}: a report needs samples of this class and of others."
         )
     ratio = float(cost_fn or 1.0) / float(cost_fp or 1.0)
     own = _own_threshold(final, code)
@@ -249,7 +249,7 @@ def compute(
 
 
 def check_options(threshold: Any, cost_fp: Any, cost_fn: Any, top: Any) -> None:
-    """Raise ValueError for a threshold, costs or a number of rows that a report cannot have."""
+    """Raise ValueError if the threshold, a cost or the number of rows is invalid."""
     if threshold is not None:
         check_share("`threshold`", threshold)
     check_costs(cost_fp, cost_fn, strictly=True)
@@ -265,7 +265,7 @@ def _checked_labels(y: ArrayLike, classes: NDArray[Any]) -> NDArray[Any]:
     if len(strange):
         raise ValueError(
             f"y holds {labels[strange[0]].item()!r} in row {strange[0] + 1}, a label the model has never "
-            f"seen; it knows {shown(classes)}. Leave out {len(strange)} such row(s)."
+            f"seen; it knows {shown(classes)}. Remove such rows ({len(strange)} in all)."
         )
     return labels
 
@@ -281,7 +281,7 @@ def _checked_ids(ids: Mapping[str, Sequence[Any]], n_samples: int) -> dict[str, 
 
 
 def _positive(positive: Any, labels: NDArray[Any], classes: NDArray[Any]) -> int:
-    """Find the class in question."""
+    """Return the index of the positive class."""
     if positive is not None:
         return class_index(positive, classes, "positive")
     if len(classes) == 2:
@@ -291,7 +291,7 @@ def _positive(positive: Any, labels: NDArray[Any], classes: NDArray[Any]) -> int
 
 
 def _own_threshold(final: POPFClassifier, code: int) -> float:
-    """Return the threshold of the model itself for a class, 0.5 with more than two classes."""
+    """Return the model's own threshold for a class; 0.5 with more than two classes."""
     if len(final.classes_) != 2:
         return 0.5
     return float(final.threshold if code == 1 else 1.0 - final.threshold)

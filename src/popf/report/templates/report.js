@@ -5,7 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const reduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-  // The same formatting as in Python, so that what a slider shows is what popf computes.
+  // Format numbers as in Python, so that the page shows exactly what popf computes.
   const count = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
   const percent = (share) => (Number.isFinite(share) ? (100 * share).toFixed(1) + "\u00a0%" : "–");
   const place = (share) => (100 * share).toFixed(2) + "%";
@@ -16,7 +16,7 @@
 
   const state = { theta: data.start, ratio: data.ratio };
   const costAt = (k) => (data.alarms[k] + (data.positive - data.hits[k]) * state.ratio) / total;
-  // The threshold of the lowest cost; of several, up to rounding, the nearest to 0.5, then the lower.
+  // The threshold of lowest cost; ties, up to rounding, go to the nearest to 0.5, then to the lower.
   const cheapest = () => {
     const costs = data.thresholds.map((_, k) => costAt(k));
     const limit = costs.reduce((a, b) => Math.min(a, b)) * (1 + 1e-12);
@@ -39,7 +39,7 @@
 
   let speech = 0;
   const speak = (text) => {
-    // Announced once the slider rests: a screen reader would read every step otherwise.
+    // Announce only when the slider rests; otherwise a screen reader would read every step.
     clearTimeout(speech);
     speech = setTimeout(() => show("spoken", text), 350);
   };
@@ -71,8 +71,8 @@
     $("theta").setAttribute("aria-valuetext", thresholdText(theta));
     const words =
       `${count(hits + alarms)} of ${count(total)} samples are flagged as “${data.event}”: ` +
-      `${count(hits)} correctly, ${count(alarms)} as false alarms. ${count(data.positive - hits)} of ` +
-      `${count(data.positive)} are missed.`;
+      `${count(hits)} correctly, ${count(alarms)} as false alarms. Missed: ${count(data.positive - hits)} ` +
+      `of ${count(data.positive)} actual cases.`;
     show("sentence", words);
     speak(`Threshold ${thresholdText(theta)}. ${words}`);
     for (const cursor of document.querySelectorAll(".cursor")) {
@@ -80,7 +80,7 @@
       cursor.setAttribute("x2", 100 * theta + "%");
     }
     for (const row of body.rows) {
-      row.querySelector(".flagged").textContent = row.probability >= theta ? "flagged" : "not";
+      row.querySelector(".flagged").textContent = row.probability >= theta ? "flagged" : "not flagged";
     }
   };
 
@@ -114,7 +114,7 @@
     return found;
   };
 
-  // The table: sorting by a column, choosing a row.
+  // The table: sort by a column, select a row.
   const people = $("people");
   const body = people.tBodies[0];
   const probabilityCell = people.tHead.rows[0].querySelector("[aria-sort]").cellIndex;
@@ -162,7 +162,7 @@
     return item;
   };
   const stepItem = ([length, share, longest, leftOut]) => {
-    if (leftOut) return make("li", `${leftOut} more training samples, with shorter steps`, "step gap");
+    if (leftOut) return make("li", `not shown: ${leftOut} training sample(s) with shorter steps`, "step gap");
     const item = make("li", undefined, longest ? "step longest" : "step");
     const bar = svg("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
     bar.append(svg("rect", { class: "part", height: "10", width: String(Math.max(1, 100 * share)) }));
@@ -188,7 +188,7 @@
     const table = make("table");
     table.append(make("caption", "Features along the path"));
     const head = table.createTHead().insertRow();
-    // The sample comes first, as the table may be wider than its place.
+    // The sample comes first, because the table may be wider than the page.
     const names = path.nodes.map(([name, , kind]) => (kind === "prototype" ? kind : name));
     const heads = ["Feature", ...names.reverse()];
     heads.forEach((text, column) => {
@@ -204,7 +204,7 @@
       row.append(cell, ...values.reverse().map((value) => make("td", value)));
     }
     const more = path.hidden
-      ? [make("p", `Not shown, as they differ less along the longest step: ${path.hidden} more.`, "note")]
+      ? [make("p", `Features not shown, because they differ less along the longest step: ${path.hidden}.`, "note")]
       : [];
     return [table, ...more];
   };
@@ -214,7 +214,7 @@
     button.closest("tr").classList.add("chosen");
     button.setAttribute("aria-current", "true");
     const path = data.people[Number(button.dataset.person)];
-    show("why-title", `Why ${button.textContent}?`);
+    show("why-title", `Explanation of ${button.textContent}`);
     show("probability", path.probability);
     show("rival", `“${path.rival}”`);
     show("path-summary", path.summary);
