@@ -1,7 +1,7 @@
-"""The probabilities of POPFClassifier and its linear maps, slow and obvious, from their definitions.
+"""Slow and obvious versions of POPFClassifier's probabilities and linear maps, from their definitions.
 
-Weights are repetition, every sample has its turn, every matrix is written out, and what is fitted is found by
-SciPy's general minimisers. Nothing here imports popf.
+Weights are repetitions, loops run over single samples, matrices are formed explicitly, and fits use SciPy's
+general minimisers. Nothing here imports popf.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from naive import soft_score
 
 
 def scores(costs, codes, w, D, taus):
-    """u_k of every sample, one bandwidth a class; D holds the distances to all nodes."""
+    """Compute u_k of every sample, with one bandwidth per class; D holds the distances to all nodes."""
     u = np.empty((len(D), len(taus)))
     for t, distances in enumerate(D):
         offers = np.maximum(costs, distances)
@@ -23,7 +23,7 @@ def scores(costs, codes, w, D, taus):
 
 
 def forest_exponents(u, floors, slopes, biases):
-    """a_k * log(e^u_k + e^floor_k) + b_k."""
+    """Compute a_k * log(e^u_k + e^floor_k) + b_k."""
     return slopes * np.logaddexp(u, floors) + biases
 
 
@@ -33,7 +33,7 @@ def softmax(z):
 
 
 def targets(y, w, n_classes, a=0.5):
-    """(N_k + a)/(N_k + 2a) for a sample's class k, the rest spread over the others."""
+    """Compute targets: (N_k + a)/(N_k + 2a) for a sample's class k; the other classes share the rest."""
     counts = np.array([w[y == k].sum() for k in range(n_classes)])
     T = np.empty((len(y), n_classes))
     for i, k in enumerate(y):
@@ -51,14 +51,14 @@ def log_loss(z, y, w):
 
 
 def minimum(objective, start, bounds=None):
-    """Minimise to the last digit that finite differences allow."""
+    """Minimise as accurately as finite differences allow."""
     method = "BFGS" if bounds is None else "L-BFGS-B"
     found = minimize(objective, start, method=method, bounds=bounds, tol=1e-10)
     return minimize(objective, found.x, method=method, bounds=bounds, tol=1e-12)
 
 
 def pool(parts, y, w, ridge=40.0, temperature=8.0):
-    """Weights from 0 on, and biases, by the penalised cross entropy of pooled exponents."""
+    """Fit non-negative weights, and biases, by the penalised cross entropy of pooled logits."""
     n_parts, n_classes = len(parts), parts[0].shape[1]
     T = targets(y, w, n_classes)
     losses = np.array([log_loss(part, y, w) for part in parts])
@@ -76,14 +76,14 @@ def pool(parts, y, w, ridge=40.0, temperature=8.0):
 
 
 def trust(parts, pooled, prior, y, w):
-    """How far to trust a pool of parts: logistic in the mean of what they and the pool gain over the prior."""
+    """Compute the trust in a pool: a logistic function of the mean gain of parts and pool over the prior."""
     before = w.sum() * log_loss(np.tile(prior, (len(y), 1)), y, w)
     gains = [max(before - w.sum() * log_loss(z, y, w), -5.0) for z in [*parts, pooled]]
     return 1.0 / (1.0 + np.exp((2.5 + 2.0 / len(parts) - np.mean(gains)) / 2.0))
 
 
 def quantile(x, w, share):
-    """Quantile of repeated samples; where it falls between two, their mean."""
+    """Compute a quantile of repeated samples; between two samples, it is their mean."""
     x = np.sort(np.repeat(x, w))
     place = share * len(x)
     lower, upper = int(np.ceil(place)) - 1, int(np.floor(place))
@@ -91,7 +91,7 @@ def quantile(x, w, share):
 
 
 def squash(x, w, new):
-    """asinh of the distance from the median in IQR / 1.349, then mean 0 and variance 1."""
+    """Compute asinh((x - median) / (IQR / 1.349)), standardised."""
     iqr = quantile(x, w, 0.75) - quantile(x, w, 0.25)
     scale = iqr / 1.349 if iqr > 0.0 else np.repeat(x, w).std()
     if scale == 0.0:
@@ -103,7 +103,7 @@ def squash(x, w, new):
 
 
 def splines(x, knots):
-    """Six cubic B-splines of one feature, with their tangents beyond the knots."""
+    """Evaluate six cubic B-splines of one feature, extended by their tangents beyond the knots."""
     before, after = knots[1] - knots[0], knots[-1] - knots[-2]
     every = [
         *(knots[0] - before * np.arange(3, 0, -1)),
@@ -119,12 +119,12 @@ def splines(x, knots):
 
 
 def step(x, cut):
-    """A smooth step from 0 to 1."""
+    """Compute a smooth step from 0 to 1."""
     return 1.0 / (1.0 + np.exp(-4.0 * (x - cut)))
 
 
 def score_of_product(x, y, cuts, labels, w, P):
-    """The score test of the product of two centred steps, for logistic regressions with probabilities P."""
+    """Compute the score test of the product of two centred steps, for regressions with probabilities P."""
     first = step(x, cuts[0]) - np.average(step(x, cuts[0]), weights=w)
     second = step(y, cuts[1]) - np.average(step(y, cuts[1]), weights=w)
     product, total = first * second, 0.0
@@ -135,7 +135,7 @@ def score_of_product(x, y, cuts, labels, w, P):
 
 
 def hashed(number):
-    """SplitMix64's mixing function, on whole numbers of 64 bits."""
+    """Compute SplitMix64's mixing function of a 64-bit integer."""
     mixed = number * 0x9E3779B97F4A7C15 % 2**64
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
@@ -143,7 +143,7 @@ def hashed(number):
 
 
 def bin_edges(x):
-    """Midpoints between values of different bins: 32 of equal size, or one for every value."""
+    """Return midpoints between values of different bins: 32 of equal size, or one for every value."""
     distinct = np.unique(x)
     if len(distinct) <= 32:
         return (distinct[1:] + distinct[:-1]) / 2.0
@@ -153,7 +153,7 @@ def bin_edges(x):
 
 
 def best_split(X, r, h, features, edges):
-    """Feature and edge whose two steps with a ridge gain most; None if nothing is gained."""
+    """Return the feature and edge with the largest gain of Newton steps with a ridge; None without a gain."""
     best, found = 1e-9, None
     for feature in features:
         for edge in edges[feature]:
@@ -168,7 +168,7 @@ def best_split(X, r, h, features, edges):
 
 
 def tree_steps(X, r, h, features, edges, new, depth=4):
-    """What a tree of Newton's steps, grown on X, tells new samples."""
+    """Grow a tree of Newton steps on X, and return its values for new samples."""
     split = best_split(X, r, h, features, edges) if depth else None
     if split is None:
         return np.full(len(new), r.sum() / (h.sum() + 1.0))
@@ -180,7 +180,7 @@ def tree_steps(X, r, h, features, edges, new, depth=4):
 
 
 def boosted(X, y, w, n_classes, n_rounds, new):
-    """Exponents of boosted trees; those of a round see half of the features, at most 10, as a hash has it."""
+    """Compute logits of boosted trees; in a round, a hash selects half of the features, at most 10."""
     X, y = repeat(X, y, w)
     n_features = X.shape[1]
     edges = [bin_edges(x) for x in X.T]
@@ -204,7 +204,7 @@ def boosted(X, y, w, n_classes, n_rounds, new):
 
 
 def trees_exponents(part, scaled):
-    """What fitted trees say, sample after sample."""
+    """Compute logits of fitted trees, sample by sample."""
     n_classes = len(part["intercepts"])
     found = np.tile(part["intercepts"], (len(scaled), 1))
     trees = zip(part["features"], part["cuts"], part["values"], strict=True)
@@ -222,7 +222,7 @@ def trees_exponents(part, scaled):
 
 
 def additive_exponents(part, scaled):
-    """What a regression says, feature after feature; `part` holds what was fitted, by name."""
+    """Compute logits of a regression, feature by feature; `part` holds its parameters by name."""
     basis = part["basis"]
     cut = np.clip(scaled, basis["low"], basis["high"])
     blocks = [cut[:, [feature]] for feature in basis["plain"]]
@@ -238,7 +238,10 @@ def additive_exponents(part, scaled):
 
 
 def probabilities(fitted, u, new):
-    """Pool the forest's scores u with the regressions, and mix with the prior; `fitted` holds all by name."""
+    """Pool the forest's scores u with regressions and trees, and mix with the prior.
+
+    `fitted` holds all parameters by name.
+    """
     scale = fitted["scaling"]
     scaled = np.arcsinh((new - scale["center"]) / scale["scale"])
     scaled = (scaled - scale["mean"]) * scale["factor"]
@@ -256,21 +259,21 @@ def probabilities(fitted, u, new):
 
 
 def repeat(X, y, w=None):
-    """Repeat each sample as often as its weight says."""
+    """Repeat each sample by its weight."""
     if w is None:
         return np.asarray(X, dtype=float), np.asarray(y)
     return np.repeat(np.asarray(X, dtype=float), w, axis=0), np.repeat(y, w)
 
 
 def standardise(X, new):
-    """Mean 0 and variance 1 by the samples X; constant features are 0."""
+    """Standardise by the samples X; constant features become 0."""
     varies = np.ptp(X, axis=0) > 0.0
     scale = np.where(varies, X.std(axis=0), 1.0)
     return (X - X.mean(axis=0)) / scale * varies, (new - X.mean(axis=0)) / scale * varies, varies
 
 
 def effect_sizes(X, y):
-    """Correlation ratio of every feature."""
+    """Compute the correlation ratio of every feature."""
     found = []
     for x in X.T:
         total = sum((value - x.mean()) ** 2 for value in x)
@@ -280,12 +283,12 @@ def effect_sizes(X, y):
 
 
 def within(Z, y):
-    """Samples less the mean of their class."""
+    """Subtract the mean of its class from each sample."""
     return np.array([z - Z[y == label].mean(axis=0) for z, label in zip(Z, y, strict=True)])
 
 
 def ledoit_wolf(R, delta="auto"):
-    """The covariance of centred rows by the formulas of section 3.2 of the paper, or with a given shrinkage."""
+    """Estimate the covariance of centred rows as in section 3.2 of the paper, or with a given shrinkage."""
     n, d = R.shape
     S = sum(np.outer(r, r) for r in R) / n
     m = np.trace(S) / d
@@ -303,7 +306,7 @@ def weights(X, y, new, w=None):
 
 
 def whitening(X, y, new, w=None, shrinkage="auto"):
-    """Multiply by the inverse root of the covariance; constant features stay 0."""
+    """Multiply by the inverse square root of the covariance; constant features stay 0."""
     X, y = repeat(X, y, w)
     Z, mapped, varies = standardise(X, new)
     covariance = ledoit_wolf(within(Z[:, varies], y), shrinkage)
@@ -313,7 +316,7 @@ def whitening(X, y, new, w=None, shrinkage="auto"):
 
 
 def discriminant(X, y, new, w=None, shrinkage="auto", strength=1.0):
-    """Multiply the whitened by the root of I + s B."""
+    """Multiply whitened samples by the square root of I + s B."""
     Z, mapped = (whitening(X, y, samples, w, shrinkage) for samples in (X, new))
     Z, y = repeat(Z, y, w)
     B = sum(

@@ -1,4 +1,4 @@
-"""Samples to fit probabilities to, and short names for the classifier's methods."""
+"""Data for tests of probabilities, and helpers to fit models to it."""
 
 from functools import cache
 
@@ -27,7 +27,7 @@ def distances(A, B):
 
 
 def scale_of(X):
-    """Bring the costs near 1, where the paper's box does not bind."""
+    """Return a factor that scales costs to about 1, where the paper's box does not bind."""
     return 1.0 / OPFClassifier().fit(X, Y).costs_.max()
 
 
@@ -37,5 +37,5 @@ WIDE_NEW = NEW * 4.0 * scale_of(X)
 
 @cache
 def fitted(method="pooled", n_classes=2):
-    """A model of the samples above; all tests share it, so none may change it."""
+    """Return a model fitted to the samples above; all tests share it, so do not change it."""
     return POPFClassifier(method).fit(*((X3, Y3) if n_classes == 3 else (WIDE, Y)))

@@ -1,4 +1,4 @@
-"""Boosted trees are those of the definition, and their exponents split exactly by features."""
+"""Boosted trees against their definition, and the exact split of their logits by feature."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from popf.probability.boosting import Boosting
 
 
 def noisy(n, n_features, n_classes, seed=0):
-    """Classes by a threshold in two features, one sample of four moved to another class."""
+    """Make classes by thresholds in two features, with a quarter of the labels replaced by random ones."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_features))
     X[:, -1] = np.round(X[:, -1])  # few values

@@ -1,4 +1,4 @@
-"""POPFClassifier as an estimator: its answers, scikit-learn's tools and checks, wrong use."""
+"""POPFClassifier as an estimator: predictions, scikit-learn's tools and checks, invalid parameters."""
 
 import pickle
 
@@ -19,7 +19,7 @@ from popf.solvers import PSO
 from probability_problems import NEW, NEW3, WIDE, WIDE_NEW, X3, Y3, X, Y, distances, fitted, paper
 from refusals import refused
 
-# Answers -----------------------------------------------------------------------------------------
+# Predictions -------------------------------------------------------------------------------------
 
 
 METHODS = ["pooled", "forest", "paper"]
@@ -94,7 +94,7 @@ def test_fitted_attributes_show_what_each_part_got():
 def test_parts_without_weight_are_not_fitted():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (400, 2))
-    model = POPFClassifier().fit(X, (X[:, 0] * X[:, 1] > 0.0))  # nothing that a line could tell
+    model = POPFClassifier().fit(X, (X[:, 0] * X[:, 1] > 0.0))  # without any linear effect
     unused = [name for name, weight in model.pool_weights_.items() if weight == 0.0]
     assert "linear" in unused
     evidence = model.__getstate__()["evidence_"]
@@ -126,7 +126,7 @@ def test_precomputed_distances():
     given_ = POPFClassifier(metric="precomputed").fit(distances(WIDE, WIDE), Y)
     assert list(given_.pool_weights_) == ["forest"]
     P = given_.predict_proba(distances(WIDE_NEW, WIDE))
-    # The folds are other ones, because there are no values to sort by.
+    # The folds differ, because there are no values to sort by.
     assert abs(P - direct.predict_proba(WIDE_NEW)).mean() < 0.05
     paper_ = POPFClassifier("paper", metric="precomputed").fit(distances(WIDE, WIDE), Y)
     expected = fitted("paper").predict_proba(WIDE_NEW)
@@ -189,7 +189,7 @@ def test_what_all_samples_share_is_neither_the_forests_nor_a_features(method):
     assert_allclose(split.features.mean(axis=0), 0.0, atol=1e-9)
     assert abs(split.forest.mean()) < 0.1
     noise = POPFClassifier(method).fit(samples, rng.permutation(y)).explain_proba(samples)
-    # The frequencies, one sample added to each class.
+    # The class frequencies, with one sample added to each class.
     assert_allclose(noise.prior, np.log(61 / 241), atol=0.005)
     assert_allclose(noise.total, np.log(61 / 241), atol=0.1)
 
@@ -200,7 +200,7 @@ def test_paths_take_samples_as_they_are():
     assert fitted().prepare(WIDE).shape == WIDE.shape
 
 
-# What users get wrong ----------------------------------------------------------------------------
+# Invalid parameters ------------------------------------------------------------------------------
 
 
 WRONG = {
@@ -245,7 +245,7 @@ def test_a_negative_weight_is_refused():
 def expected_failures(estimator):
     """Checks expected to fail, each with its reason."""
     if estimator.metric == "precomputed":
-        return {"check_decision_proba_consistency": "gives features, not distances"}
+        return {"check_decision_proba_consistency": "passes features, not distances"}
     return {}
 
 

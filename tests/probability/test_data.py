@@ -30,7 +30,7 @@ from probability_problems import (
 )
 from strategies import size
 
-# What must not matter ----------------------------------------------------------------------------
+# Invariances -------------------------------------------------------------------------------------
 
 
 SETS = {2: (WIDE, Y, WIDE_NEW), 3: (X3, Y3, NEW3)}
@@ -80,7 +80,7 @@ def test_some_of_many_samples_choose_for_all(monkeypatch):
     n = 2000
     samples, shuffled = rng.normal(size=(n, 2)), rng.permutation(n)
     y = (samples[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
-    y[::200] = 2  # of which all are among the few, four times as frequent as among all
+    y[::200] = 2  # all of them are in the subset, where the class is four times as frequent
     model = POPFClassifier("forest").fit(samples, y)
     P = model.predict_proba(samples)
     assert_allclose(P.mean(axis=0), np.bincount(y) / n, rtol=0.1, atol=0.002)
@@ -110,7 +110,7 @@ def test_parts_on_features_of_many_samples(n_for_features, monkeypatch):
     odds = samples[:, 0] + np.abs(samples[:, 1])
     y = (odds + rng.logistic(size=1500) > 1.0).astype(int)
     model = POPFClassifier().fit(samples, y)
-    # Fitted to enough of the samples they stay as they are, else they learn from all.
+    # Parts that were fitted to N_FOR_FEATURES samples are kept, others are fitted to all samples.
     largest = {500: pytest.approx(500, abs=5), 5000: 1500}
     assert max(sizes) == largest[n_for_features]
     P = model.predict_proba(samples)
@@ -161,7 +161,7 @@ def test_threads_and_memory(method):
 
 
 def months(n_consumers, seed, n_months=8):
-    """Months of consumers, each much like the others of its consumer, and the number of the consumer."""
+    """Make months of consumers, similar for each consumer; return samples, labels and consumers."""
     rng = np.random.default_rng(seed)
     y = (np.arange(n_consumers) % 3 == 0).astype(int)
     own = rng.normal(size=(n_consumers, 4)) + y[:, None] * [1.5, 0.0, 0.0, 0.0]
@@ -179,7 +179,7 @@ def test_groups_are_held_out_whole(monkeypatch, limits):
     model = POPFClassifier().fit(samples, y, groups=consumers)
     prior = log_loss(truth, np.tile([2 / 3, 1 / 3], (len(truth), 1)))
     P = model.predict_proba(queries)
-    assert log_loss(truth, torn.predict_proba(queries)) > 1.2 * prior  # each month knew the others
+    assert log_loss(truth, torn.predict_proba(queries)) > 1.2 * prior  # months are split over folds
     assert log_loss(truth, P) < prior
     assert (
         torn.held_out_losses_["pool"] < 0.3 * prior < 0.7 * prior < model.held_out_losses_["pool"]
@@ -263,7 +263,7 @@ def test_integer_weights_are_repetition(n_classes, linear_map):
 def test_zero_weights_are_absence_from_a_matrix_of_distances(method):
     kept = np.arange(len(Y)) % 3 > 0
     D, new = distances(WIDE, WIDE), distances(WIDE_NEW, WIDE)
-    D[0, 1] = 7.0  # not the same from the other side, but the first sample has no weight
+    D[0, 1] = 7.0  # not symmetric, but the first sample has no weight
     model = POPFClassifier(method, metric="precomputed")
     P = model.fit(D, Y, sample_weight=kept * 1.0).predict_proba(new)
     model.fit(D[np.ix_(kept, kept)], Y[kept])
@@ -343,7 +343,7 @@ def test_a_fit_warns_where_the_forest_is_good_and_the_probabilities_are_not(monk
 
 
 def heavy(kind, d):
-    """Two classes with heavy tails, and 5 % of the labels wrong."""
+    """Make two classes with heavy tails, and 5 % of the labels wrong."""
     rng = np.random.default_rng(d)
     Z = rng.normal(size=(1600, d))
     y = (Z[:, 0] + Z[:, 1] ** 2 > 1.0).astype(int) ^ (rng.random(1600) < 0.05)

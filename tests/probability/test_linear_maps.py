@@ -1,4 +1,4 @@
-"""The linear maps: against the definitions, as transformers, and what they leak."""
+"""The linear maps: against their definitions, as transformers, and their leakage of labels."""
 
 import pickle
 
@@ -75,7 +75,7 @@ def test_without_any_effect_all_features_weigh_the_same():
     assert_allclose(np.abs(Z), 1.0)
 
 
-# What must not matter ----------------------------------------------------------------------------
+# Invariances -------------------------------------------------------------------------------------
 
 
 @every_map
@@ -153,7 +153,7 @@ def test_names_of_features():
 def test_maps_in_pipelines(make):
     X, y = load_wine(return_X_y=True)
     model = make_pipeline(make(), OPFClassifier())
-    assert cross_val_score(model, X, y).mean() > 0.94  # 0.74 without: one feature swamps the others
+    assert cross_val_score(model, X, y).mean() > 0.94  # 0.74 without a map: one feature dominates
 
 
 @pytest.mark.parametrize(
@@ -175,17 +175,17 @@ def test_wrong_data(make):
     refused(lambda: make().fit(X2, X2[:, 0]), "Unknown label type")
 
 
-# The leak ----------------------------------------------------------------------------------------
+# Leakage of labels -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_map_judged_on_its_own_training_samples_looks_better_than_it_is(seed):
-    rng = np.random.default_rng(seed)  # labels that have nothing to do with the features
+    rng = np.random.default_rng(seed)  # labels are independent of the features
     X, y = rng.normal(size=(60, 100)), np.arange(60) % 2
     new, truth = rng.normal(size=(500, 100)), np.arange(500) % 2
     mapping = DiscriminantStretch().fit(X, y)
     leaky = POPFClassifier("forest", linear_map=None).fit(mapping.transform(X), y)
-    # Every fold is held out, and yet its labels are in the map.
+    # Folds are held out, but the map was fitted to their labels.
     promised = leaky.held_out_losses_["forest"]
     assert promised < np.log(2) - 0.08
     assert log_loss(truth, leaky.predict_proba(mapping.transform(new))) > promised + 0.1

@@ -1,4 +1,4 @@
-"""What probabilities are made of, piece by piece, against the definitions."""
+"""The components of the probabilities, against their definitions."""
 
 import numpy as np
 import pytest
@@ -133,7 +133,7 @@ def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d)
 
     def objective(slopes, intercepts):  # of standardised columns
         z = columns / spread @ slopes.reshape(shape).T + intercepts
-        # For two classes the two exponents share one slope, half for each.
+        # For two classes, each logit has half of the slopes of the log odds.
         ridge = (slopes**2).sum() / 2.0 / 0.3 * (2.0 if n_classes == 2 else 1.0)
         return naive_probability.cross_entropy(z, np.eye(n_classes)[y], w) + ridge
 
@@ -152,13 +152,13 @@ def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d)
 @pytest.mark.parametrize(("n_classes", "many"), [(2, 500), (2, 100), (3, 500), (3, 100)])
 def test_regressions_are_those_of_scikit_learn(n_classes, many, monkeypatch):
     monkeypatch.setattr(regressions, "MANY_SAMPLES", many)
-    monkeypatch.setattr(regressions, "N_TO_BEGIN", 60)
+    monkeypatch.setattr(regressions, "N_WARM_START", 60)
     rng = np.random.default_rng(6)
     X, y, w = rng.normal(size=(200, 3)), np.arange(200) % n_classes, rng.uniform(1.0, 2.0, 200)
     X[:, 0] += 3.0 * y  # nearly separated
     fits = regressions_of_kind("linear", X, y, w / w.mean(), n_classes)
     scaler = StandardScaler().fit(X, sample_weight=w)
-    for strength in (0.01, 1.0, 100.0):  # each begins where the last one ended
+    for strength in (0.01, 1.0, 100.0):  # each fit starts from the last one
         model = LogisticRegression(C=strength, tol=1e-10, max_iter=1000)
         model.fit(scaler.transform(X), y, sample_weight=w / w.mean())
         P = naive_probability.softmax(fits.fit(strength).exponents(X))
@@ -195,8 +195,8 @@ def test_the_curvature_of_all_slopes_together_saves_steps(monkeypatch):
 
     minimize = scipy.optimize.minimize
     monkeypatch.setattr(scipy.optimize, "minimize", counted)
-    for together in (0, 500):  # slopes whose curvature may be taken together
-        monkeypatch.setattr(regressions, "MOST_TOGETHER", together)
+    for together in (0, 500):  # without and with the full Hessian
+        monkeypatch.setattr(regressions, "MAX_HESSIAN_SIZE", together)
         fits.append([])
         part = regressions_of_kind("spline", X, y, np.ones(600), 6).fit(100.0)
         losses.append(log_losses(part.exponents(X), y).mean())
@@ -301,7 +301,7 @@ def test_the_pool_minimises_its_objective(n_classes, useless):
     right = (np.arange(n_classes) == y[:, None]) * 2.0
     parts = np.stack([right + rng.normal(size=right.shape) for _ in range(3)])
     if useless:
-        parts[1] *= -1.0  # speaks for the other classes
+        parts[1] *= -1.0  # favours the other classes
     pool = fit_pool(parts, labelled(y, w), 0.5)
     expected, objective = naive_probability.pool(list(parts), y, w)
     found = np.append(pool.weights, pool.biases[1:] - pool.biases[0])
@@ -385,7 +385,7 @@ def test_the_grid_of_bandwidths():
 
 
 def held_out(n_classes, n=120, seed=0, noise=1.0):
-    """Scores on a grid of three bandwidths, the second of which tells the classes best."""
+    """Make scores on a grid of three bandwidths, the second of which separates the classes best."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     right = (np.arange(n_classes) == y[:, None]).astype(float)
@@ -431,7 +431,7 @@ def test_classes_get_their_own_bandwidths_only_where_it_pays(n_classes):
     y, w = labels.codes, labels.weights
     shared, again = scaling_of(scores, labels), scaling_of(scores, labels, by_class=True)
     assert_array_equal(again.steps, shared.steps)
-    # The last class is told by the narrowest bandwidth only.
+    # Only the narrowest bandwidth separates the last class.
     scores[:, -1] = -5.0 + np.random.default_rng(1).normal(size=(len(scores), 3))
     scores[:, -1, 2] += 4.0 * (y == n_classes - 1)
     shared, found = scaling_of(scores, labels), scaling_of(scores, labels, by_class=True)
@@ -449,7 +449,7 @@ def test_nearness_that_speaks_against_a_class_says_nothing():
     inverted = scaling_of(scores[:, ::-1], labels)
     assert_array_equal(inverted.slopes, 0.0)
     assert_allclose(inverted.biases, labels.prior)
-    # Nearer to class 0 are those of class 1.
+    # Samples of class 1 are nearer to class 0.
     scores[:, 0] = -5.0 + 0.5 * (labels.codes == 1)[:, None]
     found = scaling_of(scores, labels, by_class=True)
     assert found.slopes[0] == 0.0

@@ -1,4 +1,4 @@
-"""The order of training samples, and the folds they are dealt to."""
+"""The order of training samples, and their assignment to folds."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_the_numbers_of_the_classes_do_not_matter(grouped):
 
 
 def mass_by_fold(ordered, X):
-    """The weight in every fold, by class and values."""
+    """Sum the weights in every fold, by class and values."""
     mass = {}
     entries = zip(ordered.rows, ordered.codes, ordered.weights, deal_folds(ordered), strict=True)
     for row, code, weight, fold in entries:
@@ -91,7 +91,7 @@ def test_folds():
     ordered = order_samples(np.repeat(X, 3, axis=0).T, np.repeat(y, 3), np.ones(180))
     assert_array_equal(deal_folds(ordered)[3:], (folds[1:] + 2) % 5)
     assert_array_equal(ordered.weights[3:], 3.0)
-    # ... but for a class with nothing else, equal samples of two classes, and few values in all.
+    # ... except for a class with a single value, equal samples of two classes, and few values in all.
     assert_array_equal(deal_folds(ordered)[:3], [0, 1, 2])
     values = np.repeat(np.arange(10.0), 10)
     ordered = order_samples(values[None], (values > 4).astype(int), np.ones(100))
@@ -104,7 +104,7 @@ def test_copies_in_several_classes_are_scattered_as_if_at_random():
     ordered = order_samples(values[None], y, np.ones(6000))
     counts = np.array([each[:5] for each in mass_by_fold(ordered, values[:, None]).values()])
     assert_array_equal(counts.sum(axis=1), 50.0)
-    # Of 50 copies a fold gets 10 with a variance of 8, whatever it gets of the other class.
+    # A fold gets 10 of 50 copies, with a variance of 8, independently of the copies of the other class.
     assert 6.5 < counts.var() < 9.5
     assert abs(np.corrcoef(counts[:60].ravel(), counts[60:].ravel())[0, 1]) < 0.15
 
@@ -113,7 +113,7 @@ def test_copies_in_several_classes_are_scattered_as_if_at_random():
 def test_samples_of_a_group_share_a_fold(precomputed, monkeypatch):
     rng = np.random.default_rng(3)
     X, groups = rng.integers(0, 3, size=(300, 2)).astype(float), np.arange(300) % 60
-    y = ((groups % 6 == 0) & (np.arange(300) > 150)).astype(int)  # 10 groups, some of their samples
+    y = ((groups % 6 == 0) & (np.arange(300) > 150)).astype(int)  # some samples of 10 groups
     w = rng.integers(1, 4, 300).astype(float)
 
     def folds(rows, names):
@@ -129,14 +129,14 @@ def test_samples_of_a_group_share_a_fold(precomputed, monkeypatch):
     by_group = np.array([found[group] for group in range(60)])
     assert_array_equal(deal_folds(ordered), by_group[groups[ordered.rows]])
     assert_array_equal(np.bincount(by_group), 12)
-    assert_array_equal(np.bincount(by_group[::6]), 2)  # every fold has its part of the rare class
-    if not precomputed:  # equal samples of several groups have an order only by the names of these
+    assert_array_equal(np.bincount(by_group[::6]), 2)  # every fold has its share of the rare class
+    if not precomputed:  # equal samples of several groups are ordered by the names of the groups
         assert folds(rng.permutation(300), groups)[0] == found
     monkeypatch.setattr(fitting, "N_TO_CHOOSE", len(ordered.rows) // 3)
     split = one_split(ordered)
     names = groups[ordered.rows]
     assert not set(names[split.fitted]) & set(names[split.scored])
-    assert len(np.unique(names[split.scored])) in (20, 25)  # of the rare class no more than half
+    assert len(np.unique(names[split.scored])) in (20, 25)  # at most half of the rare class
     # A class with one group is never held out.
     alone = order_samples(X.T, (groups == 7).astype(int), w, groups)
     assert (deal_folds(alone)[alone.codes == 1] == -1).all()

@@ -1,16 +1,16 @@
-"""The probabilistic Optimum-Path Forest classifier, and the linear maps that may come before it.
+"""The probabilistic Optimum-Path Forest classifier and its linear maps.
 
-``classifier``        the estimator, its parameters, and the paper's own method
-``state``             a fitted classifier as plain values, checked where it comes from a file
-``fitting``           the order of a fit: hold out, choose, pool, fit what was chosen to all samples
-``training``          samples in an order of their own, folds, and forests on some of them
-``features``          1. squashed features, and the linear maps that may come after
-``soft_competition``  the forest's scores, 2. a background under them, 3. bandwidths and slopes of the classes
-``softmax``           exponents, labels, and the regressions by which scores become probabilities
-``basis``             columns made of features: as they are, splines, and products of two
-``regressions``       4. ridge regressions on such columns
-``boosting``          and boosted trees
-``pooling``           5. all evidence pooled, how far it is trusted, and how a probability splits
+``classifier``        the estimator, its parameters, and the paper's method
+``state``             conversion of a fitted classifier to plain values, and back with checks
+``fitting``           the steps of a fit: hold out samples, choose, pool, refit on all samples
+``training``          ordered samples, folds, and forests on subsets of the samples
+``features``          squashed features and linear maps
+``soft_competition``  the forest's scores, their background floor, and bandwidths and slopes of the classes
+``softmax``           logits, labels, and the regressions that turn scores into probabilities
+``basis``             columns for regressions: features, their splines, and products of two
+``regressions``       ridge logistic regressions on these columns
+``boosting``          boosted trees
+``pooling``           the pool of all parts, the trust in it, and explanations of probabilities
 """
 
 from popf.probability.classifier import POPFClassifier

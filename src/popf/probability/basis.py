@@ -1,4 +1,4 @@
-"""Columns for regressions, made of features: as they are, their splines, and products of steps of two."""
+"""Columns for regressions: features, their cubic splines, and products of smooth steps in two features."""
 
 from typing import NamedTuple
 
@@ -9,37 +9,38 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.probability.features import weighted_quantile
 
 N_KNOTS, DEGREE = 5, 3
-#: Splines of a feature: all but the last, which the others and a constant make up.
+#: Spline columns per feature. The last B-spline is left out, because all of them sum to 1.
 N_SPLINES = N_KNOTS + DEGREE - 2
-#: Values that splines are evaluated for at a time, so that they stay in the cache.
-BLOCK = 2**16
-#: Knots that are closer than this, as a part of the feature's range, are as good as one.
-SMALLEST_GAP = 1e-9
-#: What the variance of a score is at least, in samples.
-LEAST_VARIANCE = 1e-9
-#: Pairs of features: so many steps of each, of so many features at most, and so many products of two steps.
-N_STEPS, MOST_PAIRED, N_PRODUCTS = 5, 60, 24
-#: How steep a step is, for features of variance 1.
+#: Number of values for which splines are evaluated at a time, so that they stay in the cache.
+BLOCK_VALUES = 2**16
+#: A feature gets no splines if two of its knots are closer than this fraction of its range.
+MIN_KNOT_GAP = 1e-9
+#: Lower bound of the variance in a score test.
+MIN_SCORE_VARIANCE = 1e-9
+#: Products of two steps: steps per feature, maximum number of features, and maximum number of products.
+N_STEPS, MAX_PAIRED_FEATURES, N_PRODUCTS = 5, 60, 24
+#: Steepness of a step, for features of variance 1.
 STEEPNESS = 4.0
 
 
 class Basis(NamedTuple):
-    """Columns made of features: as they are, cubic splines, linear beyond their knots, and products of steps.
+    """Columns built from features: the features themselves, cubic splines, and products of steps.
 
-    A step of a feature x is the logistic function of 4 (x - cut), less its mean.
+    Splines are linear beyond their knots. A step in a feature x is the logistic function of 4 (x - cut), minus
+    its mean.
     """
 
-    plain: IntArray  # features that are taken as they are
+    plain: IntArray  # features that are used unchanged
     smooth: IntArray  # features with splines
     knots: FloatArray  # (n_knots, n_smooth)
-    low: FloatArray  # features are cut one range beyond the training samples,
-    high: FloatArray  # so that nothing grows without bounds
+    low: FloatArray  # features are clipped one range beyond the training samples,
+    high: FloatArray  # so that extrapolation is bounded
     pairs: IntArray = np.empty((0, 2), dtype=np.int64)  # features whose steps are multiplied
-    cuts: FloatArray = np.empty((0, 2))  # where the steps are
-    means: FloatArray = np.empty((0, 2))
+    cuts: FloatArray = np.empty((0, 2))  # positions of the steps
+    means: FloatArray = np.empty((0, 2))  # means of the steps
 
     def columns(self, samples: FloatArray) -> FloatArray:
-        """Make the columns: (n_samples, n_columns)."""
+        """Compute the columns: (n_samples, n_columns)."""
         samples = np.clip(samples, self.low, self.high)
         found = [samples[:, self.plain]]
         if len(self.smooth):
@@ -49,7 +50,7 @@ class Basis(NamedTuple):
         return np.hstack(found)
 
     def products(self, samples: FloatArray) -> FloatArray:
-        """Make the last columns, those of the pairs."""
+        """Compute the last columns, the products: (n_samples, n_pairs)."""
         first, second = (
             expit(STEEPNESS * (samples[:, self.pairs[:, side]] - self.cuts[:, side]))
             - self.means[:, side]
@@ -59,24 +60,24 @@ class Basis(NamedTuple):
         return product
 
     def features(self) -> IntArray:
-        """Tell which features each column is made of: (n_columns, 2), twice the same but for products."""
+        """Return the two features of each column, (n_columns, 2); they are the same except for products."""
         single = np.concatenate([self.plain, np.repeat(self.smooth, N_SPLINES)])
         return np.concatenate([np.column_stack([single, single]), self.pairs])
 
 
 def make_basis(samples: FloatArray, splines: bool) -> Basis:
-    """Choose the columns: splines, if wanted, of features with more than two values; none of constants."""
+    """Choose the columns: splines, if wanted, for features with more than two values; none for constants."""
     plain, smooth, knots = [], [], []
     ranked = np.sort(samples, axis=0)
     new = np.diff(ranked, axis=0) > 0.0
     n_distinct = 1 + new.sum(axis=0)
     for feature in np.flatnonzero(n_distinct > 1):
         if splines and n_distinct[feature] > 2:
-            # Quantiles of the distinct values, which lie apart however often a value is repeated.
+            # Quantiles of the distinct values, so that knots differ even if a value is frequent.
             distinct = ranked[np.append(True, new[:, feature]), feature]
             places = np.linspace(0.0, len(distinct) - 1.0, N_KNOTS)
             own = np.interp(places, np.arange(len(distinct)), distinct)
-            if np.diff(own).min() > SMALLEST_GAP * (own[-1] - own[0]):
+            if np.diff(own).min() > MIN_KNOT_GAP * (own[-1] - own[0]):
                 smooth.append(feature)
                 knots.append(own)
                 continue
@@ -94,10 +95,10 @@ def make_basis(samples: FloatArray, splines: bool) -> Basis:
 def add_pairs(
     basis: Basis, samples: FloatArray, codes: IntArray, weights: FloatArray, probability: FloatArray
 ) -> Basis:
-    r"""Add products of steps of two features that would improve given probabilities most.
+    r"""Add the products of steps in two features that would improve given probabilities most.
 
-    A product z is judged by the score test, :math:`(\sum_i w_i r_i z_i)^2 / \sum_i w_i p_i (1 - p_i) z_i^2`
-    with the residuals r, summed over the classes.
+    Products z are ranked by the score test :math:`(\sum_i w_i r_i z_i)^2 / \sum_i w_i p_i (1 - p_i) z_i^2`,
+    where r are the residuals. It is summed over the classes; of two classes, the second is enough.
     """
     features, cuts = _steps(basis, samples, codes, weights)
     steps = expit(STEEPNESS * (samples[:, features] - cuts))
@@ -109,7 +110,7 @@ def add_pairs(
         own = probability[:, k]
         covariance = steps.T @ ((weights * ((codes == k) - own))[:, None] * steps)
         variance = squares.T @ ((weights * own * (1.0 - own))[:, None] * squares)
-        scores += covariance**2 / np.maximum(variance, LEAST_VARIANCE)
+        scores += covariance**2 / np.maximum(variance, MIN_SCORE_VARIANCE)
     first, second = np.nonzero(features[:, None] < features)
     best = np.argsort(-scores[first, second], kind="stable")[:N_PRODUCTS]
     chosen = np.column_stack([first[best], second[best]])
@@ -119,11 +120,15 @@ def add_pairs(
 def _steps(
     basis: Basis, samples: FloatArray, codes: IntArray, weights: FloatArray
 ) -> tuple[IntArray, FloatArray]:
-    """List steps, by their features and cuts: at quantiles, but halfway between the two values of a feature."""
+    """Return features and cuts of the candidate steps.
+
+    Cuts are at quantiles, or halfway between the minimum and maximum if a feature has only two values or
+    only one distinct quantile. Of many features, those with the largest effects are used.
+    """
     varying = np.sort(np.concatenate([basis.plain, basis.smooth]))
-    if len(varying) > MOST_PAIRED:
+    if len(varying) > MAX_PAIRED_FEATURES:
         effects = _effects(samples[:, varying], codes, weights)
-        varying = np.sort(varying[np.argsort(-effects, kind="stable")[:MOST_PAIRED]])
+        varying = np.sort(varying[np.argsort(-effects, kind="stable")[:MAX_PAIRED_FEATURES]])
     shares = np.arange(1, N_STEPS + 1) / (N_STEPS + 1.0)
     features, cuts = [], []
     for feature in varying:
@@ -138,7 +143,7 @@ def _steps(
 
 
 def _effects(samples: FloatArray, codes: IntArray, weights: FloatArray) -> FloatArray:
-    """Variance of the class means of each feature, as a part of its variance."""
+    """Compute the variance of the class means of each feature, as a fraction of its variance."""
     own = (codes[:, None] == np.unique(codes)) * weights[:, None]
     share = own.sum(axis=0) / weights.sum()
     centered = samples - weights @ samples / weights.sum()
@@ -150,10 +155,10 @@ def _effects(samples: FloatArray, codes: IntArray, weights: FloatArray) -> Float
 def spline_columns(samples: FloatArray, knots: FloatArray) -> FloatArray:
     """Evaluate cubic B-splines, linear beyond their knots, as scikit-learn's `SplineTransformer` does.
 
-    Samples are (n_samples, n_features), knots (5, n_features) and increasing; a feature's 6 columns are beside
-    each other.
+    Samples have shape (n_samples, n_features), knots (5, n_features), in increasing order. The 6 columns of a
+    feature are adjacent.
     """
-    # More knots at both ends, as far apart as the first two and the last two.
+    # Extend the knots at both ends, with the spacing of the first two and of the last two.
     outside = np.arange(DEGREE, 0, -1)[:, None]
     below = knots[0] - outside * (knots[1] - knots[0])
     above = knots[-1] + outside[::-1] * (knots[-1] - knots[-2])
@@ -161,7 +166,7 @@ def spline_columns(samples: FloatArray, knots: FloatArray) -> FloatArray:
     ends = knots[[0, -1]]
     slopes = _slopes(ends, every)
     found = np.empty((len(samples), knots.shape[1], N_SPLINES))
-    size = max(1, BLOCK // max(1, knots.shape[1]))
+    size = max(1, BLOCK_VALUES // max(1, knots.shape[1]))
     for start in range(0, len(samples), size):
         here = samples[start : start + size]
         inside = np.clip(here, *ends)
@@ -173,7 +178,7 @@ def spline_columns(samples: FloatArray, knots: FloatArray) -> FloatArray:
 
 
 def _basis(x: FloatArray, knots: FloatArray, degree: int) -> FloatArray:
-    """Evaluate B-splines by Cox and de Boor's recursion: (n_splines, n_samples, n_features)."""
+    """Evaluate B-splines by the Cox-de Boor recursion: (n_splines, n_samples, n_features)."""
     at = knots[:, None]
     found = ((at[:-1] <= x) & (x < at[1:])).astype(np.float64)
     for p in range(1, degree + 1):
@@ -184,7 +189,7 @@ def _basis(x: FloatArray, knots: FloatArray, degree: int) -> FloatArray:
 
 
 def _slopes(x: FloatArray, knots: FloatArray) -> FloatArray:
-    """Differentiate the splines at some places: (n_splines, n_places, n_features)."""
+    """Compute the derivatives of the splines at some points: (n_splines, n_points, n_features)."""
     at = knots[:, None]
     lower = _basis(x, knots, DEGREE - 1) * DEGREE / (at[DEGREE:] - at[:-DEGREE])
     return (lower[:-1] - lower[1:])[:N_SPLINES]

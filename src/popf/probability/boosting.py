@@ -1,8 +1,9 @@
-"""Boosted trees: evidence of thresholds, and of several features together.
+"""Boosted trees, which learn thresholds and interactions of several features.
 
-Every round adds a small tree to the exponents of each class, or to the log odds of two, that lowers the log
-loss most, by Newton's steps with a ridge (Friedman, 2001; Chen and Guestrin, 2016). The trees of a round look
-at half of the features, 10 at most, whose values are sorted into a few bins. Nothing is random: a hash chooses.
+Every round adds a small tree to the logits of each class, or one tree to the log odds of two classes. Splits
+and leaves are chosen by Newton steps on the log loss with a ridge penalty (Friedman, 2001; Chen and Guestrin,
+2016). The trees of a round use half of the features, at most 10, with binned values. Nothing is random: a hash
+selects the features.
 """
 
 from typing import NamedTuple
@@ -14,57 +15,58 @@ from popf.engine.points import scrambled
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.structures import FloatArray, IntArray
 
-#: Rounds between which Ctrl-C is heard.
-ROUNDS_AT_ONCE = 10
-#: What is taken of a step: of more than two classes, whose trees are many, twice as much in half of the rounds.
-RATE, RATE_OF_MORE = 0.1, 0.2
-#: The ridge that shortens a step, and how often a tree splits on the way to a leaf.
+#: Rounds per call of the compiled code; Ctrl-C takes effect between calls.
+ROUNDS_PER_CALL = 10
+#: Learning rates for two classes, and for more, which need a tree each: twice the rate for half the rounds.
+RATE, MULTICLASS_RATE = 0.1, 0.2
+#: Ridge penalty on the values of leaves, and depth of a tree.
 RIDGE, DEPTH = 1.0, 4
 N_INNER, N_NODES = 2**DEPTH - 1, 2 ** (DEPTH + 1) - 1
-#: Features that a tree looks at, and bins of a feature.
-MOST_TRIED, MOST_BINS = 10, 32
-#: The sum of p (1 - p) on either side of a split at least.
-LEAST_CURVATURE = 3.0
-#: What a sample's curvature is at least, so that no step is without bounds.
-SMALLEST_CURVATURE = 1e-6
-#: By how much, relative to the other, a split must be better to be preferred: more than rounding.
-CLEARLY_BETTER = 1e-9
+#: Maximum number of features per tree, and of bins per feature.
+MAX_FEATURES, MAX_BINS = 10, 32
+#: Minimum sum of p (1 - p) on either side of a split.
+MIN_CHILD_CURVATURE = 3.0
+#: Lower bound of a sample's curvature p (1 - p), so that steps are bounded.
+MIN_SAMPLE_CURVATURE = 1e-6
+#: Relative and absolute margin by which a split must beat the best one so far: more than rounding errors.
+MIN_IMPROVEMENT = 1e-9
 
 
 class BoostedTrees(NamedTuple):
-    """Trees whose sums are log odds of two classes, or exponents of more; their classes come in turn.
+    """Trees that sum to the log odds of two classes, or to the logits of more.
 
-    The root of a tree is its node 0; node q leads to 2q + 1, up to its cut, or else to 2q + 2. The value of a
-    node is the mean of those below it, so that no feature adds anything on average.
+    With more than two classes, tree t belongs to class t % n_classes. The root of a tree is node 0. From node
+    q, samples up to the cut go to node 2q + 1, others to 2q + 2. The value of a node is the weighted mean of
+    its children's values, so that features contribute 0 on average.
     """
 
-    features: NDArray[np.int32]  # (n_trees, n_inner): by which a node splits, -1 if it does not
+    features: NDArray[np.int32]  # (n_trees, n_inner): feature that splits a node, -1 for no split
     cuts: FloatArray  # (n_trees, n_inner)
     values: FloatArray  # (n_trees, n_nodes): 0 at the roots
     intercepts: FloatArray  # (n_classes,)
 
     def exponents(self, samples: FloatArray) -> FloatArray:
-        """Exponents of the classes: (n_samples, n_classes)."""
+        """Compute the logits of the classes: (n_samples, n_classes)."""
         found = np.zeros((len(samples), self._n_outputs))
         _add_values(np.ascontiguousarray(samples), *self._trees(), found)
-        return _by_class(found) + self.intercepts
+        return _to_logits(found) + self.intercepts
 
     def exponents_of_columns(self, columns: FloatArray) -> FloatArray:
-        """Exponents of the classes from columns, which are the samples themselves."""
+        """Compute the logits of the classes from columns, which for trees are the samples themselves."""
         return self.exponents(columns)
 
     def without_intercepts(self) -> tuple["BoostedTrees", FloatArray]:
-        """Split into a function of mean 0 among the training samples, and the intercepts."""
+        """Split into trees with mean 0 over the training samples, and the intercepts."""
         return self._replace(intercepts=np.zeros_like(self.intercepts)), self.intercepts
 
     def shares(self, samples: FloatArray) -> FloatArray:
-        """Split the exponents, intercepts apart, by features: (n_samples, n_features, n_classes).
+        """Split the logits without intercepts by feature: (n_samples, n_features, n_classes).
 
-        On the way to its leaf, a sample owes each change of the value to the feature that the node splits by.
+        On the path to a leaf, each change in value is attributed to the feature that the node splits on.
         """
         found = np.zeros((*samples.shape, self._n_outputs))
         _add_shares(np.ascontiguousarray(samples), *self._trees(), found)
-        return _by_class(found)
+        return _to_logits(found)
 
     @property
     def _n_outputs(self) -> int:
@@ -72,17 +74,17 @@ class BoostedTrees(NamedTuple):
         return 1 if n_classes == 2 else n_classes
 
     def _trees(self) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
-        """Features, cuts and values; no sample is above the cut of a node that does not split."""
+        """Return features, cuts and values; cuts are infinite where a node does not split."""
         return self.features, np.where(self.features < 0, np.inf, self.cuts), self.values
 
 
-def _by_class(found: FloatArray) -> FloatArray:
-    """Make exponents of two classes from log odds."""
+def _to_logits(found: FloatArray) -> FloatArray:
+    """Convert the log odds of two classes to logits; return the logits of more classes unchanged."""
     return found * np.array([-0.5, 0.5]) if found.shape[-1] == 1 else found
 
 
 class Boosting:
-    """Boosts trees on samples, for more and more rounds; some of the classes may be missing."""
+    """Boosting on samples, for an increasing number of rounds; some of the classes may have no samples."""
 
     def __init__(
         self, samples: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int
@@ -91,44 +93,44 @@ class Boosting:
         self.strengths = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
         if n_classes > 2:
             self.strengths = (2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
-        # The mean sample is one at least.
+        # Scale small weights up to a mean of 1.
         weights = weights * max(1.0, len(weights) / weights.sum())
         bins = [_bins(column, weights) for column in samples.T]
         self._bins = np.array([own for own, _ in bins], dtype=np.uint8)
         self._n_bins = np.array([len(edges) + 1 for _, edges in bins], dtype=np.int64)
-        self._edges = np.zeros((len(bins), MOST_BINS))
+        self._edges = np.zeros((len(bins), MAX_BINS))
         for row, (_, edges) in zip(self._edges, bins, strict=True):
             row[: len(edges)] = edges
         self._codes, self._weights = codes, weights
         self._n_outputs = 1 if n_classes == 2 else n_classes
-        # A class that is not there is as rare as one half of a sample.
+        # Half a sample is added to each class, because a class may have none.
         logs = np.log(np.bincount(codes, weights=weights, minlength=n_classes) + 0.5)
         self._start = logs[1:] - logs[:1] if n_classes == 2 else logs - logs.mean()
         self._outputs = np.tile(self._start, (len(codes), 1))
-        self._trees = [_no_trees(0)]
+        self._trees = [_empty_trees(0)]
         self._roots = [np.empty(0)]
         self._n_rounds = 0
 
     def centered_columns(self, samples: FloatArray) -> FloatArray:
-        """Return new samples as they are, for `BoostedTrees.exponents_of_columns`."""
+        """Return new samples unchanged, for `BoostedTrees.exponents_of_columns`."""
         return samples
 
     def fit(self, n_rounds: float) -> BoostedTrees:
-        """Boost for so many rounds, beginning where the last fit ended; no fewer than then."""
+        """Boost up to `n_rounds` rounds, continuing the last fit; rounds already done are kept."""
         while self._n_rounds < n_rounds:
-            self._add_trees(min(ROUNDS_AT_ONCE, int(n_rounds) - self._n_rounds))
+            self._add_trees(min(ROUNDS_PER_CALL, int(n_rounds) - self._n_rounds))
         features, cuts, values = (np.concatenate(each) for each in zip(*self._trees, strict=True))
         roots = np.concatenate(self._roots).reshape(-1, self._n_outputs).sum(axis=0)
-        intercepts = _by_class((self._start + roots)[None])[0]
+        intercepts = _to_logits((self._start + roots)[None])[0]
         return BoostedTrees(features, cuts, values, intercepts)
 
     def _add_trees(self, n_rounds: int) -> None:
         n_features = len(self._bins)
         numbers = scrambled(self._n_rounds * n_features + np.arange(n_rounds * n_features))
         ranked = np.argsort(numbers.reshape(n_rounds, n_features), axis=1)
-        tried = np.sort(ranked[:, : min((n_features + 1) // 2, MOST_TRIED)], axis=1)
+        tried = np.sort(ranked[:, : min((n_features + 1) // 2, MAX_FEATURES)], axis=1)
         tried = np.repeat(tried, self._n_outputs, axis=0)
-        trees, roots = _no_trees(len(tried)), np.empty(len(tried))
+        trees, roots = _empty_trees(len(tried)), np.empty(len(tried))
         _boost(
             self._bins,
             self._n_bins,
@@ -145,19 +147,19 @@ class Boosting:
         self._n_rounds += n_rounds
 
 
-def _no_trees(number: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
-    features = np.full((number, N_INNER), -1, dtype=np.int32)
-    return features, np.zeros((number, N_INNER)), np.zeros((number, N_NODES))
+def _empty_trees(n_trees: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+    features = np.full((n_trees, N_INNER), -1, dtype=np.int32)
+    return features, np.zeros((n_trees, N_INNER)), np.zeros((n_trees, N_NODES))
 
 
 def _bins(values: FloatArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Sort values into bins of about the same weight: the bin of each, and the edges between them."""
+    """Sort values into bins of about equal weight; return the bin of each value, and the edges between bins."""
     distinct, which = np.unique(values, return_inverse=True)
     own = np.bincount(which, weights=weights)
     bins = np.arange(len(distinct))
-    if len(distinct) > MOST_BINS:
+    if len(distinct) > MAX_BINS:
         middle = (np.cumsum(own) - own / 2.0) / own.sum()
-        _, bins = np.unique(np.floor(MOST_BINS * middle + 1e-9), return_inverse=True)
+        _, bins = np.unique(np.floor(MAX_BINS * middle + 1e-9), return_inverse=True)
     last = np.flatnonzero(np.diff(bins))
     low, high = distinct[last], distinct[last + 1]
     edges = low + (high - low) / 2.0
@@ -172,7 +174,7 @@ def _differentiate(
     residuals: FloatArray,
     curvatures: FloatArray,
 ) -> None:
-    """Differentiate the log likelihood by the outputs; curvatures are minus its second derivatives."""
+    """Compute first and minus second derivatives of the log likelihood with respect to the outputs."""
     n, n_outputs = outputs.shape
     for i in range(n):
         total = 0.0
@@ -189,7 +191,7 @@ def _differentiate(
             probability = residuals[k, i] / total
             own = codes[i] == (1 if n_outputs == 1 else k)
             residuals[k, i] = weights[i] * ((1.0 if own else 0.0) - probability)
-            curvature = max(probability * (1.0 - probability), SMALLEST_CURVATURE)
+            curvature = max(probability * (1.0 - probability), MIN_SAMPLE_CURVATURE)
             curvatures[k, i] = weights[i] * curvature
 
 
@@ -207,15 +209,15 @@ def _boost(
     values: FloatArray,
     roots: FloatArray,
 ) -> None:
-    """Grow a tree for each row of `tried`, the features that it looks at, and add it to the outputs."""
+    """Grow a tree on the features in each row of `tried`, and add its values to the outputs."""
     n, n_outputs = outputs.shape
     residuals, curvatures = np.empty((n_outputs, n)), np.empty((n_outputs, n))
     nodes = np.empty(n, np.int64)
-    # Sums over the samples of a node, and over those of a node and bin: residuals and curvatures.
+    # Sums of residuals and curvatures by node, and by node and bin.
     residual_in, curvature_in = np.empty(N_NODES), np.empty(N_NODES)
-    sums = np.empty((N_INNER, MOST_BINS, 2))
+    sums = np.empty((N_INNER, MAX_BINS, 2))
     gains, best, masses = np.empty(N_INNER), np.empty(N_INNER, np.int64), np.empty(N_NODES)
-    rate = RATE if n_outputs == 1 else RATE_OF_MORE * (n_outputs - 1.0) / n_outputs
+    rate = RATE if n_outputs == 1 else MULTICLASS_RATE * (n_outputs - 1.0) / n_outputs
     for tree in range(len(tried)):
         output = tree % n_outputs
         if output == 0:
@@ -229,10 +231,10 @@ def _boost(
             first, end = 2**level - 1, 2 ** (level + 1) - 1
             n_open = 0  # nodes that may split
             for node in range(first, end):
-                gains[node], best[node] = 0.0, MOST_BINS  # all go left
+                gains[node], best[node] = 0.0, MAX_BINS  # without a split, all samples go left
                 residual_in[2 * node + 1], residual_in[2 * node + 2] = residual_in[node], 0.0
                 curvature_in[2 * node + 1], curvature_in[2 * node + 2] = curvature_in[node], 0.0
-                n_open += curvature_in[node] >= 2.0 * LEAST_CURVATURE
+                n_open += curvature_in[node] >= 2.0 * MIN_CHILD_CURVATURE
             n_tried = len(tried[tree]) if n_open else 0
             for feature in tried[tree, :n_tried]:
                 sums[first:end] = 0.0
@@ -241,7 +243,7 @@ def _boost(
                     here[0] += residuals[output, i]
                     here[1] += curvatures[output, i]
                 for node in range(first, end):
-                    if curvature_in[node] < 2.0 * LEAST_CURVATURE:
+                    if curvature_in[node] < 2.0 * MIN_CHILD_CURVATURE:
                         continue
                     before = residual_in[node] ** 2 / (curvature_in[node] + RIDGE)
                     left, left_curvature = 0.0, 0.0
@@ -249,12 +251,12 @@ def _boost(
                         left += sums[node, cut, 0]
                         left_curvature += sums[node, cut, 1]
                         right_curvature = curvature_in[node] - left_curvature
-                        if min(left_curvature, right_curvature) < LEAST_CURVATURE:
+                        if min(left_curvature, right_curvature) < MIN_CHILD_CURVATURE:
                             continue
                         right = residual_in[node] - left
                         gain = left**2 / (left_curvature + RIDGE) - before
                         gain += right**2 / (right_curvature + RIDGE)
-                        if gain > gains[node] * (1.0 + CLEARLY_BETTER) + CLEARLY_BETTER:
+                        if gain > gains[node] * (1.0 + MIN_IMPROVEMENT) + MIN_IMPROVEMENT:
                             gains[node], best[node] = gain, cut
                             features[tree, node], cuts[tree, node] = feature, edges[feature, cut]
                             residual_in[2 * node + 1], residual_in[2 * node + 2] = left, right
@@ -262,7 +264,7 @@ def _boost(
                             curvature_in[2 * node + 2] = right_curvature
             for i in range(n):
                 node = nodes[i]
-                # Of a node without a feature the last one's bins are asked: none is above the best.
+                # Without a split the feature is -1, the last one, and none of its bins is above MAX_BINS.
                 nodes[i] = 2 * node + 1 + (bins[features[tree, node], i] > best[node])
         for node in range(N_INNER, N_NODES):
             values[tree, node] = rate * residual_in[node] / (curvature_in[node] + RIDGE)
@@ -281,11 +283,11 @@ def _boost(
 
 
 @helper
-def _below(
+def _next_node(
     samples: FloatArray, i: int, features: NDArray[np.int32], cuts: FloatArray, tree: int, node: int
 ) -> int:
-    """Find the node that a sample goes to next, without a branch; left where a node does not split."""
-    # There the feature is -1, which is the last one, and the cut is infinite.
+    """Find the next node of a sample, without a branch; the left child if the node does not split."""
+    # Without a split the feature is -1, the last one, and the cut is infinite.
     right = samples[i, features[tree, node]] > cuts[tree, node]
     return 2 * node + 1 + int(right)
 
@@ -298,13 +300,13 @@ def _add_values(
     values: FloatArray,
     found: FloatArray,
 ) -> None:
-    """Add up the values of the leaves: (n_samples, n_outputs)."""
+    """Add the values of the leaves to `found`: (n_samples, n_outputs)."""
     n_outputs = found.shape[1]
     for tree in range(len(features)):
         for i in range(len(samples)):
             node = 0
             while node < N_INNER:
-                node = _below(samples, i, features, cuts, tree, node)
+                node = _next_node(samples, i, features, cuts, tree, node)
             found[i, tree % n_outputs] += values[tree, node]
 
 
@@ -316,7 +318,7 @@ def _add_shares(
     values: FloatArray,
     found: FloatArray,
 ) -> None:
-    """Add up what the values change by each feature: (n_samples, n_features, n_outputs)."""
+    """Add the changes in value due to each feature to `found`: (n_samples, n_features, n_outputs)."""
     n_outputs = found.shape[2]
     for tree in range(len(features)):
         for i in range(len(samples)):
@@ -324,7 +326,7 @@ def _add_shares(
             while node < N_INNER:
                 feature, below = (
                     features[tree, node],
-                    _below(samples, i, features, cuts, tree, node),
+                    _next_node(samples, i, features, cuts, tree, node),
                 )
                 if feature >= 0:
                     found[i, feature, tree % n_outputs] += values[tree, below] - values[tree, node]

@@ -38,49 +38,48 @@ MAPS = ("auto", *LINEAR_MAPS)
 class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Probabilistic Optimum-Path Forest classifier.
 
-    Turns the path costs of an optimum-path forest into probabilities, by one of three methods:
+    Predicts probabilities from the path costs of an optimum-path forest, by one of three methods:
 
-    **forest**: every training node v offers a path to the sample t, at cost
-    :math:`c_v = \max(C_v, d(v, t))`. A class scores
-    :math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau_k}`, and probabilities are the softmax of
-    :math:`a_k u_k + b_k`, fitted to samples that the forest has not seen.
+    **forest**: every training node v offers the sample t a path of cost :math:`c_v = \max(C_v, d(v, t))`. The
+    score of class k is :math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau_k}`, and the
+    probabilities are the softmax of :math:`a_k u_k + b_k`, fitted to held-out samples.
 
-    **pooled** (the default): the forest sees what is local and joint; logistic regressions on the features, on
-    splines and on pairs of them see what is global and adds up, and boosted trees see rules. Held-out samples
-    decide the weights. Features need no scaling: they are squashed first, so that neither units nor tails
-    matter.
+    **pooled** (the default): a weighted sum of logits. The forest learns local structure in all features
+    together; logistic regressions on features, splines and pairs of features learn global, additive effects;
+    boosted trees learn rules. The weights are fitted to held-out samples. Features need no scaling: they are
+    squashed first, so that units and heavy tails do not matter.
 
-    **paper**: the P-OPF of Fernandes et al. [1]_, for two classes: :math:`P = 1 / (1 + e^{A y C + B})`, with a
-    sample's own cost C, and A and B fitted in a box over the costs that the forest has seen. It is for
-    comparison: overconfident, and dependent on the scale of the features.
+    **paper**: the P-OPF of Fernandes et al. [1]_, for two classes: :math:`P = 1 / (1 + e^{A y C + B})`, where C
+    is the sample's own cost, and A and B are fitted in a box to the costs of the training samples. It is meant
+    for comparison: it is overconfident, and depends on the scale of the features.
 
-    Nothing depends on the order of the rows, and nothing is random but the swarms of the paper's method.
+    Results do not depend on the order of the rows, and only the swarm solvers of the paper's method are random.
 
     Parameters
     ----------
     method : {"pooled", "forest", "paper"}, default="pooled"
-        How probabilities are made. With ``metric="precomputed"`` or a callable, "pooled" is the forest alone.
+        How probabilities are computed. With ``metric="precomputed"`` or a callable, "pooled" is "forest".
     squash : "auto" or bool, default="auto"
-        Whether the forest sees asinh((x - median) / (IQR / 1.35)) of every feature x, standardised. "auto" also
-        tries features that are only standardised; False leaves them as they are. Only for Euclidean metrics.
+        Whether the forest uses asinh((x - median) / (IQR / 1.35)) of every feature x, standardised. "auto" also
+        tries features that are only standardised; False leaves them unchanged. Only for Euclidean metrics.
     linear_map : None, "auto", "weights", "whitening", "discriminant" or a transformer, default="auto"
-        A linear map of the features, so that distances fit the classes: one of `popf.probability`, or any
-        transformer. "auto" tries none and all three, for Euclidean metrics. Not in the paper's method.
+        Linear map of the features, so that distances separate the classes better: one of `popf.probability`, or
+        any transformer. "auto" tries none and all three, for Euclidean metrics. Not for the paper's method.
     background : bool, default=True
-        Whether a sample far from everything gets the class frequencies, by a floor under the scores.
+        Whether samples far from all training samples get the class frequencies, by a floor under the scores.
     class_bandwidths : bool, default=True
-        Whether each class may have its own bandwidth and slope, where held-out samples clearly gain by it.
+        Whether each class may have its own bandwidth and slope, if this clearly lowers the held-out loss.
     threshold : float, default=0.5
-        The probability from which a sample is called ``classes_[1]``, for two classes.
+        For two classes, the lowest probability of ``classes_[1]`` at which it is predicted.
     smoothing : float or None, default=None
-        a in the targets (N + a) / (N + 2a) that stand for 1. None is Platt's 1 for the paper's method, and
-        Jeffreys' 1/2 otherwise.
+        a in the targets (N + a) / (N + 2a), which replace 1 for a class of N samples. None is Platt's 1 for the
+        paper's method, and Jeffreys' 1/2 otherwise.
     solver : {"newton", "nelder-mead", "pso", "bat", "firefly"} or a solver, default="newton"
-        What finds A and B in the paper's method, by name or as an object of `popf.solvers`.
+        Solver for A and B in the paper's method, by name or as an object of `popf.solvers`.
     box : pair of pairs, default=((-10, 10), (-10, 10))
-        Where A and B are looked for in the paper's method.
+        Bounds of A and B in the paper's method.
     random_state : int, RandomState or None, default=None
-        Seed of the swarms of the paper's method.
+        Seed of the swarm solvers of the paper's method.
     metric, metric_params, algorithm, n_jobs, working_memory, device
         As for `OPFClassifier`.
 
@@ -89,23 +88,23 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     classes_ : ndarray of shape (n_classes,)
         The labels.
     opf_ : OPFClassifier
-        The forest; it knows samples as they are after squashing and mapping. `explain` takes them as given.
+        The forest, grown on squashed and mapped samples; see `prepare`. `explain` takes samples as given.
     samples_ : ndarray of shape (n_samples, n_features) or None
         The training samples of positive weight, as given; None with precomputed distances.
     pool_weights_, interactions_ : dict of float, ndarray of shape (n_pairs, 2)
-        The weight of each part in the pool, and pairs of features whose products are in the pool.
+        The weight of each part in the pool, and the pairs of features whose products are in the pool.
     held_out_losses_, held_out_accuracies_, held_out_aucs_ : dict of float
-        Log loss, accuracy and area under the ROC curve of samples that were held out: of each part by name, of
-        the ``"pool"``, and of the class frequencies (``"prior"``).
+        Log loss, accuracy and area under the ROC curve on held-out samples: of each part by name, of the
+        ``"pool"``, and of the class frequencies (``"prior"``).
     bandwidths_, slopes_, biases_ : ndarray of shape (n_classes,)
         :math:`\tau_k` in the unit of the forest's metric, :math:`a_k` and :math:`b_k`.
     prior_weight_ : float
-        How far probabilities are drawn to the class frequencies because the evidence hardly beats them, 0 to 1.
+        Weight of the class frequencies in the logits, from 0 to 1; large if held-out losses hardly beat them.
     linear_map_, linear_map_losses_ : object or None, dict of float
-        The fitted map, and the held-out log loss of the forest with each that was tried; ``"unsquashed"`` has
-        standardised features and no map.
+        The fitted map, and the held-out log loss of the forest with each map that was tried; ``"unsquashed"``
+        stands for standardised features without a map.
     A_, B_, solution_ : float, float, Solution
-        Slope and offset of the paper's method, and how the solver got there.
+        Slope and offset of the paper's method, and the result of the solver.
     device_, n_features_in_, feature_names_in_
         As of `OPFClassifier`.
 
@@ -187,9 +186,9 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         sample_weight : array-like of shape (n_samples,), default=None
             A sample of weight 2 counts as two samples, one of weight 0 is left out.
         groups : array-like of shape (n_samples,), default=None
-            What samples belong to, such as the consumer of each month. Those of one group are held out
-            together; otherwise a model that knows the consumer would be overconfident about others. The
-            paper's method holds nothing out.
+            Groups of samples that belong together, such as the months of a consumer. A group is held out as a
+            whole; otherwise the model is evaluated on consumers that it has seen, and becomes overconfident
+            about others. The paper's method holds nothing out.
 
         Returns
         -------
@@ -197,7 +196,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         """
         check_parameters(self)
         for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # a fit that fails leaves nothing half fitted
+            delattr(self, name)  # so that a failed fit does not leave old attributes
         data = validate_training(self, X, y, sample_weight)
         check_classes(len(data.classes), self.method)
         numbers = validate_groups(groups, X, data.rows)
@@ -205,7 +204,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         forest = self._fit_paper(data) if paper else self._fit_evidence(data, numbers)
         self.classes_, self.device_ = data.classes, data.device
         self.samples_ = None if data.metric.precomputed else data.samples
-        # Last: see __sklearn_is_fitted__.
+        # Set last, because it marks the model as fitted: see __sklearn_is_fitted__.
         self.opf_ = self._forest_classifier(forest, data.rows, data.device)
         return self
 
@@ -226,7 +225,8 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         from popf.probability.training import order_in_memory
 
         options = options_of(self, data.metric)
-        if options.linear_map in (None, "auto"):  # once for all folds: it needs no labels
+        # Parameters of a metric, such as variances, need no labels: they are estimated once for all folds.
+        if options.linear_map in (None, "auto"):
             data = replace(data, metric=data.metric.fitted(data.samples))
         training = order_in_memory(data, self.algorithm, groups)
         self._evidence, grown = fit_evidence(training, options)
@@ -251,7 +251,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         evidence: Evidence | None,
         fitted: Mapping[str, Any],
     ) -> Self:
-        """Make a fitted classifier from what was fitted elsewhere, without evidence for the paper's method."""
+        """Build a fitted classifier from fitted components; `evidence` is None for the paper's method."""
         model = cls(**parameters)
         model._evidence, model.opf_ = evidence, opf
         model.classes_, model.device_ = opf.classes_, opf.device_
@@ -272,7 +272,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return to_device_of(X, np.exp(log_softmax(self._exponents(X))))
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Predict the logarithm of the probability of every class, exact where that is near 0 or 1.
+        """Predict the log probability of every class, accurate even for probabilities near 0 or 1.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return to_device_of(X, log_softmax(self._exponents(X)))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels; of two classes, ``classes_[1]`` from the threshold on.
+        """Predict labels; of two classes, ``classes_[1]`` if its probability reaches the threshold.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return to_device_of(X, self.classes_[chosen])
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Compute the log odds of ``classes_[1]``, or exponents whose softmax are the probabilities.
+        """Compute the log odds of ``classes_[1]``, or for more than two classes the logits of all.
 
         Parameters
         ----------
@@ -312,12 +312,12 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return to_device_of(X, decisions(self._exponents(X)))
 
     def explain(self, X: ArrayLike) -> list[Path]:
-        """Trace the path by which the forest reaches each sample, from a prototype to the sample.
+        """Trace the forest's path to each sample, from a prototype to the sample.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            As in `predict`. Lengths are those of the forest, after squashing and mapping.
+            As in `predict`. Lengths in the paths are those after squashing and mapping.
 
         Returns
         -------
@@ -326,7 +326,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return self.opf_.explain(self.prepare(X))
 
     def prepare(self, X: ArrayLike) -> FloatArray:
-        """Squash and map samples, as the forest sees them.
+        """Squash and map samples, as for the forest.
 
         Parameters
         ----------
@@ -340,10 +340,10 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         return new if self._evidence is None else self._evidence.preparation.apply(new)
 
     def explain_proba(self, X: ArrayLike) -> ProbabilityExplanation:
-        """Split the log odds of each sample into a constant and what the forest and each feature add.
+        """Split each sample's log odds into a constant and the contributions of the forest and each feature.
 
-        Regressions and trees are sums over features, so that the split is exact. The constant holds the
-        class frequencies: it is the same for all samples, and forest and features add 0 on average.
+        Regressions and trees are sums over features, so the split is exact. The constant includes the class
+        frequencies and is the same for all samples; the contributions of forest and features average 0.
 
         Parameters
         ----------
@@ -366,12 +366,12 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         """
         new = self._validated(X)
         if self._evidence is None:
-            raise ValueError("explain_proba is for method='pooled' and 'forest', not 'paper'.")
+            raise ValueError("explain_proba needs method='pooled' or 'forest', not 'paper'.")
         names = getattr(self, "feature_names_in_", None)
         return self._evidence.explain(new, self._exponents(X), self.classes_, names)
 
     def _exponents(self, X: ArrayLike) -> FloatArray:
-        """Exponents of the classes, whose softmax are the probabilities."""
+        """Compute the logits of the classes, whose softmax gives the probabilities."""
         new = self._validated(X)
         if self._evidence is not None:
             return self._evidence.exponents(new, self.opf_.forest_, resources_of(self))
@@ -413,7 +413,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
 
 
 def check_parameters(model: Any) -> None:
-    """Raise an error unless all parameters that the method uses make sense."""
+    """Raise an error if a parameter that the method uses is invalid."""
     if model.method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, not {model.method!r}.")
     threshold: Any = model.threshold
@@ -437,7 +437,7 @@ def check_parameters(model: Any) -> None:
 
 
 def check_classes(n_classes: int, method: str) -> None:
-    """Raise an error unless the method serves so many classes."""
+    """Raise an error if the method does not support this number of classes."""
     if n_classes > 2 and method == "paper":
         raise ValueError(
             f"Only binary classification is supported by method='paper', but y has {n_classes} "
@@ -446,7 +446,7 @@ def check_classes(n_classes: int, method: str) -> None:
 
 
 def _check_map(choice: Any, method: str, metric: Any) -> None:
-    """Raise an error unless `choice` is None, the name of a map, or a transformer, and can be had."""
+    """Raise an error unless `choice` is None, a name or a transformer, and possible with method and metric."""
     if choice is None or (isinstance(choice, str) and choice == "auto"):
         return
     fits = hasattr(choice, "fit") and hasattr(choice, "transform")
@@ -456,13 +456,13 @@ def _check_map(choice: Any, method: str, metric: Any) -> None:
         raise error(f"linear_map must be None, one of {MAPS} or a transformer, not {choice!r}.")
     if method == "paper":
         raise ValueError(
-            f"linear_map={choice!r} is for method='pooled' and 'forest': for method='paper' put the map "
+            f"linear_map={choice!r} needs method='pooled' or 'forest'. With method='paper', put the map "
             "before POPFClassifier in a pipeline."
         )
     if isinstance(metric, str) and metric == "precomputed":
         raise ValueError(
             f"linear_map={choice!r} maps features, but with metric='precomputed' X holds distances: "
-            "use linear_map=None, or give features and another metric."
+            "use linear_map=None, or pass features and another metric."
         )
 
 
@@ -474,22 +474,22 @@ def fit_paper(
     smoothing: float | None,
     random_state: Any,
 ) -> Solution:
-    """Find A and B of :math:`P = 1 / (1 + e^{A y C + B})`, and warn if they are in doubt."""
+    """Fit A and B of :math:`P = 1 / (1 + e^{A y C + B})`; warn if the solver fails or a bound is reached."""
     solver = solver_of(solver)
     signed = _signed(forest.codes, forest.costs)
     targets = platt_targets(forest.codes, weights, 1.0 if smoothing is None else smoothing)
     solution = solver.minimize(PlattObjective(signed, targets, weights), box, random_state)
     if not solution.converged:
         warnings.warn(
-            f"solver {solver!r} did not converge ({solution.message}); its best point is kept. "
-            "Give it more iterations.",
+            f"solver {solver!r} did not converge ({solution.message}); its best point is used. "
+            "Increase its number of iterations.",
             ConvergenceWarning,
             stacklevel=4,
         )
     if any(solution.at_bound):
         a, b = solution.theta
         warnings.warn(
-            f"The box {box!r} holds A = {a:.4g}, B = {b:.4g}: the best values lie outside it. "
+            f"A = {a:.4g}, B = {b:.4g} is at a bound of the box {box!r}: the best values lie outside it. "
             "Rescale the features or widen the box, or use method='pooled', which does not depend on scale.",
             UserWarning,
             stacklevel=4,
@@ -498,7 +498,7 @@ def fit_paper(
 
 
 def paper_exponents(codes: IntArray, costs: FloatArray, a: float, b: float) -> FloatArray:
-    """Exponents of both classes, from the class and the cost that conquered each sample."""
+    """Compute the logits of both classes from the class and cost of the path that conquers each sample."""
     half = -(a * _signed(codes, costs) + b) / 2.0
     return np.column_stack([-half, half])
 

@@ -1,9 +1,9 @@
-"""Features as the forest sees them: squashed or standardised, whatever their units, and mapped or not.
+"""Features for the forest: squashed or standardised, and optionally transformed by a linear map.
 
-The linear maps make Euclidean distances fit the classes; they are transformers for pipelines, too. All
-standardise the features first, so that nothing depends on their units, and drop those that are constant.
-They look at the labels, so that **samples a map was fitted on look better separated than new ones**: judge it
-by cross-validation with the map inside the pipeline. ``POPFClassifier(linear_map=...)`` does so.
+The linear maps make Euclidean distances separate the classes better; they can also be used in pipelines. All
+standardise the features first, so that units do not matter, and set constant features to 0. They use the
+labels, so **the samples that a map was fitted to look better separated than new ones**: evaluate a map by
+cross-validation with the map inside the pipeline, as ``POPFClassifier(linear_map=...)`` does.
 """
 
 from abc import abstractmethod
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
 
 #: The interquartile range of a normal distribution, in standard deviations.
 NORMAL_IQR = 1.349
-#: Ratios beyond this are cut, so that everything stays finite.
-LARGEST_RATIO = 1e150
-#: So many copies of samples a map without weights is fitted to, at most.
-MOST_COPIES = 10_000_000
-#: From farther away, in standard deviations, all training samples look alike, and products stay finite.
+#: Scaled features are clipped to this magnitude, so that everything stays finite.
+MAX_RATIO = 1e150
+#: Maximum number of repeated samples for a map that does not support weights.
+MAX_COPIES = 10_000_000
+#: Standardised features are clipped to this magnitude, at which all training samples look alike.
 FAR = 1e100
-#: Correlation ratios below this are rounding.
-LEAST_EFFECT = 1e-7
-#: A feature that varies by no more than this part of its largest value is rounding, and counts as constant.
+#: Correlation ratios up to this are rounding errors.
+MIN_EFFECT = 1e-7
+#: A feature whose standard deviation is at most this fraction of its largest magnitude counts as constant.
 ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
-#: The least variance inside the classes that is believed, as a part of the mean over all directions.
-LEAST_VARIANCE = 1e-10
-#: Variances below this part of the largest are rounding where products of samples were decomposed.
-SMALLEST = 1e-12
+#: Lower bound of the variances within the classes, as a fraction of their mean.
+MIN_VARIANCE = 1e-10
+#: Variances up to this fraction of the largest are rounding errors of the decomposition.
+RANK_TOLERANCE = 1e-12
 
 
 class Scaling(NamedTuple):
-    r"""A function of each feature, :math:`f (g((x - c) / s) - m)`, with g = asinh or nothing."""
+    r"""A function of each feature, :math:`f (g((x - c) / s) - m)`, where g is asinh or the identity."""
 
     center: FloatArray  # c: the median, or the mean
-    scale: FloatArray  # s: the interquartile range, or the standard deviation
+    scale: FloatArray  # s: the interquartile range / 1.349, or the standard deviation
     mean: FloatArray  # m and f bring the result to mean 0 and variance 1
     factor: FloatArray  # f is 0 for a constant feature
     squashed: bool  # whether g is asinh
@@ -61,8 +61,8 @@ class Scaling(NamedTuple):
         """Scale samples: (n_samples, n_features)."""
         with np.errstate(over="ignore"):
             found: FloatArray = samples - self.center
-            found /= self.scale  # in place: fresh memory would take as long as the rest
-        np.clip(found, -LARGEST_RATIO, LARGEST_RATIO, out=found)
+            found /= self.scale  # in place: allocating new arrays would take as long as the rest
+        np.clip(found, -MAX_RATIO, MAX_RATIO, out=found)
         if self.squashed:
             np.arcsinh(found, out=found)
         found -= self.mean
@@ -71,9 +71,9 @@ class Scaling(NamedTuple):
 
 
 def fit_scaling(samples: FloatArray, weights: FloatArray, squashed: bool = True) -> Scaling:
-    """Fit the scaling of every feature, samples counted by their weights."""
+    """Fit the scaling of every feature to weighted samples."""
     share = weights / weights.sum()
-    # By a power of two, which is exact, every feature comes below 1: no square over- or underflows.
+    # Dividing by a power of two is exact. Magnitudes are then below 1, and no square over- or underflows.
     _, exponents = np.frexp(np.abs(samples).max(axis=0))
     small = np.ldexp(samples, -exponents)
     center = share @ small
@@ -101,12 +101,13 @@ def fit_scaling(samples: FloatArray, weights: FloatArray, squashed: bool = True)
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, *shares: float) -> FloatArray:
-    """Take quantiles of each column, samples repeated by their weights; between two samples, their mean.
+    """Compute quantiles of each column as if samples were repeated by their weights.
 
-    One share gives (n_columns,), several give (n_shares, n_columns).
+    A quantile between two samples is their mean. One share gives shape (n_columns,), several give
+    (n_shares, n_columns).
     """
     last, columns = len(values) - 1, np.arange(values.shape[1])
-    if (weights == weights[0]).all():  # sorting is much quicker than finding the order
+    if (weights == weights[0]).all():  # np.sort is much faster than np.argsort
         ranked = np.sort(values, axis=0)
         mass = np.cumsum(weights)[:, None]
     else:
@@ -122,13 +123,13 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, *shares: float) -
 
 
 class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What the maps share: checks, and standardised features."""
+    """Base class of the maps: validates and standardises samples."""
 
     mean_: FloatArray
     scale_: FloatArray
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the map from labelled samples.
+        """Fit the map to labelled samples.
 
         Parameters
         ----------
@@ -170,7 +171,7 @@ class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._map(standard)
 
     def _check_parameters(self) -> None:
-        """Raise an error unless all parameters make sense."""
+        """Raise an error if a parameter is invalid."""
 
     @abstractmethod
     def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None: ...
@@ -182,7 +183,7 @@ class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check_state(self, fields: Fields, n_features: int) -> None: ...
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Check a state of unknown origin; see `popf.forest.state`."""
+        """Check a state of unknown origin and restore it; see `popf.forest.state`."""
         if "mean_" in state:
             fields = Fields(state, type(self).__name__)
             n_features = read_features(fields)["n_features_in_"]
@@ -198,14 +199,14 @@ class _LinearMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class EffectSizeWeights(OneToOneFeatureMixin, _LinearMap):  # type: ignore[misc]
-    r"""Weigh every feature by what it alone tells about the classes.
+    r"""Weight every feature by how well it alone separates the classes.
 
     The weight of a standardised feature is its correlation ratio,
 
     .. math:: \eta = \sqrt{\text{variance of the class means} / \text{variance}},
 
-    0 where all classes have the same mean and 1 where nothing varies inside the classes. For two classes
-    it is the absolute correlation with the label. If no feature has an effect, all weigh the same.
+    which is 0 if all classes have the same mean, and 1 if nothing varies within the classes. For two classes
+    it is the absolute correlation with the label. If no feature has an effect, all get the same weight.
 
     Attributes
     ----------
@@ -214,7 +215,7 @@ class EffectSizeWeights(OneToOneFeatureMixin, _LinearMap):  # type: ignore[misc]
     mean_, scale_ : ndarray of shape (n_features,)
         Mean and standard deviation of the features, 0 for constant ones.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
-        The number of features, and their names if X had names that are all strings.
+        The number of features, and their names if all column names of X are strings.
 
     Examples
     --------
@@ -232,7 +233,7 @@ class EffectSizeWeights(OneToOneFeatureMixin, _LinearMap):  # type: ignore[misc]
         self.effect_sizes_ = np.sqrt(np.clip(between, 0.0, 1.0))
 
     def _map(self, samples: FloatArray) -> FloatArray:
-        if self.effect_sizes_.max() <= LEAST_EFFECT:
+        if self.effect_sizes_.max() <= MIN_EFFECT:
             return samples
         return samples * self.effect_sizes_
 
@@ -241,31 +242,31 @@ class EffectSizeWeights(OneToOneFeatureMixin, _LinearMap):  # type: ignore[misc]
 
 
 class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type: ignore[misc]
-    r"""Make the samples of a class vary alike in all directions.
+    r"""Whiten samples by the covariance within the classes.
 
     The covariance of the standardised features around their class means is estimated as
     :math:`\Sigma = (1 - \delta) S + \delta \mu I`, with Ledoit and Wolf's :math:`\delta` [1]_, and samples are
-    multiplied by :math:`\Sigma^{-1/2}`. Distances become Mahalanobis distances: features that say the same
-    count once, and directions in which a class spreads widely count less.
+    multiplied by :math:`\Sigma^{-1/2}`. Distances become Mahalanobis distances: correlated features count once,
+    and directions in which classes vary widely count less.
 
     Parameters
     ----------
     shrinkage : "auto" or float, default="auto"
-        :math:`\delta`, between 0 (the covariance as it is) and 1 (only standardise); "auto" is Ledoit and
-        Wolf's estimate of the best.
+        :math:`\delta`, from 0 (no shrinkage) to 1 (only standardise); "auto" is Ledoit and Wolf's estimate of
+        the best.
 
     Attributes
     ----------
     shrinkage_ : float
         :math:`\delta`.
     variances_, directions_, rest_ : ndarray, ndarray, float
-        Variances within the classes along orthonormal directions, and that of all other directions.
+        Variances within the classes along orthonormal directions, and the variance in all other directions.
     mean_, scale_, n_features_in_, feature_names_in_
         As of `EffectSizeWeights`.
 
     Notes
     -----
-    With d features and n samples it takes O(n·d·min(n, d)) time, and no d × d matrix where d > n.
+    With d features and n samples, fitting takes O(n·d·min(n, d)) time, and no d × d matrix if d > n.
 
     References
     ----------
@@ -304,7 +305,7 @@ class WithinClassWhitening(ClassNamePrefixFeaturesOutMixin, _LinearMap):  # type
         n_features = int((self.scale_ > 0.0).sum())
         found = shrunken_covariance(samples - means[codes], weights, shrinkage, n_features)
         self.variances_, directions, self.rest_, self.shrinkage_ = found
-        # Products round by the order in memory, so it must be the one that a state comes back in.
+        # Rounding in products depends on the memory layout, which must be that of a restored state.
         self.directions_ = np.ascontiguousarray(directions)
 
     def _map(self, samples: FloatArray) -> FloatArray:
@@ -328,9 +329,9 @@ class DiscriminantStretch(WithinClassWhitening):
     r"""Whiten within the classes, then stretch the directions in which the class means differ.
 
     After whitening, the scatter of the class means :math:`B = \sum_k \pi_k m_k m_k^T` has at most
-    n_classes - 1 directions, those of Fisher's discriminant. Along one in which the means have variance
-    :math:`\lambda`, samples are stretched by :math:`\sqrt{1 + s \lambda}`. With s = 1 this is the metric
-    of Hastie and Tibshirani [1]_, taken once for all samples.
+    n_classes - 1 directions, those of Fisher's discriminant. Directions in which the means have variance
+    :math:`\lambda` are stretched by :math:`\sqrt{1 + s \lambda}`. With s = 1 this is the metric of Hastie and
+    Tibshirani [1]_, computed once for all samples instead of locally.
 
     Parameters
     ----------
@@ -344,7 +345,7 @@ class DiscriminantStretch(WithinClassWhitening):
     stretches_, stretched_ : ndarray
         The factors, and the directions that are stretched.
     shrinkage_, mean_, scale_, n_features_in_, feature_names_in_
-        As of `WithinClassWhitening`, which it is before it stretches.
+        As of `WithinClassWhitening`.
 
     References
     ----------
@@ -370,14 +371,14 @@ class DiscriminantStretch(WithinClassWhitening):
         super()._check_parameters()
         value: Any = self.strength
         if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
-            raise ValueError(f"strength must be a number from 0 on, not {value!r}.")
+            raise ValueError(f"strength must be a finite number of at least 0, not {value!r}.")
 
     def _fit(self, samples: FloatArray, codes: IntArray, weights: FloatArray) -> None:
         super()._fit(samples, codes, weights)
         share = np.bincount(codes, weights=weights) / weights.sum()
         means = super()._map(class_means(samples, codes, weights))
         _, roots, directions = np.linalg.svd(np.sqrt(share)[:, None] * means, full_matrices=False)
-        rank = len(means) - 1  # the weighted mean of the means is 0
+        rank = len(means) - 1  # because the weighted mean of the class means is 0
         self.stretched_ = np.ascontiguousarray(directions[:rank])
         self.stretches_ = np.sqrt(1.0 + self.strength * roots[:rank] ** 2)
 
@@ -395,8 +396,8 @@ class DiscriminantStretch(WithinClassWhitening):
 def standardise(
     samples: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Bring features to mean 0 and variance 1, whatever their units; constant ones have scale 0 and are 0."""
-    # By a power of two, which is exact, every feature comes below 1: no square over- or underflows.
+    """Return mean, scale and standardised features; constant features get the scale 0 and become 0."""
+    # Dividing by a power of two is exact. Magnitudes are then below 1, and no square over- or underflows.
     _, exponents = np.frexp(np.abs(samples).max(axis=0))
     scaled = np.ldexp(samples, -exponents)
     share = weights / weights.max()
@@ -411,7 +412,7 @@ def standardise(
 
 
 def class_means(samples: FloatArray, codes: IntArray, weights: FloatArray) -> FloatArray:
-    """Give the mean of every class: (n_classes, n_features)."""
+    """Compute the mean of every class: (n_classes, n_features)."""
     means = []
     for code in range(int(codes.max()) + 1):
         members = np.flatnonzero(codes == code)
@@ -424,34 +425,35 @@ def shrunken_covariance(
 ) -> tuple[FloatArray, FloatArray, float, float]:
     r"""Estimate the covariance of centred samples as :math:`(1 - \delta) S + \delta \mu I`.
 
-    A `shrinkage` of None is that of Ledoit and Wolf; `n_features` counts the columns that are not constant.
-    Returns variances along orthonormal directions, these as rows, the variance of the rest, and the shrinkage.
+    If `shrinkage` is None, Ledoit and Wolf's is used; `n_features` is the number of non-constant columns.
+    Returns the variances along orthonormal directions, the directions as rows, the variance in all other
+    directions, and the shrinkage.
     """
     total = float(weights.sum())
     rows = np.sqrt(weights / total)[:, None] * residuals
     if rows.shape[1] <= rows.shape[0]:
         variances, directions = np.linalg.eigh(rows.T @ rows)
         variances, directions = np.maximum(variances, 0.0), directions.T
-    else:  # fewer samples than features: all else has variance 0 before shrinking
-        # By the small matrix of inner products: a hundred times as fast as a decomposition of the rows.
+    else:  # fewer samples than features: all other directions have variance 0 before shrinkage
+        # Decomposing the small matrix of inner products is a hundred times as fast as decomposing the rows.
         variances, mixtures = np.linalg.eigh(rows @ rows.T)
-        there = variances > SMALLEST * variances[-1]
+        there = variances > RANK_TOLERANCE * variances[-1]
         variances = variances[there]
         directions = (mixtures.T[there] @ rows) / np.sqrt(variances)[:, None]
     mean = float(variances.sum()) / max(n_features, 1)
-    if mean <= ROUNDING**2:  # no class varies at all: there is nothing to divide by
+    if mean <= ROUNDING**2:  # nothing varies within the classes
         return np.ones(0), np.zeros((0, rows.shape[1])), 1.0, 0.0
     if shrinkage is None:
         squared = float((variances**2).sum())
-        # Mean squared distance of S from the identity's multiple, and from the truth by chance.
+        # Squared distance of S from the target mu I, and estimated squared distance from the true covariance.
         distance = max(squared - n_features * mean**2, 0.0)
         lengths = (residuals**2).sum(axis=1)
         chance = (float(weights @ lengths**2) / total - squared) / total
         shrinkage = 1.0 if chance >= distance > 0.0 else max(chance, 0.0) / (distance or 1.0)
         shrinkage = min(shrinkage, 1.0)
     target = shrinkage * mean
-    variances = np.maximum((1.0 - shrinkage) * variances + target, LEAST_VARIANCE * mean)
-    return variances, directions, max(target, LEAST_VARIANCE * mean), float(shrinkage)
+    variances = np.maximum((1.0 - shrinkage) * variances + target, MIN_VARIANCE * mean)
+    return variances, directions, max(target, MIN_VARIANCE * mean), float(shrinkage)
 
 
 LINEAR_MAPS: dict[str, Callable[[], Any]] = {
@@ -462,36 +464,36 @@ LINEAR_MAPS: dict[str, Callable[[], Any]] = {
 
 
 class Candidate(NamedTuple):
-    """Features for the forest: scaled in one of two ways, or not at all, and mapped or not."""
+    """Candidate features for the forest: a scaling, and a linear map or None."""
 
     name: str
-    squashed: bool | None
+    squashed: bool | None  # True: squashed, False: only standardised, None: unscaled
     linear_map: Any = None
 
 
 class Preparation(NamedTuple):
-    """What happens to features before the forest sees them."""
+    """The fitted scaling and linear map of the features for the forest."""
 
     scaling: Scaling | None = None
     linear_map: Any = None
 
     @property
     def changes(self) -> bool:
-        """Whether anything happens at all."""
+        """Whether samples are changed at all."""
         return self.scaling is not None or self.linear_map is not None
 
     def apply(self, samples: FloatArray) -> FloatArray:
-        """Prepare samples."""
+        """Scale and map samples."""
         if self.scaling is not None:
             samples = self.scaling.apply(samples)
         if self.linear_map is not None:
             samples = self.linear_map.transform(samples)
-            samples = check_array(samples, dtype=np.float64, input_name="linear_map's X")
+            samples = check_array(samples, dtype=np.float64, input_name="linear_map's output")
         return np.ascontiguousarray(samples)
 
 
 def candidates_for(squash: str | bool, linear_map: Any, metric: "Metric") -> list[Candidate]:
-    """List the features to try for the forest."""
+    """List the candidate features for the forest."""
     squashed = True if squash and metric.euclidean else None
     if not (linear_map is None or isinstance(linear_map, str)):
         return [Candidate(type(linear_map).__name__, squashed, linear_map)]
@@ -507,7 +509,7 @@ def candidates_for(squash: str | bool, linear_map: Any, metric: "Metric") -> lis
 def fit_preparation(
     candidate: Candidate, samples: FloatArray, codes: IntArray, weights: FloatArray
 ) -> Preparation:
-    """Fit the features of a candidate to some samples."""
+    """Fit the scaling and map of a candidate to samples."""
     scaling = None
     if candidate.squashed is not None:
         scaling = fit_scaling(samples, weights, candidate.squashed)
@@ -517,10 +519,11 @@ def fit_preparation(
     linear_map = clone(candidate.linear_map)
     if has_fit_parameter(linear_map, "sample_weight"):
         return Preparation(scaling, linear_map.fit(samples, codes, sample_weight=weights))
-    if weights.sum() > MOST_COPIES or (weights % 1.0 != 0.0).any():
+    if weights.sum() > MAX_COPIES or (weights % 1.0 != 0.0).any():
         raise ValueError(
-            f"linear_map {linear_map!r} takes no sample_weight, but sample_weight is not a small whole number "
-            "everywhere: use a map that takes weights, such as those of popf.probability."
+            f"linear_map {linear_map!r} does not support sample_weight, so samples are repeated instead, but "
+            f"sample_weight has fractions or a sum above {MAX_COPIES:,}: use a map that supports weights, such "
+            "as those of popf.probability."
         )
     copies = np.repeat(np.arange(len(samples)), weights.astype(np.int64))
     return Preparation(scaling, linear_map.fit(samples[copies], codes[copies]))

@@ -1,7 +1,7 @@
-"""The order of a fit: hold samples out, choose by them, pool, and fit what was chosen to all samples.
+"""The steps of a fit: hold out samples, choose and pool on them, and fit the chosen model to all samples.
 
-`choose` compares the forest with each candidate's features, the regressions and the trees on samples that they
-have not seen; `fit_evidence` then fits what was chosen to all samples.
+`choose` compares the forest on each candidate's features, the regressions and the trees on held-out samples;
+`fit_evidence` then fits the chosen model to all samples. Regressions and trees are the *parts on features*.
 """
 
 import warnings
@@ -26,15 +26,15 @@ from popf.probability.pooling import (
     trust_in,
 )
 from popf.probability.regressions import (
-    LEAST_GAIN,
-    ROUGHLY,
+    ROUGH_TOLERANCE,
+    TOLERANCE,
     AdditiveEvidence,
     RidgeRegressions,
     regressions_of_kind,
 )
 from popf.probability.soft_competition import (
     FAR_BEHIND,
-    LOWEST,
+    MIN_SCORE,
     BandwidthGrid,
     ForestScaling,
     SharedScalings,
@@ -53,24 +53,24 @@ from popf.probability.training import (
     take_evenly,
 )
 
-#: From how many samples everything is chosen at most.
+#: Maximum number of samples for the first choice, which includes maps and strengths.
 N_TO_CHOOSE = 5000
-#: From so many samples on a single split, with as many samples held out, stands for the folds.
+#: From this number of samples on, a single split replaces the folds; it holds out about `N_TO_CHOOSE` samples.
 N_FOR_ONE_SPLIT = 10_000
-#: From how many samples bandwidths, slopes and weights are chosen once more at most.
+#: Maximum number of samples for the second choice, of bandwidths, slopes and weights.
 N_TO_SPLIT = 100_000
-#: By what the grid of bandwidths is moved where the best is at its end, and how often.
-SHIFT, MOST_SHIFTS = 16.0, 1
-#: A ratio of log losses at which no weaker ridge, and no more trees, are tried.
-CLEARLY_WORSE = 1.02
-#: Pairs of features are tried only if a regression has no more slopes.
-MOST_WITH_PAIRS = 500
-#: By how many standard errors labels must beat the most frequent class to be called good.
-CLEARLY = 4.0
+#: Factor by which the grid of bandwidths is shifted if the best one is at its end, and how often.
+SHIFT, MAX_SHIFTS = 16.0, 1
+#: Ratio to the lowest log loss above which no weaker ridge and no more trees are tried.
+STOPPING_RATIO = 1.02
+#: Pairs of features are tried only if their regression has at most this number of coefficients.
+MAX_COEFFICIENTS_WITH_PAIRS = 500
+#: Standard errors by which the forest's accuracy must exceed that of the most frequent class for a warning.
+N_STANDARD_ERRORS = 4.0
 
 
 class Options(NamedTuple):
-    """What is asked for; `smoothing` is that of the targets."""
+    """Options of a fit; `smoothing` is that of the targets."""
 
     parts: tuple[str, ...]  # "forest", and with features "linear", "spline", "pairs" and "trees"
     squash: str | bool
@@ -81,7 +81,7 @@ class Options(NamedTuple):
 
 
 def options_of(model: Any, metric: Metric) -> Options:
-    """Collect the options that checked parameters ask for."""
+    """Collect the options from the validated parameters of an estimator."""
     features = isinstance(model.metric, str) and not metric.precomputed
     return Options(
         PARTS if model.method == "pooled" and features else (FOREST,),
@@ -94,23 +94,23 @@ def options_of(model: Any, metric: Metric) -> Options:
 
 
 class Choice(NamedTuple):
-    """What the held-out samples decide."""
+    """Everything that is chosen on held-out samples."""
 
     candidate: Candidate  # the features of the forest
     grid: BandwidthGrid
     bandwidths: FloatArray  # of the classes, in the unit of the forest's metric
     scaling: ForestScaling
-    strengths: dict[str, float]  # of the parts on features
+    strengths: dict[str, float]  # by part on features: inverse ridge strength, or number of rounds
     pool: Pool
-    trust: float  # from 0, where the class frequencies are the answer, to 1
+    trust: float  # from 0, for the class frequencies alone, to 1
     held_out: HeldOut
-    accuracy: float  # of the narrowest scores
-    n_held_out: float  # how many samples of equal weight would tell as much
-    learned: "Learned | None" = None  # by the parts on features, where there is a single split
+    accuracy: float  # of the forest at the narrowest bandwidth
+    n_held_out: float  # effective number of held-out samples, given their weights
+    learned: "Learned | None" = None  # parts on features fitted to a single split
 
 
 class Learned(NamedTuple):
-    """What the parts on features learned from some of the samples."""
+    """Parts on features, fitted to some of the samples."""
 
     n_samples: int
     scaling: Scaling
@@ -118,24 +118,24 @@ class Learned(NamedTuple):
 
 
 def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence, GrownForest]:
-    """Choose everything by held-out samples, then fit it to all."""
+    """Choose everything on held-out samples, then fit it to all samples."""
     codes = training.ordered.codes
-    # More threads take many times as long on matrices so small, and on a busy machine.
+    # Several BLAS threads are many times slower on matrices this small, and on a busy machine.
     with one_blas_thread():
         candidates = candidates_for(options.squash, options.linear_map, training.metric)
-        enough = training
+        most = training
         if len(codes) > N_TO_SPLIT:
-            enough = training.take(take_evenly(codes, N_TO_SPLIT))
-        choosers, splits = np.arange(len(enough.ordered.rows)), fold_splits(enough.ordered)
+            most = training.take(take_evenly(codes, N_TO_SPLIT))
+        available, splits = np.arange(len(most.ordered.rows)), fold_splits(most.ordered)
         if len(codes) >= N_FOR_ONE_SPLIT:
-            # Samples that judge bandwidths and weights have no say in maps and strengths.
-            splits = [one_split(enough.ordered)]
-            choosers = splits[0].fitted
-        small = enough.take(choosers[take_evenly(enough.ordered.codes[choosers], N_TO_CHOOSE)])
-        choice = choose(small, fold_splits(small.ordered), candidates, options)
+            # Maps and strengths are chosen without the samples that bandwidths and weights are fitted to.
+            splits = [one_split(most.ordered)]
+            available = splits[0].fitted
+        few = most.take(available[take_evenly(most.ordered.codes[available], N_TO_CHOOSE)])
+        choice = choose(few, fold_splits(few.ordered), candidates, options)
         if len(codes) > N_TO_CHOOSE and choice.held_out.losses:
-            # Maps and regressions stay; bandwidths, slopes and weights depend on how many samples there are.
-            later = choose(enough, splits, [choice.candidate], options, choice, training.masses)
+            # Maps and strengths are kept; bandwidths, slopes and weights depend on the number of samples.
+            later = choose(most, splits, [choice.candidate], options, choice, training.masses)
             choice = later._replace(held_out=later.held_out.after(choice.held_out))
         evidence, grown = fit_chosen(training, choice, bool(options.squash))
     warn_if_useless(choice.trust, choice.accuracy, choice.n_held_out, training.masses)
@@ -150,23 +150,24 @@ def choose(
     before: Choice | None = None,
     masses: FloatArray | None = None,
 ) -> Choice:
-    """Choose features, bandwidths, strengths and weights by samples that the parts have not seen.
+    """Choose features, bandwidths, strengths and pool weights on held-out samples.
 
-    `before` is what fewer samples decided: the strengths, about where bandwidths are, and which regressions
-    are of no use. `masses` are the weights of the classes, where these samples are some of many.
+    `before` is an earlier choice on fewer samples: its strengths are kept, its widest bandwidth limits the
+    search, and regressions without weight in its pool are left out. `masses` are the class weights of the whole
+    set, if `training` is a subset.
     """
     labels = held_out_labels(training, splits, training.masses if masses is None else masses)
     codes, weights, prior = labels.codes, labels.weights, labels.prior
     if len(np.unique(codes)) < 2:
-        return _nothing_to_choose(candidates[0], prior)
+        return _choose_prior(candidates[0], prior)
 
-    # Hold out: all forests and regressions score samples that they were not fitted to.
+    # Score held-out samples with forests, regressions and trees that were not fitted to them.
     widest = None if before is None else float(before.bandwidths.max())
     n_threads = training.resources.n_threads
-    # Several forests grow side by side, on one thread each; a single one has them all.
-    alone = training.on_threads(1) if len(candidates) > 1 else training
+    # Several forests are grown in parallel, on one thread each; a single one uses all threads.
+    for_forests = training.on_threads(1) if len(candidates) > 1 else training
     forests = map_items(
-        lambda candidate: hold_out_forest(alone, splits, candidate, labels, options, widest),
+        lambda candidate: hold_out_forest(for_forests, splits, candidate, labels, options, widest),
         candidates,
         n_threads,
     )
@@ -190,19 +191,19 @@ def choose(
     chosen = choose_parts(forests, on_features, labels, np.full(len(codes), True), options)
     forest, scaling, exponents = forests[chosen.forest], chosen.scaling, chosen.exponents
     pool = fit_pool(exponents, labels, options.smoothing)
-    # The mean of the forest's exponents is no evidence on any sample: it belongs to the biases of the pool.
+    # The forest's mean logits say nothing about a single sample, so they are moved to the biases of the pool.
     mean = np.average(exponents[0], axis=0, weights=weights)
     scaling = scaling._replace(biases=scaling.biases - mean)
     pool = pool._replace(biases=pool.biases + pool.weights[0] * mean)
 
-    # What the others would choose says of each fold how good parts and pool are, and how far to trust them.
+    # Evaluate parts and pool on each fold with choices made on the other folds.
     unseen, pooled = np.empty_like(exponents), np.empty_like(exponents[0])
     for fold in np.unique(labels.folds):
         here = labels.folds == fold
-        without = choose_parts(forests, on_features, labels, ~here, options).exponents
-        unseen[:, here] = without[:, here]
-        of_others = fit_pool(without[:, ~here], labels.take(~here), options.smoothing)
-        pooled[here] = of_others.exponents(without[:, here])
+        by_others = choose_parts(forests, on_features, labels, ~here, options).exponents
+        unseen[:, here] = by_others[:, here]
+        pool_of_others = fit_pool(by_others[:, ~here], labels.take(~here), options.smoothing)
+        pooled[here] = pool_of_others.exponents(by_others[:, here])
     by_name = dict(zip([FOREST, *on_features, "pool"], [*unseen, pooled], strict=True))
     by_name["prior"] = np.broadcast_to(prior, pooled.shape)
     losses = {name: labels.log_loss(each) for name, each in by_name.items()}
@@ -216,7 +217,7 @@ def choose(
         pool=pool,
         trust=trust_in(
             losses, max(float(weights.sum()), len(weights))
-        ),  # a mean weight of 1 at least
+        ),  # as if the mean weight were at least 1
         held_out=HeldOut(
             losses=losses,
             accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
@@ -230,22 +231,22 @@ def choose(
 
 
 def feature_parts(parts: tuple[str, ...], n_features: int, n_classes: int) -> tuple[str, ...]:
-    """Leave the forest out, and pairs where there are none or where they would cost too much."""
+    """List the parts on features; "pairs" needs two features, and not too many coefficients."""
     n_slopes = (n_features * N_SPLINES + N_PRODUCTS) * (1 if n_classes == 2 else n_classes)
-    without = () if n_features > 1 and n_slopes <= MOST_WITH_PAIRS else ("pairs",)
+    without = () if n_features > 1 and n_slopes <= MAX_COEFFICIENTS_WITH_PAIRS else ("pairs",)
     return tuple(name for name in parts[1:] if name not in without)
 
 
 def useful_parts(kinds: tuple[str, ...], before: Choice) -> tuple[str, ...]:
-    """Leave out regressions that add nothing to the others: more samples would not change that much."""
+    """Leave out regressions without weight in an earlier pool, which more samples would hardly change."""
     weights = dict(zip(before.strengths, before.pool.weights[1:], strict=True))
     return tuple(kind for kind in kinds if kind == "trees" or weights[kind] > 0.0)
 
 
 class Parts(NamedTuple):
-    """What some of the held-out samples choose, and what all are told by it."""
+    """Choices made on some of the held-out samples, and the resulting logits of all of them."""
 
-    forest: int  # which of the forests
+    forest: int  # index of the chosen forest
     scaling: ForestScaling
     strengths: dict[str, float]
     exponents: FloatArray  # (n_parts, n_rows, n_classes)
@@ -258,25 +259,25 @@ def choose_parts(
     rows: BoolArray,
     options: Options,
 ) -> Parts:
-    """Choose map, bandwidths, slopes and strengths by some of the held-out samples."""
+    """Choose map, bandwidths, slopes and strengths on the held-out samples that `rows` selects."""
     weights, here = labels.weights * rows, labels.take(rows)
     smoothing, background = options.smoothing, options.background
-    # Slopes that fit these samples alone gain little; a forest that is far behind stays so.
+    # Refitting slopes to these rows changes losses little, so forests far behind the best are skipped.
     totals = np.array([(forest.shared.losses @ weights).min() for forest in forests])
-    hopeful = np.flatnonzero(totals <= totals.min() + FAR_BEHIND + len(labels.masses))
+    contenders = np.flatnonzero(totals <= totals.min() + FAR_BEHIND + len(labels.masses))
     fits = {}
-    for number in hopeful.tolist():
+    for number in contenders.tolist():
         scores, fits[number] = forests[number].scores, forests[number].shared
         if not rows.all():
             near = fits[number]._replace(losses=fits[number].losses[:, rows])
             fits[number] = fit_shared_scalings(scores[rows], here, smoothing, background, near)
-    chosen = min(fits, key=lambda number: fits[number].best.loss)  # of equals the simplest
+    chosen = min(fits, key=lambda number: fits[number].best.loss)  # if tied, the simplest map
     forest, scaling = forests[chosen], fits[chosen].best
     if options.class_bandwidths:
         scaling = fit_class_scaling(fits[chosen], here, smoothing, forest.grid)
     exponents, strengths = [scaling.exponents_on_grid(forest.scores)], {}
     for name, tried in on_features.items():
-        # Of equals the strongest ridge, or the fewest trees.
+        # If tied, the strongest ridge or the fewest trees, which come first.
         own = int(np.argmin(tried.losses @ weights))
         strengths[name] = tried.strengths[own]
         exponents.append(tried.exponents[own])
@@ -288,23 +289,23 @@ def learner_of_kind(
     scaled: ScaledSamples,
     n_classes: int,
     near: Any = None,
-    least_gain: float = LEAST_GAIN,
+    tolerance: float = TOLERANCE,
 ) -> Boosting | RidgeRegressions:
-    """Prepare what learns from features: boosted "trees", or one of the kinds of regressions."""
+    """Create the learner for a part on features: boosted "trees", or one of the kinds of regressions."""
     if kind == "trees":
         return Boosting(*scaled[1:], n_classes)
-    return regressions_of_kind(kind, *scaled[1:], n_classes, near, least_gain)
+    return regressions_of_kind(kind, *scaled[1:], n_classes, near, tolerance)
 
 
 def fit_chosen(
     training: TrainingSamples, choice: Choice, squash: bool
 ) -> tuple[Evidence, GrownForest]:
-    """Fit what was chosen to all samples."""
+    """Fit the chosen model to all samples."""
     grown = training.grow(None, choice.candidate)
     ordered, pool = training.ordered, choice.pool
     bandwidths = choice.bandwidths
     if len(ordered.rows) <= N_TO_SPLIT:
-        # They get narrower as neighbours get closer; where fewer samples chose, that is left out.
+        # Adapt them to the lower costs in this larger forest; those chosen on a subset are kept.
         bandwidths = choice.grid.ranked(grown.unit)[choice.scaling.steps]
     weights = dict(zip(choice.strengths, pool.weights[1:], strict=True))
     used = [name for name, weight in weights.items() if weight > 0.0]
@@ -337,7 +338,10 @@ def fit_chosen(
 def fit_parts(
     training: TrainingSamples, kinds: Sequence[str], choice: Choice, squash: bool
 ) -> Learned:
-    """Fit parts on features to all samples, or to enough, beginning with what some samples taught them."""
+    """Fit parts on features to all samples, or to at most `N_FOR_FEATURES`, starting from an earlier fit.
+
+    If the earlier fit had as many samples, it is returned unchanged.
+    """
     everyone, before = np.arange(len(training.ordered.rows)), choice.learned
     if before is not None and before.n_samples >= min(len(everyone), N_FOR_FEATURES):
         return before
@@ -353,14 +357,14 @@ def fit_parts(
 
 
 class Split(NamedTuple):
-    """Places in the order: on which parts are fitted, and which are scored."""
+    """Positions in the order of the samples: those that parts are fitted to, and those that are scored."""
 
     fitted: IntArray
     scored: IntArray
 
 
 def fold_splits(ordered: OrderedSamples) -> list[Split]:
-    """Deal samples to folds, each of which is scored by what was fitted to the others."""
+    """Divide samples into folds; each is scored by parts that are fitted to all other samples."""
     folds = deal_folds(ordered)
     splits = [
         Split(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
@@ -370,9 +374,9 @@ def fold_splits(ordered: OrderedSamples) -> list[Split]:
 
 
 def one_split(ordered: OrderedSamples) -> Split:
-    """Hold some of many samples out: whole groups, no more than half of those of any class."""
+    """Hold out about `N_TO_CHOOSE` samples: whole groups, and at most half of the groups of any class."""
     numbers, which = np.unique(ordered.groups, return_inverse=True)
-    # A group of several classes is one of the rarest, which is written last.
+    # A group with several classes counts for the rarest of them, which is written last.
     rarest_last = np.argsort(-np.bincount(ordered.codes)[ordered.codes], kind="stable")
     codes = np.empty(len(numbers), np.int64)
     codes[which[rarest_last]] = ordered.codes[rarest_last]
@@ -384,13 +388,13 @@ def one_split(ordered: OrderedSamples) -> Split:
 def held_out_labels(
     training: TrainingSamples, splits: Sequence[Split], masses: FloatArray
 ) -> Labels:
-    """Collect the labels of all samples that are scored; those of a single split make two folds."""
+    """Collect the labels of all scored samples; those of a single split are divided into two folds."""
     scored = np.concatenate([np.empty(0, np.int64), *(split.scored for split in splits)])
     codes, weights = training.ordered.codes[scored], training.ordered.weights[scored]
     if len(splits) != 1:
         folds = np.repeat(np.arange(len(splits)), [len(split.scored) for split in splits])
         return Labels(codes, weights, folds, masses)
-    # Of rare classes more were held out: all classes shall weigh what they do among all samples.
+    # Larger fractions of rare classes are held out, so classes are reweighted to their shares of all samples.
     own = np.bincount(codes, weights=weights, minlength=len(masses))
     balanced = weights * np.divide(masses, own, where=own > 0.0, out=np.ones_like(own))[codes]
     folds = np.unique(training.ordered.groups[scored], return_inverse=True)[1] % 2
@@ -398,7 +402,7 @@ def held_out_labels(
 
 
 class HeldOutForest(NamedTuple):
-    """Scores of held-out samples at all bandwidths of a grid, and what one bandwidth for all classes gives."""
+    """Scores of held-out samples at all bandwidths of a grid, and fits with one bandwidth for all classes."""
 
     scores: FloatArray
     grid: BandwidthGrid
@@ -414,15 +418,16 @@ def hold_out_forest(
     options: Options,
     widest: float | None,
 ) -> HeldOutForest:
-    """Score held-out samples by forests that have not seen them, on a grid that holds the best bandwidth.
+    """Score held-out samples by forests that were not fitted to them, on a grid around the best bandwidth.
 
-    With more samples bandwidths get narrower: where `widest` is known from fewer, a single chain begins at
-    twice of it, because sums over so many samples cost most of the time.
+    The grid is shifted if the best bandwidth is at its end. Bandwidths get narrower with more samples: if
+    `widest` is known from fewer samples, a single chain that begins at twice this value is enough, and saves
+    time.
     """
     forests = [training.grow(split.fitted, candidate) for split in splits]
     unit = float(np.mean([grown.unit for grown in forests]))
     grid = BandwidthGrid() if widest is None else BandwidthGrid(2.0 * widest / unit, 1)
-    for attempt in range(MOST_SHIFTS + 1):
+    for attempt in range(MAX_SHIFTS + 1):
         found = [
             _scores_on_grid(grown, split.scored, grid)
             for grown, split in zip(forests, splits, strict=True)
@@ -430,21 +435,21 @@ def hold_out_forest(
         scores = np.concatenate(found)
         shared = fit_shared_scalings(scores, labels, options.smoothing, options.background)
         step, last = shared.best.steps[0], scores.shape[2] - 1
-        if attempt == MOST_SHIFTS or 0 < step < last or shared.best.slopes[0] == 0.0:
+        if attempt == MAX_SHIFTS or 0 < step < last or shared.best.slopes[0] == 0.0:
             break
         grid = grid._replace(widest=grid.widest * (SHIFT if step == 0 else 1.0 / SHIFT))
     return HeldOutForest(scores, grid, grid.ranked(unit), shared)
 
 
 def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -> FloatArray:
-    """Scores at all bandwidths of the grid, the widest first."""
+    """Compute scores at all bandwidths of the grid, the widest first."""
     scores = grown.scores(places, grid.chains(grown.unit))
     by_chain = scores.reshape(*scores.shape[:2], grid.n_chains, -1)
     return np.swapaxes(by_chain, 2, 3).reshape(scores.shape)
 
 
 class HeldOutPart(NamedTuple):
-    """Exponents of held-out samples by one of the parts on features, for several strengths."""
+    """Logits of held-out samples by one of the parts on features, for several strengths."""
 
     strengths: list[float]
     exponents: list[FloatArray]
@@ -459,9 +464,13 @@ def hold_out_part(
     scored: Sequence[FloatArray],
     labels: Labels,
 ) -> HeldOutPart:
-    """Fit from the strongest ridge, or the fewest trees, on until the loss clearly rises; or once, if known."""
+    """Fit and score a part, from the strongest ridge or the fewest trees on, until the loss clearly rises.
+
+    If a strength is `known`, only this one is used.
+    """
     learners = [
-        learner_of_kind(kind, each, len(labels.masses), least_gain=ROUGHLY) for each in fitted
+        learner_of_kind(kind, each, len(labels.masses), tolerance=ROUGH_TOLERANCE)
+        for each in fitted
     ]
     columns = [
         learner.centered_columns(each.scaling.apply(new))
@@ -475,7 +484,7 @@ def hold_out_part(
         found = [fit.exponents_of_columns(new) for fit, new in zip(fits, columns, strict=True)]
         exponents.append(np.concatenate(found))
         means.append(labels.log_loss(exponents[-1]))
-        if means[-1] > CLEARLY_WORSE * min(means):
+        if means[-1] > STOPPING_RATIO * min(means):
             break
     losses = log_losses(np.stack(exponents), labels.codes)
     return HeldOutPart(list(strengths[: len(exponents)]), exponents, losses, fits)
@@ -487,13 +496,13 @@ def _accuracy(exponents: FloatArray, labels: Labels) -> float:
 
 
 def area_under_curve(exponents: FloatArray, labels: Labels) -> float:
-    """Area under the ROC curve, for more than two classes the mean over classes against the rest."""
+    """Compute the area under the ROC curve; for more than two classes, the mean of one-vs-rest areas."""
     logs, codes = log_softmax(exponents), labels.codes
     classes = [1] if logs.shape[1] == 2 else np.unique(codes).tolist()
     weights = labels.weights
     areas = []
     for k in classes:
-        # How much of the rest is below a sample of the class; of equals one half.
+        # Weight of the rest that ranks below each sample of the class; ties count one half.
         _, ranks = np.unique(logs[:, k], return_inverse=True)
         own = np.bincount(ranks, weights=weights * (codes == k))
         rest = np.bincount(ranks, weights=weights * (codes != k))
@@ -501,10 +510,10 @@ def area_under_curve(exponents: FloatArray, labels: Labels) -> float:
     return float(np.mean(areas))
 
 
-def _nothing_to_choose(candidate: Candidate, prior: FloatArray) -> Choice:
-    """Answer the prior: too few samples to hold any out."""
+def _choose_prior(candidate: Candidate, prior: FloatArray) -> Choice:
+    """Return a choice that predicts the class frequencies, for too few samples to hold any out."""
     nothing = np.zeros(len(prior))
-    scaling = ForestScaling(nothing.astype(int), nothing + LOWEST, nothing, prior, 0.0)
+    scaling = ForestScaling(nothing.astype(int), nothing + MIN_SCORE, nothing, prior, 0.0)
     pool = Pool(np.ones(1), nothing)
     held_out = HeldOut({}, {}, {}, {})
     grid, bandwidths = BandwidthGrid(), nothing + np.inf
@@ -512,14 +521,14 @@ def _nothing_to_choose(candidate: Candidate, prior: FloatArray) -> Choice:
 
 
 def warn_if_useless(trust: float, accuracy: float, n_held_out: float, masses: FloatArray) -> None:
-    """Warn where the forest clearly tells the classes apart, but the probabilities are those of the prior."""
+    """Warn if the forest separates the classes, but the probabilities are mostly the class frequencies."""
     frequent = float(masses.max() / masses.sum())
     error = np.sqrt(frequent * (1.0 - frequent) / max(n_held_out, 1.0))
-    if trust < 0.5 and accuracy > frequent + CLEARLY * error:
+    if trust < 0.5 and accuracy > frequent + N_STANDARD_ERRORS * error:
         warnings.warn(
-            f"The forest labels {accuracy:.0%} of held-out samples correctly, the most frequent class "
-            f"{frequent:.0%}, but no probabilities better than the class frequencies were found: the labels of "
-            "OPFClassifier may serve you better here.",
+            f"The forest labels {accuracy:.0%} of held-out samples correctly (always predicting the most "
+            f"frequent class: {frequent:.0%}), but no probabilities better than the class frequencies were "
+            "found: the labels of OPFClassifier may serve you better here.",
             UserWarning,
             stacklevel=5,
         )

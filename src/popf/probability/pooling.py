@@ -1,4 +1,4 @@
-"""All evidence pooled: the fitted pool, how far it is trusted, and where a probability comes from."""
+"""The pool of all parts: its fit, the trust in it, and explanations of probabilities."""
 
 from dataclasses import dataclass
 from operator import attrgetter
@@ -32,30 +32,31 @@ if TYPE_CHECKING:
 FOREST = "forest"
 PARTS = (FOREST, "linear", "spline", "pairs", "trees")
 
-#: The ridge that draws weights to what the losses alone suggest; so many samples' likelihood make a unit of it.
+#: Ridge that shrinks the weights towards shares proportional to exp(-n loss / TEMPERATURE).
 RIDGE = 40.0
 TEMPERATURE = 8.0
-#: The gain in log likelihood at which the trust is 1/2: with many parts, and what is added for a single one.
-GAIN_OF_MANY_PARTS, GAIN_OF_ONE = 2.5, 2.0
-#: The lowest gain that counts: a part that fails says little about the others.
-LEAST_GAIN = -5.0
+#: Gain in log likelihood at which the trust is 1/2: with many parts, and what is added with a single one.
+GAIN_WITH_MANY_PARTS, EXTRA_GAIN_WITH_ONE = 2.5, 2.0
+#: Lower bound of a gain, because a part that fails says little about the others.
+MIN_GAIN = -5.0
 
 
 class Pool(NamedTuple):
-    """Weights of the parts, never negative, and biases of the classes."""
+    """Non-negative weights of the parts, and biases of the classes."""
 
     weights: FloatArray
     biases: FloatArray
 
     def exponents(self, parts: FloatArray) -> FloatArray:
-        """Pool exponents: (n_rows, n_classes) from (n_parts, n_rows, n_classes)."""
+        """Pool the logits of the parts: (n_rows, n_classes) from (n_parts, n_rows, n_classes)."""
         return np.tensordot(self.weights, parts, axes=1) + self.biases
 
 
 def fit_pool(parts: FloatArray, labels: Labels, smoothing: float) -> Pool:
-    """Fit weights and biases to held-out exponents of several parts: (n_parts, n_rows, n_classes).
+    """Fit weights and biases to held-out logits of several parts: (n_parts, n_rows, n_classes).
 
-    A ridge draws the weights to shares by :math:`e^{-n L_j / 8}`, with the log loss :math:`L_j` of each part.
+    A ridge shrinks the weights towards shares proportional to :math:`e^{-n L_j / 8}`, where :math:`L_j` is the
+    log loss of part j and n the weight of all samples.
     """
     n_parts, _, n_classes = parts.shape
     targets, weights = labels.targets(smoothing), labels.weights
@@ -72,41 +73,41 @@ def fit_pool(parts: FloatArray, labels: Labels, smoothing: float) -> Pool:
         )[0]
         if (theta[:n_free] >= 0.0).all():
             break
-        free = free[theta[:n_free] >= 0.0]  # a weight below 0 is 0
+        free = free[theta[:n_free] >= 0.0]  # negative weights become 0
     found = np.zeros(n_parts)
     found[free] = theta[:n_free]
     return Pool(found, np.append(0.0, theta[n_free:]))
 
 
 def trust_in(losses: "Mapping[str, float]", n_samples: float) -> float:
-    r"""Compute how far to trust the pool rather than the class frequencies, from 0 to 1.
+    r"""Compute the trust in the pool, from 0 (use the class frequencies) to 1 (use the pool).
 
     `losses` are mean log losses on held-out samples: of each part, of the "pool" and of the "prior". The gain
-    of a part is the log likelihood of all samples by it, less that by the prior. With the mean gain G of m
-    parts and of the pool, none counted below -5, the trust is
+    of a part is its log likelihood of all samples, minus that of the prior. With the mean gain G of the m parts
+    and the pool, where no gain counts less than -5, the trust is
 
     .. math:: 1 / (1 + e^{(g - G) / 2}), \quad g = 2.5 + 2 / m.
 
     This is the posterior probability that the evidence is real, with the log likelihood halved, because parts
-    that learn from the same samples also agree by chance. The fewer parts, the more they must gain.
+    that learn from the same samples also agree by chance. The fewer the parts, the larger the gain must be.
     """
     gains = [
         n_samples * (losses["prior"] - loss) for name, loss in losses.items() if name != "prior"
     ]
-    even = GAIN_OF_MANY_PARTS + GAIN_OF_ONE / (len(gains) - 1)
-    return float(expit((np.maximum(gains, LEAST_GAIN).mean() - even) / 2.0))
+    even = GAIN_WITH_MANY_PARTS + EXTRA_GAIN_WITH_ONE / (len(gains) - 1)
+    return float(expit((np.maximum(gains, MIN_GAIN).mean() - even) / 2.0))
 
 
 class HeldOut(NamedTuple):
-    """How good the evidence is on samples that it has not seen: of each part by name, of "pool" and "prior"."""
+    """Scores on held-out samples: of each part by name, of the "pool" and of the "prior"."""
 
     losses: dict[str, float]
     accuracies: dict[str, float]
     aucs: dict[str, float]
-    map_losses: dict[str, float]  # of the forest with each map, one bandwidth for all classes
+    map_losses: dict[str, float]  # of the forest with each map, and one bandwidth for all classes
 
     def after(self, before: "HeldOut") -> "HeldOut":
-        """Keep of what fewer samples told what these do not tell: of maps, and of parts left out since."""
+        """Add earlier scores from fewer samples: those of the maps, and of parts left out since."""
         losses, accuracies, aucs, _ = (
             {**old, **new} for old, new in zip(before, self, strict=True)
         )
@@ -115,25 +116,25 @@ class HeldOut(NamedTuple):
 
 @dataclass
 class Evidence:
-    """All that turns a sample into exponents of the classes, besides the forest itself."""
+    """Everything besides the forest itself that turns a sample into logits of the classes."""
 
-    preparation: "Preparation"  # what happens to features before the forest sees them
-    nodes: IntArray  # samples of the forest that compete, each for those that equal it
+    preparation: "Preparation"  # scaling and map of the features for the forest
+    nodes: IntArray  # samples of the forest that compete, each on behalf of all samples equal to it
     node_weights: FloatArray
     bandwidths: FloatArray  # of the classes
     forest_scaling: "ForestScaling"
-    scaling: "Scaling | None"  # of the features, for the parts on them
+    scaling: "Scaling | None"  # of the features, for regressions and trees
     on_features: "dict[str, AdditiveEvidence | BoostedTrees]"
     pool: Pool
-    trust: float  # from 0, where the class frequencies are the answer, to 1
-    prior: FloatArray  # exponents of the class frequencies
+    trust: float  # from 0, for the class frequencies alone, to 1
+    prior: FloatArray  # logits of the class frequencies
     held_out: HeldOut
-    competition: "SoftCompetition | None" = None  # made from the forest on first use
+    competition: "SoftCompetition | None" = None  # created from the forest on first use
 
     def exponents(
         self, new: FloatArray, forest: "OptimumPathForest", resources: "Resources"
     ) -> FloatArray:
-        """Exponents of the classes, whose softmax are the probabilities."""
+        """Compute the logits of the classes, whose softmax gives the probabilities."""
         if not self.asks_forest:
             return self.combine(new, None)
         if self.competition is None:
@@ -146,7 +147,7 @@ class Evidence:
 
     @property
     def weights_by_name(self) -> dict[str, float]:
-        """The weight of each part in the pool, 0 for those that were tried only."""
+        """The weight of each part in the pool, 0 for parts that were tried but not used."""
         own = dict(zip((FOREST, *self.on_features), self.pool.weights.tolist(), strict=True))
         tried = [name for name in PARTS if name in self.held_out.losses] or own
         return {name: own.get(name, 0.0) for name in tried}
@@ -159,12 +160,12 @@ class Evidence:
 
     @property
     def prior_weight(self) -> float:
-        """How far probabilities are drawn to the class frequencies."""
+        """The weight of the class frequencies in the logits."""
         return 1.0 - self.trust
 
     @property
     def asks_forest(self) -> bool:
-        """Whether the forest has a say at all."""
+        """Whether the forest contributes to the probabilities."""
         return bool(self.forest_scaling.slopes.any() and self.pool.weights[0] > 0.0)
 
     @property
@@ -173,7 +174,10 @@ class Evidence:
         return np.unique(self.bandwidths)[:, None]
 
     def combine(self, new: FloatArray, scores: FloatArray | None) -> FloatArray:
-        """Pool scores of the forest, at the distinct bandwidths, with what the features say."""
+        """Pool the forest's scores at the distinct bandwidths with regressions and trees.
+
+        `scores` are None if the forest does not contribute.
+        """
         scaling = self.forest_scaling
         parts = [np.tile(scaling.biases, (len(new), 1))]
         if scores is not None:
@@ -188,7 +192,7 @@ class Evidence:
     def explain(
         self, new: FloatArray, total: FloatArray, classes: NDArray[Any], names: Any = None
     ) -> "ProbabilityExplanation":
-        """Split exponents; the forest gets what the constant and the features leave."""
+        """Split logits; the forest's contribution is the total minus the constant and the features."""
         prior: Any = self.trust * self.pool.biases + (1.0 - self.trust) * self.prior
         features = np.zeros((*new.shape, len(classes)))
         if self.scaling is not None:
@@ -215,16 +219,16 @@ class ProbabilityExplanation:
     """Log odds as a sum: ``total = prior + forest + features.sum(axis=1)``.
 
     For two classes all are log odds of ``classes[1]``. For more, every array has a last axis over the classes,
-    and the softmax of the total are the probabilities.
+    and the softmax of the total gives the probabilities.
 
     Attributes
     ----------
     prior : float or ndarray of shape (n_classes,)
-        What is known before the sample is looked at: the class frequencies, and the mean of all that follows.
+        The constant: the class frequencies, and the means of all contributions.
     forest : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        What the forest adds.
+        The contribution of the forest.
     features : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
-        What each feature adds, by regressions and trees.
+        The contribution of each feature, through regressions and trees.
     total : ndarray of shape (n_samples,) or (n_samples, n_classes)
     classes : ndarray of shape (n_classes,)
     feature_names : list of str
@@ -238,9 +242,9 @@ class ProbabilityExplanation:
     feature_names: list[str]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Make a table with one row per sample: prior, forest, one column for each feature, and total.
+        """Return a table with one row per sample: prior, forest, one column for each feature, and total.
 
-        For more than two classes, one row for each sample and class.
+        For more than two classes, there is one row for each sample and class.
         """
         import pandas
 
@@ -261,31 +265,31 @@ class ProbabilityExplanation:
         return pandas.DataFrame(values.reshape(n_samples * n_classes, -1), index, columns)
 
 
-def _of_evidence(path: str, doc: str) -> Any:
-    """Make a fitted attribute that looks up one of the evidence, or of a part of it."""
+def _from_evidence(path: str, doc: str) -> Any:
+    """Create a property for a fitted attribute that is stored in the evidence, at the dotted `path`."""
 
     def get(self: "EvidenceAttributes") -> Any:
         evidence = self.__dict__.get("_evidence")
         if evidence is None:
-            raise AttributeError("this is there after a fit by method='pooled' or 'forest'.")
+            raise AttributeError("only available after fit with method='pooled' or 'forest'.")
         return attrgetter(path)(evidence)
 
     return property(get, doc=doc)
 
 
 class EvidenceAttributes:
-    """Fitted attributes of an estimator that follow from its evidence; the paper's method has none."""
+    """Fitted attributes that are read from an estimator's evidence; the paper's method has none."""
 
     _evidence: Evidence | None
 
-    pool_weights_ = _of_evidence("weights_by_name", "The weight of each part in the pool.")
-    interactions_ = _of_evidence("pairs", "Pairs of features whose products are in the pool.")
-    bandwidths_ = _of_evidence("bandwidths", "The bandwidth of each class.")
-    slopes_ = _of_evidence("forest_scaling.slopes", "Slopes of the forest.")
-    biases_ = _of_evidence("forest_scaling.biases", "Biases of the forest.")
-    prior_weight_ = _of_evidence("prior_weight", "The weight of the class frequencies.")
-    linear_map_ = _of_evidence("preparation.linear_map", "The fitted map, None for none.")
-    linear_map_losses_ = _of_evidence("held_out.map_losses", "The loss of the forest by map.")
-    held_out_losses_ = _of_evidence("held_out.losses", "The held-out log loss of each part.")
-    held_out_accuracies_ = _of_evidence("held_out.accuracies", "The accuracy of each part.")
-    held_out_aucs_ = _of_evidence("held_out.aucs", "The area under the ROC curve of each part.")
+    pool_weights_ = _from_evidence("weights_by_name", "The weight of each part in the pool.")
+    interactions_ = _from_evidence("pairs", "Pairs of features whose products are in the pool.")
+    bandwidths_ = _from_evidence("bandwidths", "The bandwidth of each class.")
+    slopes_ = _from_evidence("forest_scaling.slopes", "Slopes of the forest.")
+    biases_ = _from_evidence("forest_scaling.biases", "Biases of the forest.")
+    prior_weight_ = _from_evidence("prior_weight", "The weight of the class frequencies.")
+    linear_map_ = _from_evidence("preparation.linear_map", "The fitted map, None for none.")
+    linear_map_losses_ = _from_evidence("held_out.map_losses", "The loss of the forest by map.")
+    held_out_losses_ = _from_evidence("held_out.losses", "The held-out log loss of each part.")
+    held_out_accuracies_ = _from_evidence("held_out.accuracies", "The accuracy of each part.")
+    held_out_aucs_ = _from_evidence("held_out.aucs", "The area under the ROC curve of each part.")

@@ -1,10 +1,10 @@
-r"""The forest's evidence: scores by all its paths, a background, and for each class a bandwidth and a slope.
+r"""The forest's logits: scores from all paths, a background floor, and a bandwidth and slope for each class.
 
 The score of class k at bandwidth :math:`\tau` is
 :math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau}`, with the path costs
-:math:`c_v = \max(C_v, d(v, t))`. A floor of background mass lies under it,
-:math:`u_k \leftarrow \log(e^{u_k} + e^{\phi})`, so that a sample far from everything is answered by the prior.
-The exponent of class k is :math:`a_k u_k(\tau_k) + b_k`.
+:math:`c_v = \max(C_v, d(v, t))`. Background mass is added as a floor,
+:math:`u_k \leftarrow \log(e^{u_k} + e^{\phi})`, so that samples far from everything get the class frequencies.
+The logit of class k is :math:`a_k u_k(\tau_k) + b_k`.
 """
 
 from operator import attrgetter
@@ -22,32 +22,32 @@ from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.probability.features import weighted_quantile
 from popf.probability.softmax import Designs, Labels, fit_softmax, log_losses
 
-#: Up to this many features distances are computed one by one, beyond from matrix products.
-MOST_FEATURES = 16
-#: The widest bandwidth, in units of the median winning cost, and how often it is halved.
+#: Maximum number of features for a space tree with direct distances; beyond, matrix products are used.
+MAX_TREE_FEATURES = 16
+#: The widest bandwidth, in units of the median winning cost, and the number of bandwidths in a chain.
 WIDEST, N_HALVINGS = 8.0, 9
-#: Scores are not lower than this, so that their squares stay finite.
-LOWEST = -1e100
-#: The floor lies so far below this quantile of the largest score of a held-out sample.
+#: Lower bound of scores, so that their squares stay finite.
+MIN_SCORE = -1e100
+#: The floor lies FLOOR_DEPTH below this quantile of the held-out samples' best scores.
 FLOOR_QUANTILE, FLOOR_DEPTH = 0.02, 2.0
-#: A wider bandwidth is preferred where it costs less than this part of a standard error.
+#: A wider bandwidth is preferred if its loss exceeds the lowest by at most this fraction of a standard error.
 INDIFFERENCE = 0.5
-#: A large standard deviation of what the losses of a sample differ by between two bandwidths.
+#: A generous estimate of the standard deviation of a sample's difference in loss between two bandwidths.
 LARGE_SPREAD = 0.5
-#: What is behind in log likelihood by this, and by one more for each class, will not be the best.
+#: A fit whose log likelihood is this far below the best, plus 1 per class, is unlikely to become the best.
 FAR_BEHIND = 10.0
-#: What a bandwidth and a slope for each class must gain, in log likelihood, beside what their ratio costs.
-PRICE_OF_CLASSES = 1.0
-#: How far a class's bandwidth may move at a time where there are more than two classes, in steps of the grid.
+#: Penalty on a bandwidth and slope for each class, in log likelihood, beside log(widest / narrowest).
+CLASS_PENALTY = 1.0
+#: Steps on the grid by which a class's bandwidth may move at a time, with more than two classes.
 MOVES = (-4, -2, -1, 1, 2, 4)
-#: How often all classes are gone through, while it pays.
-MOST_ROUNDS = 2
+#: Maximum number of rounds over all classes.
+MAX_ROUNDS = 2
 
 
 def competition_of(
     forest: OptimumPathForest, rows: IntArray, weights: FloatArray
 ) -> "SoftCompetition":
-    """Let some samples of a forest compete, given by their rows."""
+    """Create the soft competition of the samples of a forest at some rows."""
     samples = None if forest.samples is None else forest.samples[rows]
     codes, costs, exponent = forest.codes[rows], forest.costs[rows], forest.exponent
     return SoftCompetition(
@@ -58,9 +58,10 @@ def competition_of(
 class SoftCompetition:
     """Training nodes that all compete for a sample.
 
-    `samples` are None if distances are precomputed: `columns` tells where those to each node are found.
-    `costs` are in the unit of the metric, `weights` how many samples each node stands for. `exponent` is the
-    power of two that the engine takes out of Euclidean samples; `backend` the GPU that is to sum, or None.
+    With precomputed distances, `samples` is None, and `columns` are the nodes' columns in the matrix of
+    distances. `costs` are in the unit of the metric; `weights` are the numbers of samples that the nodes stand
+    for. The engine multiplies Euclidean samples by ``2**-exponent``. `backend` is the GPU that computes the
+    sums, or None.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class SoftCompetition:
     ) -> None:
         self._metric, self._backend = metric, backend
         self._sample_exponent = exponent if metric.euclidean else 0
-        # Plain Euclidean costs and bandwidths stay scaled by a power of two, as the samples are.
+        # Plain Euclidean costs and bandwidths are scaled by the same power of two as the samples.
         plain = metric.name == "euclidean"
         self._exponent = self._sample_exponent if plain else 0
         costs = np.ldexp(costs, -self._exponent)
@@ -87,16 +88,17 @@ class SoftCompetition:
             self._nodes = CompetingNodes.build(codes, costs, weights)
             self._columns: Any = None if columns is None else columns[self._nodes.order]
             self._training = None if samples is None else samples[self._nodes.order]
-        elif samples.shape[1] <= MOST_FEATURES and backend is None:
+        elif samples.shape[1] <= MAX_TREE_FEATURES and backend is None:
             self._nodes = CompetingSpace.build(samples, codes, costs, weights)
         else:
             self._nodes = CompetingPoints.build(samples, codes, costs, weights)
 
     def scores(self, new: FloatArray, taus: FloatArray, resources: Resources) -> FloatArray:
-        """Score new samples for several bandwidths: (n_samples, n_classes, n_bandwidths).
+        """Compute the scores of new samples at several bandwidths: (n_samples, n_classes, n_bandwidths).
 
-        `new` are their distances to the forest's samples, if these are precomputed. `taus` have shape
-        (n_chains, 1 or 9): in a row each is half of the one before. Scores follow the flattened array.
+        With precomputed distances, `new` are the distances to the forest's samples. `taus` has the shape
+        (n_chains, 1 or 9), and in a row each bandwidth is half of the one before. Scores follow the flattened
+        array.
         """
         taus, nodes, n_threads = np.ldexp(taus, -self._exponent), self._nodes, resources.n_threads
         found: FloatArray
@@ -110,14 +112,14 @@ class SoftCompetition:
         return -found.reshape(*found.shape[:2], -1)
 
     def _scaled(self, new: FloatArray) -> FloatArray:
-        """Scale new samples as the training samples are."""
+        """Scale new samples like the training samples."""
         with np.errstate(over="ignore"):
             scaled = np.ldexp(new, -self._sample_exponent)
-        # From farther away all training samples look alike, so that far is far enough.
+        # Clip extreme values: beyond them, all training samples look alike.
         return np.ascontiguousarray(np.clip(scaled, -(2.0**FAR), 2.0**FAR))
 
     def _blocks(self, new: FloatArray) -> BlockOfDistances:
-        """Make blocks of distances to the nodes, for any metric but the plain one."""
+        """Return a function that computes blocks of distances to the nodes, unless they are plain Euclidean."""
         metric, training = self._metric, self._training
         if training is None:
             return lambda start, stop: new[start:stop].take(self._columns, axis=1)
@@ -130,44 +132,44 @@ class SoftCompetition:
 class BandwidthGrid(NamedTuple):
     """Bandwidths to choose from, in units of the median winning cost.
 
-    Each is the one before over 2 to the power of 1 / n_chains; so 8 ... 0.022 for two chains.
+    Each is the one before divided by 2 ** (1 / n_chains); two chains range from 8 to 0.022.
     """
 
     widest: float = WIDEST
     n_chains: int = 2
 
     def chains(self, unit: float) -> FloatArray:
-        """Make all bandwidths, as the engine wants them: in a row each is half of the one before."""
+        """Return all bandwidths in the shape for the engine: in a row, each is half of the one before."""
         tops = self.widest / 2.0 ** (np.arange(self.n_chains) / self.n_chains)
         return np.ldexp(tops[:, None] * unit, -np.arange(N_HALVINGS))
 
     def ranked(self, unit: float) -> FloatArray:
-        """Make all bandwidths, the widest first."""
+        """Return all bandwidths, the widest first."""
         return self.chains(unit).T.ravel()
 
 
 class ForestScaling(NamedTuple):
-    """What turns the scores of a forest into the exponents of probabilities."""
+    """Parameters that turn the scores of a forest into logits."""
 
-    steps: IntArray  # the place of each class's bandwidth in the grid
+    steps: IntArray  # index of each class's bandwidth in the grid
     floors: FloatArray
     slopes: FloatArray
     biases: FloatArray
     loss: float  # the mean log loss of the held-out samples
 
     def exponents(self, scores: FloatArray) -> FloatArray:
-        """Exponents from scores at the bandwidths of the classes: (n_rows, n_classes) both."""
-        return self.slopes * _raise(scores, self.floors) + self.biases
+        """Compute logits from scores at the bandwidths of the classes; both have shape (n_rows, n_classes)."""
+        return self.slopes * _add_background(scores, self.floors) + self.biases
 
     def exponents_on_grid(self, scores: FloatArray) -> FloatArray:
-        """Exponents from scores at all bandwidths of the grid."""
+        """Compute logits from scores at all bandwidths of the grid."""
         return self.exponents(scores[:, np.arange(scores.shape[1]), self.steps])
 
 
 class SharedScalings(NamedTuple):
-    """One slope for all classes at every bandwidth of a grid, and the bandwidth whose log loss is best."""
+    """Fits with one slope for all classes at every bandwidth of a grid, and the best bandwidth by log loss."""
 
-    raised: FloatArray  # scores above the floors: (n_bandwidths, n_rows, n_classes)
+    raised: FloatArray  # scores with background mass: (n_bandwidths, n_rows, n_classes)
     floors: FloatArray
     parameters: FloatArray  # slope, and biases without the first: (n_bandwidths, n_classes)
     losses: FloatArray  # of the samples at every bandwidth: (n_bandwidths, n_rows)
@@ -181,39 +183,41 @@ def fit_shared_scalings(
     background: bool,
     near: SharedScalings | None = None,
 ) -> SharedScalings:
-    """Fit slope and biases to held-out samples at every bandwidth, and choose one by the log loss.
+    """Fit slope and biases to held-out samples at every bandwidth, and choose a bandwidth by log loss.
 
-    Scores are (n_rows, n_classes, n_bandwidths), the widest first, minus infinity for classes without members.
-    Where the loss is flat, the widest bandwidth of those that cost next to nothing is taken. `near` is what
-    suits these samples and others: bandwidths at which it is far behind are left as they are there.
+    Scores have shape (n_rows, n_classes, n_bandwidths), the widest first; they are minus infinity for classes
+    without members. Of bandwidths with almost the lowest loss, the widest is chosen. `near` holds fits to these
+    and other samples: they are starting points, and bandwidths at which they are far behind the best are not
+    refitted. The returned `parameters` and `losses` are then those of `near`.
     """
     n_classes, n_steps = scores.shape[1:]
     codes, weights, prior = labels.codes, labels.weights, labels.prior
-    floors = np.full(n_steps, LOWEST)
+    floors = np.full(n_steps, MIN_SCORE)
     if background:
-        top = np.maximum(scores.max(axis=1), LOWEST)
-        floors = np.maximum(weighted_quantile(top, weights, FLOOR_QUANTILE) - FLOOR_DEPTH, LOWEST)
-    raised = np.moveaxis(_raise(scores, floors), 2, 0)
-    passes_for_equal = INDIFFERENCE * LARGE_SPREAD * float(np.sqrt(weights.sum()))
-    margin = FAR_BEHIND + n_classes + passes_for_equal
-    hopeful, start = np.arange(n_steps), None
+        top = np.maximum(scores.max(axis=1), MIN_SCORE)
+        quantile = weighted_quantile(top, weights, FLOOR_QUANTILE)
+        floors = np.maximum(quantile - FLOOR_DEPTH, MIN_SCORE)
+    raised = np.moveaxis(_add_background(scores, floors), 2, 0)
+    indifference = INDIFFERENCE * LARGE_SPREAD * float(np.sqrt(weights.sum()))
+    margin = FAR_BEHIND + n_classes + indifference
+    contenders, start = np.arange(n_steps), None
     if near is not None:
         totals = near.losses @ weights
-        hopeful = np.flatnonzero(totals <= totals.min() + margin)
-    relative = raised[hopeful] - raised[hopeful, :, :1]
+        contenders = np.flatnonzero(totals <= totals.min() + margin)
+    relative = raised[contenders] - raised[contenders, :, :1]
     square = np.einsum("i,tik->t", weights, relative**2) / weights.sum()
-    unit = np.sqrt(np.where(square > 1e-200, square, 1.0))  # scores that are all alike stay so
-    units = np.append(unit[:, None], np.ones((len(hopeful), n_classes - 1)), axis=1)
+    unit = np.sqrt(np.where(square > 1e-200, square, 1.0))  # constant scores are not scaled
+    units = np.append(unit[:, None], np.ones((len(contenders), n_classes - 1)), axis=1)
     if near is not None:
-        start = near.parameters[hopeful] * units
+        start = near.parameters[contenders] * units
     designs = Designs((relative / unit[:, None, None])[:, None])
     theta = fit_softmax(designs, labels.targets(smoothing), weights, start=start, margin=margin)
     losses = log_losses(designs.exponents(theta), codes)
-    wrong = theta[:, 0] <= 0.0  # scores that speak for the other class say nothing
+    wrong = theta[:, 0] <= 0.0  # scores that favour the wrong class are replaced by the prior
     losses[wrong] = -prior[codes]
     means = losses @ weights / weights.sum()
-    own = _widest_of_the_best(losses, means, weights)
-    steps, parameters = np.full(n_classes, hopeful[own]), theta / units
+    own = _widest_good_bandwidth(losses, means, weights)
+    steps, parameters = np.full(n_classes, contenders[own]), theta / units
     slopes, biases = np.full(n_classes, parameters[own, 0]), np.append(0.0, theta[own, 1:])
     if wrong[own]:
         slopes, biases = np.zeros(n_classes), prior
@@ -226,10 +230,10 @@ def fit_shared_scalings(
 def fit_class_scaling(
     shared: SharedScalings, labels: Labels, smoothing: float, grid: BandwidthGrid
 ) -> ForestScaling:
-    """Give each class its own bandwidth and slope, if the likelihood gains enough by it."""
+    """Fit a bandwidth and slope for each class; return the shared ones if the likelihood gains too little."""
     if not shared.best.slopes.any():
         return shared.best
-    search = _Search(
+    search = _BandwidthSearch(
         shared.raised,
         shared.floors,
         labels.targets(smoothing),
@@ -239,19 +243,20 @@ def fit_class_scaling(
         np.log(2.0) / grid.n_chains,
     )
     found = search.by_class(shared.best)
-    return found.scaling if found.price < shared.best.loss * labels.weights.sum() else shared.best
+    shared_loss = shared.best.loss * labels.weights.sum()
+    return found.scaling if found.penalised_loss < shared_loss else shared.best
 
 
-def _raise(scores: FloatArray, floors: FloatArray) -> FloatArray:
-    """Add background mass to scores."""
-    scores = np.maximum(scores, LOWEST)
-    # NumPy's logaddexp takes three times as long.
+def _add_background(scores: FloatArray, floors: FloatArray) -> FloatArray:
+    """Add background mass to scores: log(exp(score) + exp(floor))."""
+    scores = np.maximum(scores, MIN_SCORE)
+    # Three times as fast as np.logaddexp.
     raised: FloatArray = np.maximum(scores, floors) + np.log1p(np.exp(-np.abs(scores - floors)))
     return raised
 
 
-def _widest_of_the_best(losses: FloatArray, means: FloatArray, weights: FloatArray) -> int:
-    """Choose the widest bandwidth whose loss exceeds the least by a small part of a standard error."""
+def _widest_good_bandwidth(losses: FloatArray, means: FloatArray, weights: FloatArray) -> int:
+    """Choose the widest bandwidth whose loss exceeds the lowest by at most a fraction of a standard error."""
     best = int(np.argmin(means))
     total = weights.sum()
     square = (losses - losses[best]) ** 2 @ weights / total
@@ -259,17 +264,17 @@ def _widest_of_the_best(losses: FloatArray, means: FloatArray, weights: FloatArr
     return int(np.flatnonzero(means <= means[best] + INDIFFERENCE * error)[0])
 
 
-class _Priced(NamedTuple):
-    """A bandwidth, a slope and a bias for each class, and what that costs, infinity where a slope is wrong."""
+class _PenalisedScaling(NamedTuple):
+    """A bandwidth, slope and bias for each class, and the penalised loss."""
 
     scaling: ForestScaling
-    price: float
+    penalised_loss: float  # infinity if a slope is negative, or all are 0
 
 
-class _Search(NamedTuple):
-    """The search for bandwidths of the classes: one class moves at a time, while the price falls."""
+class _BandwidthSearch(NamedTuple):
+    """Coordinate search for the bandwidths of the classes: one class moves at a time, while the loss falls."""
 
-    raised: FloatArray  # scores above the floor: (n_bandwidths, n_rows, n_classes)
+    raised: FloatArray  # scores with background mass: (n_bandwidths, n_rows, n_classes)
     floors: FloatArray
     targets: FloatArray
     codes: IntArray
@@ -277,16 +282,17 @@ class _Search(NamedTuple):
     means: FloatArray  # of the scores: (n_bandwidths, n_classes)
     log_step: float  # logarithm of the ratio between two bandwidths of the grid
 
-    def by_class(self, shared: ForestScaling) -> _Priced:
-        """Move one class after the other, of two classes to all bandwidths and with all slopes fitted anew.
+    def by_class(self, shared: ForestScaling) -> _PenalisedScaling:
+        """Move one class at a time to the bandwidth with the lowest penalised loss.
 
-        Of more classes the others stay as they are, and all slopes are fitted anew after each round. Classes
-        have their turn in the order of the samples, in which their names have no say.
+        With two classes, all bandwidths are tried, and all slopes are refitted for each. With more, only nearby
+        bandwidths are tried and only the class's own slope is refitted; all slopes are refitted after each
+        round. Classes take turns in the order of the samples, which does not depend on their labels.
         """
         n_steps, _, n_classes = self.raised.shape
         (best,) = self._fit_all(shared, shared.steps[None])
         in_turn = self.codes[np.sort(np.unique(self.codes, return_index=True)[1])]
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             before = best
             for k in in_turn:
                 if n_classes == 2:
@@ -295,35 +301,35 @@ class _Search(NamedTuple):
                     moved = self._fit_all(best.scaling, steps)
                 else:
                     moved = self._moves(best.scaling, k)
-                best = min([best, *moved], key=attrgetter("price"))
+                best = min([best, *moved], key=attrgetter("penalised_loss"))
             if best is before:
                 break
             if n_classes > 2:
-                anew = self._fit_all(best.scaling, best.scaling.steps[None])
-                best = min([best, *anew], key=attrgetter("price"))
+                refitted = self._fit_all(best.scaling, best.scaling.steps[None])
+                best = min([best, *refitted], key=attrgetter("penalised_loss"))
         return best
 
-    def _found(
+    def _penalised(
         self, steps: IntArray, slopes: FloatArray, biases: FloatArray, losses: FloatArray
-    ) -> _Priced:
-        """Set the price: the loss, one unit, and the logarithm of the widest over the narrowest bandwidth."""
+    ) -> _PenalisedScaling:
+        """Compute the penalised loss: the loss, plus 1, plus log(widest / narrowest bandwidth)."""
         loss = float(losses @ self.weights)
-        price = loss + PRICE_OF_CLASSES + float(np.ptp(steps)) * self.log_step
+        penalised_loss = loss + CLASS_PENALTY + float(np.ptp(steps)) * self.log_step
         usable = slopes.min() >= 0.0 and slopes.max() > 0.0
         mean = loss / float(self.weights.sum())
         scaling = ForestScaling(steps, self.floors[steps], slopes, biases, mean)
-        return _Priced(scaling, price if usable else np.inf)
+        return _PenalisedScaling(scaling, penalised_loss if usable else np.inf)
 
-    def _fit_all(self, start: ForestScaling, steps: IntArray) -> list[_Priced]:
-        """Fit all slopes and biases for several choices of bandwidths: (n_choices, n_classes)."""
+    def _fit_all(self, start: ForestScaling, steps: IntArray) -> list[_PenalisedScaling]:
+        """Fit all slopes and biases for several choices of bandwidths, `steps`: (n_choices, n_classes)."""
         n_classes = self.raised.shape[2]
         classes = np.arange(n_classes)
         own = np.stack([self.raised[each, :, classes].T for each in steps])
         designs = Designs(own[:, None], by_class=True)
-        slopes, biases = self._near(start, steps)
+        slopes, biases = self._guess(start, steps)
         begin = np.concatenate([slopes, biases[:, 1:] - biases[:, :1]], axis=1)
         theta = fit_softmax(designs, self.targets, self.weights, start=begin, margin=FAR_BEHIND)
-        # A class whose nearness speaks against it says nothing: its slope is 0.
+        # Slopes that are not positive are set to 0, and the rest is refitted.
         positive = theta[:, :n_classes] > 0.0
         wrong = np.flatnonzero(~positive.all(axis=1))
         if len(wrong):
@@ -332,17 +338,17 @@ class _Search(NamedTuple):
             theta[wrong, :n_classes] = np.where(positive, theta[:, :n_classes], 0.0)[wrong]
         losses = log_losses(designs.exponents(theta), self.codes)
         return [
-            self._found(each, one[:n_classes], np.append(0.0, one[n_classes:]), loss)
+            self._penalised(each, one[:n_classes], np.append(0.0, one[n_classes:]), loss)
             for each, one, loss in zip(steps, theta, losses, strict=True)
         ]
 
-    def _moves(self, now: ForestScaling, k: int) -> list[_Priced]:
-        """Move the bandwidth of class k, only its own slope and bias fitted anew."""
+    def _moves(self, now: ForestScaling, k: int) -> list[_PenalisedScaling]:
+        """Move the bandwidth of class k, and refit only its own slope and bias."""
         steps = now.steps[k] + np.array(MOVES)
         steps = steps[(steps >= 0) & (steps < len(self.raised))]
         exponents = now.slopes[:, None] * self.raised[now.steps, :, np.arange(len(now.steps))]
         exponents += now.biases[:, None]
-        # Against all other classes together: their relative probabilities do not change.
+        # A regression of class k against the rest, in which the relative probabilities of the others are fixed.
         others = np.delete(exponents, k, axis=0)
         top = others.max(axis=0)
         total = top + np.log(np.exp(others - top).sum(axis=0))
@@ -353,7 +359,7 @@ class _Search(NamedTuple):
         designs = Designs(columns, offset=np.column_stack([total, np.zeros(len(right))]))
         moved = np.tile(now.steps, (len(steps), 1))
         moved[:, k] = steps
-        begin = np.stack(self._near(now, moved), axis=1)[:, :, k]
+        begin = np.stack(self._guess(now, moved), axis=1)[:, :, k]
         theta = fit_softmax(
             designs,
             np.column_stack([1.0 - self.targets[:, k], self.targets[:, k]]),
@@ -366,12 +372,12 @@ class _Search(NamedTuple):
         for own, (slope, bias), loss in zip(moved, theta, losses, strict=True):
             slopes, biases = now.slopes.copy(), now.biases.copy()
             slopes[k], biases[k] = slope, bias
-            found.append(self._found(own, slopes, biases - biases[0], loss))
+            found.append(self._penalised(own, slopes, biases - biases[0], loss))
         return found
 
-    def _near(self, now: ForestScaling, steps: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Guess slopes and biases at other bandwidths: (n_choices, n_classes) both, as the steps."""
-        # A slope goes about with the bandwidth, and the mean exponent of a class stays about where it is.
+    def _guess(self, now: ForestScaling, steps: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Guess slopes and biases at other bandwidths; both have the shape of `steps`."""
+        # Slopes are roughly proportional to bandwidths, and mean logits of the classes roughly constant.
         slopes = now.slopes * np.exp((now.steps - steps) * self.log_step)
         classes = np.arange(len(now.steps))
         means = self.means[now.steps, classes] * now.slopes + now.biases

@@ -1,6 +1,7 @@
-"""Exponents whose softmax are probabilities, held-out labels, and regressions that fit the one to the other.
+"""Logits, held-out labels, and softmax regressions that fit logits to labels.
 
-The forest's scaling and the pool are such regressions on few columns, fitted by Newton's method.
+What the code calls exponents are logits: their softmax gives the probabilities. The forest's scaling and the
+pool are regressions on few columns, fitted by Newton's method.
 """
 
 from functools import reduce
@@ -13,29 +14,29 @@ from popf.engine.structures import BoolArray, FloatArray, IntArray
 MAX_ITERATIONS = 100
 MAX_HALVINGS = 30
 TOLERANCE = 1e-9
-#: What a sum of losses may be off by rounding, relative to it.
+#: Relative rounding error of a sum of losses.
 ROUNDING = 1e-12
 
 
 def log_softmax(exponents: FloatArray) -> FloatArray:
-    """Logarithms of probabilities, by the last axis."""
+    """Compute log probabilities, over the last axis."""
     if exponents.shape[-1] == 2:
         odds = exponents[..., 1] - exponents[..., 0]
         rest = np.log1p(np.exp(-np.abs(odds)))
         return np.stack([-(np.maximum(odds, 0.0) + rest), np.minimum(odds, 0.0) - rest], axis=-1)
-    # NumPy takes ten times as long for the maximum over a short last axis.
+    # Ten times as fast as np.max over a short last axis.
     shifted = exponents - reduce(np.maximum, np.moveaxis(exponents, -1, 0))[..., None]
     logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return logs
 
 
 def decisions(exponents: FloatArray) -> FloatArray:
-    """Log odds of the second of two classes; of more classes, the exponents."""
+    """Return the log odds of the second of two classes, or the logits of more classes."""
     return exponents[:, 1] - exponents[:, 0] if exponents.shape[1] == 2 else exponents
 
 
 def chosen_classes(exponents: FloatArray, threshold: float) -> IntArray:
-    """Choose the most probable class; of two, the second from the threshold on."""
+    """Return the most probable class; of two, the second if its probability reaches the threshold."""
     probability = np.exp(log_softmax(exponents))
     if exponents.shape[1] == 2:
         return (probability[:, 1] >= threshold).astype(np.int64)
@@ -50,13 +51,13 @@ def log_losses(exponents: FloatArray, codes: IntArray) -> FloatArray:
 
 
 def centered(exponents: FloatArray) -> FloatArray:
-    """Shift exponents so that those of a sample have mean 0; probabilities stay as they are."""
+    """Shift the logits of each sample to mean 0, which does not change probabilities."""
     shifted: FloatArray = exponents - exponents.mean(axis=-1, keepdims=True)
     return shifted
 
 
 def prior_exponents(masses: FloatArray) -> FloatArray:
-    """Logarithms of the class frequencies, one sample added to each class."""
+    """Compute the logarithms of the class frequencies, with one sample added to each class."""
     logs: FloatArray = np.log((masses + 1.0) / (masses.sum() + len(masses)))
     return logs
 
@@ -71,7 +72,7 @@ class Labels(NamedTuple):
 
     @property
     def prior(self) -> FloatArray:
-        """Exponents of the class frequencies."""
+        """Logits of the class frequencies."""
         return prior_exponents(self.masses)
 
     def take(self, rows: BoolArray) -> "Labels":
@@ -79,7 +80,7 @@ class Labels(NamedTuple):
         return Labels(self.codes[rows], self.weights[rows], self.folds[rows], self.masses)
 
     def targets(self, smoothing: float) -> FloatArray:
-        r"""Make Platt's targets :math:`(N_k + a) / (N_k + 2a)`, the rest spread over the other classes."""
+        r"""Compute Platt's targets :math:`(N_k + a) / (N_k + 2a)`; the other classes share the rest equally."""
         codes, n_classes = self.codes, len(self.masses)
         own = np.bincount(codes, weights=self.weights, minlength=n_classes).astype(np.float64)
         total = own[codes] + 2.0 * smoothing
@@ -93,12 +94,12 @@ class Labels(NamedTuple):
 
 
 class Designs(NamedTuple):
-    r"""Exponents of classes that are linear in their parameters, for several regressions.
+    r"""Logits that are linear in their parameters, for several regressions.
 
     .. math:: z_k = o_k + \sum_j s_{jk} x_{jk} + b_k, \quad b_0 = 0
 
-    The slopes of a column are the same for all classes or, `by_class`, one for each class and only one column.
-    Parameters are the slopes, then the biases without the first.
+    Each column has one slope for all classes. With `by_class` there is a single column, with a slope for each
+    class. Parameters are the slopes, then the biases without the first.
     """
 
     columns: FloatArray  # x: (n_designs, n_columns, n_rows, n_classes)
@@ -112,7 +113,7 @@ class Designs(NamedTuple):
         return int((n_classes if self.by_class else n_columns) + n_classes - 1)
 
     def exponents(self, theta: FloatArray) -> FloatArray:
-        """Exponents of all classes: (n_designs, n_rows, n_classes)."""
+        """Compute the logits of all classes: (n_designs, n_rows, n_classes)."""
         n_biases = self.columns.shape[3] - 1
         found: FloatArray
         if self.by_class:
@@ -124,7 +125,7 @@ class Designs(NamedTuple):
 
 
 class Penalty(NamedTuple):
-    """A ridge around a point: half of `strength` times the squared distance, by parameter."""
+    """Ridge penalty: half of `strength` times the squared distance from `center`, for each parameter."""
 
     strength: FloatArray
     center: FloatArray
@@ -140,8 +141,8 @@ def fit_softmax(
 ) -> FloatArray:
     r"""Minimise the cross entropy :math:`-\sum_i w_i \sum_k t_{ik} \log P_k(i)` for several designs.
 
-    `start` is (n_parameters,) or (n_designs, n_parameters). Designs that would stay behind the best by more
-    than the margin are left before their minimum.
+    `start` has shape (n_parameters,) or (n_designs, n_parameters). Designs whose minimum is expected to exceed
+    that of the best by more than the margin are abandoned early.
     """
     n_parameters = designs.n_parameters
     if penalty is None:
@@ -158,10 +159,10 @@ def minimise(
     start: FloatArray,
     margin: float = np.inf,
 ) -> FloatArray:
-    """Minimise several functions by Newton's method, each from its start or from 0.
+    """Minimise several functions by Newton's method, each from its start, or from 0 if that is better.
 
-    Starts and results are (n_designs, n_parameters). What promises to stay behind the least by more than the
-    margin is left where it is.
+    Start and result have shape (n_designs, n_parameters). Functions whose minimum is expected to exceed the
+    lowest value by more than the margin are abandoned early.
     """
     theta = start.copy()
     n_designs, n_parameters = theta.shape
@@ -169,14 +170,14 @@ def minimise(
     def objective(
         theta: FloatArray, here: "TwoClasses | _ManyClasses"
     ) -> tuple[FloatArray, FloatArray]:
-        with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long
+        with np.errstate(over="ignore", invalid="ignore"):  # a step may be far too long
             values, found = here.cross_entropy(theta)
             return values + (theta - penalty.center) ** 2 @ penalty.strength / 2.0, found
 
     active = np.arange(n_designs)
     values, found = objective(theta, here)
-    if theta.any():  # what suits one design may be far off for another
-        # At 0 all designs are alike.
+    if theta.any():  # some starts may be worse than 0
+        # At 0 all designs have the same value.
         from_zero, at_zero = objective(np.zeros((1, n_parameters)), here.take(active[:1]))
         lost = ~(values <= from_zero)
         theta[lost], values[lost], found[lost] = 0.0, from_zero, at_zero
@@ -184,27 +185,27 @@ def minimise(
         gradient, hessian = here.derivatives(found)
         gradient += penalty.strength * (theta[active] - penalty.center)
         hessian += np.diag(penalty.strength)
-        # A little more on the diagonal, so that a column of zeros does no harm.
+        # A little is added to the diagonal, so that a column of zeros does not make it singular.
         trace = np.maximum(np.einsum("tpp->t", hessian), 1e-200)
         hessian += 1e-12 * trace[:, None, None] * np.eye(n_parameters)
         step = _solve(hessian, gradient)
-        promised = np.einsum("tp,tp->t", gradient, step)
+        decrement = np.einsum("tp,tp->t", gradient, step)
 
         before, length = values[active], np.ones(len(active))
-        last = promised <= TOLERANCE * np.abs(before)
+        last = decrement <= TOLERANCE * np.abs(before)
         moved = theta[active] - step
         new_values, found = objective(moved, here)
         for _ in range(MAX_HALVINGS):
-            worse = np.flatnonzero(~((new_values <= before - 1e-4 * length * promised) | last))
+            worse = np.flatnonzero(~((new_values <= before - 1e-4 * length * decrement) | last))
             if len(worse) == 0:
                 break
             length[worse] /= 2.0
             moved[worse] = theta[active[worse]] - length[worse, None] * step[worse]
             new_values[worse], found[worse] = objective(moved[worse], here.take(worse))
-        # The last step is as good as its derivatives, though the value may differ by rounding only.
+        # The last step is accepted even if rounding makes its value slightly higher.
         better = new_values < np.where(last, before + ROUNDING * np.abs(before), before)
         theta[active[better]], values[active[better]] = moved[better], new_values[better]
-        hopeful = values[active] - promised <= values.min() + margin
+        hopeful = values[active] - decrement <= values.min() + margin
         going = np.flatnonzero(better & ~last & hopeful)
         if len(going) == 0:
             break
@@ -214,7 +215,7 @@ def minimise(
 
 
 def _solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Solve for Newton's steps, by least squares where sure probabilities leave no curvature."""
+    """Solve for the Newton steps, by least squares if probabilities of 0 or 1 make a Hessian singular."""
     column, step = gradient[..., None], np.empty_like(gradient)
     try:
         step[:] = np.linalg.solve(hessian, column)[..., 0]
@@ -224,7 +225,7 @@ def _solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 
 
 class TwoClasses(NamedTuple):
-    """Log odds that are linear in their parameters: plain logistic regressions."""
+    """Logistic regressions: log odds that are linear in their parameters."""
 
     columns: FloatArray  # (n_designs, n_parameters, n_rows)
     offset: FloatArray
@@ -236,7 +237,7 @@ class TwoClasses(NamedTuple):
         return self._replace(columns=self.columns[which])
 
     def cross_entropy(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values, and the probabilities of the second class: (n_designs,) and (n_designs, n_rows)."""
+        """Return cross entropies, (n_designs,), and probabilities of the second class, (n_designs, n_rows)."""
         odds = np.matmul(theta[:, None], self.columns)[:, 0] + self.offset
         small = np.exp(-np.abs(odds))
         positive = odds > 0.0
@@ -244,11 +245,11 @@ class TwoClasses(NamedTuple):
         return losses @ self.weights, np.where(positive, 1.0, small) / (1.0 + small)
 
     def derivatives(self, probability: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """First and second derivatives by the parameters."""
+        """Compute the gradient and Hessian with respect to the parameters."""
         residual = self.weights * (probability - self.targets)
         gradient = np.matmul(self.columns, residual[:, :, None])[..., 0]
         curvature = self.weights * probability * (1.0 - probability)
-        # The product of a matrix and itself takes half of the time of a product of two.
+        # The product of a matrix with its own transpose takes half the time of a general product.
         half = np.sqrt(curvature)[:, None] * self.columns
         return gradient, np.matmul(half, np.swapaxes(half, 1, 2))
 
@@ -265,9 +266,9 @@ def _two_classes(designs: Designs, targets: FloatArray, weights: FloatArray) -> 
 
 
 class _ManyClasses(NamedTuple):
-    """Softmax regressions, in which classes have few parameters in common.
+    """Softmax regressions with few parameters.
 
-    Classes come before rows: NumPy is many times as slow where the last axis is short.
+    The axis of the classes is before that of the rows: NumPy is many times slower if the last axis is short.
     """
 
     columns: FloatArray  # (n_designs, n_columns, n_classes, n_rows)
@@ -280,7 +281,7 @@ class _ManyClasses(NamedTuple):
         return self._replace(columns=self.columns[which])
 
     def cross_entropy(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values, and the probabilities: (n_designs,) and (n_designs, n_classes, n_rows)."""
+        """Return cross entropies, (n_designs,), and probabilities, (n_designs, n_classes, n_rows)."""
         n_designs, _, n_classes, n_rows = self.columns.shape
         slopes, biases = np.split(theta, [1 - n_classes], axis=1)
         exponents: FloatArray
@@ -299,7 +300,7 @@ class _ManyClasses(NamedTuple):
         return np.log(total) @ self.weights - wanted, probability
 
     def derivatives(self, probability: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """First and second derivatives by the parameters."""
+        """Compute the gradient and Hessian with respect to the parameters."""
         residual = self.weights * (probability - self.targets)
         weighted = self.weights * probability
         flat = self._flat()
@@ -310,10 +311,10 @@ class _ManyClasses(NamedTuple):
             slopes = np.matmul(flat, residual.reshape(len(flat), -1, 1))[..., 0]
             mean = np.einsum("tki,tjki->tji", probability, self.columns)
         gradient = np.concatenate([slopes, residual[:, 1:].sum(axis=2)], axis=1)
-        # The covariance of the derivatives over the classes: less the products of their means ...
+        # The Hessian is the covariance of the logits' derivatives: minus the products of their means ...
         mean = np.concatenate([mean, probability[:, 1:]], axis=1)
         hessian: FloatArray = -np.matmul(self.weights * mean, np.swapaxes(mean, 1, 2))
-        # ... the means of their products, which are 0 for parameters of two classes.
+        # ... plus the means of their products, which are 0 for parameters of different classes.
         slope, bias = np.split(np.arange(hessian.shape[1]), [slopes.shape[1]])
         hessian[:, bias, bias] += weighted[:, 1:].sum(axis=2)
         if self.by_class:
@@ -332,7 +333,7 @@ class _ManyClasses(NamedTuple):
         return gradient, hessian
 
     def _flat(self) -> FloatArray:
-        """Put classes and rows on one axis; there may be no columns."""
+        """Merge the axes of classes and rows; there may be no columns."""
         n_designs, n_columns, n_classes, n_rows = self.columns.shape
         return self.columns.reshape(n_designs, n_columns, n_classes * n_rows)
 

@@ -1,4 +1,4 @@
-"""A fitted `POPFClassifier` as plain values, and back from any; see `popf.forest.state`."""
+"""Conversion of a fitted `POPFClassifier` to plain values, and back with checks; see `popf.forest.state`."""
 
 from dataclasses import asdict
 from typing import Any
@@ -16,12 +16,12 @@ from popf.probability.regressions import AdditiveEvidence
 from popf.probability.soft_competition import ForestScaling
 from popf.solvers import Solution
 
-#: Slopes, biases and weights beyond this are no result of a fit.
+#: Slopes, biases and weights beyond this cannot come from a fit.
 LARGEST_SLOPE = 1e12
 
 
 def to_plain(state: dict[str, Any]) -> dict[str, Any]:
-    """Give forest and evidence as plain values; samples as they were, since the evidence prepares them."""
+    """Convert forest and evidence to plain values; samples are stored as given, not as prepared."""
     inside = ("opf_", "_evidence", "samples_", "device_")
     opf, evidence, samples, _ = (state[name] for name in inside)
     plain = {name: value for name, value in state.items() if name not in inside}
@@ -40,7 +40,7 @@ def to_plain(state: dict[str, Any]) -> dict[str, Any]:
 def restore(
     state: dict[str, Any], owner: str
 ) -> tuple[dict[str, Any], OptimumPathForest, IntArray]:
-    """Check a state; return what the classifier holds, its forest, and the rows of X that this was grown on."""
+    """Check a state; return the classifier's attributes, its forest, and the rows of X it was grown on."""
     fields = Fields(state, owner)
     features, classes = read_features(fields), fields.labels("classes_")
     n_features = features["n_features_in_"]
@@ -69,7 +69,7 @@ def restore(
 
 
 def _plain(value: Any) -> Any:
-    """Make dicts of named tuples, and of dicts of them."""
+    """Convert named tuples to dicts, recursively."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()
     return {name: _plain(v) for name, v in value.items()} if isinstance(value, dict) else value
@@ -144,7 +144,7 @@ def _regression_from(fields: Fields, n_features: int, n_classes: int) -> Additiv
     low = inside.floats("low", (n_features,))
     high = inside.floats("high", (n_features,))
     if not (low <= high).all():
-        raise inside.refuse("high", "not below low")
+        raise inside.refuse("high", "at least low")
     plain = inside.integers("plain", (None,), 0, last)
     pairs = inside.integers("pairs", (None, 2), 0, last)
     shape = pairs.shape
