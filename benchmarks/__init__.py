@@ -1,16 +1,16 @@
-"""Benchmarks: popf beside its peers, in one run, ratios first.
+"""Benchmarks: popf and similar libraries, timed in the same run.
 
-``python -m benchmarks --list`` shows the tasks, ``python -m benchmarks --quick`` tries them at small sizes,
+``python -m benchmarks --list`` lists the tasks, ``python -m benchmarks --quick`` runs them at small sizes,
 ``python -m benchmarks.probability`` measures the quality of probabilities, and ``python -m benchmarks.page``
 writes the tables of the documentation from the JSON files in ``results``.
 
-``suites``        what is measured: tasks of some contestants on some data
-``contestants``   popf and its peers behind one small interface; ``cluster`` those that need Dask
+``suites``        the tasks: contestants, data and operations
+``contestants``   popf and its peers behind a common interface; ``cluster`` has those that need Dask
 ``data``          seeded data
-``worker``        measures one task in a process of its own
+``worker``        measures one task in its own process
 ``results``       the JSON file of a run
-``tables``        ratios, speed-ups and growth exponents from its records
-``page``          fills the tables into the documentation
+``tables``        ratios, speed-ups and growth exponents from the records of a run
+``page``          writes the tables into the documentation
 
 Nothing here is a test: correctness is checked in ``tests``.
 """

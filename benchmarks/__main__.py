@@ -1,4 +1,4 @@
-"""The command line of the benchmarks: runs tasks, each in worker processes, and shows the tables."""
+"""Command line of the benchmarks: run tasks in worker processes, and print the tables."""
 
 import argparse
 import contextlib
@@ -18,12 +18,12 @@ from .suites import ON_DEMAND, SUITES
 from .tables import best, forests_that_differ, seconds, tables
 from .worker import THREAD_VARIABLES
 
-# The processes of a cluster have a thread each.
+# Each process of a cluster has one thread.
 CLUSTERS = {GPU_PROCESS, *(f"popf on {k} processes" for k in PROCESSES)}
 
 
 def main(arguments=None):
-    """Run the benchmarks; 130 after Ctrl-C, 1 if forests of the same data differ."""
+    """Run the benchmarks; return 130 after Ctrl-C, 1 if forests of the same data differ."""
     parser = command_line()
     options = parser.parse_args(arguments)
     tasks = [
@@ -39,7 +39,8 @@ def main(arguments=None):
             )
         return 0
     if not tasks:
-        parser.error(f"no task of {options.suite} has {options.match!r} in its name; see --list")
+        suites = ", ".join(options.suite)
+        parser.error(f"no task of {suites} has {options.match!r} in its name; see --list")
     try:
         results = open_results(options)
     except ValueError as error:
@@ -56,7 +57,7 @@ def main(arguments=None):
         print("\n" + table.as_text())
     print(f"\n{len(results.records)} tasks in {results.path}")
     if status:
-        print("stopped; the same command with --resume and --out continues")
+        print("stopped; to continue, repeat the command with --resume and --out")
     for name in forests_that_differ(results.records):
         say(f"forests of {name} differ")
         status = status or 1
@@ -64,32 +65,32 @@ def main(arguments=None):
 
 
 def command_line():
-    """Make the parser of the options."""
+    """Build the argument parser."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="popf beside its peers, in one run, ratios first."
+        prog="python -m benchmarks", description="Time popf and similar libraries in the same run."
     )
     add = parser.add_argument
     default = [name for name in SUITES if name not in ON_DEMAND]
-    add("--quick", action="store_true", help="small sizes, a few minutes")
+    add("--quick", action="store_true", help="use small sizes; takes a few minutes")
     add("--suite", nargs="+", choices=SUITES, metavar="NAME", default=default,
-        help=f"some of {', '.join(SUITES)} (default: all but {', '.join(ON_DEMAND)})")  # fmt: skip
-    add("--match", default="", metavar="TEXT", help="only tasks with TEXT in their name")
-    add("--repeat", type=int, default=3, metavar="N", help="timings of each (default 3)")
+        help=f"suites to run: {', '.join(SUITES)} (default: all but {', '.join(ON_DEMAND)})")  # fmt: skip
+    add("--match", default="", metavar="TEXT", help="run only tasks with TEXT in their name")
+    add("--repeat", type=int, default=3, metavar="N", help="number of timings (default 3)")
     add("--limit", type=float, default=600.0, metavar="SECONDS",
-        help="stop a contestant that is silent for so long (default 600)")  # fmt: skip
+        help="stop a contestant that reports nothing for this time (default 600)")  # fmt: skip
     add("--out", type=Path, metavar="FILE",
-        help="the JSON file (default: benchmarks/results/TIME.json, or quick.json)")  # fmt: skip
-    add("--resume", action="store_true", help="measure only what --out lacks")
-    add("--list", action="store_true", help="show the tasks and stop")
+        help="JSON file for the results (default: benchmarks/results/TIME.json, or quick.json)")  # fmt: skip
+    add("--resume", action="store_true", help="run only the tasks that are not in --out")
+    add("--list", action="store_true", help="list the tasks and exit")
     return parser
 
 
 def open_results(options):
-    """Begin a results file, or continue one."""
+    """Create a results file, or open one to resume."""
     scale = "quick" if options.quick else "full"
     if options.resume:
         if options.out is None or not options.out.exists():
-            raise ValueError("--resume needs --out, a file to continue")
+            raise ValueError("--resume needs --out with an existing file to continue")
         return Results.resume(options.out, scale)
     if options.out is not None and options.out.exists():
         raise ValueError(
@@ -100,7 +101,7 @@ def open_results(options):
 
 
 def measure(task, limit):
-    """Measure one task; a contestant that dies or takes too long is left out of a second try."""
+    """Measure one task; repeat it without a contestant that crashes or takes too long."""
     record = {"task": plain(task), "values": [], "missing": {}, "failed": {}, "timed_out": {}}
     remaining = list(task.contestants)
     while remaining:
@@ -125,13 +126,13 @@ def measure(task, limit):
             say(f"{task.name}: {current} was stopped after {limit:g} s")
         except RuntimeError as error:
             record["failed"][current] = "the process died"
-            say(f"{task.name}: the process of {current} died\n{error}")
+            say(f"{task.name}: the process of {current} died:\n{error}")
         remaining.remove(current)
     return record
 
 
 def orders(task, cache):
-    """Yield the orders of a task, each for a worker of its own, with its environment."""
+    """Yield the orders of a task, one for each worker process, with their environment variables."""
     order = asdict(task)
     environment = dict.fromkeys(THREAD_VARIABLES, str(task.threads))
     if task.kind == "time":
@@ -146,27 +147,27 @@ def orders(task, cache):
             for number in range(task.repeat):
                 yield {**one, "round": number}, environment
         elif task.kind == "first":
-            environment["NUMBA_CACHE_DIR"] = cache  # empty at first
+            environment["NUMBA_CACHE_DIR"] = cache  # initially empty
             yield {**one, "cache": "cold"}, environment
             for number in range(task.repeat):
                 yield {**one, "cache": "warm", "round": number}, environment
 
 
 def ask(order, environment, limit):
-    """Give `order` to a worker and yield its events.
+    """Run `order` in a worker process and yield its events.
 
-    TimeoutError if nothing was heard for `limit` seconds, RuntimeError if the process died.
+    Raises TimeoutError if there is no event for `limit` seconds, RuntimeError if the process died.
     """
     paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH")]
     with contextlib.ExitStack() as stack:
-        # A folder of its own: opfython leaves a log where it runs.
+        # A temporary folder, because opfython writes a log file to the current one.
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-"))
-        complaints = stack.enter_context(tempfile.TemporaryFile("w+"))
+        errors = stack.enter_context(tempfile.TemporaryFile("w+"))
         process = stack.enter_context(
             subprocess.Popen(
                 [sys.executable, "-m", "benchmarks.worker", json.dumps(order)],
                 stdout=subprocess.PIPE,
-                stderr=complaints,
+                stderr=errors,
                 text=True,
                 cwd=folder,
                 env={
@@ -189,12 +190,12 @@ def ask(order, environment, limit):
         if late.is_set():
             raise TimeoutError
         if process.wait() != 0:
-            complaints.seek(0)
-            raise RuntimeError(complaints.read()[-2000:])
+            errors.seek(0)
+            raise RuntimeError(errors.read()[-2000:])
 
 
 def one_line(task, results):
-    """Say what came out of a task, in a line."""
+    """Summarise the results of a task in one line."""
     wanted = plain(task)
     record = next(record for record in results.records if record["task"] == wanted)
     parts = [
@@ -207,7 +208,7 @@ def one_line(task, results):
 
 
 def say(line):
-    """Print a line of progress."""
+    """Print a progress line to standard error."""
     print(line, file=sys.stderr, flush=True)
 
 

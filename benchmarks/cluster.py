@@ -1,16 +1,16 @@
-"""The contestants that grow the forest block by block: from files, and on a cluster of processes."""
+"""Contestants that grow the forest block by block: from files, and on a cluster of processes."""
 
 import numpy as np
 
 from .contestants import Contestant
 from .worker import THREAD_VARIABLES, forget_peak, peak_bytes
 
-# From so many features on, every pair of blocks has to be compared.
+# From this number of features on, every pair of blocks has to be compared.
 WIDE = 20
 
 
 class OutOfCore(Contestant):
-    """`DaskOPFClassifier` on memory maps, with threads of this process."""
+    """`DaskOPFClassifier` on memory-mapped files, with threads of this process."""
 
     from_file = True
 
@@ -18,7 +18,7 @@ class OutOfCore(Contestant):
         from popf.dask import DaskOPFClassifier
 
         size = min(500_000, -(-len(data.X) // 8))
-        # Not the system's temporary folder, which may be in memory.
+        # The system's temporary folder may be in memory.
         model = DaskOPFClassifier(block_size=size, scratch="scratch")
         self.model = model.fit(data.X, data.y)
 
@@ -29,7 +29,7 @@ class OutOfCore(Contestant):
 class OnProcesses(Contestant):
     """`DaskOPFClassifier` on a local cluster of processes with one thread each.
 
-    Every process reads its rows from the file, as on a cluster that shares a disk.
+    Every process reads its rows from the file, as on a cluster with a shared disk.
     """
 
     from_file = True
@@ -58,8 +58,8 @@ class OnProcesses(Contestant):
         from popf.dask import DaskOPFClassifier
 
         n, d = data.X.shape
-        # With few features most of the work is in the blocks, so there is one per process. With many it
-        # is in the pairs: 2√k blocks make about 2k of them.
+        # With few features most of the work is within the blocks, so there is one per process. With many
+        # features it is in the pairs of blocks: 2√k blocks make about 2k pairs for k processes.
         n_blocks = max(4, self.n_workers if d < WIDE else round(2 * self.n_workers**0.5))
         X, y = (lazily(array, -(-n // n_blocks)) for array in (data.X, data.y))
         self.model = DaskOPFClassifier(self.client, device=self.device).fit(X, y)
@@ -80,12 +80,12 @@ class OnProcesses(Contestant):
 
 
 def sent_bytes(dask_worker):
-    """Return how much a worker has sent."""
+    """Return the number of bytes that a worker has sent."""
     return int(dask_worker.transfer_outgoing_bytes_total)
 
 
 def lazily(array, size):
-    """Make a Dask array with chunks of `size` rows; whoever needs rows of a memory map reads them."""
+    """Build a Dask array with chunks of `size` rows; workers read the rows of a memory map themselves."""
     import dask
     import dask.array as da
 
@@ -102,5 +102,5 @@ def lazily(array, size):
 
 
 def read_rows(path, dtype, shape, offset):
-    """Read rows; not by a memory map, whose pages would count as memory."""
+    """Read rows from a file, without a memory map, whose pages would count as memory."""
     return np.fromfile(path, dtype, int(np.prod(shape)), offset=offset).reshape(shape)

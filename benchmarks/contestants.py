@@ -1,6 +1,6 @@
-"""popf and its peers behind one small interface.
+"""popf and its peers behind a common interface.
 
-A library is imported only when its contestant is made: a missing peer costs no more than its column.
+A library is imported only when its contestant is created, so a missing library only leaves its own results out.
 """
 
 import logging
@@ -15,14 +15,14 @@ PROCESSES = (2, 4, 8, 16)
 
 
 class Contestant:
-    """Something that can be fitted, and perhaps predicts.
+    """Base class: something that can be fitted, and optionally predicts.
 
     Attributes
     ----------
     model : object
         The result of the last fit.
     from_file : bool
-        Whether the data shall be memory maps.
+        Whether the data should be memory-mapped files.
     """
 
     model = None
@@ -33,7 +33,7 @@ class Contestant:
         raise NotImplementedError
 
     def warm_up(self, data):
-        """Load and compile what the first call would otherwise pay for."""
+        """Load and compile everything that the first call would otherwise be timed with."""
         self.fit(data)
         if self.predict and len(data.queries):
             self.predict(data)
@@ -42,7 +42,7 @@ class Contestant:
         """Prepare to measure the `facts` of the next fit."""
 
     def facts(self):
-        """Return what the last fit took beside time and memory of this process."""
+        """Return further measurements of the last fit, besides time and memory of this process."""
         return {}
 
     def close(self):
@@ -56,7 +56,7 @@ class Estimator(Contestant):
         self.make = make
 
     def fit(self, data):
-        self.model = None  # two forests need not fit into memory
+        self.model = None  # never keep two forests in memory
         self.model = self.make().fit(data.X, data.y)
 
     def predict(self, data):
@@ -67,7 +67,7 @@ class Forest(Estimator):
     """popf's forest."""
 
     def warm_up(self, data):
-        # "auto" may choose another algorithm for small data than for large.
+        # "auto" may choose different algorithms for small and for large data.
         for algorithm in ("auto", "kd_tree", "brute"):
             self.model = self.make().set_params(algorithm=algorithm).fit(data.X, data.y)
             if len(data.queries):
@@ -75,7 +75,7 @@ class Forest(Estimator):
 
 
 class Labels(Forest):
-    """The forest with one prediction of its training set: the least that calibration could cost."""
+    """The forest, followed by one prediction of its training set: a lower bound for calibration."""
 
     def fit(self, data):
         super().fit(data)
@@ -86,7 +86,7 @@ class Probabilities(Estimator):
     """popf's probabilities."""
 
     def warm_up(self, data):
-        # Enough samples for all kernels.
+        # Enough samples to compile all kernels.
         copies = -(-4_000 // len(data.X))
         X, y = np.tile(data.X, (copies, 1)), np.tile(data.y, copies)
         X += 0.01 * np.random.default_rng(0).standard_normal(X.shape)
@@ -98,7 +98,7 @@ class Probabilities(Estimator):
 
 
 class OnGPU(Estimator):
-    """popf's forest on a GPU, with the memory that it takes there."""
+    """popf's forest on a GPU; also measures the memory on the device."""
 
     def begin(self):
         import cupy
@@ -108,7 +108,7 @@ class OnGPU(Estimator):
     def facts(self):
         import cupy
 
-        # The pool keeps what it once got: its size after the fit is the most that was reserved.
+        # The pool never shrinks, so its size after the fit is the peak.
         return {"device_memory": int(cupy.get_default_memory_pool().total_bytes())}
 
 
@@ -126,7 +126,7 @@ class SpanningTree(Contestant):
 
 
 class PopfTree(Contestant):
-    """popf's spanning tree without labels."""
+    """popf's spanning tree, without labels."""
 
     def __init__(self, threads):
         from popf import minimum_spanning_tree
@@ -137,13 +137,13 @@ class PopfTree(Contestant):
         self.tree(data.X, n_jobs=self.threads)
 
     def warm_up(self, data):
-        # "auto" may choose another algorithm for small data than for large.
+        # "auto" may choose different algorithms for small and for large data.
         for algorithm in ("auto", "kd_tree", "brute"):
             self.tree(data.X, algorithm=algorithm)
 
 
 class FastHDBSCANTree(Contestant):
-    """fast_hdbscan's spanning tree; a sample is its own first neighbour, so distances are plain ones."""
+    """fast_hdbscan's spanning tree; with `min_samples=1` it uses plain distances."""
 
     def __init__(self, _threads):
         from fast_hdbscan.hdbscan import compute_minimum_spanning_tree
@@ -155,7 +155,7 @@ class FastHDBSCANTree(Contestant):
 
 
 class SciPyLinkage(Contestant):
-    """SciPy's single linkage, which is its spanning tree of all distances."""
+    """SciPy's single linkage, which computes a spanning tree from all distances."""
 
     def __init__(self, _threads):
         from scipy.cluster.hierarchy import linkage
@@ -170,14 +170,14 @@ class OPFython(Contestant):
     """opfython's supervised forest; its default metric gives the same labels as the Euclidean."""
 
     def __init__(self):
-        logging.disable(logging.CRITICAL)  # it reports every step
+        logging.disable(logging.CRITICAL)  # it logs every step
         from opfython.models import SupervisedOPF
 
         self.make = SupervisedOPF
 
     def fit(self, data):
         self.model = self.make()
-        self.model.fit(data.X, data.y + 1)  # classes count from 1 there
+        self.model.fit(data.X, data.y + 1)  # its classes start at 1
 
     def predict(self, data):
         self.model.predict(data.queries)
@@ -261,7 +261,7 @@ def on_processes(n_workers, device=None):
     return OnProcesses(n_workers, device)
 
 
-#: Functions from the number of threads to a contestant; ImportError means that it is not available.
+#: Functions that create a contestant for a number of threads; ImportError if it is not available.
 CONTESTANTS = {
     POPF: lambda threads: popf_forest(Forest, threads),
     LABELS: lambda threads: popf_forest(Labels, threads),
@@ -283,7 +283,7 @@ CONTESTANTS = {
     "5-NN": lambda threads: neighbours(5, threads),
 }
 
-#: What the suite `start` imports in a fresh process.
+#: Imports that the suite `start` times in a fresh process.
 IMPORTS = {
     POPF: "from popf import OPFClassifier",
     "scikit-learn": "import sklearn",

@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class DataSpec:
-    """Describes data: `n_samples` to fit and `n_queries` to predict; `shape` is a key of `SHAPES`."""
+    """Description of data: `n_samples` to fit, `n_queries` to predict; `shape` is a key of `SHAPES`."""
 
     n_samples: int
     n_features: int
@@ -20,17 +20,17 @@ class DataSpec:
 
     @property
     def size(self) -> str:
-        """The size as people write it, ``100,000 × 8``."""
+        """The size as text, such as ``100,000 × 8``."""
         return f"{self.n_samples:,} × {self.n_features}"
 
     def shrunk(self, n_samples: int = 500) -> "DataSpec":
-        """Describe a few samples of the same kind, to warm up with."""
+        """Return the description of a few similar samples, for warming up."""
         n_queries = min(self.n_queries, 50)
         n_samples = min(self.n_samples, n_samples)
         return DataSpec(n_samples, self.n_features, n_queries, self.shape, self.seed + 1)
 
     def make(self) -> "Data":
-        """Make the data."""
+        """Generate the data."""
         rng = np.random.default_rng([self.seed, self.n_features])
         X, y = SHAPES[self.shape](self.n_samples + self.n_queries, self.n_features, rng)
         y[:2] = (0, 1)  # even a tiny set needs both classes
@@ -38,7 +38,7 @@ class DataSpec:
 
 
 class Data(NamedTuple):
-    """A training set and the samples to be predicted."""
+    """A training set, and the samples to predict."""
 
     X: np.ndarray
     y: np.ndarray
@@ -46,16 +46,16 @@ class Data(NamedTuple):
 
 
 def blobs(n, d, rng):
-    """Draw two Gaussian classes whose means lie 2 apart whatever d is."""
+    """Draw two Gaussian classes whose means are 2 apart for any d."""
     y = rng.integers(0, 2, n)
     X = rng.standard_normal((n, d))
-    # In place, so that making the data leaves no memory peak above the data itself.
+    # In place, so that the peak memory does not exceed the data.
     X += (2.0 * y / d**0.5)[:, None]
     return X, y
 
 
 def ten_classes(n, d, rng):
-    """Draw ten Gaussian classes whose means are drawn as widely as their samples, times 1.5."""
+    """Draw ten Gaussian classes of variance 1 with normal means of standard deviation 1.5."""
     y = rng.integers(0, 10, n)
     X = 1.5 * rng.standard_normal((10, d))[y]
     X += rng.standard_normal((n, d))
@@ -63,7 +63,7 @@ def ten_classes(n, d, rng):
 
 
 def five_blobs(n, d, rng):
-    """Draw five Gaussian clusters of standard deviation 0.6 whose centres lie in a box of side 20."""
+    """Draw five Gaussian clusters of standard deviation 0.6, with centres in a box of side 20."""
     clusters = rng.integers(0, 5, n)
     X = rng.uniform(-10.0, 10.0, (5, d))[clusters]
     X += 0.6 * rng.standard_normal((n, d))
@@ -71,7 +71,7 @@ def five_blobs(n, d, rng):
 
 
 def separated_clusters(n, d, rng):
-    """Draw 200 tight clusters far apart, each of one class: many components with far links."""
+    """Draw 200 tight clusters far apart, each of one class: many components with long links."""
     clusters = rng.integers(0, 200, n)
     X = 1000.0 * rng.standard_normal((200, d))[clusters]
     X += rng.standard_normal((n, d))
@@ -79,14 +79,14 @@ def separated_clusters(n, d, rng):
 
 
 def duplicates(n, d, rng):
-    """Repeat 300 distinct rows; one label in twenty contradicts its twins."""
+    """Repeat 300 distinct rows; one label in twenty differs from that of its duplicates."""
     rows, classes = blobs(300, d, rng)
     chosen = rng.integers(0, 300, n)
     return rows[chosen], classes[chosen] ^ (rng.random(n) < 0.05)
 
 
 def integer_grid(n, d, rng):
-    """Draw integers 0 to 3, so that nearly every distance is a tie; some label noise."""
+    """Draw integers from 0 to 3, so that nearly all distances tie, with 5 % label noise."""
     X = rng.integers(0, 4, (n, d)).astype(float)
     return X, (X[:, 0] + X[:, -1] >= 3).astype(int) ^ (rng.random(n) < 0.05)
 
@@ -101,7 +101,7 @@ def cluster_and_outliers(n, d, rng):
 
 
 def line(n, d, rng):
-    """Draw uniformly on a line through the space, in 20 stretches of alternating class."""
+    """Draw uniformly on a line, in 20 segments of alternating class."""
     position = rng.random(n)
     return position[:, None] * rng.standard_normal(d), (position * 20).astype(int) % 2
 
@@ -119,6 +119,6 @@ SHAPES = {
 
 
 if __name__ == "__main__":
-    # A worker has files made by another process, so that making them does not count as its memory.
+    # Called by a worker as another process, so that generating the data does not count as its memory.
     for name, array in DataSpec(**json.loads(sys.argv[1])).make()._asdict().items():
         np.save(f"{name}.npy", array)

@@ -1,8 +1,8 @@
-"""Accuracy with few labels, beside scikit-learn's own methods: ``python -m benchmarks.few_labels``.
+"""Accuracy with few labels, compared with scikit-learn's methods: ``python -m benchmarks.few_labels``.
 
-Of each of the paper's sets 5 % of the samples keep their label, stratified, drawn anew for each of 20 runs.
-Features are standardised; methods are judged by the mean recall of the classes on the unlabelled samples. It
-prints a table and writes the figures to ``benchmarks/results``.
+In each of the paper's datasets 5 % of the samples keep their label, a stratified random draw for each of 20
+runs. Features are standardised; methods are scored by the mean recall of the classes on the unlabelled samples.
+The command prints a table and writes the results to ``benchmarks/results``.
 """
 
 import argparse
@@ -40,7 +40,7 @@ SHARE, RUNS = 0.05, 20
 
 
 def accuracies(X, y, seed):
-    """Measure all methods with one draw of the labels."""
+    """Score all methods on one random draw of the labels."""
     n_labels = max(round(SHARE * len(y)), 2 * len(np.unique(y)))
     kept, others = train_test_split(
         np.arange(len(y)), train_size=n_labels, stratify=y, random_state=seed
@@ -58,7 +58,7 @@ def accuracies(X, y, seed):
 
 
 def main():
-    """Measure, print, write."""
+    """Score all methods on all datasets, print the table, and write the results."""
     argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     records = []
     print(f"| | {' | '.join(METHODS)} |\n|{'---|' * (len(METHODS) + 1)}")

@@ -1,8 +1,8 @@
-"""How fast, and in how much memory, ``popf predict`` scores a CSV file larger than memory.
+"""Measure speed and memory of ``popf predict`` on a CSV file larger than memory.
 
 ``python -m benchmarks.large_csv --megabytes 2000`` writes such a file to a temporary folder, fits a model to
-its first rows, scores the file in a process of its own, and prints the rate and the peak memory. With
-``--limit`` (MB) the system refuses more writable memory than that.
+its first rows, scores the file in a separate process, and prints the rate and the peak memory. ``--limit`` (MB)
+sets a limit on writable memory that the system enforces.
 """
 
 import argparse
@@ -22,7 +22,7 @@ BLOCK = 50_000
 
 
 def rows():
-    """Draw rows of two overlapping classes, as text without an id."""
+    """Draw rows of two overlapping classes, as lines of text without the id."""
     rng = np.random.default_rng(0)
     y = rng.random(BLOCK) < 0.1
     X = rng.normal(size=(BLOCK, N_FEATURES))
@@ -34,7 +34,7 @@ def rows():
 
 
 def write_csv(path, n_bytes):
-    """Write the same rows with new ids until the file is large enough; return their number."""
+    """Write the same rows with new ids until the file is large enough; return the number of rows."""
     names = ["id", *(f"x{i}" for i in range(N_FEATURES)), "region", "label"]
     block, n_rows = rows(), 0
     with open(path, "w", encoding="utf-8") as file:
@@ -46,7 +46,7 @@ def write_csv(path, n_bytes):
 
 
 def popf(*words, limit=None):
-    """Run popf in a process of its own; return its output and its peak memory in MB."""
+    """Run popf in a separate process; return its output and its peak memory in MB."""
 
     def restrict():
         if limit is not None:
@@ -65,8 +65,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--megabytes", type=float, default=200.0)
     parser.add_argument("--training-rows", type=int, default=2000)
-    parser.add_argument("--limit", type=int, default=None, help="writable memory, in MB")
-    parser.add_argument("--folder", default=None, help="where to put the file meanwhile")
+    parser.add_argument("--limit", type=int, default=None, help="limit on writable memory, in MB")
+    parser.add_argument("--folder", default=None, help="folder for the temporary file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         large, train = Path(folder, "large.csv"), Path(folder, "train.csv")

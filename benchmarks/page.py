@@ -1,7 +1,7 @@
-"""Fills the tables of the documentation from the results: ``python -m benchmarks.page``.
+"""Fill the tables of the documentation from the results: ``python -m benchmarks.page``.
 
-A table of a page stands between two comments, the first of which names the file and the suite, or the group of
-datasets, and perhaps which tables of it (by words of their titles)::
+A table on a page is enclosed by two comments. The first names the file and the suite or group of datasets,
+optionally followed by a part of the titles of the wanted tables::
 
     <!-- results 2026-11-15-scaling.json scaling: Seconds, 8 -->
     <!-- end -->
@@ -22,7 +22,7 @@ BLOCK = re.compile(r"(<!-- results (\S+) ([\w-]+)(?:: (.*?))? -->\n).*?(<!-- end
 
 
 def filled(text):
-    """Return a page with its tables made from the results."""
+    """Return the text of a page with its tables filled from the results."""
 
     def block(found):
         begin, file, suite, title, end = found.groups()
@@ -39,7 +39,7 @@ def filled(text):
 
 
 def tables_of(file, suite):
-    """Make the tables of a suite, or of a group of datasets, from a file of results."""
+    """Build the tables of a suite, or of a group of datasets, from a results file."""
     if file.endswith(".jsonl"):
         runs = Journal(FOLDER / file).runs.values()
         return probability_tables([run for run in runs if run["group"] == suite])
@@ -48,7 +48,7 @@ def tables_of(file, suite):
 
 
 def main():
-    """Write the pages."""
+    """Fill the tables of all pages."""
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
         print(f"wrote {page}")

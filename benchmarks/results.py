@@ -1,4 +1,4 @@
-"""The JSON file of a run: written whole after every task, so that nothing finished is lost."""
+"""The JSON file of a run, rewritten after every task so that no finished task is lost."""
 
 import datetime
 import importlib.metadata
@@ -28,7 +28,7 @@ LIBRARIES = (
 
 
 class Results:
-    """What has been measured so far: ``date``, ``scale``, ``machine`` and ``records``, one per task."""
+    """The results so far: ``date``, ``scale``, ``machine`` and ``records``, one per task."""
 
     def __init__(self, path, scale):
         self.path = path
@@ -36,14 +36,14 @@ class Results:
 
     @classmethod
     def resume(cls, path, scale):
-        """Continue a file; ValueError if another machine, other versions or another scale began it."""
+        """Open a file to continue it; ValueError if machine, versions or scale differ."""
         results = cls(path, scale)
         content = json.loads(path.read_text(encoding="utf-8"))
         for key in ("scale", "machine"):
             if content.get(key) != results.content[key]:
                 raise ValueError(
-                    f"{path.name} was begun with {key} {content.get(key)!r}, this is "
-                    f"{results.content[key]!r}; give another --out instead of --resume"
+                    f"{path.name} was started with {key} {content.get(key)!r}, but this run has "
+                    f"{results.content[key]!r}; use another --out instead of --resume"
                 )
         results.content = content
         return results
@@ -54,19 +54,19 @@ class Results:
         return self.content["records"]
 
     def has(self, task):
-        """Whether `task` is there, and nothing failed."""
+        """Return whether `task` has been measured without failures."""
         wanted = plain(task)
         return any(r["task"] == wanted and not r["failed"] for r in self.records)
 
     def add(self, record):
-        """Take a record in place of an older one of the same task, and write the file."""
+        """Add a record, replacing an older one of the same task, and write the file."""
         kept = [other for other in self.records if other["task"] != record["task"]]
         self.content["records"] = [*kept, {**record, "date": now(), "revision": revision()}]
         write(self.path, json.dumps(self.content, indent=1, ensure_ascii=False) + "\n")
 
 
 def write(path, text):
-    """Write a file so that at any moment either the old or the new one is there."""
+    """Write a file atomically: at any time either the old or the new one exists."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     temporary.write_text(text, encoding="utf-8")
@@ -74,7 +74,7 @@ def write(path, text):
 
 
 def plain(task):
-    """Return `task` as it reads in JSON."""
+    """Return `task` as plain dicts and lists, as it is after a round trip through JSON."""
     return json.loads(json.dumps(asdict(task)))
 
 
@@ -84,7 +84,7 @@ def now():
 
 
 def revision():
-    """Return the commit that was measured, with a ``+`` if files had been changed since."""
+    """Return the current commit, with a ``+`` if files in ``src`` have uncommitted changes."""
 
     def git(*arguments):
         command = ["git", "-C", str(ROOT), *arguments]
@@ -98,8 +98,8 @@ def revision():
 
 
 def machine():
-    """Return what matters for speed about this machine, and nothing else."""
-    import numpy  # noqa: F401  (threadpoolctl sees what has been loaded)
+    """Describe the hardware and software of this machine that affect speed, and nothing else."""
+    import numpy  # noqa: F401  (threadpoolctl only sees loaded libraries)
     from threadpoolctl import threadpool_info
 
     versions = {}
@@ -121,7 +121,7 @@ def machine():
 
 
 def processor():
-    """Return the model of the processor."""
+    """Return the model name of the processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

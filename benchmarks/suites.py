@@ -1,6 +1,6 @@
-"""The suites: what is measured, on which data, beside whom.
+"""The suites: lists of tasks, with their data and contestants.
 
-Every suite is a function of `full`: whether at the sizes of the published tables, or at sizes for a quick try.
+Every suite is a function of `full`: True for the sizes of the published tables, False for a quick run.
 """
 
 import os
@@ -23,28 +23,28 @@ from .data import SHAPES, DataSpec
 
 BOTH = ("fit", "predict")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-#: Seconds of LibOPF (C) on similar hardware, by features: fit and predict 20,000 samples each.
+#: Times of LibOPF (C) in seconds on similar hardware, by features: fit and predict 20,000 samples each.
 LIBOPF = {8: (5.3, 4.5), 100: (31.0, 33.0)}
 
 
 @dataclass(frozen=True)
 class Task:
-    """One measurement: some contestants on one set of data. The first is compared with the others.
+    """One measurement: contestants on one dataset. The first is compared with the others.
 
     Attributes
     ----------
     suite, name : str
     data : DataSpec
     contestants, operations : tuple of str
-        Without ``"fit"`` among the operations, the fit is made but not timed.
+        If ``"fit"`` is not among the operations, models are fitted but the fit is not timed.
     kind : str
-        ``"time"`` (all in turn in one process), ``"alone"`` (a process each; also memory, and a digest of the
-        forest), ``"import"`` or ``"first"`` (the first fit in a process).
+        ``"time"`` (all in turn in one process), ``"alone"`` (one process each; also measures memory, and hashes
+        the forest), ``"import"`` or ``"first"`` (the first fit in a process).
     threads, repeat : int
     once : tuple of str
-        Contestants too slow to be timed more than once.
+        Contestants that are too slow to be timed more than once.
     recorded : tuple of (peer, operation, seconds)
-        Peers that were measured elsewhere.
+        Times of peers that were measured elsewhere.
     """
 
     suite: str
@@ -60,7 +60,7 @@ class Task:
 
 
 def table(full):
-    """Fit beside the fastest peer of each size, and beside LibOPF's recorded times."""
+    """Compare the fit with the fastest peer at each size, and with LibOPF's recorded times."""
     tasks = []
     for n, few, d, peer in (
         (100_000, 5_000, 2, "quitefastmst"),
@@ -81,7 +81,7 @@ def table(full):
 
 
 def predict(full):
-    """Predict beside nearest neighbours."""
+    """Compare predictions with nearest neighbours."""
     tasks = []
     for n, few, d in ((100_000, 5_000, 8), (20_000, 2_000, 100)):
         data = DataSpec(n if full else few, d, 20_000 if full else 1_000)
@@ -91,7 +91,7 @@ def predict(full):
 
 
 def growth(full):
-    """Fit n samples and predict n/8 more, over n, for the growth exponent."""
+    """Fit n samples and predict n/8 others for several n, to estimate the growth exponent."""
     tasks = []
     for d, largest in ((2, 256_000), (8, 256_000), (20, 64_000), (100, 32_000)):
         for n in doubling(2_000, largest) if full else (1_000, 4_000):
@@ -101,7 +101,7 @@ def growth(full):
 
 
 def spanning_tree(full):
-    """Find the spanning tree without labels; five blobs are what scikit-learn's HDBSCAN was timed with."""
+    """Compute spanning trees without labels; scikit-learn's HDBSCAN was timed on the five blobs."""
     tasks = []
     for n, d, shape, peers in (
         (10_000, 8, "blobs", ("SciPy",)),
@@ -117,7 +117,7 @@ def spanning_tree(full):
 
 
 def shapes(full):
-    """Fit data that is hard for space trees and Borůvka, beside blobs of the same size."""
+    """Fit data that is hard for space trees and Borůvka's algorithm, and blobs of the same size."""
     chosen = [(shape, 8) for shape in SHAPES] + [("blobs", 50), ("separated clusters", 50)]
     tasks = []
     for shape, d in chosen:
@@ -143,7 +143,7 @@ def threads(full):
 
 
 def probability(full):
-    """Compare probabilities with the forest's labels."""
+    """Compare the time of probabilities with that of the forest's labels."""
     tasks = []
     for n, few, d, shape in (
         (1_000, 300, 8, "blobs"),
@@ -169,7 +169,7 @@ def solvers(full):
 
 
 def start(full):
-    """Measure what a user waits for first: imports, compilation, the first fit in a process."""
+    """Measure start-up times: imports, compilation, the first fit in a process."""
     repeat, nothing = 7 if full else 3, DataSpec(0, 0)
     tasks = [Task("start", "import", nothing, tuple(IMPORTS), ("import",), "import", 1, repeat)]
     for d in (8, 100) if full else (8,):
@@ -188,7 +188,7 @@ def memory(full):
 
 
 def gpu(full):
-    """Fit and predict on a GPU, beside all cores of the same machine where that is bearable."""
+    """Fit and predict on a GPU, and at the smaller size on all cores of the same machine."""
     tasks = []
     for n, few, contestants in (
         (200_000, 2_000, (GPU, POPF)),
@@ -202,7 +202,7 @@ def gpu(full):
 
 
 def scaling(full):
-    """Fit over n, then over d, on one core, on all, and on a GPU."""
+    """Fit for several n, then several d, on one core, on all cores, and on a GPU."""
     over_n = {
         (POPF, 1, 8): 62_500,
         (POPF, 1, 128): 3_125,
@@ -222,7 +222,7 @@ def scaling(full):
 
 
 def dask(full):
-    """Fit on local clusters of processes with one thread each, and on one with a GPU."""
+    """Fit on local clusters of processes with one thread each, and on one process with a GPU."""
     clusters = [f"popf on {k} processes" for k in PROCESSES if k <= max(2, CORES)]
     sizes = [(n, 8) for n in doubling(125_000, 2_000_000)]
     sizes += [(n, 128) for n in doubling(12_500, 100_000)]
@@ -233,7 +233,7 @@ def dask(full):
 
 
 def out_of_core(full):
-    """Fit from files with bounded memory, beside the plain forest."""
+    """Fit from files with bounded memory, and with the plain forest for comparison."""
     sizes = [(200_000, 4), (1_000_000, 4), (5_000_000, 4), (40_000, 200)]
     return [
         alone("out-of-core", full, n, d, (POPF, FROM_FILE), threads=CORES)
@@ -242,7 +242,7 @@ def out_of_core(full):
 
 
 def same_forest(full):
-    """Fit the same data everywhere, with and without ties: the forests must be equal."""
+    """Fit the same data on all backends, with and without ties: the forests must be equal."""
     everyone = (POPF, FROM_FILE, "popf on 2 processes", GPU)
     tasks = []
     for n, d, shape in ((20_000, 8, "blobs"), (5_000, 64, "blobs"), (20_000, 2, "integer grid")):
@@ -254,7 +254,7 @@ def same_forest(full):
 
 
 def alone(suite, full, n, d, contestants, **settings):
-    """Make a task of one fit per contestant; the same sizes are the same data in all suites."""
+    """Create a task of one fit per contestant; equal sizes have equal data in all suites."""
     n = n if full else max(200, n // 100)
     data = DataSpec(n, d, n // 10)
     settings = {"once": contestants, **settings}
@@ -283,5 +283,5 @@ SUITES = {
     "out-of-core": out_of_core,
     "same-forest": same_forest,
 }
-#: Suites that run only when asked for: they take long, start clusters and write files.
+#: Suites that run only when selected: they take long, start clusters and write files.
 ON_DEMAND = ("scaling", "dask", "out-of-core", "same-forest")

@@ -1,4 +1,4 @@
-"""Tables of a run, made from its records: ratios, exponents, speed-ups, memory."""
+"""Build tables from the records of a run: ratios, exponents, speed-ups, memory."""
 
 import math
 import statistics
@@ -16,13 +16,13 @@ class Table(NamedTuple):
     rows: list[tuple[str, ...]]
 
     def without_empty_columns(self) -> "Table":
-        """Leave out columns in which no row has anything."""
+        """Drop columns that are empty in every row."""
         used = [i for i in range(len(self.header)) if any(row[i] for row in self.rows)]
         header, *rows = (tuple(row[i] for i in used) for row in (self.header, *self.rows))
         return Table(self.title, header, rows)
 
     def as_text(self) -> str:
-        """Write it for a terminal."""
+        """Format the table as aligned text."""
         columns = zip(self.header, *self.rows, strict=True)
         widths = [max(map(len, column)) for column in columns]
         lines = [self.header, tuple("-" * width for width in widths), *self.rows]
@@ -32,13 +32,13 @@ class Table(NamedTuple):
         return "\n".join([self.title, *("  ".join(line).rstrip() for line in cells)])
 
     def as_markdown(self) -> str:
-        """Write it in Markdown, without the title."""
+        """Format the table in Markdown, without the title."""
         lines = [self.header, tuple("---" for _ in self.header), *self.rows]
         return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def tables(records):
-    """Make the tables of every suite in `records`."""
+    """Build the tables of every suite in `records`."""
     by_suite = defaultdict(list)
     for record in records:
         by_suite[record["task"]["suite"]].append(record)
@@ -49,7 +49,7 @@ def tables(records):
 
 
 def values(record, contestant, operation):
-    """Return all values of a contestant's operation."""
+    """Return all values of an operation of a contestant."""
     recorded = [
         seconds
         for peer, what, seconds in record["task"]["recorded"]
@@ -68,7 +68,7 @@ def best(record, contestant, operation):
 
 
 def compared(records):
-    """Tabulate the ratio of the first contestant's time to each peer's."""
+    """Tabulate the ratio of the first contestant's time to that of each peer."""
     rows = []
     for record in records:
         task = record["task"]
@@ -91,7 +91,7 @@ def compared(records):
 
 
 def growth(records):
-    """Tabulate the exponent e of seconds ~ n^e, over all n and over the four largest."""
+    """Tabulate the exponent e of time ~ n^e, over all n and over the four largest n."""
     curves = defaultdict(dict)
     for record, who, operation in measured(records):
         data = record["task"]["data"]
@@ -112,7 +112,7 @@ def growth(records):
 
 
 def exponent(curve, sizes):
-    """Return the least-squares slope of log seconds over log n."""
+    """Return the least-squares slope of log time over log n, None for a single n."""
     if len(sizes) < 2:
         return None
     logs = [math.log(n) for n in sizes], [math.log(curve[n]) for n in sizes]
@@ -120,7 +120,7 @@ def exponent(curve, sizes):
 
 
 def threads(records):
-    """Tabulate seconds by number of threads, and the best speed-up over one."""
+    """Tabulate times by number of threads, and the best speed-up over one thread."""
     found = defaultdict(dict)
     for record, who, operation in measured(records):
         key = f"{who} {operation} {record['task']['name']}"
@@ -139,7 +139,7 @@ def threads(records):
 
 
 def start(records):
-    """Tabulate waiting times, each in a fresh process; medians, but the cold cache is met once."""
+    """Tabulate start-up times in fresh processes: medians, except for the cold cache, timed once."""
     rows = []
     for record in records:
         name = record["task"]["name"]
@@ -165,7 +165,7 @@ def start(records):
 
 
 def alone(records):
-    """Tabulate time and memory of fits that had a process each, and whether the forests are equal."""
+    """Tabulate time and memory of fits in separate processes, and whether the forests are equal."""
     digests = defaultdict(dict)
     for _, value in first_fits(records):
         digests[value["data of"]].setdefault(value.get("digest"), value["contestant"])
@@ -193,13 +193,13 @@ def alone(records):
 
 
 def size(fit):
-    """Return features and samples, to sort by."""
+    """Return the numbers of features and samples, as a sort key."""
     data = fit[0]["task"]["data"]
     return data["n_features"], data["n_samples"]
 
 
 def place(record, value):
-    """Name what a fit of popf ran on."""
+    """Return what a fit of popf ran on: a number of cores, a GPU, processes or a file."""
     count = record["task"]["threads"]
     if value["contestant"] == POPF:
         return f"{count} core{'s' * (count > 1)}"
@@ -207,7 +207,7 @@ def place(record, value):
 
 
 def fit_times(records):
-    """Return seconds of fits by place, samples and features."""
+    """Return the times of fits by place, number of samples and number of features."""
     found = {}
     for fit in first_fits(records):
         d, n = size(fit)
@@ -216,7 +216,7 @@ def fit_times(records):
 
 
 def scaling(records):
-    """Tabulate time, then memory, over n for each d, then over d for each n, of every place."""
+    """Tabulate time and memory at every place: over n for each d, and over d for each n."""
     found = defaultdict(dict)
     for fit in first_fits(records):
         (d, n), where = size(fit), place(*fit)
@@ -240,7 +240,7 @@ def scaling(records):
 
 
 def measured(records):
-    """Yield (record, contestant, operation) for all that has values."""
+    """Yield (record, contestant, operation) for all combinations that have values."""
     for record in records:
         for who in record["task"]["contestants"]:
             for operation in record["task"]["operations"]:
@@ -249,7 +249,7 @@ def measured(records):
 
 
 def first_fits(records):
-    """Yield (record, value) for the first fit of each contestant, with the data's description."""
+    """Yield (record, value) for the first fit of each contestant, with a description of the data."""
     for record in records:
         for value in record["values"]:
             if value["operation"] == "fit" and value["round"] == 0:
@@ -257,7 +257,7 @@ def first_fits(records):
 
 
 def forests_that_differ(records):
-    """Name the data of which not all contestants grew the same forest."""
+    """Return the names of data on which contestants grew different forests."""
     found = defaultdict(set)
     for record, value in first_fits(records):
         if "digest" in value:
@@ -266,7 +266,7 @@ def forests_that_differ(records):
 
 
 def memory(value):
-    """Write the memory of a fit in MiB, and as a multiple of the data."""
+    """Format the memory of a fit in MiB, and as a multiple of the data."""
     if "data" not in value:
         return ""
     parts = []
@@ -275,7 +275,7 @@ def memory(value):
         ("worker_memory", " a process"),
         ("device_memory", " on the GPU"),
     ):
-        # Files of before have the bytes as the value.
+        # Older files have the bytes as the value.
         amount = value.get(key, value["value"] if key == "memory" else None)
         if amount is not None:
             parts.append(f"{mib(amount)} ({amount / value['data']:.1f} ×){where}")
@@ -283,19 +283,19 @@ def memory(value):
 
 
 def mib(amount):
-    """Write bytes in MiB."""
+    """Format bytes as MiB."""
     return "" if amount is None else f"{amount / 2**20:,.0f}"
 
 
 def number(value):
-    """Write a ratio with as many digits as mean something."""
+    """Format a ratio with its significant digits."""
     if value is None:
         return ""
     return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
 
 
 def seconds(value):
-    """Write a time in the unit that suits it."""
+    """Format a time in seconds or milliseconds."""
     if value is None:
         return ""
     if value < 0.1:

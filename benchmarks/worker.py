@@ -1,9 +1,9 @@
-"""Measures one order in a process of its own: ``python -m benchmarks.worker ORDER``.
+"""Measure one job in its own process: ``python -m benchmarks.worker ORDER``.
 
-The order is a JSON object, and so is every line of standard output: ``start`` names the contestant that is now
-at work, ``value`` a measurement, ``missing`` a contestant that is not available, ``failed`` one that raised.
-Thread counts come through the environment, before any library is imported, which is why only the standard
-library is imported at the top.
+The order, which describes the job, is a JSON object. So is every line of standard output, an event: ``start``
+names the contestant that runs next, ``value`` is a measurement, ``missing`` names a contestant that is not
+available, and ``failed`` one that raised an error. Thread counts are set by environment variables before any
+library is imported, so only the standard library is imported at the top.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ THREAD_VARIABLES = (
 
 
 class Reporter:
-    """Writes events, and times calls."""
+    """Write events, and time calls."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -35,7 +35,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def contestant(self, name):
-        """Name the contestant, and report what it raises: that must not end the others' run."""
+        """Report that a contestant starts, and any error it raises, so that the others can go on."""
         self.say("start", contestant=name)
         try:
             yield
@@ -45,7 +45,7 @@ class Reporter:
             self.say("failed", contestant=name, reason=type(error).__name__, detail=str(error))
 
     def time(self, call, contestant, operation, number):
-        """Time one call, without the garbage of the one before."""
+        """Time one call, after collecting the garbage of earlier ones."""
         gc.collect()
         begin = time.perf_counter()
         call()
@@ -54,7 +54,7 @@ class Reporter:
 
 
 def measure_times(order, reporter):
-    """Time the contestants in turn, A B A B …, so that noise hits all of them alike."""
+    """Time the contestants in turn, A B A B …, so that noise affects all of them alike."""
     from .contestants import CONTESTANTS
     from .data import DataSpec
 
@@ -67,14 +67,14 @@ def measure_times(order, reporter):
             if "fit" not in order["operations"]:
                 contestant.fit(data)
             ready[name] = contestant
-    # What the libraries hold need not be looked through before every timing.
+    # Exclude the objects of the libraries from the collections before every timing.
     gc.collect()
     gc.freeze()
     for number in range(order["repeat"]):
         for name in list(ready):
             if number and name in order["once"]:
                 continue
-            contestant = ready.pop(name)  # gone if it fails
+            contestant = ready.pop(name)  # put back unless it fails
             with reporter.contestant(name):
                 for operation in order["operations"]:
                     if call := getattr(contestant, operation):
@@ -83,11 +83,11 @@ def measure_times(order, reporter):
 
 
 def measure_alone(order, reporter):
-    """Measure time and memory of one contestant's fit, and digest its forest.
+    """Measure time and memory of one contestant's fits, and hash its forest.
 
-    A value is the seconds of a fit. The first also has ``data`` (bytes), ``memory`` (the most that this process
-    held during the fit, beyond what it held before with the data there), the contestant's own `facts`, and
-    ``digest``, which must be the same for all who fit the same data.
+    A value is the time of a fit in seconds. The first also has ``data`` (bytes), ``memory`` (peak memory of
+    this process during the fit, minus its memory before, with the data loaded), the contestant's own `facts`,
+    and ``digest``, which must be the same for all contestants on the same data.
     """
     from .contestants import CONTESTANTS
     from .data import DataSpec
@@ -98,7 +98,7 @@ def measure_alone(order, reporter):
         contestant = CONTESTANTS[name](order["threads"])
         stack.callback(contestant.close)
         contestant.warm_up(spec.shrunk().make())
-        contestant.fit(spec.shrunk(5_000).make())  # some kernels are not used for fewer samples
+        contestant.fit(spec.shrunk(5_000).make())  # some kernels need this many samples
         data = mapped(order["data"]) if contestant.from_file else spec.make()
         for number in range(1 if name in order["once"] else order["repeat"]):
             contestant.model = None
@@ -144,7 +144,7 @@ def measure_first(order, reporter):
 
 
 def mapped(data):
-    """Have the data written to files by another process, and map them."""
+    """Let another process write the data to files, and memory-map them."""
     import numpy as np
 
     from .data import Data
@@ -155,19 +155,19 @@ def mapped(data):
 
 
 def digest(model, queries):
-    """Digest a forest, and its labels of a few samples."""
+    """Hash a forest, and its labels for a few samples."""
     import numpy as np
 
     parts = [model.prototypes_, model.costs_, model.predecessors_]
     if len(queries):
         parts.append(model.predict(np.array(queries)))
-    # All are exact in float64, whatever type of integer a device prefers.
+    # All are exact in float64, whatever integer type a device uses.
     content = b"".join(np.asarray(part, dtype=np.float64).tobytes() for part in parts)
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def peak_bytes():
-    """Return the most memory that this process has held, since it began or since `forget_peak`."""
+    """Return the peak memory of this process since its start or the last `forget_peak`."""
     with contextlib.suppress(OSError), open("/proc/self/status") as file:
         for line in file:
             if line.startswith("VmHWM:"):
@@ -179,7 +179,7 @@ def peak_bytes():
 
 
 def forget_peak():
-    """Reset the peak where the system can, and return the memory that is held now."""
+    """Reset the peak memory if the system allows it, and return the current memory."""
     with contextlib.suppress(OSError):
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
@@ -197,7 +197,7 @@ MEASURES = {
 
 
 if __name__ == "__main__":
-    # Libraries may print; the events keep standard output to themselves.
+    # Only events go to standard output; whatever libraries print goes to standard error.
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     order = json.loads(sys.argv[1])

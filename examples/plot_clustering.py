@@ -3,7 +3,7 @@ Clusters from the maxima of a density
 =====================================
 
 `OPFClustering` joins every sample to its nearest neighbours, estimates a density from the distances, and lets
-the maxima of the density compete for the samples. The number of neighbours sets the scale of these maxima. It
+the maxima of the density compete for the samples. The number of neighbours sets the scale of these maxima; it
 is chosen by the normalised cut.
 """
 
@@ -27,13 +27,13 @@ for k in (5, 15, clustering.n_neighbors_):
 
 # %%
 # A bow of even density has several maxima, none of them high. `min_height`, `min_area` and `min_volume` remove
-# small maxima: here those that rise by less than 300, on its scale from 1 to 1000.
+# small maxima: here those that rise by less than 300, with densities scaled to the range from 1 to 1000.
 merged = OPFClustering(clustering.n_neighbors_, min_height=300).fit(X)
 print(f"{clustering.n_clusters_} clusters, {merged.n_clusters_} without low maxima")
 
 # %%
-# New samples go to the cluster of the neighbour that offers the best path, so every place has an answer. Where
-# the density is low, the answer means little: the shade is `score_samples`.
+# New samples go to the cluster of the neighbour that offers the best path, so every point gets a cluster. Where
+# the density is low, this means little: the shading is `score_samples`.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 left.plot(np.arange(1, len(clustering.cuts_) + 1), clustering.cuts_)
 left.axvline(clustering.n_neighbors_, color="0.6", linestyle=":")

@@ -2,8 +2,8 @@
 What each feature adds
 ======================
 
-A pooled probability is a sum of log odds: a baseline, what the forest adds, and what each
-feature adds. ``explain_proba`` gives the terms for one sample; permutation importance tells which features
+The log odds of a pooled probability are a sum: a baseline, what the forest adds, and what each
+feature adds. ``explain_proba`` returns the terms of one sample; permutation importance shows which features
 matter over all samples.
 """
 
@@ -25,7 +25,7 @@ print(f"accuracy {model.score(X_test, y_test):.3f}")
 
 # %%
 # The tumour about which the model is least certain. The terms add up to its log odds of being malignant: bars
-# to the right speak for malignant, to the left for benign.
+# to the right are evidence for malignant, to the left for benign.
 doubtful = X_test.iloc[[np.abs(model.decision_function(X_test)).argmin()]]
 LogOddsDisplay.from_estimator(model, doubtful)
 plt.show()
@@ -40,5 +40,5 @@ found = permutation_importance(model, X_test, y_test, scoring="neg_log_loss", ra
 order = found.importances_mean.argsort()
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.barh(X.columns[order], found.importances_mean[order], xerr=found.importances_std[order])
-ax.set(xlabel="increase of the log loss")
+ax.set(xlabel="increase in log loss")
 plt.show()

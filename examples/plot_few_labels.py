@@ -3,7 +3,7 @@ Few labels
 ==========
 
 Three samples of each moon have a label. The spanning tree of all samples carries the labels along the moons; a
-classifier that sees the six labelled samples alone cuts across them.
+classifier fitted to the six labelled samples alone cuts across them.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ for label in (0, 1):
 labelled = few >= 0
 
 # %%
-# Unlabelled samples carry -1. After the fit, ``transduction_`` has a label for each of them.
+# Unlabelled samples are marked by -1. After the fit, ``transduction_`` has a label for each of them.
 opf = SemiSupervisedOPFClassifier().fit(X, few)
 answers = {
     "OPF, labelled only": OPFClassifier().fit(X[labelled], few[labelled]).predict(X),
@@ -34,7 +34,7 @@ for name, labels in answers.items():
     print(f"{name:20} accuracy {np.mean(labels == y):.3f}")
 
 # %%
-# Every sample hangs on the one before it on its path, which begins at a labelled sample (ringed).
+# Lines connect every sample to the one before it on its path, which begins at a labelled sample (ringed).
 colours = np.array(["tab:blue", "tab:orange"])
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharex=True, sharey=True)
 for axis, name in zip(axes, ["OPF, labelled only", "OPF, few labels"], strict=True):
@@ -47,5 +47,5 @@ for sample in np.flatnonzero(opf.predecessors_ >= 0):
 plt.show()
 
 # %%
-# New samples are conquered by the labelled and the unlabelled alike, each at the cost of its path.
+# Labelled and unlabelled samples alike can conquer new samples, each at the cost of its path.
 print(opf.predict([[0.0, 1.0], [1.0, -0.5]]))

@@ -2,8 +2,8 @@
 A forest in the plane
 =====================
 
-How an optimum-path forest sees two classes: the tree that joins the samples, the prototypes at the border,
-the ground that each class conquers, and the path that decides about one new sample.
+An optimum-path forest of two classes: the tree that joins the samples, the prototypes at the border, the
+region of each class, and the path that gives one new sample its label.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ print(path)
 print("best path by class:", opf.path_costs_by_class(sample)[0].round(3))
 
 # %%
-# Prototypes have a ring, and dashed arcs join two classes. Every other sample hangs on the one before it on
-# its path. The colour of the ground is the label that a new sample would get there.
+# Prototypes have a ring, and dashed arcs join two classes. Every other sample is connected to the one before it
+# on its path. The background colour is the label that a new sample would get there.
 ForestDisplay.from_estimator(opf, sample=sample)
 plt.show()

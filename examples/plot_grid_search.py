@@ -29,8 +29,8 @@ print(f"best: {best['opf__metric']} after {best['scale']}")
 print(f"balanced accuracy on the test set {search.score(X_test, y_test):.3f}")
 
 # %%
-# Every combination, by cross-validation. Canberra's distance divides by the size of the features, so it needs
-# no scaling; the others do.
+# The cross-validated score of every combination. The Canberra distance divides by the size of the features, so
+# it needs no scaling; the others do.
 scores = search.cv_results_["mean_test_score"].reshape(len(metrics), len(scalers))
 figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 image = ax.imshow(scores, vmin=0.6, vmax=1, cmap="cividis")

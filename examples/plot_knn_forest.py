@@ -2,7 +2,7 @@
 Prototypes at the border, or at the centres
 ===========================================
 
-`OPFClassifier` takes prototypes where classes meet, on the minimum spanning tree. `KNNOPFClassifier` takes
+`OPFClassifier` has prototypes where classes meet, on the minimum spanning tree. `KNNOPFClassifier` has
 them at the maxima of a density, on a graph of nearest neighbours, and chooses the number of neighbours on
 held-out samples.
 """
@@ -19,7 +19,7 @@ X_new, y_new = make_moons(2000, noise=0.2, random_state=4)
 knn = KNNOPFClassifier().fit(X, y)
 tree = OPFClassifier().fit(X, y)
 for k in (1, knn.n_neighbors_, len(knn.accuracies_)):
-    print(f"{k:2} neighbours: accuracy on samples left out {knn.accuracies_[k - 1]:.3f}")
+    print(f"{k:2} neighbours: accuracy on held-out samples {knn.accuracies_[k - 1]:.3f}")
 
 # %%
 # Which is better depends on the data; neither is meant for classes that overlap much.

@@ -2,12 +2,12 @@
 Monitoring, month by month
 ==========================
 
-Whose probability of theft rises, how early that shows, and how surely.
+Find consumers whose probability of theft rises, and measure how early and how reliably they are found.
 
-The paper's motive is the theft of energy. Probabilities let a utility do what labels do not: watch each
-consumer over time, and look at those whose probability *rises*. The data are generated, as the paper's are
-private. Consumers are split three ways, and nobody is on two sides: a model is fitted to some, the limit of an
-alarm is set on others, and what is reported is measured on the rest.
+The paper is about energy theft. Probabilities let a utility do what labels do not: watch each consumer over
+time, and look at those whose probability *rises*. The data are generated, as the paper's are private. Consumers
+are split into three disjoint sets: the model is fitted to one, the limit of an alarm is set on another, and
+results are measured on the third.
 """
 
 import tempfile
@@ -24,14 +24,14 @@ data = make_energy_theft_months(
     "commercial", n_consumers=N_CONSUMERS, n_months=N_MONTHS, theft_rate=0.15, random_state=0
 )
 rng = np.random.default_rng(0)
-watched = rng.random(N_CONSUMERS) < 0.6  # the others are training
+watched = rng.random(N_CONSUMERS) < 0.6  # the others are for training
 print(
     f"{(~watched).sum()} consumers to learn from, {watched.sum()} to watch over {N_MONTHS} months\n"
 )
 
 # %%
-# The months of one consumer are nearly alike. By `groups` they are held out together; otherwise the model
-# would be judged by consumers whom it knows, and be overconfident about others.
+# The months of one consumer are nearly alike. With `groups` they are held out together; otherwise the model
+# would be evaluated on consumers that it has seen, and be overconfident about others.
 training = ~watched[data.consumer]
 model = POPFClassifier().fit(
     data.data[training], data.target[training], groups=data.consumer[training]
@@ -59,17 +59,17 @@ for row in table:
         f"{row.median_delay:8g} months   {row.found_soon:8.0%}"
     )
 print(
-    f"\nMeasured on {table[0].n_turned} consumers who turn to theft and {table[0].n_regular} who never do; "
+    f"\nMeasured on {table[0].n_turned} consumers who start to steal and {table[0].n_regular} who never do; "
     "limits were set on others."
 )
-print("A consumer is a false alarm if there is an alarm at any time in the two years.\n")
+print("A false alarm is an alarm for a regular consumer at any time in the two years.\n")
 
 # %%
-# Those who rise by the limit of the middle row, the most first.
+# Consumers with an alarm at the limit of the middle row, highest rise first.
 first = alarms(rise, table[1].limit)
 peak = np.nan_to_num(rise, nan=-np.inf).max(axis=1)
 rising = [unit for unit in np.argsort(-peak) if first[unit] >= 0]
-some = rising[:: max(1, len(rising) // 12)][:12]  # from sure ones to doubtful ones
+some = rising[:: max(1, len(rising) // 12)][:12]  # from clear to doubtful ones
 print("consumer   alarm in month   theft began in   probability before and at the alarm")
 for unit in some:
     at = first[unit]
@@ -78,7 +78,7 @@ for unit in some:
     print(f"{who[unit]:8} {at:16} {began!s:>16}   {before:.3f} -> {now:.3f}")
 
 # %%
-# The same twelve as a picture: the dotted line is the month in which theft began, the mark the alarm.
+# The same twelve as a figure: the dotted line is the month in which theft began, the mark the alarm.
 drawn = [*some, *(unit for unit in rising if unit not in some)]
 figure = plot_rising(
     series,

@@ -2,8 +2,8 @@
 Whom to inspect before anyone has a label
 =========================================
 
-A utility that has inspected nobody yet has no labels to learn from. Consumers who steal look unlike the others:
-`OPFOutlierDetector` ranks them by their density, relative to the cluster of consumers that claims them.
+A utility that has inspected nobody yet has no labels to learn from. But consumers who steal look different from
+the others: `OPFOutlierDetector` ranks consumers by their density, relative to that of their cluster.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ month = data.month == 12
 X, thief = data.data[month], data.target[month] > 0
 
 # %%
-# Demands and powers span orders of magnitude, so their logarithms are compared. The number of neighbours is
-# larger than the groups of outliers that look alike; else these would pass for clusters.
+# Demands and powers span orders of magnitude, so we take logarithms. The number of neighbours is larger than
+# groups of similar outliers; otherwise these would form clusters.
 model = make_pipeline(
     FunctionTransformer(np.log1p), StandardScaler(), OPFOutlierDetector(50, contamination=0.05)
 ).fit(X)
@@ -32,7 +32,7 @@ print(f"{flagged.sum()} of {len(X)} consumers are outliers; {thief[flagged].sum(
 print(f"{thief.sum()} consumers steal in all")
 
 # %%
-# The labels serve only to look at what was found: how many of the thieves are among the first to be inspected.
+# The labels are only used to evaluate the ranking: how many thieves are among the first to be inspected?
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 bins = np.linspace(0.0, score.max(), 40)
 left.hist([score[~thief], score[thief]], bins, stacked=True, label=["regular", "theft"])

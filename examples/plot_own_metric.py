@@ -2,7 +2,7 @@
 A distance of your own
 ======================
 
-An optimum-path forest needs distances only, not features. Here the samples are words of two languages, and the
+An optimum-path forest needs only distances, not features. Here the samples are words of two languages, and the
 distance is the number of letters to insert, delete or replace to turn one word into the other.
 """
 
@@ -18,7 +18,7 @@ WORDS = {
 
 
 def edit_distance(first: str, second: str) -> int:
-    """Count the letters to insert, delete or replace on the way from one word to the other."""
+    """Count the letters to insert, delete or replace to turn one word into the other."""
     row = list(range(len(second) + 1))
     for i, a in enumerate(first, start=1):
         diagonal, row[0] = row[0], i
@@ -37,18 +37,18 @@ languages = [language for language, known in WORDS.items() for _ in known]
 opf = OPFClassifier(metric="precomputed").fit(distances(words, words), languages)
 
 # %%
-# New words need their distances to all training words. The path to each is over words that are spelt alike.
+# New words need their distances to all training words. The path to each leads through similarly spelt words.
 new = ["wann", "schnelle", "dich", "quanto", "questa", "tutta"]
 for word, path in zip(new, opf.explain(distances(new, words)), strict=True):
     steps = " -> ".join([words[node] for node in path.nodes] + [word])
     print(f"{word:10} {path.label:8} cost {path.cost:.0f}   {steps}")
 
 # %%
-# Words have no coordinates, so the picture makes some up that fit the distances as well as a plane can, and
-# moves words apart that would cover each other. Framed words are prototypes.
+# Words have no coordinates, so the figure uses multidimensional scaling to two dimensions, and moves
+# overlapping words apart. Framed words are prototypes.
 squares = distances(words, words) ** 2
 centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
-values, vectors = np.linalg.eigh(-centred / 2)  # classical scaling
+values, vectors = np.linalg.eigh(-centred / 2)  # classical multidimensional scaling
 places = vectors[:, -2:] * np.sqrt(values[-2:])
 for _ in range(50):
     across, up = (places[:, None] - places[None]).transpose(2, 0, 1)
@@ -69,7 +69,7 @@ for node, (word, language) in enumerate(zip(words, languages, strict=True)):
         color=colours[language],
         bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": frame},
     )
-ax.plot(*places.T, alpha=0)  # so that the axes hold all words
+ax.plot(*places.T, alpha=0)  # sets the axis limits
 ax.margins(0.12)
 ax.set_axis_off()
 plt.show()

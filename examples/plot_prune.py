@@ -2,8 +2,8 @@
 A smaller forest
 ================
 
-A forest holds all its training samples, and few of them decide. ``popf.prune`` keeps the samples that conquer a
-validation set, with their paths, as long as the accuracy on that set holds.
+A forest stores all its training samples, but few of them matter for predictions. ``popf.prune`` keeps the
+samples that conquer a validation set, with their paths, as long as the accuracy on that set does not fall.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ for name, opf in {"whole": whole, "pruned": small}.items():
     print(f"{name:7} {n_samples} samples, accuracy {accuracy:.3f}")
 
 # %%
-# The samples that are gone lay deep inside a class, or on no path to a validation sample.
+# The removed samples were deep inside a class, or on no path to a validation sample.
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharex=True, sharey=True, layout="constrained")
 for axis, (name, opf) in zip(axes, {"whole": whole, "pruned": small}.items(), strict=True):
     ForestDisplay.from_estimator(opf, ax=axis)

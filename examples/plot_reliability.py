@@ -2,7 +2,7 @@
 Does 80 % mean eight times in ten?
 ==================================
 
-A reliability curve shows whether probabilities are frequencies: here those of ``POPFClassifier`` with its
+A reliability curve compares probabilities with observed frequencies: here for ``POPFClassifier`` with its
 default, ``method="pooled"``, and with the method of the paper.
 """
 
@@ -17,12 +17,12 @@ from popf import POPFClassifier
 from popf.display import ReliabilityDisplay
 
 X, y = make_moons(3000, noise=0.35, random_state=0)
-BOX = ((-100, 10), (-10, 10))  # the paper's own is too small for distances as short as these
+BOX = ((-100, 10), (-10, 10))  # the paper's box is too small for such short distances
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=0.25, random_state=0)
 
 # %%
-# The paper's method is fitted to costs that the forest has already seen, and it never errs on those; the
-# default is fitted to samples that were held out.
+# The paper's method is fitted to the costs of training samples, on which the forest makes no errors; the
+# default is fitted to held-out samples.
 ax = None
 for method in ("pooled", "paper"):
     model = make_pipeline(StandardScaler(), POPFClassifier(method, box=BOX)).fit(X_train, y_train)
@@ -32,5 +32,5 @@ for method in ("pooled", "paper"):
 plt.show()
 
 # %%
-# On the diagonal a probability is a frequency. The paper's curve is flatter, so it is overconfident: what it
-# predicts as nearly impossible or nearly certain is neither.
+# On the diagonal, probabilities equal frequencies. The paper's curve is flatter, so the method is
+# overconfident: what it predicts as nearly impossible or nearly certain is neither.

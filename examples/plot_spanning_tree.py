@@ -2,8 +2,8 @@
 The spanning tree by itself
 ===========================
 
-`minimum_spanning_tree` gives the tree that forests are grown on, and `single_linkage` the hierarchy of clusters
-that it holds: cut the longest edges, and what is left together is a cluster.
+`minimum_spanning_tree` returns the tree that forests are grown on, and `single_linkage` the hierarchy of
+clusters that follows from it: cut the longest edges, and the connected parts are clusters.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ edges, lengths = minimum_spanning_tree(X)
 print(f"{len(edges)} edges, from {lengths[0]:.4f} to {lengths[-1]:.4f} long")
 
 # %%
-# Edges are sorted, so the last is the longest: without it two parts remain. SciPy's functions take the linkage
-# matrix as they take their own, but no matrix of distances was made for it.
+# Edges are sorted, so the last is the longest: without it two parts remain. The linkage matrix works with
+# SciPy's functions, but was computed without a matrix of distances.
 linkage = single_linkage(X)
 labels = fcluster(linkage, 2, criterion="maxclust")
 print("clusters of", np.bincount(labels)[1:].tolist())

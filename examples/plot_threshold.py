@@ -1,9 +1,9 @@
 """
-A threshold by what errors cost
-===============================
+A threshold from the costs of errors
+====================================
 
-A probability becomes a decision by a threshold, and 0.5 is right only if both errors are equally bad. Here
-missing a thief of energy costs as much as ten inspections for nothing.
+A threshold turns a probability into a decision, and 0.5 is right only if both errors are equally bad. Here
+missing an energy thief costs as much as ten unnecessary inspections.
 """
 
 import matplotlib.pyplot as plt
@@ -38,7 +38,7 @@ print(f"chosen by cross-validation: {tuned.best_threshold_:.3f}")
 print(f"if probabilities were exact: {COST_FP / (COST_FP + COST_FN):.3f}")
 
 # %%
-# Judged on samples that had no part in it:
+# Evaluated on samples that were not used to choose it:
 model.fit(X_train, y_train)
 print(f"cost at 0.5         {cost(y_test, model.predict(X_test)):.3f}")
 print(f"cost at the chosen  {cost(y_test, tuned.predict(X_test)):.3f}")

@@ -1,12 +1,12 @@
-"""How good the probabilities are: popf beside calibrated rivals, paired, on held-out samples.
+"""Quality of probabilities on test samples: popf compared with other calibrated classifiers.
 
-``python -m benchmarks.probability --quick`` tries it; ``--list`` shows datasets and contestants.
+``python -m benchmarks.probability --quick`` is a short run; ``--list`` lists datasets and contestants.
 
-``datasets``      in groups: used while popf was designed, or not
-``contestants``   who gives probabilities
+``datasets``      datasets in groups: used while popf was designed, or not
+``contestants``   the classifiers
 ``measure``       one run: split, standardise, fit and score every contestant
 ``journal``       the file of the runs
 ``tables``        means, ratios, ranks, paired tests, calibration curves
 
-All contestants see the same splits, so differences are paired.
+All contestants use the same splits, so differences are paired.
 """

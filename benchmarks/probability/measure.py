@@ -1,4 +1,4 @@
-"""One run: a dataset, a training size, a seed, some contestants."""
+"""Measure one run: a dataset, a training size, a seed, and some contestants."""
 
 import time
 import warnings
@@ -15,8 +15,8 @@ from .contestants import CONTESTANTS, LESS, Task
 
 # For each measure, whether lower is better.
 MEASURES = {"log loss": True, "Brier": True, "ECE": True, "AUC": False, "balanced accuracy": False}
-SHARE = 0.25  # for training, where no size is given
-# With a size given, sets take part that have enough left to test, and enough of each class for nested folds.
+SHARE = 0.25  # for training, if no size is given
+# If a size is given, skip datasets with too few test samples, or too few samples of a class for nested folds.
 LARGEST = 0.75
 FEWEST = 10
 MOST_TESTED = 5_000
@@ -26,8 +26,8 @@ N_BINS = 10
 def measure(dataset, size, seed, names):
     """Fit and score the contestants `names` on one split.
 
-    `size` is the number of training samples, None for a quarter of the set. Returns None if the set
-    does not allow it. Scores are by contestant; ``failed`` has errors, ``absent`` who does not take part.
+    `size` is the number of training samples, None for a quarter of the dataset. Returns None if the dataset is
+    too small for it. Scores are by contestant; ``failed`` has errors, ``absent`` contestants that were skipped.
     """
     X, y = dataset.load(seed, None if size is None else size + MOST_TESTED)
     if size is not None:
@@ -70,13 +70,13 @@ def measure(dataset, size, seed, names):
             run["scores"][name] = {**score(y_test, probability, classes), **costs}
         except ImportError as error:
             run["absent"][name] = f"not installed: {error}"
-        except Exception as error:  # one that fails must not cost the others their run
+        except Exception as error:  # a failure must not end the run of the others
             run["failed"][name] = f"{type(error).__name__}: {error}"
     return run
 
 
 def answer(estimator, X, y, new):
-    """Return the probabilities of `new`, and what they cost, on one thread."""
+    """Return the probabilities of `new`, and the times of fit and prediction, on one thread."""
     with warnings.catch_warnings(record=True), threadpool_limits(1):
         warnings.simplefilter("always")
         start = time.perf_counter()
@@ -89,10 +89,10 @@ def answer(estimator, X, y, new):
 def score(y, probability, classes):
     """Score probabilities, one column per class.
 
-    Brier's score is half the squared distance to the true class's corner: the usual one for two classes. For
-    more classes the AUC is the mean of one class against the rest, the ECE that of the most probable class.
+    The Brier score is half the squared distance to the one-hot true class: the usual one for two classes. For
+    more classes the AUC is the mean over each class against the rest, the ECE that of the most probable class.
     ``bins`` has, for ten bins of the probability of the positive (or most probable) class, the number of
-    samples, the sum of their probabilities, and for how many of them it came true.
+    samples, the sum of their probabilities, and the number of samples that are of this class.
     """
     if not np.isfinite(probability).all():
         raise ValueError("a probability is not finite")

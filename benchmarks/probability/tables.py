@@ -1,7 +1,7 @@
-"""The runs as tables: means over datasets, ranks, paired tests, calibration.
+"""Build tables from the runs: means over datasets, ranks, paired tests, calibration.
 
-A dataset counts once: everything is made from its means over seeds. A contestant that failed on a seed of a set
-has no mean there, for it would be compared on other splits.
+Every dataset counts once, by its means over seeds. A contestant that failed on one seed of a dataset has no
+mean there, because it would be of other splits than those of its rivals.
 """
 
 from collections import defaultdict
@@ -13,14 +13,14 @@ from ..tables import Table
 from .contestants import CONTESTANTS, OURS, PRIOR, SVM
 from .measure import N_BINS
 
-#: Its label is not a diagnosis but the marker of a split, so means are also shown without it.
+#: Its label marks a train/test split and is not a diagnosis, so means are also shown without this dataset.
 MISLABELLED = "liver-disorders"
-#: The measures of the table of means; the files hold more.
+#: The measures in the table of means; the files have more.
 SHOWN = ("log loss", "Brier", "ECE")
 
 
 def tables(runs):
-    """Make the tables of every group and training size."""
+    """Build the tables of every group and training size."""
     parts = defaultdict(list)
     for run in runs:
         parts[run["group"], run["size"]].append(run)
@@ -55,7 +55,7 @@ def means_of(runs):
 
 
 def overall(where, means):
-    """Tabulate means over datasets, best ratio to the tuned SVC first."""
+    """Tabulate means over datasets, with the best ratio to the tuned SVC first."""
     names = dict.fromkeys(name for by_name in means.values() for name in by_name)
     everywhere = [name for name in names if all(name in by_name for by_name in means.values())]
     ranks = {}
@@ -90,7 +90,7 @@ def overall(where, means):
 
 
 def against(means, name, rival):
-    """Return the ratio of mean log losses where both are, wins and losses, and Wilcoxon's p."""
+    """Return the ratio of mean log losses, wins and losses, and Wilcoxon's p, on common datasets."""
     both = [(r[name]["log loss"], r[rival]["log loss"]) for r in means.values() if rival in r]
     if not both:
         return None, "", ""
@@ -103,7 +103,7 @@ def against(means, name, rival):
 
 
 def summary(where, means):
-    """Tabulate the mean log losses of today's contestants beside ours, in few columns, lowest first."""
+    """Tabulate mean log losses of the current contestants and their ratios to ours, lowest first."""
     rows = []
     for name in CONTESTANTS:
         mine = {dataset: row for dataset, row in means.items() if name in row}
@@ -118,7 +118,7 @@ def summary(where, means):
 
 
 def beside_best(where, means):
-    """Tabulate our log loss on every dataset beside that of the rival that is best there."""
+    """Tabulate our log loss on every dataset, and that of the best rival there."""
     rows = []
     for dataset, row in sorted(means.items()):
         rivals = [name for name in row if not name.startswith(OURS)]
@@ -154,7 +154,7 @@ def by_size(group, runs):
 
 
 def calibration(where, runs):
-    """Tabulate how often it came true, by bins of the predicted probability, over all test samples."""
+    """Tabulate observed frequencies by bins of the predicted probability, over all test samples."""
     rows = []
     for name, (_, predicted, observed) in curves(runs).items():
         pairs = zip(predicted, observed, strict=True)
@@ -165,7 +165,7 @@ def calibration(where, runs):
 
 
 def curves(runs):
-    """Return count, mean prediction and observed frequency of every bin, by contestant."""
+    """Return the count, mean prediction and observed frequency of every bin, by contestant."""
     totals = defaultdict(lambda: np.zeros((N_BINS, 3)))
     for run in runs:
         for name, scores in run["scores"].items():
@@ -176,7 +176,7 @@ def curves(runs):
 
 
 def draw(runs, path, names):
-    """Draw the calibration curves of some contestants, points as large as their bins."""
+    """Draw the calibration curves of some contestants, with points sized by their bins."""
     from matplotlib.figure import Figure
 
     figure = Figure((5.0, 5.0), layout="constrained")
