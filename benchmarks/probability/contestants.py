@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from popf import POPFClassifier
-from popf.probability.fitting import feature_parts
+from popf.probability.held_out import feature_parts
 from popf.probability.pooling import fit_pool
 from popf.probability.soft_competition import SoftCompetition
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
-from popf.probability import fitting, training
+from popf.probability import fitting, held_out, training
 from popf.probability.fitting import warn_if_useless
 from probability_problems import (
     DUPLICATE_LABELS,
@@ -104,7 +104,8 @@ def test_parts_on_features_of_many_samples(n_for_features, monkeypatch):
         sizes.append(len(scaled.codes))
         return learner_of_kind(kind, scaled, *rest, **named)
 
-    monkeypatch.setattr(fitting, "learner_of_kind", spy)
+    for module in (fitting, held_out):
+        monkeypatch.setattr(module, "learner_of_kind", spy)
     rng = np.random.default_rng(3)
     samples, shuffled = rng.normal(size=(1500, 3)), rng.permutation(1500)
     odds = samples[:, 0] + np.abs(samples[:, 1])

@@ -14,13 +14,8 @@ import naive_probability
 from popf.probability import regressions
 from popf.probability.basis import add_pairs, make_basis, spline_columns
 from popf.probability.features import fit_scaling, weighted_quantile
-from popf.probability.fitting import (
-    HeldOutForest,
-    HeldOutPart,
-    Options,
-    area_under_curve,
-    choose_parts,
-)
+from popf.probability.fitting import Options, area_under_curve, choose_parts
+from popf.probability.held_out import HeldOutForest, HeldOutPart
 from popf.probability.pooling import PARTS, fit_pool, trust_in
 from popf.probability.regressions import regressions_of_kind
 from popf.probability.soft_competition import BandwidthGrid, fit_class_scaling, fit_shared_scalings

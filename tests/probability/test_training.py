@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from popf.probability import fitting
-from popf.probability.fitting import one_split
+from popf.probability.held_out import one_split
 from popf.probability.training import deal_folds, order_by_distances, order_samples, take_evenly
 from probability_problems import distances
 from strategies import bounded, problems, small_integers, whole_weights
@@ -110,7 +109,7 @@ def test_copies_in_several_classes_are_scattered_as_if_at_random():
 
 
 @pytest.mark.parametrize("precomputed", [False, True])
-def test_samples_of_a_group_share_a_fold(precomputed, monkeypatch):
+def test_samples_of_a_group_share_a_fold(precomputed):
     rng = np.random.default_rng(3)
     X, groups = rng.integers(0, 3, size=(300, 2)).astype(float), np.arange(300) % 60
     y = ((groups % 6 == 0) & (np.arange(300) > 150)).astype(int)  # some samples of 10 groups
@@ -132,8 +131,7 @@ def test_samples_of_a_group_share_a_fold(precomputed, monkeypatch):
     assert_array_equal(np.bincount(by_group[::6]), 2)  # every fold has its share of the rare class
     if not precomputed:  # equal samples of several groups are ordered by the names of the groups
         assert folds(rng.permutation(300), groups)[0] == found
-    monkeypatch.setattr(fitting, "N_TO_CHOOSE", len(ordered.rows) // 3)
-    split = one_split(ordered)
+    split = one_split(ordered, len(ordered.rows) // 3)
     names = groups[ordered.rows]
     assert not set(names[split.fitted]) & set(names[split.scored])
     assert len(np.unique(names[split.scored])) in (20, 25)  # at most half of the rare class
@@ -150,6 +148,6 @@ def test_subsamples_are_dealt_to_five_folds_too(n):
     assert 4950 <= len(some.rows) <= 5050
     assert (some.codes == 1).sum() >= 20
     assert np.ptp(np.bincount(deal_folds(some))) <= 1
-    held_out = one_split(ordered).scored
+    held_out = one_split(ordered, 5000).scored
     assert 2500 <= len(held_out) <= 5050
     assert (ordered.codes[held_out] == 1).sum() in (20, 25)

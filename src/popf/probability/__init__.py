@@ -3,6 +3,7 @@
 ``classifier``        the estimator, its parameters, and the paper's method
 ``state``             conversion of a fitted classifier to plain values, and back with checks
 ``fitting``           the steps of a fit: hold out samples, choose, pool, refit on all samples
+``held_out``          splits of the samples, and scores by forests, regressions and trees not fitted to them
 ``training``          ordered samples, folds, and forests on subsets of the samples
 ``features``          squashed features and linear maps
 ``soft_competition``  the forest's scores, their background floor, and bandwidths and slopes of the classes

@@ -11,11 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from popf.engine.runtime.threads import map_items, one_blas_thread
-from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.engine.structures import BoolArray, FloatArray
 from popf.forest.metrics import Metric
-from popf.probability.basis import N_PRODUCTS, N_SPLINES
-from popf.probability.boosting import BoostedTrees, Boosting
+from popf.probability.boosting import BoostedTrees
 from popf.probability.features import Candidate, Scaling, candidates_for
+from popf.probability.held_out import (
+    HeldOutForest,
+    HeldOutPart,
+    Split,
+    feature_parts,
+    fold_splits,
+    held_out_labels,
+    hold_out_forest,
+    hold_out_part,
+    learner_of_kind,
+    one_split,
+)
 from popf.probability.pooling import (
     FOREST,
     PARTS,
@@ -25,31 +36,20 @@ from popf.probability.pooling import (
     fit_pool,
     trust_in,
 )
-from popf.probability.regressions import (
-    ROUGH_TOLERANCE,
-    TOLERANCE,
-    AdditiveEvidence,
-    RidgeRegressions,
-    regressions_of_kind,
-)
+from popf.probability.regressions import AdditiveEvidence
 from popf.probability.soft_competition import (
     FAR_BEHIND,
     MIN_SCORE,
     BandwidthGrid,
     ForestScaling,
-    SharedScalings,
     fit_class_scaling,
     fit_shared_scalings,
 )
-from popf.probability.softmax import Labels, centered, log_losses, log_softmax, prior_exponents
+from popf.probability.softmax import Labels, centered, log_softmax, prior_exponents
 from popf.probability.training import (
-    N_FOLDS,
     N_FOR_FEATURES,
     GrownForest,
-    OrderedSamples,
-    ScaledSamples,
     TrainingSamples,
-    deal_folds,
     take_evenly,
 )
 
@@ -59,12 +59,6 @@ N_TO_CHOOSE = 5000
 N_FOR_ONE_SPLIT = 10_000
 #: Maximum number of samples for the second choice, of bandwidths, slopes and weights.
 N_TO_SPLIT = 100_000
-#: Factor by which the grid of bandwidths is shifted if the best one is at its end, and how often.
-SHIFT, MAX_SHIFTS = 16.0, 1
-#: Ratio to the lowest log loss above which no weaker ridge and no more trees are tried.
-STOPPING_RATIO = 1.02
-#: Pairs of features are tried only if their regression has at most this number of coefficients.
-MAX_COEFFICIENTS_WITH_PAIRS = 500
 #: Standard errors by which the forest's accuracy must exceed that of the most frequent class for a warning.
 N_STANDARD_ERRORS = 4.0
 
@@ -129,7 +123,7 @@ def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence,
         available, splits = np.arange(len(most.ordered.rows)), fold_splits(most.ordered)
         if len(codes) >= N_FOR_ONE_SPLIT:
             # Maps and strengths are chosen without the samples that bandwidths and weights are fitted to.
-            splits = [one_split(most.ordered)]
+            splits = [one_split(most.ordered, N_TO_CHOOSE)]
             available = splits[0].fitted
         few = most.take(available[take_evenly(most.ordered.codes[available], N_TO_CHOOSE)])
         choice = choose(few, fold_splits(few.ordered), candidates, options)
@@ -144,7 +138,7 @@ def fit_evidence(training: TrainingSamples, options: Options) -> tuple[Evidence,
 
 def choose(
     training: TrainingSamples,
-    splits: "Sequence[Split]",
+    splits: Sequence[Split],
     candidates: Sequence[Candidate],
     options: Options,
     before: Choice | None = None,
@@ -157,38 +151,13 @@ def choose(
     set, if `training` is a subset.
     """
     labels = held_out_labels(training, splits, training.masses if masses is None else masses)
-    codes, weights, prior = labels.codes, labels.weights, labels.prior
-    if len(np.unique(codes)) < 2:
+    weights, prior = labels.weights, labels.prior
+    if len(np.unique(labels.codes)) < 2:
         return _choose_prior(candidates[0], prior)
 
-    # Score held-out samples with forests, regressions and trees that were not fitted to them.
-    widest = None if before is None else float(before.bandwidths.max())
-    n_threads = training.resources.n_threads
-    # Several forests are grown in parallel, on one thread each; a single one uses all threads.
-    for_forests = training.on_threads(1) if len(candidates) > 1 else training
-    forests = map_items(
-        lambda candidate: hold_out_forest(for_forests, splits, candidate, labels, options, widest),
-        candidates,
-        n_threads,
-    )
-    on_features, learned = {}, None
-    if len(options.parts) > 1:
-        fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
-        scored = [training.features(split.scored) for split in splits]
-        kinds = feature_parts(options.parts, scored[0].shape[1], len(prior))
-        if before is not None:
-            kinds = useful_parts(kinds, before)
-        known = {} if before is None else before.strengths
-        found = map_items(
-            lambda kind: hold_out_part(kind, known.get(kind), fitted, scored, labels),
-            kinds,
-            n_threads,
-        )
-        on_features = dict(zip(kinds, found, strict=True))
-        if len(splits) == 1:
-            parts = {kind: part.fits[0] for kind, part in on_features.items()}
-            learned = Learned(len(splits[0].fitted), fitted[0].scaling, parts)
-    chosen = choose_parts(forests, on_features, labels, np.full(len(codes), True), options)
+    forests = hold_out_forests(training, splits, candidates, labels, options, before)
+    on_features, learned = hold_out_parts(training, splits, labels, options, before)
+    chosen = choose_parts(forests, on_features, labels, np.full(len(weights), True), options)
     forest, scaling, exponents = forests[chosen.forest], chosen.scaling, chosen.exponents
     pool = fit_pool(exponents, labels, options.smoothing)
     # The forest's mean logits say nothing about a single sample, so they are moved to the biases of the pool.
@@ -196,17 +165,9 @@ def choose(
     scaling = scaling._replace(biases=scaling.biases - mean)
     pool = pool._replace(biases=pool.biases + pool.weights[0] * mean)
 
-    # Evaluate parts and pool on each fold with choices made on the other folds.
-    unseen, pooled = np.empty_like(exponents), np.empty_like(exponents[0])
-    for fold in np.unique(labels.folds):
-        here = labels.folds == fold
-        by_others = choose_parts(forests, on_features, labels, ~here, options).exponents
-        unseen[:, here] = by_others[:, here]
-        pool_of_others = fit_pool(by_others[:, ~here], labels.take(~here), options.smoothing)
-        pooled[here] = pool_of_others.exponents(by_others[:, here])
-    by_name = dict(zip([FOREST, *on_features, "pool"], [*unseen, pooled], strict=True))
-    by_name["prior"] = np.broadcast_to(prior, pooled.shape)
+    by_name = unseen_exponents(forests, on_features, labels, options)
     losses = {name: labels.log_loss(each) for name, each in by_name.items()}
+    n_samples = max(float(weights.sum()), len(weights))  # as if the mean weight were at least 1
     names = [candidate.name for candidate in candidates]
     return Choice(
         candidate=candidates[chosen.forest],
@@ -215,9 +176,7 @@ def choose(
         scaling=scaling,
         strengths=chosen.strengths,
         pool=pool,
-        trust=trust_in(
-            losses, max(float(weights.sum()), len(weights))
-        ),  # as if the mean weight were at least 1
+        trust=trust_in(losses, n_samples),
         held_out=HeldOut(
             losses=losses,
             accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},
@@ -230,11 +189,71 @@ def choose(
     )
 
 
-def feature_parts(parts: tuple[str, ...], n_features: int, n_classes: int) -> tuple[str, ...]:
-    """List the parts on features; "pairs" needs two features, and not too many coefficients."""
-    n_slopes = (n_features * N_SPLINES + N_PRODUCTS) * (1 if n_classes == 2 else n_classes)
-    without = () if n_features > 1 and n_slopes <= MAX_COEFFICIENTS_WITH_PAIRS else ("pairs",)
-    return tuple(name for name in parts[1:] if name not in without)
+def hold_out_forests(
+    training: TrainingSamples,
+    splits: Sequence[Split],
+    candidates: Sequence[Candidate],
+    labels: Labels,
+    options: Options,
+    before: Choice | None,
+) -> list[HeldOutForest]:
+    """Score held-out samples with forests on the features of each candidate."""
+    widest = None if before is None else float(before.bandwidths.max())
+    settings = options.smoothing, options.background, widest
+    n_threads = training.resources.n_threads
+    # Several forests are grown in parallel, on one thread each; a single one uses all threads.
+    for_forests = training.on_threads(1) if len(candidates) > 1 else training
+    return map_items(
+        lambda candidate: hold_out_forest(for_forests, splits, candidate, labels, *settings),
+        candidates,
+        n_threads,
+    )
+
+
+def hold_out_parts(
+    training: TrainingSamples,
+    splits: Sequence[Split],
+    labels: Labels,
+    options: Options,
+    before: Choice | None,
+) -> tuple[dict[str, HeldOutPart], Learned | None]:
+    """Score held-out samples with the parts on features; also return what they learned in a single split."""
+    if options.parts == (FOREST,):
+        return {}, None
+    fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
+    scored = [training.features(split.scored) for split in splits]
+    kinds = feature_parts(options.parts, scored[0].shape[1], len(labels.masses))
+    known: dict[str, float] = {}
+    if before is not None:
+        kinds, known = useful_parts(kinds, before), before.strengths
+    found = map_items(
+        lambda kind: hold_out_part(kind, known.get(kind), fitted, scored, labels),
+        kinds,
+        training.resources.n_threads,
+    )
+    on_features = dict(zip(kinds, found, strict=True))
+    if len(splits) > 1:
+        return on_features, None
+    parts = {kind: part.fits[0] for kind, part in on_features.items()}
+    return on_features, Learned(len(splits[0].fitted), fitted[0].scaling, parts)
+
+
+def unseen_exponents(
+    forests: Sequence[HeldOutForest],
+    on_features: dict[str, HeldOutPart],
+    labels: Labels,
+    options: Options,
+) -> dict[str, FloatArray]:
+    """Compute the logits of each fold by choices made on the other folds: of each part, "pool" and "prior"."""
+    names = [FOREST, *on_features, "pool"]
+    found = np.empty((len(names), len(labels.codes), len(labels.masses)))
+    for fold in np.unique(labels.folds):
+        here = labels.folds == fold
+        parts = choose_parts(forests, on_features, labels, ~here, options).exponents
+        pool = fit_pool(parts[:, ~here], labels.take(~here), options.smoothing)
+        found[:-1, here], found[-1, here] = parts[:, here], pool.exponents(parts[:, here])
+    prior = np.broadcast_to(labels.prior, found.shape[1:])
+    return {**dict(zip(names, found, strict=True)), "prior": prior}
 
 
 def useful_parts(kinds: tuple[str, ...], before: Choice) -> tuple[str, ...]:
@@ -253,8 +272,8 @@ class Parts(NamedTuple):
 
 
 def choose_parts(
-    forests: "Sequence[HeldOutForest]",
-    on_features: "dict[str, HeldOutPart]",
+    forests: Sequence[HeldOutForest],
+    on_features: dict[str, HeldOutPart],
     labels: Labels,
     rows: BoolArray,
     options: Options,
@@ -282,19 +301,6 @@ def choose_parts(
         strengths[name] = tried.strengths[own]
         exponents.append(tried.exponents[own])
     return Parts(chosen, scaling, strengths, centered(np.stack(exponents)))
-
-
-def learner_of_kind(
-    kind: str,
-    scaled: ScaledSamples,
-    n_classes: int,
-    near: Any = None,
-    tolerance: float = TOLERANCE,
-) -> Boosting | RidgeRegressions:
-    """Create the learner for a part on features: boosted "trees", or one of the kinds of regressions."""
-    if kind == "trees":
-        return Boosting(*scaled[1:], n_classes)
-    return regressions_of_kind(kind, *scaled[1:], n_classes, near, tolerance)
 
 
 def fit_chosen(
@@ -354,140 +360,6 @@ def fit_parts(
 
     parts = map_items(fit, kinds, training.resources.n_threads)
     return Learned(len(everyone), scaled.scaling, dict(zip(kinds, parts, strict=True)))
-
-
-class Split(NamedTuple):
-    """Positions in the order of the samples: those that parts are fitted to, and those that are scored."""
-
-    fitted: IntArray
-    scored: IntArray
-
-
-def fold_splits(ordered: OrderedSamples) -> list[Split]:
-    """Divide samples into folds; each is scored by parts that are fitted to all other samples."""
-    folds = deal_folds(ordered)
-    splits = [
-        Split(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
-        for fold in range(N_FOLDS)
-    ]
-    return [split for split in splits if len(split.scored) and len(split.fitted)]
-
-
-def one_split(ordered: OrderedSamples) -> Split:
-    """Hold out about `N_TO_CHOOSE` samples: whole groups, and at most half of the groups of any class."""
-    numbers, which = np.unique(ordered.groups, return_inverse=True)
-    # A group with several classes counts for the rarest of them, which is written last.
-    rarest_last = np.argsort(-np.bincount(ordered.codes)[ordered.codes], kind="stable")
-    codes = np.empty(len(numbers), np.int64)
-    codes[which[rarest_last]] = ordered.codes[rarest_last]
-    n_groups = -(-N_TO_CHOOSE * len(numbers) // len(which))
-    scored = np.isin(which, take_evenly(codes, n_groups, largest_part=0.5))
-    return Split(np.flatnonzero(~scored), np.flatnonzero(scored))
-
-
-def held_out_labels(
-    training: TrainingSamples, splits: Sequence[Split], masses: FloatArray
-) -> Labels:
-    """Collect the labels of all scored samples; those of a single split are divided into two folds."""
-    scored = np.concatenate([np.empty(0, np.int64), *(split.scored for split in splits)])
-    codes, weights = training.ordered.codes[scored], training.ordered.weights[scored]
-    if len(splits) != 1:
-        folds = np.repeat(np.arange(len(splits)), [len(split.scored) for split in splits])
-        return Labels(codes, weights, folds, masses)
-    # Larger fractions of rare classes are held out, so classes are reweighted to their shares of all samples.
-    own = np.bincount(codes, weights=weights, minlength=len(masses))
-    balanced = weights * np.divide(masses, own, where=own > 0.0, out=np.ones_like(own))[codes]
-    folds = np.unique(training.ordered.groups[scored], return_inverse=True)[1] % 2
-    return Labels(codes, balanced * (weights.sum() / balanced.sum()), folds, masses)
-
-
-class HeldOutForest(NamedTuple):
-    """Scores of held-out samples at all bandwidths of a grid, and fits with one bandwidth for all classes."""
-
-    scores: FloatArray
-    grid: BandwidthGrid
-    bandwidths: FloatArray  # those of the grid, in the unit of the forest's metric
-    shared: SharedScalings
-
-
-def hold_out_forest(
-    training: TrainingSamples,
-    splits: Sequence[Split],
-    candidate: Candidate,
-    labels: Labels,
-    options: Options,
-    widest: float | None,
-) -> HeldOutForest:
-    """Score held-out samples by forests that were not fitted to them, on a grid around the best bandwidth.
-
-    The grid is shifted if the best bandwidth is at its end. Bandwidths get narrower with more samples: if
-    `widest` is known from fewer samples, a single chain that begins at twice this value is enough, and saves
-    time.
-    """
-    forests = [training.grow(split.fitted, candidate) for split in splits]
-    unit = float(np.mean([grown.unit for grown in forests]))
-    grid = BandwidthGrid() if widest is None else BandwidthGrid(2.0 * widest / unit, 1)
-    for attempt in range(MAX_SHIFTS + 1):
-        found = [
-            _scores_on_grid(grown, split.scored, grid)
-            for grown, split in zip(forests, splits, strict=True)
-        ]
-        scores = np.concatenate(found)
-        shared = fit_shared_scalings(scores, labels, options.smoothing, options.background)
-        step, last = shared.best.steps[0], scores.shape[2] - 1
-        if attempt == MAX_SHIFTS or 0 < step < last or shared.best.slopes[0] == 0.0:
-            break
-        grid = grid._replace(widest=grid.widest * (SHIFT if step == 0 else 1.0 / SHIFT))
-    return HeldOutForest(scores, grid, grid.ranked(unit), shared)
-
-
-def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -> FloatArray:
-    """Compute scores at all bandwidths of the grid, the widest first."""
-    scores = grown.scores(places, grid.chains(grown.unit))
-    by_chain = scores.reshape(*scores.shape[:2], grid.n_chains, -1)
-    return np.swapaxes(by_chain, 2, 3).reshape(scores.shape)
-
-
-class HeldOutPart(NamedTuple):
-    """Logits of held-out samples by one of the parts on features, for several strengths."""
-
-    strengths: list[float]
-    exponents: list[FloatArray]
-    losses: FloatArray  # (n_strengths, n_rows)
-    fits: list[AdditiveEvidence | BoostedTrees]  # of the last strength, by split
-
-
-def hold_out_part(
-    kind: str,
-    known: float | None,
-    fitted: Sequence[ScaledSamples],
-    scored: Sequence[FloatArray],
-    labels: Labels,
-) -> HeldOutPart:
-    """Fit and score a part, from the strongest ridge or the fewest trees on, until the loss clearly rises.
-
-    If a strength is `known`, only this one is used.
-    """
-    learners = [
-        learner_of_kind(kind, each, len(labels.masses), tolerance=ROUGH_TOLERANCE)
-        for each in fitted
-    ]
-    columns = [
-        learner.centered_columns(each.scaling.apply(new))
-        for learner, each, new in zip(learners, fitted, scored, strict=True)
-    ]
-    strengths = learners[0].strengths if known is None else (known,)
-    exponents: list[FloatArray] = []
-    means: list[float] = []
-    for strength in strengths:
-        fits = [learner.fit(strength) for learner in learners]
-        found = [fit.exponents_of_columns(new) for fit, new in zip(fits, columns, strict=True)]
-        exponents.append(np.concatenate(found))
-        means.append(labels.log_loss(exponents[-1]))
-        if means[-1] > STOPPING_RATIO * min(means):
-            break
-    losses = log_losses(np.stack(exponents), labels.codes)
-    return HeldOutPart(list(strengths[: len(exponents)]), exponents, losses, fits)
 
 
 def _accuracy(exponents: FloatArray, labels: Labels) -> float:
