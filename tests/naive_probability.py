@@ -79,7 +79,7 @@ def trust(parts, pooled, prior, y, w):
     """Compute the trust in a pool: a logistic function of the mean gain of parts and pool over the prior."""
     before = w.sum() * log_loss(np.tile(prior, (len(y), 1)), y, w)
     gains = [max(before - w.sum() * log_loss(z, y, w), -5.0) for z in [*parts, pooled]]
-    return 1.0 / (1.0 + np.exp((2.5 + 2.0 / len(parts) - np.mean(gains)) / 2.0))
+    return 1.0 / (1.0 + np.exp((2.75 + 1.0 / len(parts) - np.mean(gains)) / 2.0))
 
 
 def quantile(x, w, share):

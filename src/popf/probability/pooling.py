@@ -36,7 +36,7 @@ PARTS = (FOREST, "linear", "spline", "pairs", "trees")
 RIDGE = 40.0
 TEMPERATURE = 8.0
 #: Gain in log likelihood at which the trust is 1/2: with many parts, and what is added with a single one.
-GAIN_WITH_MANY_PARTS, EXTRA_GAIN_WITH_ONE = 2.5, 2.0
+GAIN_WITH_MANY_PARTS, EXTRA_GAIN_WITH_ONE = 2.75, 1.0
 #: Lower bound of a gain, because a part that fails says little about the others.
 MIN_GAIN = -5.0
 
@@ -86,7 +86,7 @@ def trust_in(losses: "Mapping[str, float]", n_samples: float) -> float:
     of a part is its log likelihood of all samples, minus that of the prior. With the mean gain G of the m parts
     and the pool, where no gain counts less than -5, the trust is
 
-    .. math:: 1 / (1 + e^{(g - G) / 2}), \quad g = 2.5 + 2 / m.
+    .. math:: 1 / (1 + e^{(g - G) / 2}), \quad g = 2.75 + 1 / m.
 
     This is the posterior probability that the evidence is real, with the log likelihood halved, because parts
     that learn from the same samples also agree by chance. The fewer the parts, the larger the gain must be.
