@@ -49,7 +49,7 @@ def test_the_path_of_a_sample_is_drawn_with_its_longest_arc():
     longest = display.bottleneck_.get_xydata()
     assert np.linalg.norm(longest[1] - longest[0]) == pytest.approx(path.cost)
     assert display.bottleneck_.get_label() == f"longest arc: {path.cost:.3g}"
-    assert display.path_.get_label() == f"optimum path ({path.label})"
+    assert display.path_.get_label() == f"path ({path.label})"
 
 
 def test_regions_are_what_the_forest_predicts():

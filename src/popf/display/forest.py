@@ -279,7 +279,7 @@ class ForestDisplay:
         stops = np.vstack([self.layout.coordinates[path.nodes], position])
         line = {"color": look.ink, "lw": 2.4, "path_effects": canvas.halo(look, 5.5)}
         (self.path_,) = ax.plot(
-            *stops.T, zorder=5, label=f"optimum path ({winner})", solid_capstyle="round", **line
+            *stops.T, zorder=5, label=f"path ({winner})", solid_capstyle="round", **line
         )
         (self.bottleneck_,) = ax.plot(
             *stops[path.bottleneck : path.bottleneck + 2].T,
