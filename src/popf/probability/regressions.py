@@ -269,6 +269,8 @@ class _LbfgsSolver:
 
         If there are many samples, it is estimated from a subset.
         """
+        from scipy.linalg.lapack import dtrtri
+
         rows, targets, weights = self._all if self._subset is None else self._subset
         n_classes, n_columns = self._theta.shape
         _, probability = self._losses(self._theta @ rows, targets)
@@ -284,7 +286,8 @@ class _LbfgsSolver:
                 curvature[k, :, j] = curvature[j, :, k].T
             curvature[j, :, j] += np.diag(ridge + MIN_CURVATURE)
         triangle = np.linalg.cholesky(curvature.reshape(self._theta.size, -1))
-        return np.ascontiguousarray(np.linalg.inv(triangle).T)
+        inverse, _ = dtrtri(triangle, lower=1)  # several times as fast as an inverse by elimination
+        return np.ascontiguousarray(inverse.T)
 
     def _losses(self, exponents: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute log losses, (n_rows,), and probabilities, which overwrite the exponents."""
