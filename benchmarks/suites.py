@@ -101,7 +101,7 @@ def growth(full):
 
 
 def spanning_tree(full):
-    """Compute spanning trees without labels; scikit-learn's HDBSCAN was timed on the five blobs."""
+    """Compute spanning trees without labels."""
     tasks = []
     for n, d, shape, peers in (
         (10_000, 8, "blobs", ("SciPy",)),

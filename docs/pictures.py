@@ -406,6 +406,11 @@ def draw_displays(names):
 
 
 def draw(names):
+    unknown = set(names) - {*DISPLAYS, *DRAWINGS, *OTHERS}
+    if unknown:
+        sys.exit(
+            f"no picture is called {sorted(unknown)[0]!r}: {', '.join([*DISPLAYS, *DRAWINGS, *OTHERS])}"
+        )
     draw_displays([name for name in names if name in DISPLAYS])
     for name in names:
         if name in DRAWINGS:

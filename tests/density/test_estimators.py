@@ -125,6 +125,13 @@ def test_precomputed_distances_survive_without_the_matrix(model_path):
     assert model_path.stat().st_size < D.nbytes
 
 
+def test_a_state_with_other_samples_than_precomputed_distances_is_refused():
+    model = OPFClustering(5, metric="precomputed").fit(distances(X, X))
+    state = model.__getstate__()
+    state["n_features_in_"] += 1
+    refused(lambda: OPFClustering().__setstate__(state), "node_of", f"{len(X) + 1} samples")
+
+
 def test_a_file_tells_what_it_holds_and_commands_refuse_it(model_path):
     popf.save(OPFClustering(5).fit(X), model_path)
     known = popf.io.describe(model_path)

@@ -189,8 +189,10 @@ class DensityForest:
             raise fields.refuse("node_of", "at least two samples, and at least one of every node")
         points = None
         if metric.precomputed:
-            if fields.value("samples") is not None or len(node_of) != n_features:
+            if fields.value("samples") is not None:
                 raise fields.refuse("samples", "None, as the metric is precomputed")
+            if len(node_of) != n_features:
+                raise fields.refuse("node_of", f"one node for each of {n_features} samples")
         else:
             points = fields.floats("samples", (n_nodes, n_features))
             metric.check(points)
