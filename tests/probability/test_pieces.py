@@ -329,10 +329,12 @@ def test_trust_follows_from_the_gains_of_all_parts(n_classes, n_parts, strength)
     exponents = [*parts, pooled, np.tile(labels.prior, (len(y), 1))]
     names = [*PARTS[:n_parts], "pool", "prior"]
     losses = {name: labels.log_loss(z) for name, z in zip(names, exponents, strict=True)}
-    found = trust_in(losses, w.sum())
+    found = trust_in(losses, w)
     assert_allclose(found, naive_probability.trust(parts, pooled, labels.prior, y, w))
     assert strength > 0.0 or found < 0.1
     assert strength < 1.0 or found > 0.9
+    # Samples of small weight are no less than samples.
+    assert_allclose(trust_in(losses, w * 1e-3), trust_in(losses, w / w.mean()))
 
 
 def test_a_fold_has_no_say_in_what_is_chosen_for_it():

@@ -167,7 +167,6 @@ def choose(
 
     by_name = unseen_exponents(forests, on_features, labels, options)
     losses = {name: labels.log_loss(each) for name, each in by_name.items()}
-    n_samples = max(float(weights.sum()), len(weights))  # as if the mean weight were at least 1
     names = [candidate.name for candidate in candidates]
     return Choice(
         candidate=candidates[chosen.forest],
@@ -176,7 +175,7 @@ def choose(
         scaling=scaling,
         strengths=chosen.strengths,
         pool=pool,
-        trust=trust_in(losses, n_samples),
+        trust=trust_in(losses, weights),
         held_out=HeldOut(
             losses=losses,
             accuracies={name: _accuracy(each, labels) for name, each in by_name.items()},

@@ -79,18 +79,19 @@ def fit_pool(parts: FloatArray, labels: Labels, smoothing: float) -> Pool:
     return Pool(found, np.append(0.0, theta[n_free:]))
 
 
-def trust_in(losses: "Mapping[str, float]", n_samples: float) -> float:
+def trust_in(losses: "Mapping[str, float]", weights: FloatArray) -> float:
     r"""Compute the trust in the pool, from 0 (use the class frequencies) to 1 (use the pool).
 
-    `losses` are mean log losses on held-out samples: of each part, of the "pool" and of the "prior". The gain
-    of a part is its log likelihood of all samples, minus that of the prior. With the mean gain G of the m parts
-    and the pool, where no gain counts less than -5, the trust is
+    `losses` are mean log losses on held-out samples with some `weights`: of each part, of the "pool" and of the
+    "prior". The gain of a part is its log likelihood of all samples, minus that of the prior. With the mean
+    gain G of the m parts and the pool, where no gain counts less than -5, the trust is
 
     .. math:: 1 / (1 + e^{(g - G) / 2}), \quad g = 2.75 + 1 / m.
 
     This is the posterior probability that the evidence is real, with the log likelihood halved, because parts
     that learn from the same samples also agree by chance. The fewer the parts, the larger the gain must be.
     """
+    n_samples = max(float(weights.sum()), len(weights))  # as if the mean weight were at least 1
     gains = [
         n_samples * (losses["prior"] - loss) for name, loss in losses.items() if name != "prior"
     ]
