@@ -5,14 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from popf.engine.runtime.jit import jit
 from popf.engine.structures import FloatArray, IntArray
 from popf.probability.features import weighted_quantile
 
 N_KNOTS, DEGREE = 5, 3
 #: Spline columns per feature. The last B-spline is left out, because all of them sum to 1.
 N_SPLINES = N_KNOTS + DEGREE - 2
-#: Number of values for which splines are evaluated at a time, so that they stay in the cache.
-BLOCK_VALUES = 2**16
 #: A feature gets no splines if two of its knots are closer than this fraction of its range.
 MIN_KNOT_GAP = 1e-9
 #: Lower bound of the variance in a score test.
@@ -42,12 +41,10 @@ class Basis(NamedTuple):
     def columns(self, samples: FloatArray) -> FloatArray:
         """Compute the columns: (n_samples, n_columns)."""
         samples = np.clip(samples, self.low, self.high)
-        found = [samples[:, self.plain]]
-        if len(self.smooth):
-            found.append(spline_columns(samples[:, self.smooth], self.knots))
-        if len(self.pairs):
-            found.append(self.products(samples))
-        return np.hstack(found)
+        splines = spline_columns(samples[:, self.smooth], self.knots)
+        if not len(self.plain) and not len(self.pairs):
+            return splines
+        return np.hstack([samples[:, self.plain], splines, self.products(samples)])
 
     def products(self, samples: FloatArray) -> FloatArray:
         """Compute the last columns, the products: (n_samples, n_pairs)."""
@@ -158,38 +155,57 @@ def spline_columns(samples: FloatArray, knots: FloatArray) -> FloatArray:
     Samples have shape (n_samples, n_features), knots (5, n_features), in increasing order. The 6 columns of a
     feature are adjacent.
     """
+    found = np.zeros((len(samples), knots.shape[1] * N_SPLINES))
+    pieces, knots = _polynomials(knots), np.ascontiguousarray(knots.T)
+    _evaluate_polynomials(np.ascontiguousarray(samples), knots, pieces, found)
+    return found
+
+
+def _polynomials(knots: FloatArray) -> FloatArray:
+    """Compute the polynomials of the four splines that are not 0 between two knots.
+
+    The result has the shape (n_features, n_intervals, 4, 4): coefficients of the powers of the distance from
+    the left knot, lowest power first.
+    """
     # Extend the knots at both ends, with the spacing of the first two and of the last two.
     outside = np.arange(DEGREE, 0, -1)[:, None]
     below = knots[0] - outside * (knots[1] - knots[0])
     above = knots[-1] + outside[::-1] * (knots[-1] - knots[-2])
-    every = np.concatenate([below, knots, above])
-    ends = knots[[0, -1]]
-    slopes = _slopes(ends, every)
-    found = np.empty((len(samples), knots.shape[1], N_SPLINES))
-    size = max(1, BLOCK_VALUES // max(1, knots.shape[1]))
-    for start in range(0, len(samples), size):
-        here = samples[start : start + size]
-        inside = np.clip(here, *ends)
-        values = _basis(inside, every, DEGREE)[:N_SPLINES]
-        beyond = here - inside
-        values += np.where(beyond < 0.0, slopes[:, :1], slopes[:, 1:]) * beyond
-        found[start : start + size] = np.moveaxis(values, 0, 2)
-    return found.reshape(len(samples), -1)
+    t = np.concatenate([below, knots, above])
+    found = []
+    for left in range(DEGREE, DEGREE + N_KNOTS - 1):
+        pieces = np.ones((1, 1, knots.shape[1]))
+        for p in range(1, DEGREE + 1):
+            # The Cox-de Boor recursion: a spline of degree p - 1 is a part of two of degree p.
+            higher = np.zeros((p + 1, p + 1, knots.shape[1]))
+            for r in range(p):
+                first, last = t[left - p + 1 + r], t[left + 1 + r]
+                share = pieces[r] / (last - first)
+                higher[r, :-1] += (last - t[left]) * share
+                higher[r, 1:] -= share
+                higher[r + 1, :-1] += (t[left] - first) * share
+                higher[r + 1, 1:] += share
+            pieces = higher
+        found.append(pieces)
+    return np.ascontiguousarray(np.moveaxis(np.stack(found), 3, 0))
 
 
-def _basis(x: FloatArray, knots: FloatArray, degree: int) -> FloatArray:
-    """Evaluate B-splines by the Cox-de Boor recursion: (n_splines, n_samples, n_features)."""
-    at = knots[:, None]
-    found = ((at[:-1] <= x) & (x < at[1:])).astype(np.float64)
-    for p in range(1, degree + 1):
-        rising = (x - at[: -p - 1]) / (at[p:-1] - at[: -p - 1])
-        falling = (at[p + 1 :] - x) / (at[p + 1 :] - at[1:-p])
-        found = rising * found[:-1] + falling * found[1:]
-    return found
-
-
-def _slopes(x: FloatArray, knots: FloatArray) -> FloatArray:
-    """Compute the derivatives of the splines at some points: (n_splines, n_points, n_features)."""
-    at = knots[:, None]
-    lower = _basis(x, knots, DEGREE - 1) * DEGREE / (at[DEGREE:] - at[:-DEGREE])
-    return (lower[:-1] - lower[1:])[:N_SPLINES]
+@jit
+def _evaluate_polynomials(
+    samples: FloatArray, knots: FloatArray, pieces: FloatArray, found: FloatArray
+) -> None:
+    """Write the splines that are not 0; beyond the knots they continue with the slope at the last knot."""
+    for row in range(len(samples)):
+        for feature in range(len(knots)):
+            t, x = knots[feature], samples[row, feature]
+            inside = min(max(x, t[0]), t[N_KNOTS - 1])
+            j = 0
+            for inner in range(1, N_KNOTS - 1):
+                j += inside >= t[inner]
+            u, beyond = inside - t[j], x - inside
+            for r in range(DEGREE + 1):
+                if j + r < N_SPLINES:
+                    c = pieces[feature, j, r]
+                    value = c[0] + u * (c[1] + u * (c[2] + u * c[3]))
+                    slope = c[1] + u * (2.0 * c[2] + u * 3.0 * c[3])
+                    found[row, N_SPLINES * feature + j + r] = value + slope * beyond
