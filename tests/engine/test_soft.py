@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import naive
-from popf.engine.runtime.simd import CHAIN
+from popf.engine.runtime.simd import CHAIN, SHORT_CHAIN
 from popf.engine.soft import CHUNK, ERROR, CompetingNodes, CompetingPoints, CompetingSpace
 from strategies import bounded, size
 
@@ -102,7 +102,9 @@ def by_blocks(nodes, taus, n_threads=1):
 TAUS = np.array([[0.7]])
 CHAINS = np.array([2.0, 1.4])[:, None] * 0.5 ** np.arange(CHAIN)
 each_shape = pytest.mark.parametrize(
-    "taus", [TAUS, CHAINS, CHAINS[:, :3]], ids=["one", "chains", "short"]
+    "taus",
+    [TAUS, CHAINS, CHAINS[:, :SHORT_CHAIN], CHAINS[:, :3]],
+    ids=["one", "chains", "short", "other"],
 )
 
 

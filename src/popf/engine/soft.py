@@ -6,7 +6,7 @@ smallest score becomes the one that conquers. Exponentials are computed relative
 class so far, so that no score overflows or underflows, however small tau is.
 
 Bandwidths form an array of shape (n_chains, n_halvings); each is half of the one before it in its row, so that
-nine of them cost one exponential. Scores have the shape (n_queries, n_classes, n_chains, n_halvings).
+five or nine of them cost one exponential. Scores have the shape (n_queries, n_classes, n_chains, n_halvings).
 
 `CompetingNodes` sums over blocks of distances of any metric. For Euclidean distances, `CompetingSpace` is used
 in low dimension and `CompetingPoints` in high dimension.
@@ -22,9 +22,11 @@ from popf.engine.runtime.simd import (
     CHAIN,
     LANES,
     QUERIES,
+    SHORT_CHAIN,
     WIDTH,
     add_chain,
     add_exponentials,
+    add_short_chain,
     costs_from_products,
     path_costs,
     path_costs_of_four,
@@ -82,10 +84,12 @@ def _add_paths(scratch, row, size, weights, start, taus):
     if low == np.inf:  # all path costs are infinite
         return
     for chain in range(n_chains):
-        first = chain * n_halvings
+        first, rate = chain * n_halvings, -1.0 / taus[chain, 0]
         if n_halvings == CHAIN:
-            rate = -1.0 / taus[chain, 0]
             add_chain(costs, row, size, weights, start, low, rate, sums, first)
+            continue
+        if n_halvings == SHORT_CHAIN:
+            add_short_chain(costs, row, size, weights, start, low, rate, sums, first)
             continue
         for half in range(n_halvings):
             rate = -1.0 / taus[chain, half]

@@ -36,7 +36,7 @@ from popf.probability.pooling import (
     fit_pool,
     trust_in,
 )
-from popf.probability.regressions import AdditiveEvidence
+from popf.probability.regressions import ROUGH_TOLERANCE, TOLERANCE, AdditiveEvidence
 from popf.probability.soft_competition import (
     FAR_BEHIND,
     MIN_SCORE,
@@ -146,7 +146,7 @@ def choose(
 ) -> Choice:
     """Choose features, bandwidths, strengths and pool weights on held-out samples.
 
-    `before` is an earlier choice on fewer samples: its strengths are kept, its widest bandwidth limits the
+    `before` is an earlier choice on fewer samples: its strengths are kept, its bandwidths limit the
     search, and regressions without weight in its pool are left out. `masses` are the class weights of the whole
     set, if `training` is a subset.
     """
@@ -197,8 +197,8 @@ def hold_out_forests(
     before: Choice | None,
 ) -> list[HeldOutForest]:
     """Score held-out samples with forests on the features of each candidate."""
-    widest = None if before is None else float(before.bandwidths.max())
-    settings = options.smoothing, options.background, widest
+    known = None if before is None else before.bandwidths
+    settings = options.smoothing, options.background, known
     n_threads = training.resources.n_threads
     # Several forests are grown in parallel, on one thread each; a single one uses all threads.
     for_forests = training.on_threads(1) if len(candidates) > 1 else training
@@ -354,7 +354,9 @@ def fit_parts(
     scaled = training.scaled(everyone, squash, scaling)
 
     def fit(kind: str) -> AdditiveEvidence | BoostedTrees:
-        learner = learner_of_kind(kind, scaled, training.n_classes, known.get(kind))
+        near = known.get(kind)
+        tolerance = TOLERANCE if near is None else ROUGH_TOLERANCE
+        learner = learner_of_kind(kind, scaled, training.n_classes, near, tolerance)
         return learner.fit(choice.strengths[kind])
 
     parts = map_items(fit, kinds, training.resources.n_threads)

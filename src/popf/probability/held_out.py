@@ -15,7 +15,6 @@ from popf.probability.boosting import BoostedTrees, Boosting
 from popf.probability.features import Candidate
 from popf.probability.regressions import (
     ROUGH_TOLERANCE,
-    TOLERANCE,
     AdditiveEvidence,
     RidgeRegressions,
     regressions_of_kind,
@@ -101,17 +100,16 @@ def hold_out_forest(
     labels: Labels,
     smoothing: float,
     background: bool,
-    widest: float | None,
+    known: FloatArray | None,
 ) -> HeldOutForest:
     """Score held-out samples by forests that were not fitted to them, on a grid around the best bandwidth.
 
-    The grid is shifted if the best bandwidth is at its end. Bandwidths get narrower with more samples: if
-    `widest` is known from fewer samples, a single chain that begins at twice this value is enough, and saves
-    time.
+    The grid is shifted if the best bandwidth is at its end. If bandwidths are `known` from fewer samples, a
+    smaller grid around them saves time.
     """
     forests = [training.grow(split.fitted, candidate) for split in splits]
     unit = float(np.mean([grown.unit for grown in forests]))
-    grid = BandwidthGrid() if widest is None else BandwidthGrid(2.0 * widest / unit, 1)
+    grid = BandwidthGrid() if known is None else BandwidthGrid.for_more_samples(known, unit)
     for attempt in range(MAX_SHIFTS + 1):
         found = [
             _scores_on_grid(grown, split.scored, grid)
@@ -154,8 +152,7 @@ def hold_out_part(
     If a strength is `known`, only this one is used.
     """
     learners = [
-        learner_of_kind(kind, each, len(labels.masses), tolerance=ROUGH_TOLERANCE)
-        for each in fitted
+        learner_of_kind(kind, each, len(labels.masses), None, ROUGH_TOLERANCE) for each in fitted
     ]
     columns = [
         learner.centered_columns(each.scaling.apply(new))
@@ -179,8 +176,8 @@ def learner_of_kind(
     kind: str,
     scaled: ScaledSamples,
     n_classes: int,
-    near: Any = None,
-    tolerance: float = TOLERANCE,
+    near: Any,
+    tolerance: float,
 ) -> Boosting | RidgeRegressions:
     """Create the learner for a part on features: boosted "trees", or one of the kinds of regressions."""
     if kind == "trees":

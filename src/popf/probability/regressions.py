@@ -14,8 +14,9 @@ STRENGTHS_ALLOWED = (1e-8, 1e6)
 MIN_DEVIATION = 1e-12
 #: Maximum number of slopes for Newton's method, with two classes; beyond, L-BFGS is faster.
 MAX_NEWTON_SLOPES = 300
-#: L-BFGS stops when a step lowers the mean loss by less than this; the rough one is for comparing strengths.
-TOLERANCE, ROUGH_TOLERANCE = 1e-8, 1e-6
+#: L-BFGS stops when a step lowers the mean loss by less than this; the rough one is for comparing strengths
+#: and for fits to many samples.
+TOLERANCE, ROUGH_TOLERANCE = 1e-8, 1e-5
 #: Steps of L-BFGS before it is restarted with a new scaling, and maximum number of runs.
 STEPS_PER_RUN, MAX_RUNS = 50, 20
 #: Maximum number of columns per class for which a rotation to uncorrelated directions saves time.
@@ -71,8 +72,8 @@ class AdditiveEvidence(NamedTuple):
 class RidgeRegressions:
     """Ridge logistic regressions on the standardised columns of samples, for any strength.
 
-    `columns` are those of the basis; some of the classes may have no samples. L-BFGS stops when a step lowers
-    the mean loss by less than the `tolerance`.
+    `columns` are those of the basis, and are overwritten; some of the classes may have no samples. L-BFGS stops
+    when a step lowers the mean loss by less than the `tolerance`.
     """
 
     #: Inverse strengths of the ridge to try, as scikit-learn's C.
@@ -90,10 +91,10 @@ class RidgeRegressions:
         self._basis = basis
         share = weights / weights.sum()
         self._center = share @ columns
-        columns = columns - self._center
-        scale = np.sqrt(share @ columns**2)
+        columns -= self._center
+        scale = np.sqrt(np.einsum("i,ij,ij->j", share, columns, columns))
         self._scale = np.where(scale > MIN_DEVIATION, scale, np.inf)
-        columns = columns / self._scale
+        columns /= self._scale
         self._rotation = None
         if columns.shape[1] > len(columns):
             # A ridge is invariant to rotations: the directions that the samples span are enough.
@@ -346,7 +347,7 @@ def _find_pairs(
     """Add the pairs to a basis of splines that would improve a spline regression most."""
     some = slice(None, None, -(-len(codes) // N_FOR_PAIRS))  # samples are sorted by class
     columns, samples, codes, weights = columns[some], samples[some], codes[some], weights[some]
-    splines = RidgeRegressions(basis, columns, codes, weights, n_classes, ROUGH_TOLERANCE)
+    splines = RidgeRegressions(basis, columns.copy(), codes, weights, n_classes, ROUGH_TOLERANCE)
     fitted = splines.fit(STRENGTH_BEFORE_PAIRS)
     probability = np.exp(log_softmax(fitted.exponents_of_columns(columns - fitted.center)))
     return add_pairs(basis, samples, codes, weights, probability)

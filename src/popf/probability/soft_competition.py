@@ -15,6 +15,7 @@ import numpy as np
 from popf.engine.conquest import FAR
 from popf.engine.distances import kernel_blocks, rows_per_block
 from popf.engine.points import scaled_copy
+from popf.engine.runtime.simd import CHAIN, SHORT_CHAIN
 from popf.engine.soft import CompetingNodes, CompetingPoints, CompetingSpace
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
@@ -24,8 +25,10 @@ from popf.probability.softmax import Designs, Labels, fit_softmax, log_losses
 
 #: Maximum number of features for a space tree with direct distances; beyond, matrix products are used.
 MAX_TREE_FEATURES = 16
-#: The widest bandwidth, in units of the median winning cost, and the number of bandwidths in a chain.
-WIDEST, N_HALVINGS = 8.0, 9
+#: The widest bandwidth, in units of the median winning cost.
+WIDEST = 8.0
+#: Largest ratio between known bandwidths of the classes for which a short chain is enough.
+MAX_RATIO_IN_SHORT_CHAIN = 8.0
 #: Lower bound of scores, so that their squares stay finite.
 MIN_SCORE = -1e100
 #: The floor lies FLOOR_DEPTH below this quantile of the held-out samples' best scores.
@@ -97,8 +100,8 @@ class SoftCompetition:
         """Compute the scores of new samples at several bandwidths: (n_samples, n_classes, n_bandwidths).
 
         With precomputed distances, `new` are the distances to the forest's samples. `taus` has the shape
-        (n_chains, 1 or 9), and in a row each bandwidth is half of the one before. Scores follow the flattened
-        array.
+        (n_chains, 1, 5 or 9), and in a row each bandwidth is half of the one before. Scores are in the order of
+        the flattened array.
         """
         taus, nodes, n_threads = np.ldexp(taus, -self._exponent), self._nodes, resources.n_threads
         found: FloatArray
@@ -137,11 +140,20 @@ class BandwidthGrid(NamedTuple):
 
     widest: float = WIDEST
     n_chains: int = 2
+    n_halvings: int = CHAIN
+
+    @classmethod
+    def for_more_samples(cls, known: FloatArray, unit: float) -> "BandwidthGrid":
+        """Create a single chain for bandwidths known from fewer samples, which get narrower with more."""
+        widest, narrowest = float(known.max()), float(known.min())
+        if widest > MAX_RATIO_IN_SHORT_CHAIN * narrowest:
+            return cls(2.0 * widest / unit, 1)
+        return cls(2.0 * np.sqrt(widest * narrowest) / unit, 1, SHORT_CHAIN)
 
     def chains(self, unit: float) -> FloatArray:
         """Return all bandwidths in the shape for the engine: in a row, each is half of the one before."""
         tops = self.widest / 2.0 ** (np.arange(self.n_chains) / self.n_chains)
-        return np.ldexp(tops[:, None] * unit, -np.arange(N_HALVINGS))
+        return np.ldexp(tops[:, None] * unit, -np.arange(self.n_halvings))
 
     def ranked(self, unit: float) -> FloatArray:
         """Return all bandwidths, the widest first."""

@@ -280,8 +280,8 @@ def lowest_bit(mask):
 
 WIDTH = 8  # numbers per vector, so that the nine sums of a chain stay in registers
 # Bandwidths in a chain, each half of the one before: exp(-x / (tau / 2)) is the square of exp(-x / tau), so
-# nine of them cost one exponential.
-CHAIN = 9
+# five or nine of them cost one exponential.
+SHORT_CHAIN, CHAIN = 5, 9
 QUERIES = 4  # queries for which a block is loaded once
 # A term of e^-345 times the largest one is negligible, and its square is still a normal number.
 LEAST_EXPONENT = -345.0
@@ -497,4 +497,5 @@ def _make_adder(n_bandwidths: int) -> VectorOperation:
 #: rate)``, for one bandwidth or a chain of them, to the eight lanes of ``sums[row, first ...]``. The costs are
 #: ``costs[row, :size]``, for the nodes from `start` on. A node of infinite cost and finite weight adds nothing.
 add_exponentials = _make_adder(1)
+add_short_chain = _make_adder(SHORT_CHAIN)
 add_chain = _make_adder(CHAIN)
