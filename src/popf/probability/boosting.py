@@ -212,7 +212,7 @@ def _boost(
     """Grow a tree on the features in each row of `tried`, and add its values to the outputs."""
     n, n_outputs = outputs.shape
     residuals, curvatures = np.empty((n_outputs, n)), np.empty((n_outputs, n))
-    nodes = np.empty(n, np.int64)
+    nodes = np.empty(n, np.uint8)
     # Sums of residuals and curvatures by node, and by node and bin.
     residual_in, curvature_in = np.empty(N_NODES), np.empty(N_NODES)
     sums = np.empty((N_INNER, MAX_BINS, 2))

@@ -51,7 +51,8 @@ def competition_of(
     forest: OptimumPathForest, rows: IntArray, weights: FloatArray
 ) -> "SoftCompetition":
     """Create the soft competition of the samples of a forest at some rows."""
-    samples = None if forest.samples is None else forest.samples[rows]
+    samples = forest.samples  # a property that copies
+    samples = None if samples is None else samples[rows]
     codes, costs, exponent = forest.codes[rows], forest.costs[rows], forest.exponent
     return SoftCompetition(
         samples, codes, costs, weights, forest.metric, exponent, forest.backend, rows
