@@ -43,8 +43,6 @@ FAR_BEHIND = 10.0
 CLASS_PENALTY = 1.0
 #: Steps on the grid by which a class's bandwidth may move at a time, with more than two classes.
 MOVES = (-4, -2, -1, 1, 2, 4)
-#: Maximum number of rounds over all classes.
-MAX_ROUNDS = 2
 
 
 def competition_of(
@@ -285,7 +283,7 @@ class _PenalisedScaling(NamedTuple):
 
 
 class _BandwidthSearch(NamedTuple):
-    """Coordinate search for the bandwidths of the classes: one class moves at a time, while the loss falls."""
+    """Coordinate search for the bandwidths of the classes: one class moves after the other."""
 
     raised: FloatArray  # scores with background mass: (n_bandwidths, n_rows, n_classes)
     floors: FloatArray
@@ -299,27 +297,23 @@ class _BandwidthSearch(NamedTuple):
         """Move one class at a time to the bandwidth with the lowest penalised loss.
 
         With two classes, all bandwidths are tried, and all slopes are refitted for each. With more, only nearby
-        bandwidths are tried and only the class's own slope is refitted; all slopes are refitted after each
-        round. Classes take turns in the order of the samples, which does not depend on their labels.
+        bandwidths are tried and only the class's own slope is refitted; all slopes are refitted in the end.
+        Classes take turns in the order of the samples, which does not depend on their labels.
         """
         n_steps, _, n_classes = self.raised.shape
         (best,) = self._fit_all(shared, shared.steps[None])
         in_turn = self.codes[np.sort(np.unique(self.codes, return_index=True)[1])]
-        for _ in range(MAX_ROUNDS):
-            before = best
-            for k in in_turn:
-                if n_classes == 2:
-                    steps = np.tile(best.scaling.steps, (n_steps, 1))
-                    steps[:, k] = np.arange(n_steps)
-                    moved = self._fit_all(best.scaling, steps)
-                else:
-                    moved = self._moves(best.scaling, k)
-                best = min([best, *moved], key=attrgetter("penalised_loss"))
-            if best is before:
-                break
-            if n_classes > 2:
-                refitted = self._fit_all(best.scaling, best.scaling.steps[None])
-                best = min([best, *refitted], key=attrgetter("penalised_loss"))
+        for k in in_turn:
+            if n_classes == 2:
+                steps = np.tile(best.scaling.steps, (n_steps, 1))
+                steps[:, k] = np.arange(n_steps)
+                moved = self._fit_all(best.scaling, steps)
+            else:
+                moved = self._moves(best.scaling, k)
+            best = min([best, *moved], key=attrgetter("penalised_loss"))
+        if n_classes > 2:
+            refitted = self._fit_all(best.scaling, best.scaling.steps[None])
+            best = min([best, *refitted], key=attrgetter("penalised_loss"))
         return best
 
     def _penalised(
