@@ -51,11 +51,11 @@ rise = rises(series.probability, recent=2, history=1)
 calibration = np.arange(len(who)) % 2 == 0
 table = detection_table(rise, onset, calibration=calibration)
 print("false alarms        limit   found (95 %)          median delay   found within 2 months")
-print("aimed   measured")
+print("allowed measured")
 for row in table:
     found = f"{row.found:4.0%} ({row.found_lower:.0%} to {row.found_upper:.0%})"
     print(
-        f"{row.aimed:5.0%}   {row.false_alarm_rate:8.1%} {row.limit:8.2f}   {found:20}  "
+        f"{row.allowed_rate:5.0%}   {row.false_alarm_rate:8.1%} {row.limit:8.2f}   {found:20}  "
         f"{row.median_delay:8g} months   {row.found_soon:8.0%}"
     )
 print(

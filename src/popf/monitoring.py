@@ -143,7 +143,7 @@ def alarms(rise: ArrayLike, limit: float = LIMIT) -> IntArray:
 class Detection(NamedTuple):
     """One row of `detection_table`, evaluated on consumers not used to choose the limit."""
 
-    aimed: float  # the false-alarm rate for which the limit was chosen
+    allowed_rate: float  # the false-alarm rate for which the limit was chosen
     limit: float  # the rise that raises an alarm
     n_regular: int  # consumers who never steal
     n_turned: int  # consumers who begin to steal
@@ -177,7 +177,7 @@ def detection_table(
     Returns
     -------
     list of named tuple
-        For each rate (``aimed``) the chosen ``limit`` and the results: ``false_alarm_rate``; the fractions
+        For each rate (``allowed_rate``) the chosen ``limit`` and the results: ``false_alarm_rate``; the fractions
         ``found`` (95 % interval ``found_lower``, ``found_upper``), ``found_soon`` (within two periods) and
         ``too_early`` (not found); ``median_delay`` in periods; the numbers ``n_regular`` and ``n_turned``.
 
@@ -212,7 +212,7 @@ def detection_table(
         lower, upper = wilson(found, n_turned)
         table.append(
             Detection(
-                aimed=float(rate),
+                allowed_rate=float(rate),
                 limit=limit,
                 n_regular=int((~turned).sum()),
                 n_turned=n_turned,

@@ -26,18 +26,21 @@ def test_intervals_draw_the_values_of_an_id_that_repeats(months, tmp_path, capsy
     data = months / "good.csv"
     words = ("evaluate", months / "model.popf", data)
     found, table = facts(capsys, *words), pd.read_csv(data)
-    assert (found["drawn_by"], found["n_drawn"]) == ("consumer", table["consumer"].nunique())
+    assert (found["resampled_id"], found["n_resampled"]) == (
+        "consumer",
+        table["consumer"].nunique(),
+    )
     p = popf.load(months / "model.popf").predict_proba(table[["demand", "load", "region"]])
     expected = evaluate(table["stolen"], p, pos_label="yes", groups=table["consumer"]).scores
     measures = found["measures"]
     assert list(measures["brier"].values()) == pytest.approx(list(expected["brier"]))
-    said = f"Intervals: bootstrap over the {found['n_drawn']} values of 'consumer'."
+    said = f"Intervals: bootstrap over the {found['n_resampled']} values of 'consumer'."
     assert said in printed(capsys, *words).out
     reported = facts(capsys, "report", *words[1:], "-o", tmp_path / "page.html")
     assert reported["measures"] == measures
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert f"bootstrap over the {found['n_drawn']} values of consumer." in page
-    assert facts(capsys, *words, "--id", "month")["n_drawn"] == table["month"].nunique()
+    assert f"bootstrap over the {found['n_resampled']} values of consumer." in page
+    assert facts(capsys, *words, "--id", "month")["n_resampled"] == table["month"].nunique()
     assert "--id stolen holds the labels" in refused(capsys, *words, "--id", "stolen")
     table.drop(columns="consumer").to_csv(tmp_path / "new.csv", index=False)
     nameless = printed(capsys, *words[:2], tmp_path / "new.csv")

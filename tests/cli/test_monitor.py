@@ -67,7 +67,7 @@ def test_dates_may_have_time_zones(place, tmp_path, capsys):
 
 def test_the_table_tells_how_early_and_how_surely(place, capsys):
     table = facts(capsys, *monitor(place, "--truth", "stolen"))["detection"]
-    assert [row["aimed"] for row in table] == [0.01, 0.05, 0.1]
+    assert [row["allowed_rate"] for row in table] == [0.01, 0.05, 0.1]
     assert all(row["n_regular"] + row["n_turned"] == 75 for row in table)
     assert [row["limit"] for row in table] == sorted((row["limit"] for row in table), reverse=True)
     assert table[1]["found"] > 0.5  # by chance it would be near the rate of false alarms

@@ -54,7 +54,7 @@ def test_limits_are_set_on_one_side_and_measured_on_the_other():
     calibration = np.arange(400) % 2 == 0
     for row in detection_table(rise, onset, calibration=calibration, rates=[0.02, 0.2]):
         peaks = rise[:300].max(axis=1)
-        assert (peaks[::2] >= row.limit).mean() <= row.aimed
+        assert (peaks[::2] >= row.limit).mean() <= row.allowed_rate
         assert row.false_alarm_rate == (peaks[1::2] >= row.limit).mean()
         first = [int(np.flatnonzero(r >= row.limit)[0]) for r in rise[301::2]]
         assert row.found == np.mean([at >= 2 for at in first])

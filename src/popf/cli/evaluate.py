@@ -93,8 +93,8 @@ def evaluation_facts(
     )
     return {
         "n_rows": len(codes),
-        "drawn_by": groups.id,
-        "n_drawn": groups.n_groups,
+        "resampled_id": groups.id,
+        "n_resampled": groups.n_groups,
         "classes": table_model.classes.tolist(),
         "positive": table_model.positive,
         "threshold": table_model.threshold,
@@ -120,9 +120,9 @@ def evaluation_lines(facts: dict[str, Any]) -> list[str]:
         rows = [[*row, cell] for row, cell in zip(rows, cells, strict=True)]
         rows.append(["precision", *precisions, ""])
     lines = measure_lines(facts["measures"])
-    if facts["drawn_by"] is not None:
+    if facts["resampled_id"] is not None:
         lines.append(
-            f"Intervals: bootstrap over the {facts['n_drawn']:,} values of {facts['drawn_by']!r}."
+            f"Intervals: bootstrap over the {facts['n_resampled']:,} values of {facts['resampled_id']!r}."
         )
     return [*lines, "", *aligned(rows)]
 

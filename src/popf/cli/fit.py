@@ -180,8 +180,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if facts["positive"] is not None:
         rows.append(("threshold", f"{facts['threshold']:.4g} ({facts['threshold_from']})"))
     if costs:
-        others = f"at 0.5: {costs['at_half']:.4g}, all negative: {costs['call_none']:.4g}"
-        others += f", all positive: {costs['call_all']:.4g}"
+        others = f"at 0.5: {costs['at_half']:.4g}, all negative: {costs['all_negative']:.4g}"
+        others += f", all positive: {costs['all_positive']:.4g}"
         rows.append(("cost per row", f"{costs['at_threshold']:.4g} ({others})"))
     lines = aligned(rows, left=True)
     if facts["held_out"]:

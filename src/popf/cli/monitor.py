@@ -223,7 +223,7 @@ def _detection_lines(table: list[dict[str, Any]]) -> list[str]:
         share = {name: 100 * value for name, value in row.items() if value is not None}
         rows.append(
             [
-                f"{share['aimed']:g} %",
+                f"{share['allowed_rate']:g} %",
                 f"{share['false_alarm_rate']:.1f} %",
                 f"{row['limit']:.2f}",
                 f"{share['found']:.0f} %",

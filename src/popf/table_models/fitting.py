@@ -258,6 +258,6 @@ def _threshold(
     # Also try the threshold that would be optimal for exact probabilities.
     tried = np.union1d(HUNDREDTHS, [unit_costs[0] / sum(unit_costs)])
     best = float(tried[best_threshold(tried, -cost(tried))])
-    names = ("at_threshold", "at_half", "call_none", "call_all")
+    names = ("at_threshold", "at_half", "all_negative", "all_positive")
     costs = dict(zip(names, cost([best, 0.5, np.inf, 0.0]).tolist(), strict=True))
     return best, f"lowest cost in {n_folds}-fold cross-validation", costs
