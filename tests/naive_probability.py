@@ -142,12 +142,12 @@ def hashed(number):
     return mixed ^ mixed >> 31
 
 
-def bin_edges(x):
-    """Return midpoints between values of different bins: 32 of equal size, or one for every value."""
+def bin_edges(x, n_bins):
+    """Return midpoints between values of different bins: of equal size, or one for every value."""
     distinct = np.unique(x)
-    if len(distinct) <= 32:
+    if len(distinct) <= n_bins:
         return (distinct[1:] + distinct[:-1]) / 2.0
-    bins = [int(32 * ((x < value).mean() + (x == value).mean() / 2.0)) for value in distinct]
+    bins = [int(n_bins * ((x < value).mean() + (x == value).mean() / 2.0)) for value in distinct]
     pairs = zip(distinct, distinct[1:], bins, bins[1:], strict=False)
     return np.array([(low + high) / 2.0 for low, high, one, other in pairs if one != other])
 
@@ -167,7 +167,7 @@ def best_split(X, r, h, features, edges):
     return found
 
 
-def tree_steps(X, r, h, features, edges, new, depth=4):
+def tree_steps(X, r, h, features, edges, new, depth):
     """Grow a tree of Newton steps on X, and return its values for new samples."""
     split = best_split(X, r, h, features, edges) if depth else None
     if split is None:
@@ -181,9 +181,10 @@ def tree_steps(X, r, h, features, edges, new, depth=4):
 
 def boosted(X, y, w, n_classes, n_rounds, new):
     """Compute logits of boosted trees; in a round, a hash selects half of the features, at most 10."""
+    depth, n_bins = (4, 32) if len(X) < 3000 else (6, 64)
     X, y = repeat(X, y, w)
     n_features = X.shape[1]
-    edges = [bin_edges(x) for x in X.T]
+    edges = [bin_edges(x, n_bins) for x in X.T]
     classes, rate = ([1], 0.1) if n_classes == 2 else (range(n_classes), 0.2)
     start = np.log([(y == k).sum() + 0.5 for k in range(n_classes)])
     z, found = (np.tile(start - start.mean(), (len(samples), 1)) for samples in (X, new))
@@ -195,7 +196,7 @@ def boosted(X, y, w, n_classes, n_rounds, new):
         for k in classes:
             r, h = (y == k) - P[:, k], P[:, k] * (1.0 - P[:, k])
             for samples, exponents in ((X, z), (new, found)):
-                steps = rate * tree_steps(X, r, h, features, edges, samples)
+                steps = rate * tree_steps(X, r, h, features, edges, samples, depth)
                 if n_classes == 2:
                     exponents += np.outer(steps, [-0.5, 0.5])
                 else:

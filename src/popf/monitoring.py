@@ -177,9 +177,10 @@ def detection_table(
     Returns
     -------
     list of named tuple
-        For each rate (``allowed_rate``) the chosen ``limit`` and the results: ``false_alarm_rate``; the fractions
-        ``found`` (95 % interval ``found_lower``, ``found_upper``), ``found_soon`` (within two periods) and
-        ``too_early`` (not found); ``median_delay`` in periods; the numbers ``n_regular`` and ``n_turned``.
+        For each rate (``allowed_rate``) the chosen ``limit`` and the results: ``false_alarm_rate``; the
+        fractions ``found`` (95 % interval ``found_lower``, ``found_upper``), ``found_soon`` (within two
+        periods) and ``too_early`` (not found); ``median_delay`` in periods; the numbers ``n_regular`` and
+        ``n_turned``.
 
     Examples
     --------

@@ -8,6 +8,11 @@ import naive_probability
 from popf.probability.boosting import Boosting
 
 
+def start(X, y, w, n_classes):
+    """Return boosting on all samples."""
+    return Boosting(X, y, w, n_classes, len(y))
+
+
 def noisy(n, n_features, n_classes, seed=0):
     """Make classes by thresholds in two features, with a quarter of the labels replaced by random ones."""
     rng = np.random.default_rng(seed)
@@ -18,13 +23,16 @@ def noisy(n, n_features, n_classes, seed=0):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("n_features", [1, 5])
-def test_trees_are_those_of_the_definition(n_features, n_classes):
-    X, y, rng = noisy(120, max(n_features, 2), n_classes)
-    X, w, new = X[:, :n_features], rng.integers(1, 4, 120), rng.normal(size=(40, n_features))
-    trees = Boosting(X, y, w.astype(float), n_classes).fit(12)
-    assert trees.features.shape == (12 * (1 if n_classes == 2 else n_classes), 15)
-    expected = naive_probability.boosted(X, y, w, n_classes, 12, new)
+@pytest.mark.parametrize(
+    ("n_samples", "n_features", "n_rounds", "n_inner"),
+    [(120, 1, 12, 15), (120, 5, 12, 15), (3000, 3, 3, 63)],
+)
+def test_trees_are_those_of_the_definition(n_samples, n_features, n_rounds, n_inner, n_classes):
+    X, y, rng = noisy(n_samples, max(n_features, 2), n_classes)
+    X, w, new = X[:, :n_features], rng.integers(1, 4, n_samples), rng.normal(size=(40, n_features))
+    trees = start(X, y, w.astype(float), n_classes).fit(n_rounds)
+    assert trees.features.shape == (n_rounds * (1 if n_classes == 2 else n_classes), n_inner)
+    expected = naive_probability.boosted(X, y, w, n_classes, n_rounds, new)
     found = trees.exponents(new)
     assert_allclose(
         found - found.mean(1, keepdims=True), expected - expected.mean(1, keepdims=True), atol=1e-9
@@ -37,7 +45,7 @@ def test_trees_are_those_of_the_definition(n_features, n_classes):
 def test_exponents_are_sums_over_features_of_mean_0(n_classes, n_rounds):
     X, y, rng = noisy(300, 6, n_classes)
     w = rng.random(300) + 0.5
-    trees, intercepts = Boosting(X, y, w, n_classes).fit(n_rounds).without_intercepts()
+    trees, intercepts = start(X, y, w, n_classes).fit(n_rounds).without_intercepts()
     shares = trees.shares(X)
     assert shares.shape == (300, 6, n_classes)
     assert_allclose(shares.sum(axis=1), trees.exponents(X), atol=1e-10)
@@ -50,8 +58,8 @@ def test_exponents_are_sums_over_features_of_mean_0(n_classes, n_rounds):
 
 def test_a_fit_goes_on_where_the_last_one_ended():
     X, y, _ = noisy(200, 20, 2)
-    at_once = Boosting(X, y, np.ones(200), 2).fit(45)
-    boosting = Boosting(X, y, np.ones(200), 2)
+    at_once = start(X, y, np.ones(200), 2).fit(45)
+    boosting = start(X, y, np.ones(200), 2)
     for n_rounds in (5, 20, 45):
         trees = boosting.fit(n_rounds)
         assert len(trees.features) == n_rounds
@@ -62,30 +70,30 @@ def test_a_fit_goes_on_where_the_last_one_ended():
 def test_weights_are_repetition_and_monotone_changes_are_none():
     X, y, rng = noisy(150, 4, 3)
     w = rng.integers(1, 5, 150)
-    one = Boosting(X, y, w.astype(float), 3).fit(30)
-    repeated = Boosting(np.repeat(X, w, axis=0), np.repeat(y, w), np.ones(w.sum()), 3).fit(30)
+    one = start(X, y, w.astype(float), 3).fit(30)
+    repeated = start(np.repeat(X, w, axis=0), np.repeat(y, w), np.ones(w.sum()), 3).fit(30)
     assert_array_equal(one.features, repeated.features)
     assert_allclose(one.exponents(X), repeated.exponents(X), atol=1e-10)
-    curved = Boosting(X**3, y, w.astype(float), 3).fit(30)
+    curved = start(X**3, y, w.astype(float), 3).fit(30)
     assert_allclose(one.exponents(X), curved.exponents(X**3), atol=1e-12)
 
 
 def test_without_anything_to_split_by_the_class_frequencies_remain():
     X, y = np.ones((30, 2)), np.arange(30) % 3 // 2
-    trees = Boosting(X, y, np.ones(30), 2).fit(20)
+    trees = start(X, y, np.ones(30), 2).fit(20)
     assert (trees.features == -1).all()
     assert_allclose(np.diff(trees.exponents(X[:4])), np.log(0.5), atol=0.05)
 
 
 def test_a_class_that_is_missing_is_rare_and_light_samples_count_as_one():
     X, y, _ = noisy(100, 3, 2)
-    z = Boosting(X, y, np.ones(100), 3).fit(10).exponents(X)
+    z = start(X, y, np.ones(100), 3).fit(10).exponents(X)
     assert (np.exp(z[:, 2]) / np.exp(z).sum(axis=1) < 0.02).all()
-    heavy, light = (Boosting(X, y, np.full(100, w), 2).fit(10).exponents(X) for w in (1.0, 0.01))
+    heavy, light = (start(X, y, np.full(100, w), 2).fit(10).exponents(X) for w in (1.0, 0.01))
     assert_allclose(heavy, light, atol=1e-9)
 
 
 def test_neighbouring_floats_are_told_apart():
     x = np.array([1.0, np.nextafter(1.0, 2.0)])[np.arange(60) % 2]
-    trees = Boosting(x[:, None], np.arange(60) % 2, np.ones(60), 2).fit(10)
+    trees = start(x[:, None], np.arange(60) % 2, np.ones(60), 2).fit(10)
     assert (np.diff(trees.exponents(x[:, None]))[:, 0] > 0.0).tolist() == [False, True] * 30

@@ -2,8 +2,8 @@
 
 Every round adds a small tree to the logits of each class, or one tree to the log odds of two classes. Splits
 and leaves are chosen by Newton steps on the log loss with a ridge penalty (Friedman, 2001; Chen and Guestrin,
-2016). The trees of a round use half of the features, at most 10, with binned values. Nothing is random: a hash
-selects the features.
+2016). The trees of a round use half of the features, at most 10, with binned values; with more samples they are
+deeper, and bins smaller. Nothing is random: a hash selects the features.
 """
 
 from typing import NamedTuple
@@ -19,11 +19,11 @@ from popf.engine.structures import FloatArray, IntArray
 ROUNDS_PER_CALL = 10
 #: Learning rates for two classes, and for more, which need a tree each: twice the rate for half the rounds.
 RATE, MULTICLASS_RATE = 0.1, 0.2
-#: Ridge penalty on the values of leaves, and depth of a tree.
-RIDGE, DEPTH = 1.0, 4
-N_INNER, N_NODES = 2**DEPTH - 1, 2 ** (DEPTH + 1) - 1
-#: Maximum number of features per tree, and of bins per feature.
-MAX_FEATURES, MAX_BINS = 10, 32
+#: Ridge penalty on the values of leaves, and maximum number of features per tree.
+RIDGE, MAX_FEATURES = 1.0, 10
+#: Depth of a tree and maximum number of bins per feature, for few samples and for many.
+FEW, MANY = (4, 32), (6, 64)
+N_FOR_MANY = 3000
 #: Minimum sum of p (1 - p) on either side of a split.
 MIN_CHILD_CURVATURE = 3.0
 #: Lower bound of a sample's curvature p (1 - p), so that steps are bounded.
@@ -84,10 +84,18 @@ def _to_logits(found: FloatArray) -> FloatArray:
 
 
 class Boosting:
-    """Boosting on samples, for an increasing number of rounds; some of the classes may have no samples."""
+    """Boosting on samples, for an increasing number of rounds; some of the classes may have no samples.
+
+    Depth and bins depend on `n_samples`: the samples of all folds, if these are only some of them.
+    """
 
     def __init__(
-        self, samples: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int
+        self,
+        samples: FloatArray,
+        codes: IntArray,
+        weights: FloatArray,
+        n_classes: int,
+        n_samples: int,
     ) -> None:
         #: Numbers of rounds to try.
         self.strengths = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
@@ -95,10 +103,11 @@ class Boosting:
             self.strengths = (2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
         # Scale small weights up to a mean of 1.
         weights = weights * max(1.0, len(weights) / weights.sum())
-        bins = [_bins(column, weights) for column in samples.T]
+        self._depth, max_bins = FEW if n_samples < N_FOR_MANY else MANY
+        bins = [_bins(column, weights, max_bins) for column in samples.T]
         self._bins = np.array([own for own, _ in bins], dtype=np.uint8)
         self._n_bins = np.array([len(edges) + 1 for _, edges in bins], dtype=np.int64)
-        self._edges = np.zeros((len(bins), MAX_BINS))
+        self._edges = np.zeros((len(bins), max_bins))
         for row, (_, edges) in zip(self._edges, bins, strict=True):
             row[: len(edges)] = edges
         self._codes, self._weights = codes, weights
@@ -107,7 +116,7 @@ class Boosting:
         logs = np.log(np.bincount(codes, weights=weights, minlength=n_classes) + 0.5)
         self._start = logs[1:] - logs[:1] if n_classes == 2 else logs - logs.mean()
         self._outputs = np.tile(self._start, (len(codes), 1))
-        self._trees = [_empty_trees(0)]
+        self._trees = [_empty_trees(0, self._depth)]
         self._roots = [np.empty(0)]
         self._n_rounds = 0
 
@@ -130,7 +139,7 @@ class Boosting:
         ranked = np.argsort(numbers.reshape(n_rounds, n_features), axis=1)
         tried = np.sort(ranked[:, : min((n_features + 1) // 2, MAX_FEATURES)], axis=1)
         tried = np.repeat(tried, self._n_outputs, axis=0)
-        trees, roots = _empty_trees(len(tried)), np.empty(len(tried))
+        trees, roots = _empty_trees(len(tried), self._depth), np.empty(len(tried))
         _boost(
             self._bins,
             self._n_bins,
@@ -147,19 +156,20 @@ class Boosting:
         self._n_rounds += n_rounds
 
 
-def _empty_trees(n_trees: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
-    features = np.full((n_trees, N_INNER), -1, dtype=np.int32)
-    return features, np.zeros((n_trees, N_INNER)), np.zeros((n_trees, N_NODES))
+def _empty_trees(n_trees: int, depth: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+    n_inner = 2**depth - 1
+    features = np.full((n_trees, n_inner), -1, dtype=np.int32)
+    return features, np.zeros((n_trees, n_inner)), np.zeros((n_trees, 2 * n_inner + 1))
 
 
-def _bins(values: FloatArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
+def _bins(values: FloatArray, weights: FloatArray, max_bins: int) -> tuple[IntArray, FloatArray]:
     """Sort values into bins of about equal weight; return the bin of each value, and the edges between bins."""
     distinct, which = np.unique(values, return_inverse=True)
     own = np.bincount(which, weights=weights)
     bins = np.arange(len(distinct))
-    if len(distinct) > MAX_BINS:
+    if len(distinct) > max_bins:
         middle = (np.cumsum(own) - own / 2.0) / own.sum()
-        _, bins = np.unique(np.floor(MAX_BINS * middle + 1e-9), return_inverse=True)
+        _, bins = np.unique(np.floor(max_bins * middle + 1e-9), return_inverse=True)
     last = np.flatnonzero(np.diff(bins))
     low, high = distinct[last], distinct[last + 1]
     edges = low + (high - low) / 2.0
@@ -211,12 +221,13 @@ def _boost(
 ) -> None:
     """Grow a tree on the features in each row of `tried`, and add its values to the outputs."""
     n, n_outputs = outputs.shape
+    n_inner, n_nodes, max_bins = features.shape[1], values.shape[1], edges.shape[1]
     residuals, curvatures = np.empty((n_outputs, n)), np.empty((n_outputs, n))
-    nodes = np.empty(n, np.uint8)
+    nodes = np.empty(n, np.uint8)  # enough up to depth 7
     # Sums of residuals and curvatures by node, and by node and bin.
-    residual_in, curvature_in = np.empty(N_NODES), np.empty(N_NODES)
-    sums = np.empty((N_INNER, MAX_BINS, 2))
-    gains, best, masses = np.empty(N_INNER), np.empty(N_INNER, np.int64), np.empty(N_NODES)
+    residual_in, curvature_in = np.empty(n_nodes), np.empty(n_nodes)
+    sums = np.empty((n_inner, max_bins, 2))
+    gains, best, masses = np.empty(n_inner), np.empty(n_inner, np.int64), np.empty(n_nodes)
     rate = RATE if n_outputs == 1 else MULTICLASS_RATE * (n_outputs - 1.0) / n_outputs
     for tree in range(len(tried)):
         output = tree % n_outputs
@@ -227,11 +238,12 @@ def _boost(
             nodes[i] = 0
             residual_in[0] += residuals[output, i]
             curvature_in[0] += curvatures[output, i]
-        for level in range(DEPTH):
-            first, end = 2**level - 1, 2 ** (level + 1) - 1
+        end = 0
+        while end < n_inner:
+            first, end = end, 2 * end + 1  # the nodes of a level
             n_open = 0  # nodes that may split
             for node in range(first, end):
-                gains[node], best[node] = 0.0, MAX_BINS  # without a split, all samples go left
+                gains[node], best[node] = 0.0, max_bins  # without a split, all samples go left
                 residual_in[2 * node + 1], residual_in[2 * node + 2] = residual_in[node], 0.0
                 curvature_in[2 * node + 1], curvature_in[2 * node + 2] = curvature_in[node], 0.0
                 n_open += curvature_in[node] >= 2.0 * MIN_CHILD_CURVATURE
@@ -264,21 +276,21 @@ def _boost(
                             curvature_in[2 * node + 2] = right_curvature
             for i in range(n):
                 node = nodes[i]
-                # Without a split the feature is -1, the last one, and none of its bins is above MAX_BINS.
+                # Without a split the feature is -1, the last one, and none of its bins is above the last.
                 nodes[i] = 2 * node + 1 + (bins[features[tree, node], i] > best[node])
-        for node in range(N_INNER, N_NODES):
+        for node in range(n_inner, n_nodes):
             values[tree, node] = rate * residual_in[node] / (curvature_in[node] + RIDGE)
             masses[node] = 0.0
         for i in range(n):
             outputs[i, output] += values[tree, nodes[i]]
             masses[nodes[i]] += weights[i]
-        for node in range(N_INNER - 1, -1, -1):
+        for node in range(n_inner - 1, -1, -1):
             below, other = 2 * node + 1, 2 * node + 2
             masses[node] = masses[below] + masses[other]
             share = masses[other] / masses[node] if masses[other] > 0.0 else 0.0
             values[tree, node] = (1.0 - share) * values[tree, below] + share * values[tree, other]
         roots[tree] = values[tree, 0]
-        for node in range(N_NODES):
+        for node in range(n_nodes):
             values[tree, node] -= roots[tree]
 
 
@@ -301,11 +313,11 @@ def _add_values(
     found: FloatArray,
 ) -> None:
     """Add the values of the leaves to `found`: (n_samples, n_outputs)."""
-    n_outputs = found.shape[1]
+    n_outputs, n_inner = found.shape[1], features.shape[1]
     for tree in range(len(features)):
         for i in range(len(samples)):
             node = 0
-            while node < N_INNER:
+            while node < n_inner:
                 node = _next_node(samples, i, features, cuts, tree, node)
             found[i, tree % n_outputs] += values[tree, node]
 
@@ -319,11 +331,11 @@ def _add_shares(
     found: FloatArray,
 ) -> None:
     """Add the changes in value due to each feature to `found`: (n_samples, n_features, n_outputs)."""
-    n_outputs = found.shape[2]
+    n_outputs, n_inner = found.shape[2], features.shape[1]
     for tree in range(len(features)):
         for i in range(len(samples)):
             node = 0
-            while node < N_INNER:
+            while node < n_inner:
                 feature, below = (
                     features[tree, node],
                     _next_node(samples, i, features, cuts, tree, node),

@@ -356,7 +356,8 @@ def fit_parts(
     def fit(kind: str) -> AdditiveEvidence | BoostedTrees:
         near = known.get(kind)
         tolerance = TOLERANCE if near is None else ROUGH_TOLERANCE
-        learner = learner_of_kind(kind, scaled, training.n_classes, near, tolerance)
+        sizes = training.n_classes, len(everyone)
+        learner = learner_of_kind(kind, scaled, *sizes, near, tolerance)
         return learner.fit(choice.strengths[kind])
 
     parts = map_items(fit, kinds, training.resources.n_threads)

@@ -151,9 +151,8 @@ def hold_out_part(
 
     If a strength is `known`, only this one is used.
     """
-    learners = [
-        learner_of_kind(kind, each, len(labels.masses), None, ROUGH_TOLERANCE) for each in fitted
-    ]
+    sizes = len(labels.masses), len(labels.codes)
+    learners = [learner_of_kind(kind, each, *sizes, None, ROUGH_TOLERANCE) for each in fitted]
     columns = [
         learner.centered_columns(each.scaling.apply(new))
         for learner, each, new in zip(learners, fitted, scored, strict=True)
@@ -176,12 +175,16 @@ def learner_of_kind(
     kind: str,
     scaled: ScaledSamples,
     n_classes: int,
+    n_samples: int,
     near: Any,
     tolerance: float,
 ) -> Boosting | RidgeRegressions:
-    """Create the learner for a part on features: boosted "trees", or one of the kinds of regressions."""
+    """Create the learner for a part on features: boosted "trees", or one of the kinds of regressions.
+
+    `n_samples` is the number of samples of all folds.
+    """
     if kind == "trees":
-        return Boosting(*scaled[1:], n_classes)
+        return Boosting(*scaled[1:], n_classes, n_samples)
     return regressions_of_kind(kind, *scaled[1:], n_classes, near, tolerance)
 
 

@@ -9,7 +9,7 @@ from popf.engine.structures import IntArray
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
 from popf.probability.basis import N_KNOTS, Basis
-from popf.probability.boosting import N_INNER, N_NODES, BoostedTrees
+from popf.probability.boosting import BoostedTrees
 from popf.probability.features import Preparation, Scaling
 from popf.probability.pooling import PARTS, Evidence, HeldOut, Pool
 from popf.probability.regressions import AdditiveEvidence
@@ -160,13 +160,13 @@ def _regression_from(fields: Fields, n_features: int, n_classes: int) -> Additiv
 
 
 def _trees_from(fields: Fields, n_features: int, n_classes: int) -> BoostedTrees:
-    features = fields.integers("features", (None, N_INNER), -1, n_features - 1)
-    n_trees, n_outputs = len(features), 1 if n_classes == 2 else n_classes
+    features = fields.integers("features", (None, None), -1, n_features - 1)
+    (n_trees, n_inner), n_outputs = features.shape, 1 if n_classes == 2 else n_classes
     if n_trees % n_outputs:
         raise fields.refuse("features", f"a multiple of {n_outputs} trees, one for each class")
     return BoostedTrees(
         features.astype(np.int32),
-        fields.floats("cuts", (n_trees, N_INNER)),
-        fields.floats("values", (n_trees, N_NODES), -LARGEST_SLOPE, LARGEST_SLOPE),
+        fields.floats("cuts", (n_trees, n_inner)),
+        fields.floats("values", (n_trees, 2 * n_inner + 1), -LARGEST_SLOPE, LARGEST_SLOPE),
         fields.floats("intercepts", (n_classes,), -LARGEST_SLOPE, LARGEST_SLOPE),
     )
