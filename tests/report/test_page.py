@@ -73,8 +73,7 @@ def test_the_same_data_gives_the_same_bytes_whatever_frame_holds_it(theft_case):
     page = report.build(model, X, y)
     for frame in (pl.DataFrame(X.to_dict("list")), X[X.columns[::-1]].assign(more=1)):
         assert report.build(model, frame, y) == page
-    # Rounded intervals of two draws may agree.
-    assert any(report.build(model, X, y, seed=seed) != page for seed in (1, 2, 3))
+    assert report.build(model, X, y, seed=2) != page
 
 
 def test_the_page_loads_nothing(theft_case):

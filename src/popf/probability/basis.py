@@ -162,10 +162,10 @@ def spline_columns(samples: FloatArray, knots: FloatArray) -> FloatArray:
 
 
 def _polynomials(knots: FloatArray) -> FloatArray:
-    """Compute the polynomials of the four splines that are not 0 between two knots.
+    """Compute the polynomials of the four splines that are not 0 to the right of each knot.
 
-    The result has the shape (n_features, n_intervals, 4, 4): coefficients of the powers of the distance from
-    the left knot, lowest power first.
+    The result has the shape (n_features, n_knots, 4, 4): coefficients of the powers of the distance from the
+    knot, lowest power first.
     """
     # Extend the knots at both ends, with the spacing of the first two and of the last two.
     outside = np.arange(DEGREE, 0, -1)[:, None]
@@ -173,7 +173,7 @@ def _polynomials(knots: FloatArray) -> FloatArray:
     above = knots[-1] + outside[::-1] * (knots[-1] - knots[-2])
     t = np.concatenate([below, knots, above])
     found = []
-    for left in range(DEGREE, DEGREE + N_KNOTS - 1):
+    for left in range(DEGREE, DEGREE + N_KNOTS):
         pieces = np.ones((1, 1, knots.shape[1]))
         for p in range(1, DEGREE + 1):
             # The Cox-de Boor recursion: a spline of degree p - 1 is a part of two of degree p.
@@ -194,14 +194,14 @@ def _polynomials(knots: FloatArray) -> FloatArray:
 def _evaluate_polynomials(
     samples: FloatArray, knots: FloatArray, pieces: FloatArray, found: FloatArray
 ) -> None:
-    """Write the splines that are not 0; beyond the knots they continue with the slope at the last knot."""
+    """Write the splines that are not 0; beyond the knots they continue linearly."""
     for row in range(len(samples)):
         for feature in range(len(knots)):
             t, x = knots[feature], samples[row, feature]
             inside = min(max(x, t[0]), t[N_KNOTS - 1])
             j = 0
-            for inner in range(1, N_KNOTS - 1):
-                j += inside >= t[inner]
+            for k in range(1, N_KNOTS):
+                j += inside >= t[k]
             u, beyond = inside - t[j], x - inside
             for r in range(DEGREE + 1):
                 if j + r < N_SPLINES:

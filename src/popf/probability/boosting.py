@@ -86,7 +86,8 @@ def _to_logits(found: FloatArray) -> FloatArray:
 class Boosting:
     """Boosting on samples, for an increasing number of rounds; some of the classes may have no samples.
 
-    Depth and bins depend on `n_samples`: the samples of all folds, if these are only some of them.
+    Depth and bins depend on `n_samples`, the number of all samples, of which these may be a part: so they are
+    the same in a fold and in the final fit.
     """
 
     def __init__(

@@ -223,10 +223,11 @@ def hold_out_parts(
     scored = [training.features(split.scored) for split in splits]
     kinds = feature_parts(options.parts, scored[0].shape[1], len(labels.masses))
     known: dict[str, float] = {}
+    n_samples = len(training.ordered.rows)
     if before is not None:
         kinds, known = useful_parts(kinds, before), before.strengths
     found = map_items(
-        lambda kind: hold_out_part(kind, known.get(kind), fitted, scored, labels),
+        lambda kind: hold_out_part(kind, known.get(kind), fitted, scored, labels, n_samples),
         kinds,
         training.resources.n_threads,
     )

@@ -146,12 +146,13 @@ def hold_out_part(
     fitted: Sequence[ScaledSamples],
     scored: Sequence[FloatArray],
     labels: Labels,
+    n_samples: int,
 ) -> HeldOutPart:
     """Fit and score a part, from the strongest ridge or the fewest trees on, until the loss clearly rises.
 
-    If a strength is `known`, only this one is used.
+    If a strength is `known`, only this one is used. `n_samples` is the number of samples, held out or not.
     """
-    sizes = len(labels.masses), len(labels.codes)
+    sizes = len(labels.masses), n_samples
     learners = [learner_of_kind(kind, each, *sizes, None, ROUGH_TOLERANCE) for each in fitted]
     columns = [
         learner.centered_columns(each.scaling.apply(new))
@@ -181,7 +182,7 @@ def learner_of_kind(
 ) -> Boosting | RidgeRegressions:
     """Create the learner for a part on features: boosted "trees", or one of the kinds of regressions.
 
-    `n_samples` is the number of samples of all folds.
+    `n_samples` is the number of samples, of which `scaled` may be a part.
     """
     if kind == "trees":
         return Boosting(*scaled[1:], n_classes, n_samples)
