@@ -15,6 +15,8 @@ from popf.engine.points import scrambled
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.structures import FloatArray, IntArray
 
+ComplexArray = NDArray[np.complex128]
+
 #: Rounds per call of the compiled code; Ctrl-C takes effect between calls.
 ROUNDS_PER_CALL = 10
 #: Learning rates for two classes, and for more, which need a tree each: twice the rate for half the rounds.
@@ -106,7 +108,7 @@ class Boosting:
         weights = weights * max(1.0, len(weights) / weights.sum())
         self._depth, max_bins = FEW if n_samples < N_FOR_MANY else MANY
         bins = [_bins(column, weights, max_bins) for column in samples.T]
-        self._bins = np.array([own for own, _ in bins], dtype=np.uint8)
+        self._bins = np.array([own for own, _ in bins], dtype=np.uint8).T.copy()
         self._n_bins = np.array([len(edges) + 1 for _, edges in bins], dtype=np.int64)
         self._edges = np.zeros((len(bins), max_bins))
         for row, (_, edges) in zip(self._edges, bins, strict=True):
@@ -135,11 +137,11 @@ class Boosting:
         return BoostedTrees(features, cuts, values, intercepts)
 
     def _add_trees(self, n_rounds: int) -> None:
-        n_features = len(self._bins)
+        n_features = self._bins.shape[1]
         numbers = scrambled(self._n_rounds * n_features + np.arange(n_rounds * n_features))
         ranked = np.argsort(numbers.reshape(n_rounds, n_features), axis=1)
-        tried = np.sort(ranked[:, : min((n_features + 1) // 2, MAX_FEATURES)], axis=1)
-        tried = np.repeat(tried, self._n_outputs, axis=0)
+        chosen = np.sort(ranked[:, : min((n_features + 1) // 2, MAX_FEATURES)], axis=1)
+        tried = np.repeat(chosen, self._n_outputs, axis=0).astype(np.uint32)
         trees, roots = _empty_trees(len(tried), self._depth), np.empty(len(tried))
         _boost(
             self._bins,
@@ -179,31 +181,82 @@ def _bins(values: FloatArray, weights: FloatArray, max_bins: int) -> tuple[IntAr
 
 @helper
 def _differentiate(
-    codes: IntArray,
-    weights: FloatArray,
-    outputs: FloatArray,
-    residuals: FloatArray,
-    curvatures: FloatArray,
+    codes: IntArray, weights: FloatArray, outputs: FloatArray, derivatives: ComplexArray
 ) -> None:
-    """Compute first and minus second derivatives of the log likelihood with respect to the outputs."""
+    """Compute derivatives of the log likelihood: first ones as real, minus second ones as imaginary parts."""
     n, n_outputs = outputs.shape
     for i in range(n):
         total = 0.0
         if n_outputs == 1:
-            residuals[0, i], total = 1.0, 1.0 + np.exp(-outputs[i, 0])
+            derivatives[0, i], total = 1.0, 1.0 + np.exp(-outputs[i, 0])
         else:
             highest = outputs[i, 0]
             for k in range(1, n_outputs):
                 highest = max(highest, outputs[i, k])
             for k in range(n_outputs):
-                residuals[k, i] = np.exp(outputs[i, k] - highest)
-                total += residuals[k, i]
+                derivatives[k, i] = np.exp(outputs[i, k] - highest)
+                total += derivatives[k, i].real
         for k in range(n_outputs):
-            probability = residuals[k, i] / total
+            probability = derivatives[k, i].real / total
             own = codes[i] == (1 if n_outputs == 1 else k)
-            residuals[k, i] = weights[i] * ((1.0 if own else 0.0) - probability)
+            residual = (1.0 if own else 0.0) - probability
             curvature = max(probability * (1.0 - probability), MIN_SAMPLE_CURVATURE)
-            curvatures[k, i] = weights[i] * curvature
+            derivatives[k, i] = complex(weights[i] * residual, weights[i] * curvature)
+
+
+@helper
+def _sum_by_bin(
+    bins: NDArray[np.uint8],
+    members: NDArray[np.uint32],
+    tried: NDArray[np.uint32],
+    derivatives: ComplexArray,
+    sums: ComplexArray,
+) -> None:
+    """Sum the derivatives of some samples by feature and bin."""
+    sums[:] = 0.0
+    for i in members:
+        own = derivatives[i]
+        for number in range(len(tried)):
+            sums[number, bins[i, tried[number]]] += own
+
+
+@helper
+def _best_split(
+    sums: ComplexArray, n_bins: IntArray, tried: NDArray[np.uint32], total: complex
+) -> tuple[int, int, complex]:
+    """Find the best split of a node: index of its feature, -1 for none, its cut, and the sum on the left."""
+    found, best_gain = (-1, 0, total), 0.0
+    before = total.real**2 / (total.imag + RIDGE)
+    for number in range(len(tried)):
+        left = 0.0j
+        for cut in range(n_bins[tried[number]] - 1):
+            left += sums[number, cut]
+            right = total - left
+            if min(left.imag, right.imag) < MIN_CHILD_CURVATURE:
+                continue
+            one, other = left.imag + RIDGE, right.imag + RIDGE
+            gain = (left.real**2 * other + right.real**2 * one) / (one * other) - before
+            if gain > best_gain * (1.0 + MIN_IMPROVEMENT) + MIN_IMPROVEMENT:
+                found, best_gain = (number, cut, left), gain
+    return found
+
+
+@helper
+def _partition(
+    bins: NDArray[np.uint8],
+    feature: int,
+    cut: int,
+    members: NDArray[np.uint32],
+    spare: NDArray[np.uint32],
+) -> int:
+    """Move samples above the cut behind the others, both in their order; return how many are not above it."""
+    n_left, n_right = 0, 0
+    for i in members:
+        members[n_left], spare[n_right] = i, i  # without a branch, which would be mispredicted
+        above = bins[i, feature] > cut
+        n_left, n_right = n_left + (not above), n_right + above
+    members[n_left:] = spare[:n_right]
+    return n_left
 
 
 @jit
@@ -211,7 +264,7 @@ def _boost(
     bins: NDArray[np.uint8],
     n_bins: IntArray,
     edges: FloatArray,
-    tried: IntArray,
+    tried: NDArray[np.uint32],
     codes: IntArray,
     weights: FloatArray,
     outputs: FloatArray,
@@ -221,70 +274,59 @@ def _boost(
     roots: FloatArray,
 ) -> None:
     """Grow a tree on the features in each row of `tried`, and add its values to the outputs."""
-    n, n_outputs = outputs.shape
-    n_inner, n_nodes, max_bins = features.shape[1], values.shape[1], edges.shape[1]
-    residuals, curvatures = np.empty((n_outputs, n)), np.empty((n_outputs, n))
-    nodes = np.empty(n, np.uint8)  # enough up to depth 7
-    # Sums of residuals and curvatures by node, and by node and bin.
-    residual_in, curvature_in = np.empty(n_nodes), np.empty(n_nodes)
-    sums = np.empty((n_inner, max_bins, 2))
-    gains, best, masses = np.empty(n_inner), np.empty(n_inner, np.int64), np.empty(n_nodes)
+    (n, n_outputs), (n_trees, n_tried) = outputs.shape, tried.shape
+    n_inner, n_nodes, max_bins = features.shape[1], values.shape[1], n_bins.max()
+    derivatives = np.empty((n_outputs, n), np.complex128)
+    # The samples, those of a node together, and where those of each node start and end.
+    order, spare = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    starts, ends = np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.int64)
+    # Sums of derivatives by node, and by node, feature and bin.
+    totals = np.empty(n_nodes, np.complex128)
+    sums = np.empty((n_inner, n_tried, max_bins), np.complex128)
+    is_open, masses = np.empty(n_nodes, np.bool_), np.empty(n_nodes)
     rate = RATE if n_outputs == 1 else MULTICLASS_RATE * (n_outputs - 1.0) / n_outputs
-    for tree in range(len(tried)):
+    for tree in range(n_trees):
         output = tree % n_outputs
         if output == 0:
-            _differentiate(codes, weights, outputs, residuals, curvatures)
-        residual_in[0], curvature_in[0] = 0.0, 0.0
+            _differentiate(codes, weights, outputs, derivatives)
+        own = derivatives[output]
+        totals[0] = 0.0
         for i in range(n):
-            nodes[i] = 0
-            residual_in[0] += residuals[output, i]
-            curvature_in[0] += curvatures[output, i]
-        end = 0
-        while end < n_inner:
-            first, end = end, 2 * end + 1  # the nodes of a level
-            n_open = 0  # nodes that may split
-            for node in range(first, end):
-                gains[node], best[node] = 0.0, max_bins  # without a split, all samples go left
-                residual_in[2 * node + 1], residual_in[2 * node + 2] = residual_in[node], 0.0
-                curvature_in[2 * node + 1], curvature_in[2 * node + 2] = curvature_in[node], 0.0
-                n_open += curvature_in[node] >= 2.0 * MIN_CHILD_CURVATURE
-            n_tried = len(tried[tree]) if n_open else 0
-            for feature in tried[tree, :n_tried]:
-                sums[first:end] = 0.0
-                for i in range(n):
-                    here = sums[nodes[i], bins[feature, i]]
-                    here[0] += residuals[output, i]
-                    here[1] += curvatures[output, i]
-                for node in range(first, end):
-                    if curvature_in[node] < 2.0 * MIN_CHILD_CURVATURE:
-                        continue
-                    before = residual_in[node] ** 2 / (curvature_in[node] + RIDGE)
-                    left, left_curvature = 0.0, 0.0
-                    for cut in range(n_bins[feature] - 1):
-                        left += sums[node, cut, 0]
-                        left_curvature += sums[node, cut, 1]
-                        right_curvature = curvature_in[node] - left_curvature
-                        if min(left_curvature, right_curvature) < MIN_CHILD_CURVATURE:
-                            continue
-                        right = residual_in[node] - left
-                        gain = left**2 / (left_curvature + RIDGE) - before
-                        gain += right**2 / (right_curvature + RIDGE)
-                        if gain > gains[node] * (1.0 + MIN_IMPROVEMENT) + MIN_IMPROVEMENT:
-                            gains[node], best[node] = gain, cut
-                            features[tree, node], cuts[tree, node] = feature, edges[feature, cut]
-                            residual_in[2 * node + 1], residual_in[2 * node + 2] = left, right
-                            curvature_in[2 * node + 1] = left_curvature
-                            curvature_in[2 * node + 2] = right_curvature
-            for i in range(n):
-                node = nodes[i]
-                # Without a split the feature is -1, the last one, and none of its bins is above the last.
-                nodes[i] = 2 * node + 1 + (bins[features[tree, node], i] > best[node])
+            order[i] = i
+            totals[0] += own[i]
+        ends[0] = n
+        is_open[0] = totals[0].imag >= 2.0 * MIN_CHILD_CURVATURE
+        if is_open[0]:
+            _sum_by_bin(bins, order, tried[tree], own, sums[0])
+        for node in range(n_inner):
+            left, right = 2 * node + 1, 2 * node + 2
+            start, end, middle = starts[node], ends[node], ends[node]
+            number, cut, totals[left] = -1, 0, totals[node]
+            if is_open[node]:
+                number, cut, totals[left] = _best_split(
+                    sums[node], n_bins, tried[tree], totals[node]
+                )
+            totals[right] = totals[node] - totals[left]
+            if number >= 0:
+                feature = tried[tree, number]
+                features[tree, node], cuts[tree, node] = feature, edges[feature, cut]
+                middle = start + _partition(bins, feature, cut, order[start:end], spare)
+            starts[left], ends[left], starts[right], ends[right] = start, middle, middle, end
+            for child in (left, right):
+                enough = totals[child].imag >= 2.0 * MIN_CHILD_CURVATURE
+                is_open[child] = enough and number >= 0 and child < n_inner
+            fewer, more = (left, right) if middle - start <= end - middle else (right, left)
+            if is_open[left] or is_open[right]:
+                members = order[starts[fewer] : ends[fewer]]
+                _sum_by_bin(bins, members, tried[tree], own, sums[fewer])
+            if is_open[more]:
+                sums[more] = sums[node] - sums[fewer]
+        masses[:] = 0.0
         for node in range(n_inner, n_nodes):
-            values[tree, node] = rate * residual_in[node] / (curvature_in[node] + RIDGE)
-            masses[node] = 0.0
-        for i in range(n):
-            outputs[i, output] += values[tree, nodes[i]]
-            masses[nodes[i]] += weights[i]
+            values[tree, node] = rate * totals[node].real / (totals[node].imag + RIDGE)
+            for i in order[starts[node] : ends[node]]:
+                outputs[i, output] += values[tree, node]
+                masses[node] += weights[i]
         for node in range(n_inner - 1, -1, -1):
             below, other = 2 * node + 1, 2 * node + 2
             masses[node] = masses[below] + masses[other]
