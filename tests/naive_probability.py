@@ -179,9 +179,11 @@ def tree_steps(X, r, h, features, edges, new, depth):
     return steps
 
 
-def boosted(X, y, w, n_classes, n_rounds, new):
-    """Compute logits of boosted trees; in a round, a hash selects half of the features, at most 10."""
-    depth, n_bins = (4, 32) if len(X) < 3000 else (6, 64)
+def boosted(X, y, w, n_classes, n_samples, n_rounds, new):
+    """Compute logits of boosted trees; in a round, a hash selects half of the features, at most 20 to 100."""
+    depth = min(max(int(np.log2(n_samples / 100)), 4), 7)
+    n_bins = min(max(n_samples // 80, 32), 255)
+    n_tried = min(max(300_000 // n_samples, 20), 100)
     X, y = repeat(X, y, w)
     n_features = X.shape[1]
     edges = [bin_edges(x, n_bins) for x in X.T]
@@ -192,7 +194,7 @@ def boosted(X, y, w, n_classes, n_rounds, new):
         P = softmax(z)
         first = number * n_features
         ranked = sorted(range(n_features), key=lambda f, first=first: hashed(first + f))
-        features = sorted(ranked[: min((n_features + 1) // 2, 10)])
+        features = sorted(ranked[: min((n_features + 1) // 2, n_tried)])
         for k in classes:
             r, h = (y == k) - P[:, k], P[:, k] * (1.0 - P[:, k])
             for samples, exponents in ((X, z), (new, found)):

@@ -25,14 +25,15 @@ def noisy(n, n_features, n_classes, seed=0):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
     ("n_samples", "n_features", "n_rounds", "n_inner"),
-    [(120, 1, 12, 15), (120, 5, 12, 15), (3000, 3, 3, 63)],
+    [(120, 1, 12, 15), (120, 5, 12, 15), (120, 210, 3, 15), (3300, 4, 3, 31), (21_000, 45, 1, 127)],
 )
 def test_trees_are_those_of_the_definition(n_samples, n_features, n_rounds, n_inner, n_classes):
-    X, y, rng = noisy(n_samples, max(n_features, 2), n_classes)
-    X, w, new = X[:, :n_features], rng.integers(1, 4, n_samples), rng.normal(size=(40, n_features))
-    trees = start(X, y, w.astype(float), n_classes).fit(n_rounds)
+    # Of many samples these are a part, as in a fold.
+    X, y, rng = noisy(min(n_samples, 400), max(n_features, 2), n_classes)
+    X, w, new = X[:, :n_features], rng.integers(1, 4, len(X)), rng.normal(size=(40, n_features))
+    trees = Boosting(X, y, w.astype(float), n_classes, n_samples).fit(n_rounds)
     assert trees.features.shape == (n_rounds * (1 if n_classes == 2 else n_classes), n_inner)
-    expected = naive_probability.boosted(X, y, w, n_classes, n_rounds, new)
+    expected = naive_probability.boosted(X, y, w, n_classes, n_samples, n_rounds, new)
     found = trees.exponents(new)
     assert_allclose(
         found - found.mean(1, keepdims=True), expected - expected.mean(1, keepdims=True), atol=1e-9

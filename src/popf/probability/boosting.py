@@ -2,8 +2,8 @@
 
 Every round adds a small tree to the logits of each class, or one tree to the log odds of two classes. Splits
 and leaves are chosen by Newton steps on the log loss with a ridge penalty (Friedman, 2001; Chen and Guestrin,
-2016). The trees of a round use half of the features, at most 10, with binned values; with more samples they are
-deeper, and bins smaller. Nothing is random: a hash selects the features.
+2016). The trees of a round use half of the features, or fewer of many, with binned values; with more samples
+they are deeper, and bins smaller. Nothing is random: a hash selects the features.
 """
 
 from typing import NamedTuple
@@ -21,11 +21,14 @@ ComplexArray = NDArray[np.complex128]
 ROUNDS_PER_CALL = 10
 #: Learning rates for two classes, and for more, which need a tree each: twice the rate for half the rounds.
 RATE, MULTICLASS_RATE = 0.1, 0.2
-#: Ridge penalty on the values of leaves, and maximum number of features per tree.
-RIDGE, MAX_FEATURES = 1.0, 10
-#: Depth of a tree and maximum number of bins per feature, for few samples and for many.
-FEW, MANY = (4, 32), (6, 64)
-N_FOR_MANY = 3000
+#: Ridge penalty on the values of leaves.
+RIDGE = 1.0
+#: Lowest and highest depth of a tree; in between, it grows by 1 if the number of samples doubles.
+DEPTHS, SAMPLES_PER_LEAF = (4, 7), 100
+#: Lowest and highest maximum number of bins per feature, and number of samples per bin in between.
+BINS, SAMPLES_PER_BIN = (32, 255), 80
+#: Lowest and highest maximum number of features per tree, and number of values in between.
+FEATURES, VALUES_PER_TREE = (20, 100), 300_000
 #: Minimum sum of p (1 - p) on either side of a split.
 MIN_CHILD_CURVATURE = 3.0
 #: Lower bound of a sample's curvature p (1 - p), so that steps are bounded.
@@ -88,8 +91,8 @@ def _to_logits(found: FloatArray) -> FloatArray:
 class Boosting:
     """Boosting on samples, for an increasing number of rounds; some of the classes may have no samples.
 
-    Depth and bins depend on `n_samples`, the number of all samples, of which these may be a part: so they are
-    the same in a fold and in the final fit.
+    Depth, bins and features of a tree depend on `n_samples`, the number of all samples, of which these may be a
+    part: so they are the same in a fold and in the final fit.
     """
 
     def __init__(
@@ -106,7 +109,8 @@ class Boosting:
             self.strengths = (2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
         # Scale small weights up to a mean of 1.
         weights = weights * max(1.0, len(weights) / weights.sum())
-        self._depth, max_bins = FEW if n_samples < N_FOR_MANY else MANY
+        self._depth = int(np.clip(np.log2(n_samples / SAMPLES_PER_LEAF), *DEPTHS))
+        max_bins = int(np.clip(n_samples // SAMPLES_PER_BIN, *BINS))
         bins = [_bins(column, weights, max_bins) for column in samples.T]
         self._bins = np.array([own for own, _ in bins], dtype=np.uint8).T.copy()
         self._n_bins = np.array([len(edges) + 1 for _, edges in bins], dtype=np.int64)
@@ -115,6 +119,8 @@ class Boosting:
             row[: len(edges)] = edges
         self._codes, self._weights = codes, weights
         self._n_outputs = 1 if n_classes == 2 else n_classes
+        max_features = int(np.clip(VALUES_PER_TREE // n_samples, *FEATURES))
+        self._n_tried = min((len(bins) + 1) // 2, max_features)
         # Half a sample is added to each class, because a class may have none.
         logs = np.log(np.bincount(codes, weights=weights, minlength=n_classes) + 0.5)
         self._start = logs[1:] - logs[:1] if n_classes == 2 else logs - logs.mean()
@@ -126,6 +132,10 @@ class Boosting:
     def centered_columns(self, samples: FloatArray) -> FloatArray:
         """Return new samples unchanged, for `BoostedTrees.exponents_of_columns`."""
         return samples
+
+    def strengths_near(self, known: float) -> tuple[float, ...]:
+        """Return numbers of rounds to try if one is `known` from fewer samples: more may need more rounds."""
+        return known, 2.0 * known
 
     def fit(self, n_rounds: float) -> BoostedTrees:
         """Boost up to `n_rounds` rounds, continuing the last fit; rounds already done are kept."""
@@ -140,7 +150,7 @@ class Boosting:
         n_features = self._bins.shape[1]
         numbers = scrambled(self._n_rounds * n_features + np.arange(n_rounds * n_features))
         ranked = np.argsort(numbers.reshape(n_rounds, n_features), axis=1)
-        chosen = np.sort(ranked[:, : min((n_features + 1) // 2, MAX_FEATURES)], axis=1)
+        chosen = np.sort(ranked[:, : self._n_tried], axis=1)
         tried = np.repeat(chosen, self._n_outputs, axis=0).astype(np.uint32)
         trees, roots = _empty_trees(len(tried), self._depth), np.empty(len(tried))
         _boost(
@@ -225,19 +235,25 @@ def _best_split(
     sums: ComplexArray, n_bins: IntArray, tried: NDArray[np.uint32], total: complex
 ) -> tuple[int, int, complex]:
     """Find the best split of a node: index of its feature, -1 for none, its cut, and the sum on the left."""
-    found, best_gain = (-1, 0, total), 0.0
+    found = -1, 0, total
     before = total.real**2 / (total.imag + RIDGE)
+    to_beat = before + MIN_IMPROVEMENT
     for number in range(len(tried)):
         left = 0.0j
         for cut in range(n_bins[tried[number]] - 1):
             left += sums[number, cut]
             right = total - left
-            if min(left.imag, right.imag) < MIN_CHILD_CURVATURE:
+            if left.imag < MIN_CHILD_CURVATURE:
                 continue
-            one, other = left.imag + RIDGE, right.imag + RIDGE
-            gain = (left.real**2 * other + right.real**2 * one) / (one * other) - before
-            if gain > best_gain * (1.0 + MIN_IMPROVEMENT) + MIN_IMPROVEMENT:
-                found, best_gain = (number, cut, left), gain
+            if right.imag < MIN_CHILD_CURVATURE:
+                break
+            # The sum over both sides of residual^2 / (curvature + ridge), as a fraction: divisions are slow.
+            ours, other = left.imag + RIDGE, right.imag + RIDGE
+            gain = left.real**2 * other + right.real**2 * ours
+            if gain > to_beat * ours * other:
+                found = number, cut, left
+                gain = gain / (ours * other) - before
+                to_beat = before + gain * (1.0 + MIN_IMPROVEMENT) + MIN_IMPROVEMENT
     return found
 
 

@@ -156,7 +156,7 @@ def choose(
         return _choose_prior(candidates[0], prior)
 
     forests = hold_out_forests(training, splits, candidates, labels, options, before)
-    on_features, learned = hold_out_parts(training, splits, labels, options, before)
+    on_features, scalings = hold_out_parts(training, splits, labels, options, before)
     chosen = choose_parts(forests, on_features, labels, np.full(len(weights), True), options)
     forest, scaling, exponents = forests[chosen.forest], chosen.scaling, chosen.exponents
     pool = fit_pool(exponents, labels, options.smoothing)
@@ -168,6 +168,10 @@ def choose(
     by_name = unseen_exponents(forests, on_features, labels, options)
     losses = {name: labels.log_loss(each) for name, each in by_name.items()}
     names = [candidate.name for candidate in candidates]
+    learned = None
+    if len(splits) == 1 and on_features:
+        fits = {name: part.first_fit(chosen.strengths[name]) for name, part in on_features.items()}
+        learned = Learned(len(splits[0].fitted), scalings[0], fits)
     return Choice(
         candidate=candidates[chosen.forest],
         grid=forest.grid,
@@ -215,10 +219,10 @@ def hold_out_parts(
     labels: Labels,
     options: Options,
     before: Choice | None,
-) -> tuple[dict[str, HeldOutPart], Learned | None]:
-    """Score held-out samples with the parts on features; also return what they learned in a single split."""
+) -> tuple[dict[str, HeldOutPart], list[Scaling]]:
+    """Score held-out samples with the parts on features; also return the scaling of each split."""
     if options.parts == (FOREST,):
-        return {}, None
+        return {}, []
     fitted = [training.scaled(split.fitted, bool(options.squash)) for split in splits]
     scored = [training.features(split.scored) for split in splits]
     kinds = feature_parts(options.parts, scored[0].shape[1], len(labels.masses))
@@ -231,11 +235,7 @@ def hold_out_parts(
         kinds,
         training.resources.n_threads,
     )
-    on_features = dict(zip(kinds, found, strict=True))
-    if len(splits) > 1:
-        return on_features, None
-    parts = {kind: part.fits[0] for kind, part in on_features.items()}
-    return on_features, Learned(len(splits[0].fitted), fitted[0].scaling, parts)
+    return dict(zip(kinds, found, strict=True)), [each.scaling for each in fitted]
 
 
 def unseen_exponents(

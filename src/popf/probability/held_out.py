@@ -137,7 +137,11 @@ class HeldOutPart(NamedTuple):
     strengths: list[float]
     exponents: list[FloatArray]
     losses: FloatArray  # (n_strengths, n_rows)
-    fits: list[AdditiveEvidence | BoostedTrees]  # of the last strength, by split
+    fits: list[list[AdditiveEvidence | BoostedTrees]]  # by strength and split
+
+    def first_fit(self, strength: float) -> AdditiveEvidence | BoostedTrees:
+        """Return the fit with this strength in the first split."""
+        return self.fits[self.strengths.index(strength)][0]
 
 
 def hold_out_part(
@@ -150,7 +154,8 @@ def hold_out_part(
 ) -> HeldOutPart:
     """Fit and score a part, from the strongest ridge or the fewest trees on, until the loss clearly rises.
 
-    If a strength is `known`, only this one is used. `n_samples` is the number of samples, held out or not.
+    If a strength is `known` from fewer samples, only those near it are tried. `n_samples` is the number of
+    samples, held out or not.
     """
     sizes = len(labels.masses), n_samples
     learners = [learner_of_kind(kind, each, *sizes, None, ROUGH_TOLERANCE) for each in fitted]
@@ -158,12 +163,14 @@ def hold_out_part(
         learner.centered_columns(each.scaling.apply(new))
         for learner, each, new in zip(learners, fitted, scored, strict=True)
     ]
-    strengths = learners[0].strengths if known is None else (known,)
+    first = learners[0]
+    strengths = first.strengths if known is None else first.strengths_near(known)
     exponents: list[FloatArray] = []
     means: list[float] = []
+    fits: list[list[AdditiveEvidence | BoostedTrees]] = []
     for strength in strengths:
-        fits = [learner.fit(strength) for learner in learners]
-        found = [fit.exponents_of_columns(new) for fit, new in zip(fits, columns, strict=True)]
+        fits.append([learner.fit(strength) for learner in learners])
+        found = [fit.exponents_of_columns(new) for fit, new in zip(fits[-1], columns, strict=True)]
         exponents.append(np.concatenate(found))
         means.append(labels.log_loss(exponents[-1]))
         if means[-1] > STOPPING_RATIO * min(means):

@@ -116,6 +116,10 @@ class RidgeRegressions:
         columns: FloatArray = self._basis.columns(samples) - self._center
         return columns
 
+    def strengths_near(self, known: float) -> tuple[float, ...]:
+        """Return the strengths to try if one is `known` from fewer samples: only this one."""
+        return (known,)
+
     def begin_at(self, near: AdditiveEvidence) -> None:
         """Start the next fit from a fit to similar samples with the same basis."""
         coefficients = near.coefficients[self._present]
