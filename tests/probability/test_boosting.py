@@ -57,6 +57,16 @@ def test_exponents_are_sums_over_features_of_mean_0(n_classes, n_rounds):
     )
 
 
+def test_more_samples_try_up_to_twice_the_known_rounds_if_that_is_quick(monkeypatch):
+    X, y, _ = noisy(200, 6, 3)
+    boosting = start(X, y, np.ones(200), 3)
+    assert boosting.strengths_near(40.0) == (40.0, 80.0)
+    per_round = 200 * 3 * 3  # samples, classes, half of the features
+    monkeypatch.setattr("popf.probability.boosting.MAX_VALUES", 50 * per_round)
+    assert boosting.strengths_near(40.0) == (40.0, 50.0)
+    assert boosting.strengths_near(80.0) == (80.0,)
+
+
 def test_a_fit_goes_on_where_the_last_one_ended():
     X, y, _ = noisy(200, 20, 2)
     at_once = start(X, y, np.ones(200), 2).fit(45)

@@ -29,6 +29,8 @@ DEPTHS, SAMPLES_PER_LEAF = (4, 7), 100
 BINS, SAMPLES_PER_BIN = (32, 255), 80
 #: Lowest and highest maximum number of features per tree, and number of values in between.
 FEATURES, VALUES_PER_TREE = (20, 100), 300_000
+#: Maximum number of values that trees learn from if a number of rounds known from fewer samples is raised.
+MAX_VALUES = 200_000_000
 #: Minimum sum of p (1 - p) on either side of a split.
 MIN_CHILD_CURVATURE = 3.0
 #: Lower bound of a sample's curvature p (1 - p), so that steps are bounded.
@@ -134,8 +136,10 @@ class Boosting:
         return samples
 
     def strengths_near(self, known: float) -> tuple[float, ...]:
-        """Return numbers of rounds to try if one is `known` from fewer samples: more may need more rounds."""
-        return known, 2.0 * known
+        """Return the numbers of rounds to try if one is `known` from fewer samples: up to twice as many."""
+        values_per_round = self._outputs.size * self._n_tried
+        more = min(2.0 * known, float(MAX_VALUES // values_per_round))
+        return (known, more) if more > known else (known,)
 
     def fit(self, n_rounds: float) -> BoostedTrees:
         """Boost up to `n_rounds` rounds, continuing the last fit; rounds already done are kept."""
