@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
 from ..tables import Table
-from .contestants import CONTESTANTS, OURS, PRIOR, SVM
+from .contestants import CONTESTANTS, LESS, OURS, PRIOR, SVM
 from .measure import N_BINS
 
 #: Its label marks a train/test split and is not a diagnosis, so means are also shown without this dataset.
@@ -105,7 +105,7 @@ def against(means, name, rival):
 def summary(where, means):
     """Tabulate mean log losses of the current contestants and their ratios to ours, lowest first."""
     rows = []
-    for name in CONTESTANTS:
+    for name in CONTESTANTS | LESS:
         mine = {dataset: row for dataset, row in means.items() if name in row}
         if not mine:
             continue
@@ -145,10 +145,11 @@ def by_size(group, runs):
     names = dict.fromkeys(n for by_set in means.values() for row in by_set.values() for n in row)
     rows = []
     for name in names:
-        ratios = (
+        ratios = [
             against({d: r for d, r in m.items() if name in r}, name, SVM)[0] for m in means.values()
-        )
-        rows.append((name, *("" if ratio is None else f"{ratio:.3f}" for ratio in ratios)))
+        ]
+        if any(ratios):
+            rows.append((name, *(f"{ratio:.3f}" if ratio else "" for ratio in ratios)))
     header = ("ratio to SVC", *(f"{size:,} ({len(some)} sets)" for size, some in means.items()))
     return Table(f"By number of training samples, {group}", header, rows)
 
