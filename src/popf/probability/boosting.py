@@ -30,7 +30,7 @@ BINS, SAMPLES_PER_BIN = (32, 255), 80
 #: Lowest and highest maximum number of features per tree, and number of values in between.
 FEATURES, VALUES_PER_TREE = (20, 100), 300_000
 #: Maximum number of values that trees learn from if a number of rounds known from fewer samples is raised.
-MAX_VALUES = 200_000_000
+MAX_VALUES = 150_000_000
 #: Minimum sum of p (1 - p) on either side of a split.
 MIN_CHILD_CURVATURE = 3.0
 #: Lower bound of a sample's curvature p (1 - p), so that steps are bounded.
