@@ -23,13 +23,13 @@ ROUNDS_PER_CALL = 10
 RATE, MULTICLASS_RATE = 0.1, 0.2
 #: Ridge penalty on the values of leaves.
 RIDGE = 1.0
-#: Lowest and highest depth of a tree; in between, it grows by 1 if the number of samples doubles.
+#: Depth of a tree, with few samples and with many; in between, twice the samples add 1.
 DEPTHS, SAMPLES_PER_LEAF = (4, 7), 100
-#: Lowest and highest maximum number of bins per feature, and number of samples per bin in between.
+#: Maximum number of bins per feature, with few samples and with many; in between, one for so many samples.
 BINS, SAMPLES_PER_BIN = (32, 255), 80
-#: Lowest and highest maximum number of features per tree, and number of values in between.
+#: Maximum number of features per tree, with many samples and with few; in between, samples × features is fixed.
 FEATURES, VALUES_PER_TREE = (20, 100), 300_000
-#: Maximum number of values that trees learn from if a number of rounds known from fewer samples is raised.
+#: Maximum of samples × features × trees if more rounds are tried than fewer samples needed.
 MAX_VALUES = 150_000_000
 #: Minimum sum of p (1 - p) on either side of a split.
 MIN_CHILD_CURVATURE = 3.0
