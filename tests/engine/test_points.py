@@ -86,3 +86,22 @@ def test_equal_points_are_no_obstacle():
     # Queries are grouped by a tree as well, and they may coincide.
     tree = build_space_tree(np.ones((100, 2)))
     np.testing.assert_array_equal(np.sort(tree.order), np.arange(100))
+
+
+def test_a_split_separates_categories():
+    # A median would leave zeros on both sides, in every node on the way down to the ones.
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.arange(size(2000)) % 20 == 0, 0.1 * rng.random((size(2000), 2))])
+    tree = build_space_tree(X)
+    assert tree.lows[1, 0] == tree.highs[1, 0] == 0.0  # zeros only, and one block of both
+    leaves = tree.leaf
+    assert np.count_nonzero(tree.lows[leaves, 0] < tree.highs[leaves, 0]) <= 1
+
+
+def test_many_rare_categories_do_not_make_a_tree_too_deep():
+    X = np.eye(100)[np.random.default_rng(0).permutation(1700) % 100]
+    tree = build_space_tree(X)
+    depth = np.zeros(len(tree.nodes), dtype=int)
+    for node, *_ in sorted(nodes_of(tree))[1:]:  # parents come first
+        depth[node] = depth[tree.nodes["parent"][node]] + 1
+    assert points.MAX_UNEQUAL_SPLITS < depth.max() < 100  # searches have stacks for 128 nodes

@@ -1,9 +1,9 @@
 """Prepare samples for the engine: copy, scale and de-duplicate them, and group them in space.
 
 In low dimension points are sorted into a *space tree*, in high dimension into blocks. The space tree is a
-balanced k-d tree: it splits points at the median of the widest side, down to blocks of sixteen. Nodes are
-stored in preorder, so the left child of node i is i + 1. All blocks but the last are full, so no memory is
-wasted on padding. Bounding boxes are tight: they enclose the points, not the cells.
+k-d tree: it splits points at the median of the widest side, or where categories change, down to blocks of
+sixteen. Nodes are stored in preorder, so the left child of node i is i + 1. All blocks but the last are full,
+so no memory is wasted on padding. Bounding boxes are tight: they enclose the points, not the cells.
 """
 
 from collections.abc import Iterable
@@ -28,6 +28,10 @@ SUBTREE_POINTS = 1 << 18
 SMALLEST_SUBTREE = 1 << 12
 # Blocks start at a multiple of this many bytes, a cache line.
 ALIGNMENT = 64
+# A node is split at the side that is the widest among SAMPLED_POINTS of it. If MIN_EQUAL of them or more have
+# the median value, the split may leave the middle; but not below MAX_UNEQUAL_SPLITS nodes, because the stacks
+# of searches are short.
+SAMPLED_POINTS, MIN_EQUAL, MAX_UNEQUAL_SPLITS = 64, 4, 64
 
 
 class DistinctPoints(NamedTuple):
@@ -210,7 +214,7 @@ NODE = np.dtype(
 
 
 class SpaceTree(NamedTuple):
-    """A balanced k-d tree with tight bounding boxes."""
+    """A k-d tree with tight bounding boxes, balanced where values are not tied."""
 
     points: FloatArray  # in the order of the blocks
     order: IntArray  # points[i] was row order[i] of the input
@@ -269,14 +273,11 @@ def _fill_tree(tree: SpaceTree, points: FloatArray, team: Team) -> None:
         team.map_chunks(grow, len(level), 1)
         split = [task for task in level if (task[2] - task[1]) * LANES > largest]
         split_nodes += [task[0] for task in split]
-        level = [
-            child
-            for node, first, last, _ in split
-            for child in (
-                (node + 1, first, (first + last) // 2, node),
-                (int(tree.nodes["right"][node]), (first + last) // 2, last, node),
-            )
-        ]
+        level = []
+        for node, first, last, _ in split:
+            right = int(tree.nodes["right"][node])
+            middle = first + (right - node) // 2  # there are two nodes per block on the left
+            level += [(node + 1, first, middle, node), (right, middle, last, node)]
     for node in sorted(split_nodes, reverse=True):
         _join_boxes(tree, node)
 
@@ -322,6 +323,39 @@ def _quickselect(points, order, start, stop, middle, feature):
 
 
 @helper
+def _divide(points, order, first, last, feature, may_be_unequal):
+    """Split blocks at the median of a feature; return the first block on the right.
+
+    If many points have the median itself, as in columns of zeros and ones, the split moves to the nearer end of
+    their run, or to the only end where values change: so boxes separate categories. One block may be mixed.
+    """
+    start, stop = first * LANES, min(last * LANES, len(points))
+    middle = (first + last) // 2
+    _quickselect(points, order, start, stop, middle * LANES, feature)
+    median = points[middle * LANES, feature]
+    n_equal = 0
+    for i in range(start, stop, max(1, (stop - start) // SAMPLED_POINTS)):
+        n_equal += points[i, feature] == median
+    if n_equal < MIN_EQUAL or not may_be_unequal:
+        return middle
+    n_below = n_above = 0
+    for i in range(start, stop):
+        n_below += points[i, feature] < median
+        n_above += points[i, feature] > median
+    if n_below == 0 and n_above == 0:
+        return middle
+    # The block where values change goes to the side of the other values.
+    lower_end, higher_start = -(-(start + n_below) // LANES), (stop - n_above) // LANES
+    if n_above == 0 or (n_below > 0 and middle - lower_end <= higher_start - middle):
+        middle = lower_end
+    else:
+        middle = higher_start
+    middle = max(first + 1, min(middle, last - 1))
+    _quickselect(points, order, start, stop, middle * LANES, feature)
+    return middle
+
+
+@helper
 def _split_node(tree, node, first, last, parent):
     """Write the record of a node and split it; return the first block of its right half."""
     points = tree.points
@@ -331,8 +365,8 @@ def _split_node(tree, node, first, last, parent):
     record["block"], record["parent"] = first, parent
     record["right"], record["feature"], record["value"] = -1, 0, 0.0
     if last - first > 1:
-        # Split the side that is the widest among 64 of the points.
-        step = max(1, (stop - start) // 64)
+        # Split the side that is the widest among some of the points.
+        step = max(1, (stop - start) // SAMPLED_POINTS)
         # Not a literal 0, for which Numba would compile `_quickselect` again.
         widest, spread = first - first, -1.0
         for f in range(points.shape[1]):
@@ -342,7 +376,10 @@ def _split_node(tree, node, first, last, parent):
                 high = max(high, points[i, f])
             if high - low > spread:
                 widest, spread = f, high - low
-        _quickselect(points, tree.order, start, stop, middle * LANES, widest)
+        depth, above = 0, parent
+        while above >= 0:
+            depth, above = depth + 1, tree.nodes[above]["parent"]
+        middle = _divide(points, tree.order, first, last, widest, depth < MAX_UNEQUAL_SPLITS)
         record["feature"], record["value"] = widest, points[middle * LANES, widest]
         record["right"] = node + 2 * (middle - first)
     return middle
