@@ -11,7 +11,7 @@ def small_chunks(monkeypatch):
         "trees.neighbours.CHUNK_BLOCKS": 2,
         "trees.tiles.CALL_BLOCKS": 2,
         "conquest.CHUNK_BLOCKS": 2,
-        "points.SMALLEST_SUBTREE": 64,
+        "space_tree.SMALLEST_SUBTREE": 64,
         "distances.GRAIN": 2000,
         "training.SAMPLE_SIZES": (200, 800),
     }.items():

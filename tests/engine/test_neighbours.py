@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from popf.engine.points import build_space_tree, order_points
+from popf.engine.points import order_points
+from popf.engine.space_tree import build_space_tree
 from popf.engine.structures import ARC, Components, OutgoingArcSearch, SpanningTree
 from popf.engine.trees import neighbours, tiles
 from popf.engine.trees.boruvka import padded_range, spanning_tree

@@ -22,10 +22,11 @@ import numpy as np
 from popf.dask.blocks import Block, box_of, concatenate
 from popf.dask.cluster import Settings
 from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.points import DistinctPoints, build_space_tree, collapse_duplicates, push_children
+from popf.engine.points import DistinctPoints, collapse_duplicates
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
+from popf.engine.space_tree import build_space_tree, push_children
 from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree, order_of_arcs
 from popf.engine.training import attach_duplicates, find_neighbours, point_classes
 from popf.engine.trees import prim

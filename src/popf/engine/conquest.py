@@ -20,11 +20,7 @@ from numpy.typing import NDArray
 from popf.engine.distances import refuse_weight, rows_per_block
 from popf.engine.points import (
     DistinctPoints,
-    SpaceTree,
-    build_space_tree,
-    lowest_in_nodes,
     order_points,
-    push_children,
     scale_exponent,
     scaled_copy,
     squared_distance,
@@ -39,6 +35,7 @@ from popf.engine.runtime.simd import (
     tile_hits,
 )
 from popf.engine.runtime.threads import BufferPool, Team, chunk_size, map_chunks, one_blas_thread
+from popf.engine.space_tree import SpaceTree, build_space_tree, lowest_in_nodes, push_children
 from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray, Resources
 from popf.engine.trees.tiles import (
     PANEL,

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from popf.engine.points import build_space_tree
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import (
     CHAIN,
@@ -33,6 +32,7 @@ from popf.engine.runtime.simd import (
     smallest,
 )
 from popf.engine.runtime.threads import BufferPool, map_chunks, one_blas_thread
+from popf.engine.space_tree import build_space_tree
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
 
 # Nodes per chunk: enough to make the call overhead small, few enough to stay in the L1 cache.

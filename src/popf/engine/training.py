@@ -13,16 +13,11 @@ import numpy as np
 
 from popf.engine.conquest import EuclideanConquest
 from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.points import (
-    DistinctPoints,
-    SpaceTree,
-    build_space_tree,
-    distinct_points,
-    order_points,
-)
+from popf.engine.points import DistinctPoints, distinct_points, order_points
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
+from popf.engine.space_tree import SpaceTree, build_space_tree
 from popf.engine.structures import (
     LOW_DIMENSION,
     BoolArray,

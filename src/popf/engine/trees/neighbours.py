@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.distances import refuse_weight
-from popf.engine.points import (
-    SpaceTree,
-    build_space_tree,
-    climb,
-    distinct_points,
-    lowest_in_nodes,
-    push_children,
-)
+from popf.engine.points import distinct_points
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import (
     LANES,
@@ -30,6 +23,13 @@ from popf.engine.runtime.simd import (
     lowest_bit,
 )
 from popf.engine.runtime.threads import Team, chunk_size, map_chunks
+from popf.engine.space_tree import (
+    SpaceTree,
+    build_space_tree,
+    climb,
+    lowest_in_nodes,
+    push_children,
+)
 from popf.engine.structures import (
     ARC,
     ArcArray,
