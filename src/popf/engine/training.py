@@ -33,9 +33,9 @@ from popf.engine.trees.boruvka import Search
 
 # Minimum number of blocks per thread for matrix products.
 BLOCKS_PER_THREAD = 4
-# `choose_algorithm` estimates the work of a space tree from samples of these sizes, searching this many blocks.
+# `choose_algorithm` estimates the work of a space tree from samples of these sizes, searching some blocks.
 SAMPLE_SIZES = (2048, 8192)
-SAMPLE_SEARCHES = 32
+MAX_SEARCHES = 32
 
 
 class Trained(NamedTuple):
@@ -226,7 +226,7 @@ def choose_algorithm(X: FloatArray, algorithm: str, resources: Resources) -> str
         return "kd_tree"
     sizes = sorted({min(size, n_samples) for size in SAMPLE_SIZES})
     samples = [X[:: n_samples // size][:size] for size in sizes]
-    work = [neighbours.work_of_search(sample, SAMPLE_SEARCHES) for sample in samples]
+    work = [neighbours.work_of_search(sample, MAX_SEARCHES) for sample in samples]
     growth = 0.0
     if len(sizes) > 1:
         growth = float(np.clip(np.log(work[1] / work[0]) / np.log(sizes[1] / sizes[0]), 0.0, 1.0))

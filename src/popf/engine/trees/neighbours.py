@@ -95,14 +95,18 @@ def _empty_lists(n_queries: int, k: int) -> NeighbourLists:
     return NeighbourLists(positions, np.empty((n_queries, k)), np.empty(n_queries))
 
 
-def work_of_search(samples: FloatArray, n_searches: int) -> float:
-    """Return the average number of vector operations in a search for the neighbours of a block."""
+def work_of_search(samples: FloatArray, max_searches: int) -> float:
+    """Return the average number of vector operations in a search for the neighbours of a block.
+
+    At most an eighth of the blocks are searched, because searching all of them would be the whole work.
+    """
     tree = build_space_tree(distinct_points(samples).points)
     k = min(neighbours_to_list(samples.shape[1]), len(tree.points) - 1)
     if k == 0:
         return 1.0
-    lists = _empty_lists(len(tree.points), k)
-    blocks = np.unique(np.linspace(0, len(tree.blocks) - 1, n_searches).astype(np.int64)).tolist()
+    lists, n_blocks = _empty_lists(len(tree.points), k), len(tree.blocks)
+    n_searches = min(max_searches, -(-n_blocks // 8))
+    blocks = ((2 * np.arange(n_searches) + 1) * n_blocks // (2 * n_searches)).tolist()
     return float(np.mean([_find_neighbours(tree, tree, True, b, b + 1, lists) for b in blocks]))
 
 
