@@ -100,6 +100,20 @@ def cluster_and_outliers(n, d, rng):
     return X, y
 
 
+def categories(n, d, rng):
+    """Draw d / 4 normal features, and categories as standardised one-hot columns, up to six for each."""
+    columns, n_left = [rng.standard_normal((n, d // 4))], d - d // 4
+    while n_left > 0:
+        levels = min(6, n_left)
+        shares = 1.0 / np.arange(1, levels + 1)
+        chosen = rng.choice(levels, n, p=shares / shares.sum())
+        hot = (chosen[:, None] == np.arange(levels)).astype(float)
+        columns.append((hot - hot.mean(axis=0)) / np.maximum(hot.std(axis=0), 0.01))
+        n_left -= levels
+    X = np.hstack(columns)
+    return X, (X[:, 0] + X[:, -1] > 0.0).astype(int) ^ (rng.random(n) < 0.05)
+
+
 def line(n, d, rng):
     """Draw uniformly on a line, in 20 segments of alternating class."""
     position = rng.random(n)
@@ -114,6 +128,7 @@ SHAPES = {
     "duplicates": duplicates,
     "integer grid": integer_grid,
     "cluster and outliers": cluster_and_outliers,
+    "categories": categories,
     "line": line,
 }
 

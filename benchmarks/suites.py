@@ -118,7 +118,8 @@ def spanning_tree(full):
 
 def shapes(full):
     """Fit data that is hard for space trees and Borůvka's algorithm, and blobs of the same size."""
-    chosen = [(shape, 8) for shape in SHAPES] + [("blobs", 50), ("separated clusters", 50)]
+    chosen = [(shape, 8) for shape in SHAPES]
+    chosen += [("blobs", 50), ("separated clusters", 50), ("categories", 24)]
     tasks = []
     for shape, d in chosen:
         n = (50_000 if d == 8 else 20_000) if full else 1_000

@@ -58,9 +58,10 @@ def test_equal_points_are_no_obstacle():
 
 
 def test_a_split_separates_categories():
-    # A median would leave zeros on both sides, in every node on the way down to the ones.
+    # A median would leave zeros on both sides, in every node on the way down to the ones. Other sides are
+    # wider, but splitting them leaves no gap.
     rng = np.random.default_rng(0)
-    X = np.column_stack([np.arange(size(2000)) % 20 == 0, 0.1 * rng.random((size(2000), 2))])
+    X = np.column_stack([np.arange(size(2000)) % 20 == 0, 3.0 * rng.random((size(2000), 2))])
     tree = build_space_tree(X)
     assert tree.lows[1, 0] == tree.highs[1, 0] == 0.0  # zeros only, and one block of both
     leaves = tree.leaf

@@ -21,10 +21,12 @@ SUBTREE_POINTS = 1 << 18
 SMALLEST_SUBTREE = 1 << 12
 # Blocks start at a multiple of this many bytes, a cache line.
 ALIGNMENT = 64
-# A node is split at the side that is the widest among SAMPLED_POINTS of it. If MIN_EQUAL of them or more have
-# the median value, the split may leave the middle; but not below MAX_UNEQUAL_SPLITS nodes, because the stacks
-# of searches are short.
-SAMPLED_POINTS, MIN_EQUAL, MAX_UNEQUAL_SPLITS = 64, 4, 64
+# A node is split at the side that is the widest among SAMPLED_POINTS of it. A side with only two values counts
+# as wider by a factor, because the split leaves a gap as wide as the side, where others leave none.
+SAMPLED_POINTS, BINARY_FACTOR = 64, 4.0
+# If MIN_EQUAL of these points or more have the median value, the split may leave the middle; but not below
+# MAX_UNEQUAL_SPLITS nodes, because the stacks of searches are short.
+MIN_EQUAL, MAX_UNEQUAL_SPLITS = 4, 64
 
 #: A node: its first block, its right child (-1 for a leaf; the left child of node i is i + 1), its
 #: parent (-1 for the root), and the feature and value at which it is split. One record, so one cache line.
@@ -197,11 +199,14 @@ def _split_node(tree, node, first, last, parent):
         widest, spread = first - first, -1.0
         for f in range(points.shape[1]):
             low = high = points[start, f]
+            two_values = True
             for i in range(start + step, stop, step):
-                low = min(low, points[i, f])
-                high = max(high, points[i, f])
-            if high - low > spread:
-                widest, spread = f, high - low
+                x = points[i, f]
+                two_values &= low == high or x in (low, high)
+                low, high = min(low, x), max(high, x)
+            width = BINARY_FACTOR * (high - low) if two_values else high - low
+            if width > spread:
+                widest, spread = f, width
         depth, above = 0, parent
         while above >= 0:
             depth, above = depth + 1, tree.nodes[above]["parent"]
