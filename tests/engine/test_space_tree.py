@@ -57,15 +57,23 @@ def test_equal_points_are_no_obstacle():
     np.testing.assert_array_equal(np.sort(tree.order), np.arange(100))
 
 
-def test_a_split_separates_categories():
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_split_separates_categories(noise):
     # A median would leave zeros on both sides, in every node on the way down to the ones. Other sides are
-    # wider, but splitting them leaves no gap.
-    rng = np.random.default_rng(0)
-    X = np.column_stack([np.arange(size(2000)) % 20 == 0, 3.0 * rng.random((size(2000), 2))])
-    tree = build_space_tree(X)
-    assert tree.lows[1, 0] == tree.highs[1, 0] == 0.0  # zeros only, and one block of both
+    # wider, but they have no gaps.
+    rng, n = np.random.default_rng(0), size(2000)
+    values = (np.arange(n) % 20 == 0) + noise * rng.random(n)
+    tree = build_space_tree(np.column_stack([values, 3.0 * rng.random((n, 2))]))
+    assert tree.highs[1, 0] < 0.5  # zeros on the left; the ones and a few zeros on the right
     leaves = tree.leaf
-    assert np.count_nonzero(tree.lows[leaves, 0] < tree.highs[leaves, 0]) <= 1
+    mixed = (tree.lows[leaves, 0] < 0.5) & (tree.highs[leaves, 0] > 0.5)
+    assert np.count_nonzero(mixed) <= 1
+
+
+def test_gaps_too_narrow_for_a_division_do_not_count():
+    tiny = 5e-324 * (np.arange(200) % 2)
+    tree = build_space_tree(np.column_stack([np.full(200, 0.5), tiny]))
+    assert tree.nodes["block"][tree.nodes["right"][0]] == len(tree.blocks) // 2
 
 
 def test_many_rare_categories_do_not_make_a_tree_too_deep():

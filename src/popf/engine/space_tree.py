@@ -1,8 +1,8 @@
 """The space tree, in which points of low dimension are searched.
 
-It is a k-d tree: it splits points at the median of the widest side, or where categories change, down to blocks
-of sixteen. Nodes are stored in preorder, so the left child of node i is i + 1. All blocks but the last are
-full, so no memory is wasted on padding. Bounding boxes are tight: they enclose the points, not the cells.
+It is a k-d tree: it splits points at a gap or at the median of the widest side, down to blocks of sixteen.
+Nodes are stored in preorder, so the left child of node i is i + 1. All blocks but the last are full, so no
+memory is wasted on padding. Bounding boxes are tight: they enclose the points, not the cells.
 """
 
 from typing import NamedTuple
@@ -21,12 +21,13 @@ SUBTREE_POINTS = 1 << 18
 SMALLEST_SUBTREE = 1 << 12
 # Blocks start at a multiple of this many bytes, a cache line.
 ALIGNMENT = 64
-# A node is split at the side that is the widest among SAMPLED_POINTS of it. A side with only two values counts
-# as wider by a factor, because the split leaves a gap as wide as the side, where others leave none.
-SAMPLED_POINTS, BINARY_FACTOR = 64, 4.0
-# If MIN_EQUAL of these points or more have the median value, the split may leave the middle; but not below
-# MAX_UNEQUAL_SPLITS nodes, because the stacks of searches are short.
-MIN_EQUAL, MAX_UNEQUAL_SPLITS = 4, 64
+# A node is split at its widest side, judged by SAMPLED_POINTS of it. A gap in a side, as between categories,
+# makes it wider by GAP_FACTOR times the gap, because a split there separates the boxes by as much, where others
+# leave no space. Gaps of less than MIN_GAP of the side do not count. To find them, values are sorted into bins.
+SAMPLED_POINTS, GAP_FACTOR, MIN_GAP, N_BINS, SMALLEST_WIDTH = 64, 3.0, 0.15, 32, 1e-300
+# Splits at a gap may be unequal, but not below this number of nodes, because the stacks of searches are short.
+MAX_UNEQUAL_SPLITS = 64
+
 
 #: A node: its first block, its right child (-1 for a leaf; the left child of node i is i + 1), its
 #: parent (-1 for the root), and the feature and value at which it is split. One record, so one cache line.
@@ -42,7 +43,7 @@ NODE = np.dtype(
 
 
 class SpaceTree(NamedTuple):
-    """A k-d tree with tight bounding boxes, balanced where values are not tied."""
+    """A k-d tree with tight bounding boxes, balanced where points have no gaps."""
 
     points: FloatArray  # in the order of the blocks
     order: IntArray  # points[i] was row order[i] of the input
@@ -151,67 +152,73 @@ def _quickselect(points, order, start, stop, middle, feature):
 
 
 @helper
-def _divide(points, order, first, last, feature, may_be_unequal):
-    """Split blocks at the median of a feature; return the first block on the right.
+def _widest_gap(points, start, stop, step, feature, low, width):
+    """Find the widest gap between the values of a feature; return its width and its middle.
 
-    If many points have the median itself, as in columns of zeros and ones, the split moves to the nearer end of
-    their run, or to the only end where values change: so boxes separate categories. One block may be mixed.
+    Values are sorted into bins, and the gap is a run of empty ones. Only every `step`-th point is looked at.
+    """
+    scale, filled = N_BINS / width, 0
+    for i in range(start, stop, step):
+        filled |= 1 << min(N_BINS - 1, int((points[i, feature] - low) * scale))
+    longest = end = run = 0
+    for place in range(N_BINS):
+        run = 0 if filled >> place & 1 else run + 1
+        if run > longest:
+            longest, end = run, place + 1
+    return longest / scale, low + (end - longest / 2.0) / scale
+
+
+@helper
+def _choose_split(points, first, last, may_be_unequal):
+    """Choose the feature to split some blocks at, and the first block on the right.
+
+    Points are split at the widest gap of a feature, if it has one, otherwise at its median. The block that
+    contains points from both sides of the gap goes to the smaller side.
     """
     start, stop = first * LANES, min(last * LANES, len(points))
-    middle = (first + last) // 2
-    _quickselect(points, order, start, stop, middle * LANES, feature)
-    median = points[middle * LANES, feature]
-    n_equal = 0
-    for i in range(start, stop, max(1, (stop - start) // SAMPLED_POINTS)):
-        n_equal += points[i, feature] == median
-    if n_equal < MIN_EQUAL or not may_be_unequal:
-        return middle
-    n_below = n_above = 0
+    step = max(1, (stop - start) // SAMPLED_POINTS)
+    # Not a literal 0, for which Numba would compile `_quickselect` again.
+    best, most, cut = first - first, -1.0, np.inf
+    for feature in range(points.shape[1]):
+        low = high = points[start, feature]
+        for i in range(start + step, stop, step):
+            low = min(low, points[i, feature])
+            high = max(high, points[i, feature])
+        width = high - low
+        if (1.0 + GAP_FACTOR) * width <= most:
+            continue
+        gap, middle = 0.0, np.inf
+        if may_be_unequal and width > SMALLEST_WIDTH:
+            gap, middle = _widest_gap(points, start, stop, step, feature, low, width)
+        if gap < MIN_GAP * width:
+            gap, middle = 0.0, np.inf
+        if width + GAP_FACTOR * gap > most:
+            best, most, cut = feature, width + GAP_FACTOR * gap, middle
+    if cut == np.inf:
+        return best, (first + last) // 2
+    n_left = 0
     for i in range(start, stop):
-        n_below += points[i, feature] < median
-        n_above += points[i, feature] > median
-    if n_below == 0 and n_above == 0:
-        return middle
-    # The block where values change goes to the side of the other values.
-    lower_end, higher_start = -(-(start + n_below) // LANES), (stop - n_above) // LANES
-    if n_above == 0 or (n_below > 0 and middle - lower_end <= higher_start - middle):
-        middle = lower_end
-    else:
-        middle = higher_start
-    middle = max(first + 1, min(middle, last - 1))
-    _quickselect(points, order, start, stop, middle * LANES, feature)
-    return middle
+        n_left += points[i, best] < cut
+    is_smaller = 2 * n_left < stop - start
+    block = first + (n_left + (LANES - 1 if is_smaller else 0)) // LANES
+    return best, max(first + 1, min(block, last - 1))
 
 
 @helper
 def _split_node(tree, node, first, last, parent):
     """Write the record of a node and split it; return the first block of its right half."""
-    points = tree.points
-    start, stop = first * LANES, min(last * LANES, len(points))
-    middle = (first + last) // 2
+    points, middle = tree.points, first
     record = tree.nodes[node]
     record["block"], record["parent"] = first, parent
     record["right"], record["feature"], record["value"] = -1, 0, 0.0
     if last - first > 1:
-        # Split the side that is the widest among some of the points.
-        step = max(1, (stop - start) // SAMPLED_POINTS)
-        # Not a literal 0, for which Numba would compile `_quickselect` again.
-        widest, spread = first - first, -1.0
-        for f in range(points.shape[1]):
-            low = high = points[start, f]
-            two_values = True
-            for i in range(start + step, stop, step):
-                x = points[i, f]
-                two_values &= low == high or x in (low, high)
-                low, high = min(low, x), max(high, x)
-            width = BINARY_FACTOR * (high - low) if two_values else high - low
-            if width > spread:
-                widest, spread = f, width
         depth, above = 0, parent
         while above >= 0:
             depth, above = depth + 1, tree.nodes[above]["parent"]
-        middle = _divide(points, tree.order, first, last, widest, depth < MAX_UNEQUAL_SPLITS)
-        record["feature"], record["value"] = widest, points[middle * LANES, widest]
+        feature, middle = _choose_split(points, first, last, depth < MAX_UNEQUAL_SPLITS)
+        stop = min(last * LANES, len(points))
+        _quickselect(points, tree.order, first * LANES, stop, middle * LANES, feature)
+        record["feature"], record["value"] = feature, points[middle * LANES, feature]
         record["right"] = node + 2 * (middle - first)
     return middle
 
