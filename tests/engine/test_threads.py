@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from popf import OPFClassifier
-from popf.engine.runtime.threads import Team, map_chunks, map_items
+from popf.engine.runtime.threads import Team, map_chunks, map_items, run_both
 from popf.engine.trees import tiles
 from strategies import assert_same_conquest, assert_same_forest, fit, gaussian, grid
 
@@ -51,6 +51,31 @@ class TestTeam:
                 team.map_chunks(fail, 10_000, 1)
             assert len(begun) < 10_000
             assert team.map_chunks(lambda start, _: start, 4, 1) == [0, 1, 2, 3]
+
+
+class TestRunBoth:
+    def test_runs_the_first_on_this_thread_and_the_second_beside_it(self):
+        met = threading.Barrier(2, timeout=60)
+
+        def thread():
+            met.wait()  # breaks unless both are at work
+            return threading.current_thread()
+
+        first, second = run_both(thread, thread, n_threads=2)
+        assert first is threading.current_thread() is not second
+
+    def test_one_thread_runs_one_after_the_other(self):
+        done = []
+        run_both(lambda: done.append(1), lambda: done.append(2), n_threads=1)
+        assert done == [1, 2]
+
+    @pytest.mark.parametrize("failing", [0, 1])
+    @pytest.mark.parametrize("n_threads", [1, 2])
+    def test_an_error_of_either_is_raised(self, failing, n_threads):
+        functions = [int, int]
+        functions[failing] = lambda: int("x")
+        with pytest.raises(ValueError, match="invalid literal"):
+            run_both(*functions, n_threads)
 
 
 class TestSameForest:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from popf.engine.runtime.threads import map_items, one_blas_thread
+from popf.engine.runtime.threads import map_items, one_blas_thread, run_both
 from popf.engine.structures import BoolArray, FloatArray
 from popf.forest.metrics import Metric
 from popf.probability.boosting import BoostedTrees
@@ -155,8 +155,11 @@ def choose(
     if len(np.unique(labels.codes)) < 2:
         return _choose_prior(candidates[0], prior)
 
-    forests = hold_out_forests(training, splits, candidates, labels, options, before)
-    on_features, scalings = hold_out_parts(training, splits, labels, options, before)
+    forests, (on_features, scalings) = run_both(
+        lambda: hold_out_forests(training, splits, candidates, labels, options, before),
+        lambda: hold_out_parts(training, splits, labels, options, before),
+        training.resources.n_threads,
+    )
     chosen = choose_parts(forests, on_features, labels, np.full(len(weights), True), options)
     forest, scaling, exponents = forests[chosen.forest], chosen.scaling, chosen.exponents
     pool = fit_pool(exponents, labels, options.smoothing)
@@ -307,19 +310,20 @@ def fit_chosen(
     training: TrainingSamples, choice: Choice, squash: bool
 ) -> tuple[Evidence, GrownForest]:
     """Fit the chosen model to all samples."""
-    grown = training.grow(None, choice.candidate)
     ordered, pool = training.ordered, choice.pool
+    weights = dict(zip(choice.strengths, pool.weights[1:], strict=True))
+    used = [name for name, weight in weights.items() if weight > 0.0]
+    grown, learned = run_both(
+        lambda: training.grow(None, choice.candidate),
+        lambda: fit_parts(training, used, choice, squash) if used else None,
+        training.resources.n_threads,
+    )
     bandwidths = choice.bandwidths
     if len(ordered.rows) <= N_TO_SPLIT:
         # Adapt them to the lower costs in this larger forest; those chosen on a subset are kept.
         bandwidths = choice.grid.ranked(grown.unit)[choice.scaling.steps]
-    weights = dict(zip(choice.strengths, pool.weights[1:], strict=True))
-    used = [name for name, weight in weights.items() if weight > 0.0]
     on_features: dict[str, AdditiveEvidence | BoostedTrees] = {}
-    scaling = None
-    if used:
-        learned = fit_parts(training, used, choice, squash)
-        scaling = learned.scaling
+    if learned is not None:
         for name in used:
             on_features[name], intercepts = learned.parts[name].without_intercepts()
             pool = pool._replace(biases=pool.biases + weights[name] * centered(intercepts))
@@ -330,7 +334,7 @@ def fit_chosen(
         node_weights=ordered.weights,
         bandwidths=bandwidths,
         forest_scaling=choice.scaling,
-        scaling=scaling,
+        scaling=learned.scaling if learned else None,
         on_features=on_features,
         pool=pool._replace(weights=own_weights),
         trust=choice.trust,

@@ -107,6 +107,20 @@ def map_items(
     return map_chunks(lambda number, _: function(items[number]), len(items), 1, n_threads)
 
 
+def run_both(
+    first: Callable[[], Item], second: Callable[[], Result], n_threads: int
+) -> tuple[Item, Result]:
+    """Call two slow functions, at the same time if there are several threads.
+
+    The first runs on the calling thread, so that Ctrl-C interrupts it; then only the second is waited for.
+    """
+    if n_threads == 1:
+        return first(), second()
+    with ThreadPoolExecutor(1, initializer=_limit_new_thread) as pool:
+        other = pool.submit(second)
+        return first(), other.result()
+
+
 def chunk_size(total: int, largest: int, n_threads: int) -> int:
     """Return the number of items per chunk: at most `largest`, with several chunks per thread."""
     if n_threads == 1:
