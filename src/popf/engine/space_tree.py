@@ -1,4 +1,4 @@
-"""The space tree, in which points of low dimension are searched.
+"""The space tree, in which points are searched if they have few features, or vary in few directions.
 
 It is a k-d tree: it splits points at a gap or at the median of the widest side, down to blocks of sixteen.
 Nodes are stored in preorder, so the left child of node i is i + 1. All blocks but the last are full, so no
@@ -21,13 +21,15 @@ SUBTREE_POINTS = 1 << 18
 SMALLEST_SUBTREE = 1 << 12
 # Blocks start at a multiple of this many bytes, a cache line.
 ALIGNMENT = 64
-# A node is split at its widest side, judged by SAMPLED_POINTS of it. A gap in a side, as between categories,
-# makes it wider by GAP_FACTOR times the gap, because a split there separates the boxes by as much, where others
-# leave no space. Gaps of less than MIN_GAP of the side do not count. To find them, values are sorted into bins.
-SAMPLED_POINTS, GAP_FACTOR, MIN_GAP, N_BINS, SMALLEST_WIDTH = 64, 3.0, 0.15, 32, 1e-300
-# Splits at a gap may be unequal, but not below this number of nodes, because the stacks of searches are short.
+# A node is split at its widest side, judged by at most about this many of its points, evenly spaced.
+SAMPLED_POINTS = 64
+# A side with a gap, as between categories, counts as wider by this many times the gap: a split there keeps the
+# boxes apart, where other splits let them touch. Gaps are ignored if they are less than a fraction of the side.
+GAP_FACTOR, MIN_GAP = 3.0, 0.15
+# To find gaps, values are sorted into bins; sides too narrow for that have none.
+N_BINS, SMALLEST_WIDTH = 32, 1e-300
+# Splits at a gap may be unequal, but not at this depth or below, because the stacks of searches are short.
 MAX_UNEQUAL_SPLITS = 64
-
 
 #: A node: its first block, its right child (-1 for a leaf; the left child of node i is i + 1), its
 #: parent (-1 for the root), and the feature and value at which it is split. One record, so one cache line.
