@@ -350,7 +350,8 @@ def fit_parts(
 ) -> Learned:
     """Fit parts on features to all samples, or to at most `N_FOR_FEATURES`, starting from an earlier fit.
 
-    If the earlier fit had as many samples, it is returned unchanged.
+    If the earlier fit had as many samples, it is returned unchanged. A fit to 85 % of the samples is not kept:
+    that saved about 1 s on two tables of 34,000 and 40,000 rows, but raised their log loss by 0.7 and 0.6 %.
     """
     everyone, before = np.arange(len(training.ordered.rows)), choice.learned
     if before is not None and before.n_samples >= min(len(everyone), N_FOR_FEATURES):

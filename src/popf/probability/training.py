@@ -40,7 +40,8 @@ FEW_VALUES = 20
 MANY_COPIES = 50
 #: Maximum number of copies of a sample that are assigned by the hash; the rest is divided evenly.
 MAX_HASHED = 10_000
-#: Maximum number of samples for fitting scalings, maps, regressions and trees.
+#: Maximum number of samples for fitting scalings, maps, regressions and trees. Half as many shortened fits
+#: of 120,000 × 100 on a GPU from 7.5 to 5.4 s, but raised their log loss by 3 to 5 %.
 N_FOR_FEATURES = 50_000
 #: Maximum number of left-out samples for the median winning cost.
 N_FOR_UNIT = 1000
