@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import make_classification, make_moons
 from sklearn.linear_model import LogisticRegression
 
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier, POPFClassifier
 from popf.display import (
     ForestDisplay,
     LandscapeDisplay,
@@ -28,7 +28,7 @@ MOONS, MOON = make_moons(60, noise=0.2, random_state=0)
 FOREST = OPFClassifier().fit(MOONS, MOON)
 # A box that does not bind: a fit that it binds warns.
 BOX = ((-60.0, 20.0), (-10.0, 10.0))
-PAPER = POPFClassifier("paper", box=BOX).fit(MOONS, MOON)
+PAPER = PlattOPFClassifier(box=BOX).fit(MOONS, MOON)
 
 
 @cache

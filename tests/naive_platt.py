@@ -10,8 +10,8 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
-from popf.solvers import PlattObjective
-from popf.solvers import platt_targets as fast_targets
+from popf.paper import PlattObjective
+from popf.paper import platt_targets as fast_targets
 
 
 def platt_targets(y, weights):
@@ -157,6 +157,9 @@ class Sphere:
 
 
 class Rosenbrock:
+    def __init__(self, start=(0.0, 0.0)):
+        self.start = start
+
     def __call__(self, thetas):
         x, y = thetas.T
         return (1 - x) ** 2 + 100 * (y - x**2) ** 2

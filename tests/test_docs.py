@@ -32,7 +32,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.MU
 ANY_BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 PUBLIC = (
-    *("popf", "popf.forest", "popf.metrics", "popf.probability", "popf.solvers", "popf.io"),
+    *("popf", "popf.forest", "popf.metrics", "popf.probability", "popf.paper", "popf.io"),
     *("popf.datasets", "popf.display", "popf.report", "popf.monitoring", "popf.tables"),
     *("popf.table_models", "popf.experiment", "popf.dask"),
 )

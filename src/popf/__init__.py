@@ -1,6 +1,7 @@
 """popf: Optimum-Path Forest classification for scikit-learn.
 
 `OPFClassifier` predicts labels, `POPFClassifier` predicts probabilities, and `popf.metrics` evaluates both.
+`PlattOPFClassifier` is the P-OPF of the paper.
 `save` and `load` store models in files that are safe to share.
 """
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from popf.forest.semi_supervised import SemiSupervisedOPFClassifier
     from popf.forest.spanning_tree import minimum_spanning_tree, single_linkage
     from popf.io import load, save
+    from popf.paper.classifier import PlattOPFClassifier
     from popf.probability.classifier import POPFClassifier
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "OPFClustering",
     "OPFOutlierDetector",
     "POPFClassifier",
+    "PlattOPFClassifier",
     "SemiSupervisedOPFClassifier",
     "__version__",
     "load",
@@ -41,6 +44,7 @@ _LAZY_IMPORTS = {
     "OPFClustering": "popf.density",
     "OPFOutlierDetector": "popf.density",
     "POPFClassifier": "popf.probability",
+    "PlattOPFClassifier": "popf.paper",
     "SemiSupervisedOPFClassifier": "popf.forest",
     "load": "popf.io",
     "minimum_spanning_tree": "popf.forest",

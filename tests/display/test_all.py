@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from display_examples import DRAWN, FOREST, MODEL, MOONS, PAPER, X, Y, assert_fits, new_axes, pooled
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier
 from popf.display import (
     LandscapeDisplay,
     LogOddsDisplay,
@@ -63,6 +63,10 @@ def test_every_curve_colour_stands_out_from_light_and_dark(style, contrast):
             assert contrast(to_rgb(colour), look.background) > 2.1
 
 
+def three_classes():
+    return PlattOPFClassifier(box=((-99, 99), (-99, 99))).fit(MOONS, np.arange(len(MOONS)) % 3)
+
+
 def nowhere(thetas):
     return thetas[:, 0] * np.nan
 
@@ -77,14 +81,15 @@ REFUSED = [
     (lambda: prepare_forest(FOREST, resolution=0), ValueError, "resolution is 0"),
     (lambda: prepare_forest(NO_SAMPLES), ValueError, "have no coordinates"),
     (lambda: landscape_of(FOREST), TypeError, "no landscape over A and B"),
-    (lambda: landscape_of(POPFClassifier("paper")), NotFittedError, "not fitted"),
-    (lambda: landscape_of(pooled()), ValueError, "only the paper's method"),
+    (lambda: landscape_of(PlattOPFClassifier()), NotFittedError, "not fitted"),
+    (lambda: landscape_of(pooled()), TypeError, "pass a fitted PlattOPFClassifier"),
+    (lambda: landscape_of(three_classes()), ValueError, "there are 3 classes"),
     (lambda: landscape_of(PAPER, solvers=["sgd"]), ValueError, "`solver` must be one of"),
     (lambda: landscape_of(PAPER, resolution=1), ValueError, "resolution is 1"),
     (lambda: LandscapeDisplay.from_objective(np.sum, None), ValueError, "needs bounds"),
     (lambda: LandscapeDisplay.from_objective(nowhere, resolution=2), ValueError, "no finite value"),
     (lambda: log_odds_of(MODEL, MOONS[0]), TypeError, "LogisticRegression has no log odds"),
-    (lambda: log_odds_of(PAPER, MOONS[0]), ValueError, "not 'paper'"),
+    (lambda: log_odds_of(PAPER, MOONS[0]), TypeError, "PlattOPFClassifier has no log odds"),
     (
         lambda: log_odds_of(pooled(), MOONS[0], pos_label=7),
         ValueError,

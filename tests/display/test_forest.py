@@ -6,7 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from display_examples import BOX, DRAWN, FOREST, MOON, MOONS, assert_fits, new_axes
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier, POPFClassifier
 from popf.display import ForestDisplay
 from popf.display.forest import prepare_forest
 
@@ -74,7 +74,7 @@ def test_one_feature_is_drawn_over_the_path_cost():
 
 
 def test_pipelines_and_probabilities_are_drawn_by_their_forest():
-    model = make_pipeline(StandardScaler(), POPFClassifier("paper", box=BOX))
+    model = make_pipeline(StandardScaler(), PlattOPFClassifier(box=BOX))
     model.fit(MOONS, MOON)
     layout = prepare_forest(model, sample=MOONS[3] + 0.01, resolution=10)
     scaled = model[0].transform(MOONS)
@@ -96,7 +96,7 @@ def test_a_model_with_a_map_is_drawn_as_its_forest_sees_the_samples():
 def test_columns_name_the_axes_and_warn_of_nothing():
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(MOONS, columns=["usage", "tariff"])
-    plain = [OPFClassifier(), POPFClassifier("paper", box=BOX)]
+    plain = [OPFClassifier(), PlattOPFClassifier(box=BOX)]
     steps = StandardScaler(), FunctionTransformer(np.exp)
     for model in (*plain, *(make_pipeline(step, OPFClassifier()) for step in steps)):
         layout = prepare_forest(model.fit(table, MOON), sample=table.iloc[[2]], resolution=5)

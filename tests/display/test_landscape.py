@@ -7,7 +7,7 @@ from sklearn.base import clone
 from display_examples import FOREST, MOON, MOONS, PAPER, labels_of, new_axes
 from popf.display import LandscapeDisplay
 from popf.display.landscape import prepare_landscape
-from popf.solvers import PSO, NelderMead, PlattObjective, platt_targets
+from popf.paper import PSO, NelderMead, PlattObjective, platt_targets
 
 
 def test_the_landscape_holds_the_objective_at_every_point_of_the_grid():
@@ -49,12 +49,14 @@ def test_paths_that_take_little_room_are_drawn_again_larger():
     def bowl(thetas):
         return ((thetas - [3.0, 1.0]) ** 2).sum(axis=1) - 5.0
 
-    near = {"near": NelderMead().minimize(bowl, start=[2.0, 1.0])}
+    bowl.start = [2.0, 1.0]
+    near = {"near": NelderMead().minimize(bowl)}
     small = LandscapeDisplay.from_objective(bowl, solutions=near, resolution=11, ax=new_axes())
     left, right = small.zoom_ax_.get_xlim()
     assert -10 < left < 2 < 3 < right < 10
     assert small.zoom_ax_.get_ylim()[0] < 1 < small.zoom_ax_.get_ylim()[1]
-    far = {"far": NelderMead().minimize(bowl, start=[-10.0, -10.0])}
+    bowl.start = [-10.0, -10.0]
+    far = {"far": NelderMead().minimize(bowl)}
     large = LandscapeDisplay.from_objective(bowl, solutions=far, resolution=11, ax=new_axes())
     assert large.zoom_ax_ is None
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier
 from popf.datasets.registry import RECORDS
 from popf.experiment import JournalError, protocol, reproduce, run, table
 from popf.experiment.protocol import Protocol, choose_methods, definition, own_dataset, seeded
@@ -63,7 +63,7 @@ def test_every_number_of_a_run_can_be_had_by_hand(small_study):
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, train_size=0.25, stratify=y, random_state=state
     )
-    model = POPFClassifier("paper", solver="nelder-mead", random_state=state).fit(X_train, y_train)
+    model = PlattOPFClassifier("nelder-mead", random_state=state).fit(X_train, y_train)
     expected = opf_accuracy_score(y_test, model.predict(X_test))
     assert small_study.values("accuracy", "one", "P-OPF-NM")[2] == expected
     positive = model.predict_proba(X_test)[:, 1]
@@ -133,12 +133,12 @@ def test_seeds_of_the_user_are_kept():
     assert seeded(nested, 8).get_params()["logisticregression__random_state"] == 8
 
 
-def test_what_is_made_for_two_classes_is_left_out_elsewhere():
-    said = []
-    results = run({"iris": load_iris(return_X_y=True)}, ["opf", "nm"], runs=2, say=said.append)
-    assert said == ["iris has 3 classes; methods for two classes are skipped there: P-OPF-NM."]
+def test_all_methods_take_part_on_more_classes():
+    results = run({"iris": load_iris(return_X_y=True)}, ["opf", "nm", "svm", "logistic"], runs=2)
     assert not results.failures()
-    assert np.isfinite(results.values("accuracy", "iris", "OPF")).all()
+    for name in results.methods:
+        assert results.values("accuracy", "iris", name).min() > 0.8
+        assert np.isfinite(results.values("log_loss", "iris", name)).all() == (name != "OPF")
 
 
 def test_methods_are_chosen_by_several_names_and_unknown_ones_are_answered_with_the_nearest():

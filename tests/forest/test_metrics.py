@@ -9,7 +9,7 @@ from sklearn.metrics import DistanceMetric, pairwise_distances
 from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier, POPFClassifier
 from popf.forest.metrics import METRIC_NAMES, SKLEARN_METRICS, choose_metric
 from popf.forest.validation import check_precomputed
 from strategies import ALGORITHMS, MOON, MOONS, assert_same_forest
@@ -121,12 +121,11 @@ def test_a_distance_to_itself_below_0_by_rounding_is_0():
 
 def test_scikit_learn_is_told_where_features_must_not_be_negative():
     names = ["chi_square", "chi_squared", "squared_chord", "squared_chi_square", "precomputed"]
-    for make in (OPFClassifier, POPFClassifier):
+    for make in (OPFClassifier, POPFClassifier, PlattOPFClassifier):
+        assert get_tags(make()).classifier_tags.multi_class
         assert all(get_tags(make(metric=name)).input_tags.positive_only for name in names)
         assert not get_tags(make(metric="canberra")).input_tags.positive_only
         assert not get_tags(make(metric=max)).input_tags.positive_only
-    assert get_tags(POPFClassifier()).classifier_tags.multi_class
-    assert not get_tags(POPFClassifier("paper")).classifier_tags.multi_class
 
 
 # Matrices of distances

@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import popf
-from popf import OPFClassifier, OPFOutlierDetector, POPFClassifier
+from popf import OPFClassifier, OPFOutlierDetector, PlattOPFClassifier, POPFClassifier
 from popf.io import ModelFileError, container, describe
 from popf.table_models.model import TablePreparation
 
@@ -54,7 +54,7 @@ def probabilities():
 
 def pipeline():
     prepare = TablePreparation(["a", "b"], ["c"], missing="median")
-    paper = POPFClassifier("paper", solver="nelder-mead", box=None)
+    paper = PlattOPFClassifier("nelder-mead", box=None)
     frame = FRAME.assign(c=np.array(["x", "y", "z"], dtype=object)[np.arange(24) % 3])
     return make_pipeline(prepare, StandardScaler(), paper).fit(frame, LABELS), frame
 
@@ -246,13 +246,21 @@ FOREST_TRAPS = [
         "_classes_of_the_model' is not used",
     ),
 ]
-SLOPES = [1e308, {"!": "float", "value": "nan"}, True]
+
+
+def set_in_solution(header, name, value):
+    """Change a value of `solution_`, a list of one dict of pairs."""
+    (solution,) = header["model"]["steps"][-1][1]["fitted"]["solution_"]
+    solution["items"] = [[key, value if key == name else old] for key, old in solution["items"]]
+
+
+COUNTS = [-1, {"!": "float", "value": "nan"}, True]
 PIPELINE_TRAPS = [
     (
-        lambda header, value=value: header["model"]["steps"][-1][1]["fitted"].update(A_=value),
-        "A_ of POPFClassifier must be a number",
+        lambda header, value=value: set_in_solution(header, "n_evaluations", value),
+        "n_evaluations of solution_ must be an integer",
     )
-    for value in SLOPES
+    for value in COUNTS
 ] + [
     (
         lambda header: header["model"]["parameters"].update(memory="/tmp"),

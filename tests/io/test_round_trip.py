@@ -22,17 +22,18 @@ from popf import (
     OPFClassifier,
     OPFClustering,
     OPFOutlierDetector,
+    PlattOPFClassifier,
     POPFClassifier,
     SemiSupervisedOPFClassifier,
 )
 from popf.forest.metrics import ALIASES, METRIC_NAMES
 from popf.io import trusted_types
+from popf.paper import PSO, NelderMead
 from popf.probability.features import (
     DiscriminantStretch,
     EffectSizeWeights,
     WithinClassWhitening,
 )
-from popf.solvers import PSO, NelderMead
 from saved_models import (
     CANCER_X,
     CANCER_Y,
@@ -216,10 +217,10 @@ KEPT = [
     POPFClassifier(metric="mahalanobis"),
     SemiSupervisedOPFClassifier("manhattan"),
     POPFClassifier("forest", threshold=0.3, working_memory=1.5, algorithm="brute", n_jobs=2),
-    POPFClassifier("paper"),
-    POPFClassifier("paper", solver="nelder-mead", box=None),
-    POPFClassifier("paper", solver=NelderMead(), box=((-3, 3), [-2.0, 2])),
-    POPFClassifier("paper", solver=replace(PSO(), inertia=0.6), random_state=0),
+    PlattOPFClassifier(),
+    PlattOPFClassifier("nelder-mead", box=None),
+    PlattOPFClassifier(NelderMead(), box=((-3, 3), [-2.0, 2])),
+    PlattOPFClassifier(replace(PSO(), inertia=0.6), random_state=0),
     POPFClassifier("forest", linear_map="weights"),
     POPFClassifier("forest", linear_map="whitening"),
     POPFClassifier("forest", linear_map="discriminant"),

@@ -11,7 +11,7 @@ from sklearn.metrics import brier_score_loss, log_loss, pairwise_distances
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 
-from popf import POPFClassifier, report
+from popf import PlattOPFClassifier, POPFClassifier, report
 from popf.display.curves import prepare_thresholds
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.metrics import evaluate
@@ -101,7 +101,7 @@ def test_log_odds_of_the_listed_samples_add_up_to_their_probabilities(theft_case
 
 def test_the_papers_method_has_paths_and_no_log_odds(theft_case):
     _, X, y = theft_case
-    model = POPFClassifier("paper", box=((-60.0, 20.0), (-10.0, 10.0))).fit(X[:200], y[:200])
+    model = PlattOPFClassifier(box=((-60.0, 20.0), (-10.0, 10.0))).fit(X[:200], y[:200])
     found = compute(model, X[200:], y[200:], top=20)
     assert all(row.why["nodes"] and not row.why["terms"] for row in found.rows)
     assert found.html()

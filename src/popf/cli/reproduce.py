@@ -20,7 +20,8 @@ def reproduce(
     ),
     methods: list[str] | None = option(
         None,
-        "Methods, comma-separated or repeated: opf, ba, ffa, pso, nm, newton, pooled. Default: all.",
+        "Methods, comma-separated or repeated: opf, ba, ffa, pso, nm, newton, pooled, svm, logistic. "
+        "Default: all.",
         metavar="NAMES",
     ),
     runs: int = option(20, "Number of random splits of each dataset."),

@@ -14,6 +14,7 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import Path
 from popf.formatting import check_integer
+from popf.paper.classifier import PlattOPFClassifier
 from popf.probability.classifier import POPFClassifier
 
 # In inches: the longer side of the plot, the legend beside it, the axis below it, and the minimum height.
@@ -56,7 +57,8 @@ def prepare_forest(
 ) -> ForestLayout:
     """Compute the layout of a forest; see `ForestDisplay.from_estimator`."""
     check_integer("resolution", resolution, 2)
-    last = fitted_step(estimator, (OPFClassifier, POPFClassifier), "forest")
+    kinds = (OPFClassifier, POPFClassifier, PlattOPFClassifier)
+    last = fitted_step(estimator, kinds, "forest")
     forest = getattr(last, "opf_", last).forest_
     samples = forest.samples
     if samples is None:
@@ -186,7 +188,7 @@ class ForestDisplay:
 
         Parameters
         ----------
-        estimator : OPFClassifier, POPFClassifier or Pipeline
+        estimator : OPFClassifier, POPFClassifier, PlattOPFClassifier or Pipeline
             Fitted. Samples are drawn as the forest sees them: after a pipeline's steps, squashed and mapped.
         sample : array-like of shape (n_features,) or (1, n_features), default=None
             A sample whose path is drawn.

@@ -10,9 +10,9 @@ from popf.display import canvas
 from popf.display.estimators import fitted_step
 from popf.engine.structures import FloatArray
 from popf.formatting import check_integer
-from popf.probability.classifier import POPFClassifier
-from popf.solvers import PlattObjective, Solution, Solver, platt_targets, solver_of
-from popf.solvers.base import PAPER_BOX, Objective, Search, check_box
+from popf.paper.classifier import PlattOPFClassifier, signed_costs, solver_of
+from popf.paper.platt import PlattObjective, platt_targets
+from popf.paper.solver import PAPER_BOX, Objective, Search, Solution, Solver, check_box
 
 FIGURE_SIZE = (6.4, 5.0)
 # Contour levels span this many powers of ten below the highest value: the valley is flat, its walls are steep.
@@ -46,21 +46,21 @@ def prepare_landscape(
 
 
 def paper_objective(
-    estimator: POPFClassifier, sample_weight: ArrayLike | None = None
+    estimator: PlattOPFClassifier, sample_weight: ArrayLike | None = None
 ) -> tuple[PlattObjective, Solution]:
     """Return the function of A and B that was minimised to fit a model, and the solution found."""
-    opf, fitted = estimator.opf_, getattr(estimator, "solution_", None)
-    if fitted is None:
+    opf, fitted = estimator.opf_, estimator.solution_
+    if isinstance(fitted, list):
         raise ValueError(
-            "only the paper's method fits A and B; pass a POPFClassifier(method='paper'), or use "
+            f"a landscape shows one A and one B, but there are {len(fitted)} classes, each with its own; use "
             "LandscapeDisplay.from_objective."
         )
     weights = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)[opf.sample_indices_]
     codes = opf.forest_.codes
-    signed = np.where(codes == 1, opf.costs_, -opf.costs_)
-    objective = PlattObjective(signed, platt_targets(codes, weights), weights)
+    targets = platt_targets(codes, weights, estimator.smoothing)
+    objective = PlattObjective(signed_costs(codes, opf.costs_, 1), targets, weights)
     if not np.isclose(float(objective(fitted.theta)), fitted.value, rtol=1e-9, atol=0.0):
         raise ValueError(
             "the model was fitted with other sample weights than those given here; pass sample_weight as "
@@ -91,10 +91,10 @@ class LandscapeDisplay:
     --------
     >>> from matplotlib.figure import Figure
     >>> from sklearn.datasets import load_iris
-    >>> from popf import POPFClassifier
+    >>> from popf import PlattOPFClassifier
     >>> from popf.display import LandscapeDisplay
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = POPFClassifier("paper", box=((-60, 20), (-10, 10))).fit(X, y == 1)
+    >>> model = PlattOPFClassifier(box=((-60, 20), (-10, 10))).fit(X, y == 1)
     >>> display = LandscapeDisplay.from_estimator(model, solvers=["pso"], ax=Figure().subplots())
     >>> list(display.paths_)
     ['newton (fitted)', 'pso']
@@ -147,14 +147,14 @@ class LandscapeDisplay:
         random_state: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the function that was minimised to fit a ``POPFClassifier(method="paper")``, over its box.
+        """Draw the function that was minimised to fit a `PlattOPFClassifier`, over its box.
 
         Parameters
         ----------
-        estimator : POPFClassifier or Pipeline
-            Fitted with ``method="paper"``.
+        estimator : PlattOPFClassifier or Pipeline
+            Fitted to two classes.
         solvers : list of str or solvers, default=()
-            Further solvers to run, by name (``"pso"``) or as objects of `popf.solvers`.
+            Further solvers to run, by name (``"pso"``) or as objects of `popf.paper`.
         sample_weight : array-like of shape (n_samples,), default=None
             The weights given to ``fit``, if any.
         random_state : int, RandomState or None, default=None
@@ -163,7 +163,7 @@ class LandscapeDisplay:
             As for `from_objective`: ``resolution``, ``ax``.
         """
         canvas.need_matplotlib()
-        estimator = fitted_step(estimator, (POPFClassifier,), "landscape over A and B")
+        estimator = fitted_step(estimator, (PlattOPFClassifier,), "landscape over A and B")
         objective, fitted = paper_objective(estimator, sample_weight)
         solutions = {f"{_name_of(estimator.solver)} (fitted)": fitted}
         for solver in solvers:

@@ -171,7 +171,7 @@ class LogOddsDisplay:
         Parameters
         ----------
         estimator : POPFClassifier or Pipeline
-            Fitted, with ``method="pooled"`` or ``"forest"``. Contributions of columns that a pipeline makes
+            Fitted. Contributions of columns that a pipeline makes
             from one column, such as an encoded category, are summed if its steps tell which column that is.
         sample : array-like of shape (n_features,) or (1, n_features)
         pos_label, against : int, float, bool or str, default=None

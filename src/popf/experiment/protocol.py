@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils import check_X_y
 from threadpoolctl import threadpool_limits
 
@@ -24,8 +27,8 @@ from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
 from popf.formatting import check_integer, check_share, unknown
 from popf.metrics import evaluate, opf_accuracy_score, threshold_curve
+from popf.paper import PSO, Bat, Firefly, NelderMead, Newton, PlattOPFClassifier
 from popf.probability.classifier import POPFClassifier
-from popf.solvers import PSO, Bat, Firefly, NelderMead, Newton
 
 #: The paper's number of runs, and its share of training samples.
 RUNS, TRAIN_SIZE = 20, 0.25
@@ -201,7 +204,9 @@ def methods() -> dict[str, BaseEstimator]:
     """Return all methods of the reproduction, unfitted, by name.
 
     They are OPF, the paper's P-OPF with its four solvers and their parameters, the same with Newton's method
-    (the paper's future work), and our default.
+    (the paper's future work), popf's own P-OPF, and the two baselines of the paper's journal version: a
+    probabilistic support vector machine (RBF kernel, Platt scaling in three folds as by Platt) and logistic
+    regression, otherwise with the defaults of scikit-learn.
 
     Returns
     -------
@@ -212,13 +217,16 @@ def methods() -> dict[str, BaseEstimator]:
     --------
     >>> from popf.experiment import methods
     >>> list(methods())
-    ['OPF', 'P-OPF-BA', 'P-OPF-FFA', 'P-OPF-PSO', 'P-OPF-NM', 'P-OPF-Newton', 'P-OPF-pooled']
+    ['OPF', 'P-OPF-BA', 'P-OPF-FFA', 'P-OPF-PSO', 'P-OPF-NM', 'P-OPF-Newton', 'P-OPF-pooled', 'SVM', 'logistic']
     """
     solvers = {"BA": Bat(), "FFA": Firefly(), "PSO": PSO(), "NM": NelderMead(), "Newton": Newton()}
-    paper = {
-        f"P-OPF-{name}": POPFClassifier("paper", solver=solver) for name, solver in solvers.items()
+    return {
+        "OPF": OPFClassifier(),
+        **{f"P-OPF-{name}": PlattOPFClassifier(solver) for name, solver in solvers.items()},
+        "P-OPF-pooled": POPFClassifier(),
+        "SVM": CalibratedClassifierCV(SVC(), cv=3, ensemble=False),
+        "logistic": LogisticRegression(max_iter=1000),
     }
-    return {"OPF": OPFClassifier(), **paper, "P-OPF-pooled": POPFClassifier()}
 
 
 def choose_methods(wanted: Methods | Iterable[str] | None) -> dict[str, BaseEstimator]:
@@ -261,8 +269,8 @@ def definition(value: Any) -> str:
 
 
 def is_paper_method(estimator: BaseEstimator) -> bool:
-    """Return whether a classifier is the paper's P-OPF, which supports only two classes."""
-    return isinstance(estimator, POPFClassifier) and estimator.method == "paper"
+    """Return whether a classifier is the paper's P-OPF."""
+    return isinstance(estimator, PlattOPFClassifier)
 
 
 def measure(
@@ -334,6 +342,6 @@ def _scores(model: BaseEstimator, split: tuple[Any, ...]) -> Record:
             record["over_thresholds"] = [round(score, 6) for score in curve.scores.tolist()]
     record |= {"train_seconds": fitted - start, "test_seconds": done - fitted}
     record["warnings"] = len(caught)
-    if is_paper_method(model):
+    if is_paper_method(model) and len(model.classes_) == 2:
         record |= {"A": model.A_, "B": model.B_, "held": any(model.solution_.at_bound)}
     return record

@@ -21,7 +21,7 @@ from popf.experiment.study import run
 from popf.files import replacing, writable_folder
 from popf.formatting import install
 from popf.metrics.thresholds import HUNDREDTHS
-from popf.solvers import PlattObjective, platt_targets
+from popf.paper import PlattObjective, platt_targets
 
 REFERENCE = (
     "S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza, J. P. Papa, "

@@ -29,7 +29,6 @@ from popf.experiment.protocol import (
     choose_datasets,
     choose_methods,
     definition,
-    is_paper_method,
     measure,
 )
 from popf.experiment.results import Key, Results
@@ -146,15 +145,6 @@ def _missing_runs(
     protocol: Protocol, data: dict[str, Dataset], methods: Methods, journal: "Journal", say: Say
 ) -> dict[tuple[str, str, int], Methods]:
     """Find the methods that are missing in the journal, by dataset, form and run."""
-    binary = sorted(name for name, method in methods.items() if is_paper_method(method))
-    left_out = {}
-    for name, dataset in data.items():
-        if binary and dataset.n_classes > 2:
-            left_out[name] = binary
-            say(
-                f"{name} has {dataset.n_classes} classes; methods for two classes are skipped there: "
-                f"{', '.join(binary)}."
-            )
     tasks = [
         (name, form, run)
         for run in range(protocol.runs)
@@ -163,8 +153,9 @@ def _missing_runs(
     ]
     todo: dict[tuple[str, str, int], Methods] = {}
     for task in tasks:
-        wanted = [name for name in methods if name not in left_out.get(task[0], ())]
-        missing = {name: methods[name] for name in wanted if not journal.has((*task, name))}
+        missing = {
+            name: method for name, method in methods.items() if not journal.has((*task, name))
+        }
         if missing:
             todo[task] = missing
     if journal.path is not None and len(todo) < len(tasks):

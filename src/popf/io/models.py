@@ -30,7 +30,7 @@ from popf.forest.state import Fields, read_features
 from popf.formatting import check_choice, listed, near_words
 from popf.io import container
 from popf.io.container import Arrays, ModelFileError, can_hold
-from popf.solvers import SOLVERS, Solver
+from popf.paper import SOLVERS, Solver
 
 # Number of names listed in a message.
 SHOWN = 10
@@ -39,6 +39,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 MODELS = {
     "OPFClassifier": "popf.forest.classifier",
     "POPFClassifier": "popf.probability.classifier",
+    "PlattOPFClassifier": "popf.paper.classifier",
     "SemiSupervisedOPFClassifier": "popf.forest.semi_supervised",
     "OPFClustering": "popf.density.clustering",
     "OPFOutlierDetector": "popf.density.outliers",

@@ -124,7 +124,7 @@ def threshold_curve(
 ) -> ThresholdCurve:
     r"""Compute the score at every threshold on the probability of the positive class.
 
-    The paper of `POPFClassifier` predicts a sample positive if P ≥ Θ, uses Θ = 0.5, and suggests a linear
+    The paper of `PlattOPFClassifier` predicts a sample positive if P ≥ Θ, uses Θ = 0.5, and suggests a linear
     search for the best Θ:
 
     .. math:: \Theta^* = \arg\max_{\Theta} \; \mathrm{score}(y, [P \ge \Theta])

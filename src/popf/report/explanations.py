@@ -30,8 +30,8 @@ METHODS = {
     "pooled": "the forest, pooled with boosted trees and with logistic regressions on features, splines and "
     "pairs of features",
     "forest": "the forest alone: each class is scored by the paths through all of its training samples",
-    "paper": "the paper’s P-OPF: the cost of the optimum path alone",
 }
+PAPER = "the paper’s P-OPF: the cost of the optimum path alone"
 HELD_OUT = {
     "pool": "pool",
     "forest": "forest",
@@ -60,14 +60,16 @@ def _summarise_model(final: Any, known: Mapping[str, Any]) -> Entries:
     steps = [f"{name} ({kind})" for name, kind in known["steps"][:-1]]
     if steps:
         entries.append(("Preprocessing", ", then ".join(steps)))
-    entries.append(("Probabilities from", METHODS[final.method]))
+    entries.append(("Probabilities from", PAPER if hasattr(final, "A_") else METHODS[final.method]))
     if getattr(final, "linear_map_", None) is not None:
         text, tried = type(final.linear_map_).__name__, getattr(final, "linear_map_losses_", {})
         if tried:
             text += f" (held-out log loss of each candidate: {_pairs(tried, '.4g')})"
         entries.append(("Linear map of the features", text))
     if hasattr(final, "A_"):
-        entries.append(("Slope A and offset B", f"{final.A_:.5g} and {final.B_:.5g}"))
+        pairs = zip(np.atleast_1d(final.A_), np.atleast_1d(final.B_), strict=True)
+        text = "; ".join(f"{a:.5g} and {b:.5g}" for a, b in pairs)
+        entries.append(("Slope A and offset B", text))
     if hasattr(final, "pool_weights_"):
         entries.append(("Pool weights", _pairs(final.pool_weights_, ".2f")))
         taus = ", ".join(f"{tau:.5g}" for tau in final.bandwidths_)
@@ -141,7 +143,7 @@ def explain_samples(model: Any, chosen: Any, label: Any) -> tuple[list[dict[str,
     """
     names, cells = feature_names(model), np.asarray(chosen, dtype=object)
     paths, note = trace_paths(model, chosen)
-    if last_step(model).method == "paper":
+    if not hasattr(last_step(model), "explain_proba"):
         return [{"rival": "", "terms": [], **path} for path in paths], note
     split = split_log_odds(model, chosen)
     if not hasattr(chosen, "columns") and len(split.feature_names) == len(names):

@@ -19,6 +19,7 @@ from popf.metrics import Evaluation, evaluate
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, class_index, shown
 from popf.metrics.evaluation import CONFIDENCE
 from popf.metrics.thresholds import check_costs
+from popf.paper.classifier import PlattOPFClassifier
 from popf.probability.classifier import POPFClassifier
 from popf.report import numbers
 from popf.report.explanations import Entries, explain_samples, model_facts
@@ -103,7 +104,7 @@ def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
 
     Parameters
     ----------
-    model : POPFClassifier or Pipeline
+    model : POPFClassifier, PlattOPFClassifier or Pipeline
         Fitted; a pipeline ends in the classifier.
     X : frame or array of shape (n_samples, n_features)
         Columns of a frame are matched by name.
@@ -189,7 +190,8 @@ def compute(
     """Compute everything that a report shows; see `build`."""
     check_options(threshold, cost_fp, cost_fn, top)
     about = about or {}
-    final = fitted_step(model, (POPFClassifier,), "probabilities of a forest")
+    kinds = (POPFClassifier, PlattOPFClassifier)
+    final = fitted_step(model, kinds, "probabilities of a forest")
     X = align(model, X, extra="ignore")
     classes = np.asarray(model.classes_)
     labels = _checked_labels(y, classes)
@@ -290,7 +292,7 @@ def _positive(positive: Any, labels: NDArray[Any], classes: NDArray[Any]) -> int
     return int(np.where(counts > 0, counts, len(labels) + 1).argmin())
 
 
-def _own_threshold(final: POPFClassifier, code: int) -> float:
+def _own_threshold(final: POPFClassifier | PlattOPFClassifier, code: int) -> float:
     """Return the model's own threshold for a class; 0.5 with more than two classes."""
     if len(final.classes_) != 2:
         return 0.5

@@ -57,7 +57,7 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     scored = table_model.score(frame)
     names = [str(label) for label in table_model.classes.tolist()]
     log_odds = None
-    if getattr(table_model.final, "method", "paper") != "paper":
+    if hasattr(table_model.final, "explain_proba"):
         split = split_log_odds(table_model.model, frame[table_model.features])
         log_odds = log_odds_of(split, 0, table_model.positive)._asdict()
     return {

@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.metrics.thresholds import HUNDREDTHS, best_threshold, count_at_thresholds
+from popf.paper.classifier import PlattOPFClassifier
 from popf.probability.classifier import POPFClassifier
 from popf.table_models.model import Layout, TableModel, TablePreparation
 from popf.table_models.training_rows import (
@@ -118,17 +120,17 @@ def fit_table(
 
 
 def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) -> Any:
-    """Return an unfitted pipeline of `TablePreparation` and `POPFClassifier`."""
+    """Return an unfitted pipeline of `TablePreparation` and a classifier."""
     preparation = TablePreparation(
         numbers, categories, missing=options.missing, scale=options.scale
     )
-    classifier = POPFClassifier(
-        options.method,
-        linear_map=None if options.linear_map == "none" else options.linear_map,
-        metric=options.metric,
-        random_state=options.seed,
-        n_jobs=options.n_jobs,
-    )
+    shared: dict[str, Any] = {"metric": options.metric, "n_jobs": options.n_jobs}
+    classifier: Any
+    if options.method == "paper":
+        classifier = PlattOPFClassifier(**shared)
+    else:
+        linear_map = None if options.linear_map == "none" else options.linear_map
+        classifier = POPFClassifier(options.method, linear_map=linear_map, **shared)
     return Pipeline([("columns", preparation), ("popf", classifier)])
 
 
@@ -184,7 +186,7 @@ def _positive(classes: NDArray[Any], masses: NDArray[Any], options: FitOptions) 
 
 def _held_out(classifier: Any) -> dict[str, dict[str, float]]:
     """Return the held-out scores of each part of a model; empty for the paper's method."""
-    if classifier.method == "paper":
+    if isinstance(classifier, PlattOPFClassifier):
         return {}
     scores = {
         "log_loss": classifier.held_out_losses_,
@@ -200,11 +202,11 @@ def _held_out(classifier: Any) -> dict[str, dict[str, float]]:
 def _fit_parameters(
     model: Any, weights: FloatArray | None, groups: IntArray
 ) -> dict[str, NDArray[Any]]:
-    """Return fit parameters: any weights for every step, and groups for the classifier if rows share one."""
+    """Return fit parameters: any weights for every step, and groups for a classifier that holds them out."""
     found: dict[str, NDArray[Any]] = {}
     if weights is not None:
         found = {f"{name}__sample_weight": weights for name, _ in model.steps}
-    if 1 < groups.max() + 1 < len(groups):
+    if 1 < groups.max() + 1 < len(groups) and has_fit_parameter(model["popf"], "groups"):
         found["popf__groups"] = groups
     return found
 

@@ -12,11 +12,13 @@ from popf.engine.structures import FloatArray
 from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import check_choice, check_share, unknown
 from popf.metrics.thresholds import check_costs
-from popf.probability.classifier import MAPS, METHODS
+from popf.probability.classifier import MAPS
 from popf.table_models.model import MISSING, infinite_cells, missing_numbers
 from popf.tables import ColumnTypes, Table
 from popf.tables.columns import MANY_VALUES, Column, RowGroups, group_rows, labels_of
 
+#: "pooled" and "forest" are methods of `POPFClassifier`; "paper" is `PlattOPFClassifier`.
+METHODS = ("pooled", "forest", "paper")
 #: A parameter with a value; the first one in a message is the most likely remedy.
 _REMEDY = re.compile(r"`\w+=[^`]+`")
 
@@ -46,7 +48,9 @@ class FitOptions:
         Probability from which a row is predicted positive.
     cost_fp, cost_fn : float or None
         Costs of a false alarm and of a miss, to choose the threshold by.
-    method, linear_map, metric : str
+    method : {"pooled", "forest", "paper"}
+        How to compute probabilities: by a method of `POPFClassifier`, or by the paper's, `PlattOPFClassifier`.
+    linear_map, metric : str
         As in `POPFClassifier`; "none" for no map.
     test_size : float or None
         Fraction of the rows to test on, stratified by class; rows with the same `id` stay together.
@@ -78,6 +82,10 @@ def check_options(options: FitOptions) -> None:
     check_choice("`missing`", options.missing, MISSING)
     check_choice("`method`", options.method, METHODS)
     check_choice("`linear_map`", options.linear_map, ("none", *MAPS))
+    if options.method == "paper" and options.linear_map not in ("none", "auto"):
+        raise ValueError(
+            f"`linear_map={options.linear_map!r}` needs `method='pooled'` or `method='forest'`."
+        )
     if options.metric == "precomputed":
         raise ValueError(
             "`metric='precomputed'` is for distance matrices, not for tables: choose another metric."

@@ -1,7 +1,8 @@
-"""Platt's objective in the stable form of Lin, Lin and Weng, with its derivatives.
+"""Platt's targets, probability and objective: equations 4 to 11 of the paper.
 
-The paper prints the reformulated objective with a leading minus sign, which is an error: minimising that would
-end in a corner of the box and reverse the classifier.
+Equations 10 and 11, the objective in the stable form of Lin, Lin and Weng, are printed with a minus before the
+sum. The minus is an error: of equation 9 it has already been used. Minimising F as printed ends in a corner of
+the box and swaps the classes.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from sklearn.utils import check_array
 
 from popf.engine.structures import FloatArray
@@ -22,7 +23,7 @@ BLOCK = 16_384
 def platt_targets(
     y: ArrayLike, weights: ArrayLike | None = None, smoothing: float = 1.0
 ) -> FloatArray:
-    r"""Compute Platt's regularised targets, which replace 1 and 0.
+    r"""Compute Platt's regularised targets, which replace 1 and 0: equation 7, where a is 1.
 
     .. math:: t_i = \frac{N_+ + a}{N_+ + 2 a} \text{ for } y_i = +1, \qquad
               t_i = \frac{a}{N_- + 2 a} \text{ for } y_i = -1.
@@ -42,7 +43,7 @@ def platt_targets(
 
     Examples
     --------
-    >>> from popf.solvers import platt_targets
+    >>> from popf.paper import platt_targets
     >>> platt_targets([1, 1, -1])
     array([0.75      , 0.75      , 0.33333333])
     """
@@ -55,14 +56,16 @@ def platt_targets(
 
 
 def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
-    r"""Compute the probability of the positive class, :math:`P = 1 / (1 + e^{A f + B})`, without overflow.
+    r"""Compute the probability of the class +1, :math:`P = 1 / (1 + e^{A f + B})`, without overflow.
+
+    This is equation 4, and with the signed cost f = y·C equation 8.
 
     Parameters
     ----------
     f : array-like
         Scores.
-    theta : array-like of shape (2,)
-        (A, B).
+    theta : pair of floats or arrays
+        A and B.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> from popf.solvers import platt_probability
+    >>> from popf.paper import platt_probability
     >>> platt_probability([0.0, 1e6, -1e6], (-1.0, 0.0))
     array([0.5, 1. , 0. ])
     """
@@ -79,16 +82,24 @@ def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
         return np.asarray(expit(-(slope * np.asarray(f, dtype=np.float64) + bias)))
 
 
+def platt_log_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
+    """Compute the logarithm of `platt_probability`, accurate for probabilities near 0 and 1."""
+    slope, bias = np.asarray(theta, dtype=np.float64)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(log_expit(-(slope * np.asarray(f, dtype=np.float64) + bias)))
+
+
 class PlattObjective:
-    r"""The objective of Platt scaling, a function of θ = (A, B).
+    r"""The objective F of Platt scaling, a function of θ = (A, B): equations 10 and 11 with the right sign.
 
     .. math:: F(A, B) = \sum_i w_i \begin{cases}
                   t_i q_i + \log(1 + e^{-q_i}) & q_i \ge 0 \\
                   (t_i - 1) q_i + \log(1 + e^{q_i}) & q_i < 0
               \end{cases}, \qquad q_i = A f_i + B,
 
-    equal to :math:`-\sum_i w_i [t_i \log p_i + (1 - t_i) \log(1 - p_i)]` with
-    :math:`p_i = 1 / (1 + e^{q_i})`, but without overflow or cancellation.
+    where the paper prints :math:`-\sum_i`. It equals equation 6,
+    :math:`-\sum_i w_i [t_i \log p_i + (1 - t_i) \log(1 - p_i)]` with :math:`p_i = 1 / (1 + e^{q_i})`, without
+    overflow or cancellation. The weights are an extension; in the paper all are 1.
 
     Parameters
     ----------
@@ -111,7 +122,7 @@ class PlattObjective:
 
     Examples
     --------
-    >>> from popf.solvers import PlattObjective
+    >>> from popf.paper import PlattObjective
     >>> objective = PlattObjective([-1.0, 1.0], [0.25, 0.75])
     >>> objective([0.0, 0.0])
     1.38629436...

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from popf.engine.structures import FloatArray
-from popf.solvers.base import Box, Search, Solver
+from popf.paper.solver import Box, Search, Solver
 
 # Smallest eigenvalue of the Hessian scaled to ones on its diagonal; smaller ones are raised to this.
 RIDGE = 1e-12
@@ -40,7 +40,7 @@ class Newton(Solver):
 
     Examples
     --------
-    >>> from popf.solvers import Newton, PlattObjective, platt_targets
+    >>> from popf.paper import Newton, PlattObjective, platt_targets
     >>> objective = PlattObjective([-2.0, -1.0, 0.5, 1.0], platt_targets([-1, -1, 1, 1]))
     >>> solution = Newton().minimize(objective)
     >>> solution.theta.round(3)
@@ -148,7 +148,7 @@ class NelderMead(Solver):
 
     Examples
     --------
-    >>> from popf.solvers import NelderMead
+    >>> from popf.paper import NelderMead
     >>> def rosenbrock(thetas):
     ...     x, y = thetas.T
     ...     return (1 - x) ** 2 + 100 * (y - x**2) ** 2

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from popf.engine.structures import FloatArray
 from popf.formatting import check_integer, check_real
-from popf.solvers.base import RandomNumbers, Search, Solver
+from popf.paper.solver import RandomNumbers, Search, Solver
 
 BestPoints = Iterator[tuple[FloatArray, float]]
 
@@ -45,8 +45,6 @@ class Swarm(Solver):
         if not isinstance(random, np.random.Generator):
             random = check_random_state(random)
         agents = random.uniform(box.lower, box.upper, size=(self.n_agents, 2))
-        if search.start is not None:
-            agents[0] = search.start
         for theta, value in islice(self._iterations(search, random, agents), self.n_iterations + 1):
             search.add(theta, value)
         first, last = search.history[0], search.history[-1]
@@ -90,7 +88,7 @@ class PSO(Swarm):
 
     Examples
     --------
-    >>> from popf.solvers import PSO
+    >>> from popf.paper import PSO
     >>> solution = PSO(n_iterations=100).minimize(lambda x: ((x - [1, 2]) ** 2).sum(axis=1), random_state=0)
     >>> solution.theta.round(6)
     array([1., 2.])
@@ -165,7 +163,7 @@ class Bat(Swarm):
 
     Examples
     --------
-    >>> from popf.solvers import Bat
+    >>> from popf.paper import Bat
     >>> solution = Bat().minimize(lambda x: ((x - [1, 2]) ** 2).sum(axis=1), random_state=0)
     >>> solution.theta.round(1)
     array([1., 2.])
@@ -250,7 +248,7 @@ class Firefly(Swarm):
 
     Examples
     --------
-    >>> from popf.solvers import Firefly
+    >>> from popf.paper import Firefly
     >>> solution = Firefly().minimize(lambda x: ((x - [1, 2]) ** 2).sum(axis=1), random_state=0)
     >>> solution.theta.round(1)
     array([1., 2.])

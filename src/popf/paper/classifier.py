@@ -1,0 +1,391 @@
+"""The paper's probabilistic Optimum-Path Forest classifier."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from popf.engine.structures import FloatArray, IntArray
+from popf.forest.classifier import OPFClassifier
+from popf.forest.optimum_path_forest import Path, grow_forest
+from popf.forest.state import Fields, read_features
+from popf.forest.validation import (
+    resources_of,
+    set_metric_tags,
+    to_device_of,
+    validate_new,
+    validate_training,
+)
+from popf.formatting import check_real, check_share
+from popf.paper.local import NelderMead, Newton
+from popf.paper.platt import (
+    PlattObjective,
+    platt_log_probability,
+    platt_probability,
+    platt_targets,
+)
+from popf.paper.solver import PAPER_BOX, Solution, Solver, check_box
+from popf.paper.swarms import PSO, Bat, Firefly
+
+SOLVERS: dict[str, type[Solver]] = {
+    "newton": Newton,
+    "nelder-mead": NelderMead,
+    "pso": PSO,
+    "bat": Bat,
+    "firefly": Firefly,
+}
+
+
+class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""The paper's P-OPF: Platt scaling of the signed cost of the optimum path.
+
+    A forest gives every sample a label y, +1 or -1, and the cost C of its optimum path (section 2 of [1]_);
+    for a new sample they are those of the training node that conquers it. The signed cost y·C takes the place
+    of the SVM's decision function in Platt scaling (section 3):
+
+    .. math:: P(y = 1 \mid x) = \frac{1}{1 + e^{A y C + B}}. \qquad (8)
+
+    A and B minimise the cross-entropy F of the training samples with Platt's targets, equations 7 and 9 to 11,
+    in the box :math:`[-10, 10]^2` (section 4). The label +1 is predicted if :math:`P \ge \Theta`.
+
+    This class is for comparison with the paper. Its probabilities are overconfident and depend on the scale
+    of the features; `POPFClassifier` has neither problem.
+
+    Parameters
+    ----------
+    solver : {"newton", "nelder-mead", "pso", "bat", "firefly"} or a solver, default="newton"
+        Solver for A and B, by name or as an object of `popf.paper`. The last four are the paper's.
+    box : pair of pairs or None, default=((-10, 10), (-10, 10))
+        (lower, upper) bounds of A and of B; None for no bounds (not for swarms).
+    threshold : float, default=0.5
+        Θ: for two classes, the lowest probability of ``classes_[1]`` at which it is predicted.
+    smoothing : float, default=1.0
+        a in the targets (N + a) / (N + 2a); 1 is Platt's and the paper's.
+    random_state : int, RandomState or None, default=None
+        Seed of the swarms ("pso", "bat" and "firefly").
+    metric, metric_params, algorithm, n_jobs, working_memory, device
+        As for `OPFClassifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels; of two, the second is the paper's class +1.
+    opf_ : OPFClassifier
+        The forest.
+    A_, B_ : float, or ndarray of shape (n_classes,) for more than two classes
+        Slope and offset.
+    solution_ : Solution, or a list of one for each class
+        What the solver found, with its history.
+    samples_ : ndarray of shape (n_samples, n_features) or None
+        The training samples of positive weight; None with precomputed distances.
+    device_, n_features_in_, feature_names_in_
+        As of `OPFClassifier`.
+
+    See Also
+    --------
+    POPFClassifier : Probabilities fitted to held-out samples.
+
+    Notes
+    -----
+    **More than two classes** are the paper's future work; here, each class is set against the rest. The forest
+    is the same for all. For class k the label y is +1 where the forest's label is k and -1 elsewhere, which
+    gives :math:`A_k`, :math:`B_k` and a probability :math:`p_k` by equation 8; the probabilities are
+    :math:`p_k / \sum_j p_j`, computed from logarithms, so that they stay defined where all :math:`p_k`
+    round to 0.
+
+    **The paper's misprint.** Equations 10 and 11 have a wrong minus before the sum; see `PlattObjective`.
+
+    References
+    ----------
+    .. [1] S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza, J. P. Papa, "A Probabilistic
+       Optimum-Path Forest Classifier for Binary Classification Problems", arXiv:1609.00878.
+
+    Examples
+    --------
+    >>> from popf import PlattOPFClassifier
+    >>> X = [[0.0], [1.0], [2.5], [6.0], [7.0], [7.5]]
+    >>> y = ["low", "low", "low", "high", "high", "high"]
+    >>> model = PlattOPFClassifier().fit(X, y)
+    >>> model.classes_, round(model.A_, 2), round(model.B_, 2)
+    (array(['high', 'low'], dtype='<U4'), -1.09, 0.15)
+    >>> model.predict_proba([[2.0], [5.0]]).round(2)
+    array([[0.4 , 0.6 ],
+           [0.78, 0.22]])
+    """
+
+    opf_: OPFClassifier
+    solution_: Solution | list[Solution]
+    A_: float | FloatArray
+    B_: float | FloatArray
+
+    def __init__(
+        self,
+        solver: str | Solver = "newton",
+        *,
+        box: Any = PAPER_BOX,
+        threshold: float = 0.5,
+        smoothing: float = 1.0,
+        random_state: int | np.random.RandomState | None = None,
+        metric: str | Callable[..., float] = "euclidean",
+        metric_params: Mapping[str, Any] | None = None,
+        algorithm: str = "auto",
+        n_jobs: int | None = None,
+        working_memory: float | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.solver = solver
+        self.box = box
+        self.threshold = threshold
+        self.smoothing = smoothing
+        self.random_state = random_state
+        self.metric = metric
+        self.metric_params = metric_params
+        self.algorithm = algorithm
+        self.n_jobs = n_jobs
+        self.working_memory = working_memory
+        self.device = device
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the forest and fit A and B to its costs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training samples, or the distances between them if ``metric="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of any type, of at least two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A sample of weight 2 counts as two in the fit of A and B; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : PlattOPFClassifier
+        """
+        solver, _ = solver_of(self.solver), check_box(self.box)
+        check_share("threshold", self.threshold)
+        check_real("smoothing", self.smoothing, 0.0, strictly=True)
+        self.__dict__.pop("opf_", None)  # so that a failed fit leaves the estimator unfitted
+        data = validate_training(self, X, y, sample_weight)
+        forest = grow_forest(
+            data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
+        )
+        solutions = []
+        n_classes = len(data.classes)
+        for k in range(n_classes) if n_classes > 2 else [1]:
+            signed = signed_costs(forest.codes, forest.costs, k)
+            targets = platt_targets(forest.codes == k, data.weights, self.smoothing)
+            objective = PlattObjective(signed, targets, data.weights)
+            solutions.append(solver.minimize(objective, self.box, self.random_state))
+            self._warn(solutions[-1], f"class {data.classes[k]!s}: " if n_classes > 2 else "")
+        shared = {name: getattr(self, name) for name in OPFClassifier().get_params()}
+        n_features = self.n_features_in_
+        opf = OPFClassifier.from_forest(forest, shared, n_features, data.rows, data.device)
+        self._keep(opf, solutions)
+        return self
+
+    def _warn(self, solution: Solution, start: str) -> None:
+        """Warn if the solver has not converged, or has reached a bound of the box."""
+        if not solution.converged:
+            warnings.warn(
+                f"{start}solver {self.solver!r} did not converge ({solution.message}); its best point is used. "
+                "Increase its number of iterations.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if any(solution.at_bound):
+            a, b = solution.theta
+            warnings.warn(
+                f"{start}A = {a:.4g}, B = {b:.4g} is at a bound of the box {self.box!r}: the best values lie "
+                "outside it. Rescale the features or widen the box, or use POPFClassifier, which does not "
+                "depend on scale.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _keep(self, opf: OPFClassifier, solutions: list[Solution]) -> None:
+        """Set the fitted attributes."""
+        self.classes_, self.device_ = opf.classes_, opf.device_
+        if len(solutions) == 1:
+            self.solution_ = solutions[0]
+            self.A_, self.B_ = solutions[0].theta.tolist()
+        else:
+            self.solution_ = solutions
+            self.A_ = np.array([solution.theta[0] for solution in solutions])
+            self.B_ = np.array([solution.theta[1] for solution in solutions])
+        self.opf_ = opf  # last: see __sklearn_is_fitted__
+
+    @property
+    def samples_(self) -> FloatArray | None:
+        """The training samples; None with precomputed distances."""
+        return self.opf_.forest_.samples
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Compute the probability of every class, equation 8.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        signed = self._signed_costs(X)
+        theta = self._theta()
+        if len(self.classes_) == 2:
+            return to_device_of(X, platt_probability(signed, theta))
+        # The softmax of log p is p over its sum.
+        return to_device_of(X, softmax(platt_log_probability(signed, theta), axis=1))
+
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
+        """Compute the log probability of every class, accurate even for probabilities near 0 or 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        logs = platt_log_probability(self._signed_costs(X), self._theta())
+        return to_device_of(X, logs if len(self.classes_) == 2 else log_softmax(logs, axis=1))
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Compute the log odds, -(A y C + B), of ``classes_[1]``; of more classes, of each against the rest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        log_odds = self._log_odds(X)
+        return to_device_of(X, log_odds[:, 1] if len(self.classes_) == 2 else log_odds)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict labels; of two classes, ``classes_[1]`` if its probability reaches the threshold.
+
+        At costs near 0 this may differ from the forest's label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        log_odds = self._log_odds(X)
+        chosen = log_odds.argmax(axis=1)
+        if len(self.classes_) == 2:
+            chosen = (expit(log_odds[:, 1]) >= self.threshold).astype(np.int64)
+        return to_device_of(X, self.classes_[chosen])
+
+    def explain(self, X: ArrayLike) -> list[Path]:
+        """Trace the optimum path to each sample, from a prototype to the sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        list of Path
+        """
+        return self.opf_.forest_.explain(self._validated(X), resources_of(self))
+
+    def _validated(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        return validate_new(self, X, self.opf_.forest_.metric, self.opf_.sample_indices_)
+
+    def _signed_costs(self, X: ArrayLike) -> FloatArray:
+        """Compute y·C of new samples with each class in turn as +1: (n_samples, n_classes)."""
+        new, forest = self._validated(X), self.opf_.forest_
+        found = forest.conquer(new, resources_of(self))
+        codes = forest.codes[found.nodes]
+        columns = [signed_costs(codes, found.costs, k) for k in range(len(self.classes_))]
+        return np.column_stack(columns)
+
+    def _theta(self) -> FloatArray:
+        """Return A and B of every class: (2, n_classes)."""
+        if len(self.classes_) == 2:
+            # 1 - P has the same A and the opposite B for the other class's signed costs.
+            return np.array([[self.A_, self.A_], [-self.B_, self.B_]])
+        return np.array([self.A_, self.B_])
+
+    def _log_odds(self, X: ArrayLike) -> FloatArray:
+        signed = self._signed_costs(X)
+        slopes, offsets = self._theta()
+        log_odds: FloatArray = -(slopes * signed + offsets)
+        return log_odds
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "opf_" in state:
+            for name in ("classes_", "device_", "A_", "B_"):  # see _keep
+                del state[name]
+            found = self.solution_ if isinstance(self.solution_, list) else [self.solution_]
+            state["solution_"] = [dict(vars(solution)) for solution in found]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "opf_" not in state:
+            super().__setstate__(state)
+            return
+        fields = Fields(state, type(self).__name__)
+        features, opf, found = read_features(fields), state["opf_"], fields.value("solution_")
+        n_features = features["n_features_in_"]
+        if not (isinstance(opf, OPFClassifier) and vars(opf).get("n_features_in_") == n_features):
+            raise fields.refuse("opf_", f"a fitted OPFClassifier of {n_features} features")
+        check_is_fitted(opf)
+        n_fits = len(opf.classes_) if len(opf.classes_) > 2 else 1
+        if not (isinstance(found, list) and len(found) == n_fits):
+            raise fields.refuse("solution_", f"a list of {n_fits}")
+        super().__setstate__({**state, **features})
+        self._keep(opf, [read_solution(Fields(each, "solution_")) for each in found])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "opf_")
+
+    def __sklearn_tags__(self) -> Tags:
+        return set_metric_tags(super().__sklearn_tags__(), self.metric)
+
+
+def signed_costs(codes: IntArray, costs: FloatArray, positive: int) -> FloatArray:
+    """Compute y·C, where y is +1 for the class `positive` and -1 for all others (section 3)."""
+    return np.where(codes == positive, costs, -costs)
+
+
+def solver_of(solver: Any) -> Solver:
+    """Return the solver with a name; a solver object is returned unchanged."""
+    if isinstance(solver, Solver):
+        return solver
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver]()
+    error = ValueError if isinstance(solver, str) else TypeError
+    raise error(
+        f"`solver` must be one of {tuple(SOLVERS)} or an object of popf.paper, not {solver!r}."
+    )
+
+
+def read_solution(fields: Fields) -> Solution:
+    """Check the values of a `Solution` in a state."""
+    history = fields.floats("history", (None,))
+    if not len(history):
+        raise fields.refuse("history", "at least one value")
+    path = fields.floats("path", (len(history), 2))
+    converged, message = bool(fields.value("converged")), str(fields.value("message"))
+    ends, at_bound = ("lower", "upper", None), fields.value("at_bound")
+    if at_bound not in [(a, b) for a in ends for b in ends]:
+        raise fields.refuse("at_bound", "two of 'lower', 'upper' and None")
+    return Solution(history, path, fields.integer("n_evaluations", 1), converged, message, at_bound)
