@@ -206,12 +206,12 @@ class Solver(Contestant):
     """A solver of Platt's objective, with the first feature as scores."""
 
     def __init__(self, name):
-        from popf import solvers
+        from popf import paper
 
-        self.solver = getattr(solvers, name if name in ("Newton", "PSO") else name.capitalize())()
+        self.solver = getattr(paper, name if name in ("Newton", "PSO") else name.capitalize())()
 
     def fit(self, data):
-        from popf.solvers import PlattObjective, platt_targets
+        from popf.paper import PlattObjective, platt_targets
 
         objective = PlattObjective(data.X[:, 0], platt_targets(data.y))
         self.solver.minimize(objective, random_state=0)

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier, POPFClassifier
 from popf.display import (
     ForestDisplay,
     LandscapeDisplay,
@@ -25,7 +25,7 @@ from popf.display import (
     ReliabilityDisplay,
     ThresholdDisplay,
 )
-from popf.solvers import platt_probability
+from popf.paper import platt_probability
 
 FOLDER = Path(__file__).parent / "_static"
 SCALE, MARGIN, TITLE = 46, 32, 26
@@ -253,7 +253,8 @@ def draw_probabilities():
     signed = np.where(y_train[found.nodes] == "malignant", found.costs, -found.costs)
     titles = {"paper": "The paper: a curve of one cost", "forest": "The forest: all paths compete"}
     for number, (method, title) in enumerate(titles.items()):
-        model = POPFClassifier(method).fit(train, y_train)
+        model = PlattOPFClassifier() if method == "paper" else POPFClassifier(method)
+        model.fit(train, y_train)
         shapes = axes(with_name=number == 0)
         if method == "paper":
             grid = np.linspace(-FARTHEST, FARTHEST, 121)
@@ -285,10 +286,10 @@ def tumours():
 def draw_reliability():
     train, test, y_train, y_test = tumours()
     ax = None
-    for method in ("pooled", "paper"):
-        model = make_pipeline(StandardScaler(), POPFClassifier(method, box=WIDE_BOX))
-        model.fit(train, y_train)
-        shown = ReliabilityDisplay.from_estimator(model, test, y_test, name=method, ax=ax)
+    models = {"pooled": POPFClassifier(), "paper": PlattOPFClassifier(box=WIDE_BOX)}
+    for name, classifier in models.items():
+        model = make_pipeline(StandardScaler(), classifier).fit(train, y_train)
+        shown = ReliabilityDisplay.from_estimator(model, test, y_test, name=name, ax=ax)
         ax = shown.ax_
     return shown
 
@@ -313,7 +314,7 @@ def draw_log_odds():
 
 def draw_landscape():
     samples, labels = load_breast_cancer(return_X_y=True)
-    model = POPFClassifier("paper").fit(StandardScaler().fit_transform(samples), labels)
+    model = PlattOPFClassifier().fit(StandardScaler().fit_transform(samples), labels)
     solvers = ["nelder-mead", "pso", "bat", "firefly"]
     return LandscapeDisplay.from_estimator(model, solvers=solvers, random_state=0)
 

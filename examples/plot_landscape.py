@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from popf import POPFClassifier
+from popf import PlattOPFClassifier
 from popf.display import LandscapeDisplay
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -20,13 +20,13 @@ X = StandardScaler().fit_transform(X)
 # %%
 # All find nearly the same point. They differ in the number of function evaluations.
 for solver in ("newton", "nelder-mead", "pso", "bat", "firefly"):
-    model = POPFClassifier("paper", solver=solver, random_state=0).fit(X, y)
+    model = PlattOPFClassifier(solver, random_state=0).fit(X, y)
     solution = model.solution_
     print(f"{solver:12} F = {solution.value:.4f} after {solution.n_evaluations:5} evaluations")
 
 # %%
 # Each path follows the best point so far, from a hollow mark to a large one.
-model = POPFClassifier("paper").fit(X, y)
+model = PlattOPFClassifier().fit(X, y)
 LandscapeDisplay.from_estimator(
     model, solvers=["nelder-mead", "pso", "bat", "firefly"], random_state=0
 )

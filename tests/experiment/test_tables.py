@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import wilcoxon
 
 from popf import OPFClassifier
-from popf.experiment import reproduce, run, table
+from popf.experiment import methods, reproduce, run, table
+from popf.experiment.protocol import IN_WORDS
 from popf.experiment.report import write_report
 from popf.experiment.results import Summary, best_and_equals, signed_rank_test
 from popf.experiment.tables import coin_deviation, differs, implausible_values, signs_of
@@ -45,6 +46,15 @@ def test_tables_say_what_they_show(small_study):
     row = made.csv().splitlines()[1].split(",")
     assert row[:4] == ["one", "raw", "0", "OPF"]
     assert float(row[4]) == pytest.approx(mean)
+
+
+def test_means_are_over_all_rows(small_study):
+    made = table(small_study, "accuracy")
+    values = [row.ours["OPF"].mean for row in made.rows]
+    assert made.means()["OPF"] == f"{np.mean(values):.2f}"
+    made.rows[0].ours.pop("OPF")  # a method without a value in every row has no mean
+    assert "OPF" not in made.means()
+    assert set(IN_WORDS) == set(methods())
 
 
 def test_many_columns_are_put_below_each_other():

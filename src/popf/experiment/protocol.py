@@ -37,6 +37,18 @@ FORMS = ("raw", "scaled")
 UNEQUAL = 3.0
 #: Solver names that also select a method.
 ALIASES = {"bat": "P-OPF-BA", "firefly": "P-OPF-FFA", "nelder-mead": "P-OPF-NM"}
+#: The methods in words, for the report.
+IN_WORDS = {
+    "OPF": "the forest, labels only",
+    "P-OPF-BA": "the paper's method, bat algorithm",
+    "P-OPF-FFA": "the paper's method, firefly algorithm",
+    "P-OPF-PSO": "the paper's method, particle swarm",
+    "P-OPF-NM": "the paper's method, Nelder and Mead's simplex",
+    "P-OPF-Newton": "the paper's method, Newton's method (its future work)",
+    "P-OPF-pooled": "popf's own P-OPF, the default of POPFClassifier",
+    "SVM": "baseline of the journal version: SVC with Platt scaling",
+    "logistic": "baseline of the journal version: logistic regression",
+}
 #: A run is timed a second time if it takes this many times as long as the fastest so far.
 SLOW = 1.5
 #: Seconds of the fastest run in this process, by data, form and method.

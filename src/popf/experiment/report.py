@@ -15,7 +15,7 @@ from popf.display import LandscapeDisplay, ThresholdDisplay
 from popf.display.canvas import need_matplotlib
 from popf.display.html import render
 from popf.experiment import tables
-from popf.experiment.protocol import Say, is_paper_method, methods
+from popf.experiment.protocol import IN_WORDS, Say, is_paper_method, methods
 from popf.experiment.results import MEASURES, Results
 from popf.experiment.study import run
 from popf.files import replacing, writable_folder
@@ -160,6 +160,7 @@ def write_report(results: Results, folder: str | os.PathLike[str], figures: bool
         "report",
         results=results,
         reference=REFERENCE,
+        in_words=IN_WORDS,
         tables=[made[name] for name in SHOWN],
         implausible=tables.implausible_values(results, made["accuracy"]),
         standard_errors=tables.STANDARD_ERRORS,

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,6 +110,12 @@ class Table:
             notes[0] = notes[0].replace("Mean ± standard deviation", "Mean")
         room = min(max(width, 40), 100)
         return "\n".join([*parts, "", *(line for n in notes for line in textwrap.wrap(n, room))])
+
+    def means(self) -> dict[str, str]:
+        """Average over all rows, for the methods that have a value in each of them."""
+        whole = [m for m in self.methods if all(m in row.ours for row in self.rows)]
+        digits = MEASURES[self.name].digits
+        return {m: f"{fmean(row.ours[m].mean for row in self.rows):.{digits}f}" for m in whole}
 
     def _lines(self) -> Iterator[tuple[str, dict[str, Summary]]]:
         """Yield labels and cells of the lines of `text`: a dataset, its other form, the paper's values."""

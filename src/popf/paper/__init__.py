@@ -15,7 +15,7 @@ random_state)`` minimises any function of two parameters. Forests are grown in `
 
 from popf.paper.classifier import SOLVERS, PlattOPFClassifier
 from popf.paper.local import NelderMead, Newton
-from popf.paper.platt import PlattObjective, platt_log_probability, platt_probability, platt_targets
+from popf.paper.platt import PlattObjective, platt_probability, platt_targets
 from popf.paper.solver import Solution, Solver
 from popf.paper.swarms import PSO, Bat, Firefly
 
@@ -30,7 +30,6 @@ __all__ = [
     "PlattObjective",
     "Solution",
     "Solver",
-    "platt_log_probability",
     "platt_probability",
     "platt_targets",
 ]

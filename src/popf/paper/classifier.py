@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -25,12 +25,7 @@ from popf.forest.validation import (
 )
 from popf.formatting import check_real, check_share
 from popf.paper.local import NelderMead, Newton
-from popf.paper.platt import (
-    PlattObjective,
-    platt_log_probability,
-    platt_probability,
-    platt_targets,
-)
+from popf.paper.platt import PlattObjective, platt_probability, platt_targets
 from popf.paper.solver import PAPER_BOX, Solution, Solver, check_box
 from popf.paper.swarms import PSO, Bat, Firefly
 
@@ -238,11 +233,10 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples, n_classes)
         """
         signed = self._signed_costs(X)
-        theta = self._theta()
         if len(self.classes_) == 2:
-            return to_device_of(X, platt_probability(signed, theta))
-        # The softmax of log p is p over its sum.
-        return to_device_of(X, softmax(platt_log_probability(signed, theta), axis=1))
+            return to_device_of(X, platt_probability(signed, self._theta()))
+        # Each over their sum: by logarithms, because all may round to 0.
+        return to_device_of(X, softmax(log_expit(self._log_odds(signed)), axis=1))
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Compute the log probability of every class, accurate even for probabilities near 0 or 1.
@@ -255,7 +249,7 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        logs = platt_log_probability(self._signed_costs(X), self._theta())
+        logs = log_expit(self._log_odds(self._signed_costs(X)))
         return to_device_of(X, logs if len(self.classes_) == 2 else log_softmax(logs, axis=1))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -269,7 +263,7 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        log_odds = self._log_odds(X)
+        log_odds = self._log_odds(self._signed_costs(X))
         return to_device_of(X, log_odds[:, 1] if len(self.classes_) == 2 else log_odds)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -285,7 +279,7 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples,)
         """
-        log_odds = self._log_odds(X)
+        log_odds = self._log_odds(self._signed_costs(X))
         chosen = log_odds.argmax(axis=1)
         if len(self.classes_) == 2:
             chosen = (expit(log_odds[:, 1]) >= self.threshold).astype(np.int64)
@@ -323,8 +317,7 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.array([[self.A_, self.A_], [-self.B_, self.B_]])
         return np.array([self.A_, self.B_])
 
-    def _log_odds(self, X: ArrayLike) -> FloatArray:
-        signed = self._signed_costs(X)
+    def _log_odds(self, signed: FloatArray) -> FloatArray:
         slopes, offsets = self._theta()
         log_odds: FloatArray = -(slopes * signed + offsets)
         return log_odds

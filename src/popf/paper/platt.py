@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit
+from scipy.special import expit
 from sklearn.utils import check_array
 
 from popf.engine.structures import FloatArray
@@ -80,13 +80,6 @@ def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
     slope, bias = np.asarray(theta, dtype=np.float64)
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(expit(-(slope * np.asarray(f, dtype=np.float64) + bias)))
-
-
-def platt_log_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:
-    """Compute the logarithm of `platt_probability`, accurate for probabilities near 0 and 1."""
-    slope, bias = np.asarray(theta, dtype=np.float64)
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(log_expit(-(slope * np.asarray(f, dtype=np.float64) + bias)))
 
 
 class PlattObjective:
