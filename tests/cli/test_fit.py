@@ -8,7 +8,19 @@ from sklearn.preprocessing import StandardScaler
 import popf
 from popf.__main__ import main
 from popf.table_models import open_model
-from table_commands import QUICK, consumers, facts, fit, fitting, pd, printed, refused, run, scores
+from table_commands import (
+    QUICK,
+    consumer_months,
+    consumers,
+    facts,
+    fit,
+    fitting,
+    pd,
+    printed,
+    refused,
+    run,
+    scores,
+)
 
 
 @pytest.fixture
@@ -344,3 +356,22 @@ def test_a_model_without_names_of_columns_is_refused(place, tmp_path, capsys):
     popf.save(popf.OPFClassifier().fit([[0.0], [1.0]], [0, 1]), tmp_path / "m.popf")
     said = refused(capsys, "predict", tmp_path / "m.popf", place / "new.csv")
     assert "without column names" in said
+
+
+def test_the_papers_method_fits_any_table(files, three, capsys):
+    months = consumer_months(120)
+    months.to_csv(files[0], index=False)
+    words = ["--method", "paper", "--drop", "month", "--positive", "yes"]
+    words += ["--cost-fp", 1, "--cost-fn", 5]
+    found = facts(capsys, *fitting(*files, *words))  # rows of one id share a fold, as with others
+    assert found["held_out"] == {}
+    final = popf.load(files[1])[-1]
+    assert isinstance(final, popf.PlattOPFClassifier)
+    assert final.threshold in (found["threshold"], 1.0 - found["threshold"])
+    run(*fitting(three / "train.csv", files[1], "--method", "paper"))
+    many = popf.load(files[1])
+    assert many[-1].A_.shape == (3,)
+    assert facts(capsys, "evaluate", files[1], three / "test.csv")["n_rows"] == 150
+    for command in (["info", files[1]], ["explain", files[1], three / "test.csv", "--row", 1]):
+        assert printed(capsys, *command).out
+    run("report", files[1], three / "test.csv", "-o", files[1].with_name("page.html"))
