@@ -21,10 +21,6 @@ STEPS = {
 #: Datasets that come with popf, so that no network is needed.
 DATASETS = ("breast_cancer", "heart_scale", "liver")
 RUNS = 6
-METHODS = """\
-OPF is the forest alone, which predicts labels only. The other methods are P-OPF. Five of them are the paper's
-P-OPF with different optimisers for its two parameters: BA (bat algorithm), FFA (firefly algorithm), PSO
-(particle swarm optimisation), NM (Nelder-Mead) and Newton's method, added by popf. Pooled is popf's default."""
 
 
 def demo(
@@ -59,6 +55,7 @@ def _experiment(folder: Path) -> list[str]:
     """Run and print a small version of the paper's experiment; return its failures."""
     from popf.cli.terminal import progress_bar, say
     from popf.experiment import reproduce, table
+    from popf.experiment.protocol import IN_WORDS
 
     print(
         f"\n# A small version of the paper's experiment: {', '.join(DATASETS)}, {RUNS} random splits each."
@@ -67,7 +64,8 @@ def _experiment(folder: Path) -> list[str]:
         results = reproduce(
             folder, fresh=True, say=say, progress=advance, datasets=DATASETS, runs=RUNS, scale=True
         )
-    print(METHODS)
+    for name, words in IN_WORDS.items():
+        print(f"{name:13} {words}")
     for measure in ("accuracy", "log_loss"):
         print(f"\n{table(results, measure)}")
     rows = [results.summaries("log_loss", name, form) for name, form in results.rows()]

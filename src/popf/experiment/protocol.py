@@ -280,11 +280,6 @@ def definition(value: Any) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def is_paper_method(estimator: BaseEstimator) -> bool:
-    """Return whether a classifier is the paper's P-OPF."""
-    return isinstance(estimator, PlattOPFClassifier)
-
-
 def measure(
     protocol: Protocol, dataset: Dataset, form: str, run: int, methods: Methods
 ) -> list[Record]:
@@ -354,6 +349,6 @@ def _scores(model: BaseEstimator, split: tuple[Any, ...]) -> Record:
             record["over_thresholds"] = [round(score, 6) for score in curve.scores.tolist()]
     record |= {"train_seconds": fitted - start, "test_seconds": done - fitted}
     record["warnings"] = len(caught)
-    if is_paper_method(model) and len(model.classes_) == 2:
+    if isinstance(model, PlattOPFClassifier) and not isinstance(model.solution_, list):
         record |= {"A": model.A_, "B": model.B_, "held": any(model.solution_.at_bound)}
     return record

@@ -15,13 +15,13 @@ from popf.display import LandscapeDisplay, ThresholdDisplay
 from popf.display.canvas import need_matplotlib
 from popf.display.html import render
 from popf.experiment import tables
-from popf.experiment.protocol import IN_WORDS, Say, is_paper_method, methods
+from popf.experiment.protocol import IN_WORDS, Say, methods
 from popf.experiment.results import MEASURES, Results
 from popf.experiment.study import run
 from popf.files import replacing, writable_folder
 from popf.formatting import install
 from popf.metrics.thresholds import HUNDREDTHS
-from popf.paper import PlattObjective, platt_targets
+from popf.paper import PlattObjective, PlattOPFClassifier, platt_targets
 
 REFERENCE = (
     "S. E. N. Fernandes, D. R. Pereira, C. C. O. Ramos, A. N. Souza, J. P. Papa, "
@@ -241,7 +241,7 @@ def _solvers(results: Results) -> dict[str, Any]:
     return {
         name.removeprefix("P-OPF-"): method.solver
         for name, method in methods().items()
-        if name in results.methods and is_paper_method(method)
+        if name in results.methods and isinstance(method, PlattOPFClassifier)
     }
 
 
