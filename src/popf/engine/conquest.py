@@ -36,8 +36,8 @@ from popf.engine.runtime.simd import (
 )
 from popf.engine.runtime.threads import BufferPool, Team, chunk_size, map_chunks, one_blas_thread
 from popf.engine.space_tree import SpaceTree, build_space_tree, lowest_in_nodes, push_children
-from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray, Resources
-from popf.engine.trees.tiles import (
+from popf.engine.structures import BoolArray, Conquest, FloatArray, IntArray, Resources, ceil_div
+from popf.engine.tiles import (
     PANEL,
     block_size,
     empty_tiles,
@@ -84,7 +84,7 @@ class EuclideanConquest:
         self._index = self._new_index(distinct.points, costs, rank, n_threads, space)
         self._by_class: list[Index] | None = None
 
-    def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
+    def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquest, IntArray]:
         """Find the training sample that conquers each new sample.
 
         Costs and distances are squared, and must be multiplied by ``4**exponents``, which are also returned.
@@ -104,7 +104,7 @@ class EuclideanConquest:
         points[self._index.order] = self._index.points
         return np.ldexp(points[self._point_of], self.exponent)
 
-    def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquered:
+    def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquest:
         index = self._index
         if self.backend is None or not isinstance(index, CostedBlocks):
             return index.conquer(queries, n_threads)
@@ -206,12 +206,12 @@ class CostedTree(NamedTuple):
         """``points[i]`` was row ``order[i]`` of the input."""
         return self.space.order
 
-    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
+    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquest:
         """Find the conqueror of each query, in the scale of the points; nodes are rows of the tree's input."""
         # The queries get a tree of their own, so that the sixteen of a block lie close together.
         grouped = build_space_tree(queries, n_threads)
         n = len(queries)
-        found = Conquered(np.empty(n, dtype=np.int64), np.empty(n), np.empty(n))
+        found = Conquest(np.empty(n, dtype=np.int64), np.empty(n), np.empty(n))
         map_chunks(
             lambda start, stop: _conquer_in_space(self, grouped, start, stop, found),
             len(grouped.blocks),
@@ -314,15 +314,15 @@ class CostedBlocks(NamedTuple):
     order: IntArray  # points[i] was row order[i] of the input
     block: int  # points, or queries, per block
 
-    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
+    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquest:
         """Find the conqueror of each query, in the scale of the points; nodes are rows of the input."""
         (n_queries, n_features), size = queries.shape, self.block
         if n_threads > 1:
-            share = -(-n_queries // (BLOCKS_PER_THREAD * n_threads * LANES)) * LANES
+            share = ceil_div(n_queries, BLOCKS_PER_THREAD * n_threads * LANES) * LANES
             size = min(size, max(MIN_QUERIES, share))
         # Queries that are close together share a block, so that the bounds of its tiles are tight.
         ordered = order_points(queries, size, n_threads)
-        offers = Conquered(
+        offers = Conquest(
             np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf)
         )
         pool = BufferPool(lambda: empty_tiles(size, self.block, n_features))
@@ -338,7 +338,7 @@ class CostedBlocks(NamedTuple):
 
         with one_blas_thread():
             map_chunks(scan, len(ordered.radii), 1, n_threads)
-        found = Conquered(np.empty_like(offers.nodes), np.empty(n_queries), np.empty(n_queries))
+        found = Conquest(np.empty_like(offers.nodes), np.empty(n_queries), np.empty(n_queries))
         found.nodes[ordered.order] = self.order[offers.nodes]
         found.costs[ordered.order], found.distances[ordered.order] = offers.costs, offers.distances
         return found
@@ -443,7 +443,7 @@ class ScannedNodes:
         """Return the training samples."""
         return self._samples
 
-    def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
+    def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquest, IntArray]:
         r"""Find the training node that conquers each new sample; exponents are 0.
 
         :math:`\arg\min_v \max(C_v, d(v, t))`; among equal costs the nearer node, then the lower class,
@@ -451,7 +451,7 @@ class ScannedNodes:
         """
         nodes, distances = np.empty(len(new), dtype=np.int64), np.empty(len(new))
         self._scan(_conquer_block, new, (nodes, distances), n_threads)
-        found = Conquered(nodes, np.maximum(self._costs[nodes], distances), distances)
+        found = Conquest(nodes, np.maximum(self._costs[nodes], distances), distances)
         return found, np.zeros(len(new), dtype=np.int64)
 
     def costs_by_class(self, new: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:

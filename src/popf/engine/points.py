@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.threads import ONE_THREAD, Team
-from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, ceil_div
 
 # Values per chunk: few enough to stay in the cache during several passes.
 CHUNK_VALUES = 1 << 17
@@ -164,13 +164,13 @@ def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray
     return order, np.cumsum(~repeats) - 1
 
 
-def scrambled(numbers: IntArray) -> NDArray[np.uint64]:
+def hash64(numbers: IntArray) -> NDArray[np.uint64]:
     """Hash integers with SplitMix64's mixing function (Steele, Lea, Flood, 2014)."""
     mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    found: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
-    return found
+    hashes: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
+    return hashes
 
 
 def distinct_distances(distances: FloatArray) -> FloatArray:
@@ -194,13 +194,9 @@ class OrderedPoints(NamedTuple):
     radii: FloatArray  # upper bounds on the distances of the block's points from its centre
 
 
-def order_points(
-    points: FloatArray, block: int, n_threads: int = 1, side: BoolArray | None = None
-) -> OrderedPoints:
-    """Split the points, each `side` separately, at the median of the widest feature until blocks are small."""
+def order_points(points: FloatArray, block: int, n_threads: int = 1) -> OrderedPoints:
+    """Split the points at the median of the widest feature until blocks are small."""
     pieces, n_before = [np.arange(len(points))], 0
-    if side is not None:
-        pieces = [np.flatnonzero(~side), np.flatnonzero(side)]
 
     def split(level: list[IntArray], at: int, _: int) -> list[IntArray]:
         piece = level[at]
@@ -209,7 +205,7 @@ def order_points(
         sample = points[piece[:: max(1, len(piece) // 64)]]
         column = points[piece, int(np.argmax(sample.max(axis=0) - sample.min(axis=0)))]
         # Whole blocks on the left, so that only the last one is short.
-        n_left = block * ((-(-len(piece) // block)) // 2)
+        n_left = block * (ceil_div(len(piece), block) // 2)
         parted = np.argpartition(column, n_left)
         return [piece[parted[:n_left]], piece[parted[n_left:]]]
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.distances import refuse_weight
+from popf.engine.mst.boruvka import offer, search_and_mark
 from popf.engine.points import distinct_points
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import (
@@ -37,8 +38,8 @@ from popf.engine.structures import (
     FloatArray,
     NeighbourLists,
     OutgoingArcSearch,
+    ceil_div,
 )
-from popf.engine.trees.boruvka import offer, search_and_mark
 
 # Blocks of queries per call: few enough for Ctrl-C, enough to make the call overhead small.
 CHUNK_BLOCKS = 512
@@ -105,7 +106,7 @@ def work_of_search(samples: FloatArray, max_searches: int) -> float:
     if k == 0:
         return 1.0
     lists, n_blocks = _empty_lists(len(tree.points), k), len(tree.blocks)
-    n_searches = min(max_searches, -(-n_blocks // 8))
+    n_searches = min(max_searches, ceil_div(n_blocks, 8))
     blocks = ((2 * np.arange(n_searches) + 1) * n_blocks // (2 * n_searches)).tolist()
     return float(np.mean([_find_neighbours(tree, tree, True, b, b + 1, lists) for b in blocks]))
 
@@ -233,7 +234,7 @@ def _outsiders(tree, start, stop, only, search, marking):
     nodes, leaf, components = tree.nodes, tree.leaf, search.components
     of, index, classes = components.of, components.indices, components.classes
     best, certain, lengths, horizon = search.best, search.certain, search.bounds, search.horizon
-    prototypes = search.prototypes
+    tied = search.tied
     n = len(points)
     stack = np.empty(128, dtype=np.int64)
     bounds = np.empty(LANES)
@@ -300,8 +301,8 @@ def _outsiders(tree, start, stop, only, search, marking):
                         if marking:
                             # Arcs as short as the shortest are in some minimum spanning tree (cut property).
                             if out[j] == bound and classes[row] != classes[v]:
-                                prototypes[row] = True
-                                prototypes[v] = True
+                                tied[row] = True
+                                tied[v] = True
                         elif out[j] < bound:
                             bound = lengths[component] = out[j]
                             arc = arcs[lane]
