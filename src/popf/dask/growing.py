@@ -17,7 +17,6 @@ from popf.dask.cluster import Settings, Tasks, backend_here, load
 from popf.dask.prediction import Part
 from popf.dask.spanning import Arcs, BlockTree
 from popf.engine.competition import compete
-from popf.engine.points import DistinctPoints
 from popf.engine.structures import (
     BoolArray,
     FloatArray,
@@ -26,7 +25,7 @@ from popf.engine.structures import (
     SpanningTree,
     TrainingResult,
 )
-from popf.engine.training import choose_algorithm, copy_to_samples, euclidean_tree
+from popf.engine.training import choose_algorithm, euclidean_tree
 from popf.forest.optimum_path_forest import OptimumPathForest
 
 # Number of lists of candidate arcs that one task merges.
@@ -182,25 +181,16 @@ def forest_on_tree(
 ) -> TrainingResult:
     """Let the prototypes compete on the tree of all samples.
 
-    With Euclidean distances, samples at distance zero are one point, as on one machine.
+    With Euclidean distances, samples at distance zero are one point, as on one machine, so either all of them
+    are prototypes or none.
     """
     tree, prototypes = merged.take(merged.in_tree), mark_prototypes(merged, n_samples, more)
-    every = np.arange(n_samples)
-    zero = tree.weights == 0.0
-    if not euclidean or not zero.any():
-        edges = SpanningTree(*tree[:3])
-        return TrainingResult(edges, prototypes, compete(edges, prototypes, every))
-    # Arcs of length zero join equal samples to the lowest of them.
-    home = every.copy()
-    home[tree.higher[zero]] = tree.lower[zero]
-    while (home[home] != home).any():
-        home = home[home]
-    is_first = home == every
-    first, point_of = np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[home]
-    is_prototype = np.zeros(len(first), dtype=np.bool_)
-    is_prototype[point_of[prototypes]] = True
-    apart = tree.take(~zero)
-    edges = SpanningTree(point_of[apart.lower], point_of[apart.higher], apart.weights)
-    forest = compete(edges, is_prototype, np.arange(len(first)))
-    distinct = DistinctPoints(np.empty((0, 0)), 0, first, point_of)
-    return copy_to_samples(TrainingResult(edges, is_prototype, forest), distinct)
+    if euclidean:
+        same = tree.take(tree.weights == 0.0)
+        marked = np.zeros(0, dtype=np.bool_)
+        while not np.array_equal(marked, prototypes):
+            marked = prototypes.copy()
+            either = marked[same.lower] | marked[same.higher]
+            prototypes[same.lower[either]] = prototypes[same.higher[either]] = True
+    edges = SpanningTree(*tree[:3])
+    return TrainingResult(edges, prototypes, compete(edges, prototypes, np.arange(n_samples)))

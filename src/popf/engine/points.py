@@ -81,11 +81,15 @@ def collapse_duplicates(
     if not _any_equal(keys, team):  # the usual case
         every = np.arange(len(scaled))
         return DistinctPoints(scaled, exponent, every, every)
-    point_of, first = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
-    # At most half of the table will be full.
-    table = np.zeros(1 << max(4, int(2 * len(keys) - 1).bit_length()), dtype=np.int64)
-    first = first[: _number_points(bits, keys, table, point_of, first)].copy()
-    return DistinctPoints(scaled[first], exponent, first, point_of)
+    _, first, point_of = np.unique(keys, return_index=True, return_inverse=True)
+    if (
+        bits != bits[first[point_of]]
+    ).any():  # different rows have the same hash, once in 2**64 pairs
+        _, first, point_of = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return DistinctPoints(scaled[first[order]], exponent, first[order], number[point_of.ravel()])
 
 
 def _row_hashes(bits: NDArray[np.uint64], team: Team) -> NDArray[np.uint64]:
@@ -113,39 +117,6 @@ def _any_equal(keys: NDArray[np.uint64], team: Team) -> bool:
         return bool((mine[1:] == mine[:-1]).any())
 
     return any(team.map_shares(has_equal, 256))
-
-
-@jit
-def _number_points(bits, keys, table, point_of, first):
-    """Assign numbers to the distinct rows in order of first occurrence, by open addressing.
-
-    A slot of the table holds 31 bits of the row's hash above 32 bits of the point's number plus one, so that
-    rows with other hashes are skipped without comparing them; 0 is an empty slot.
-    """
-    n, d = bits.shape
-    mask = len(table) - 1
-    n_points = 0
-    for i in range(n):
-        slot = np.int64(keys[i]) & mask
-        tag = np.int64(keys[i] >> np.uint64(33))
-        while True:
-            entry = table[slot]
-            if entry == 0:
-                first[n_points] = i
-                point_of[i] = n_points
-                n_points += 1
-                table[slot] = (tag << 32) | n_points
-                break
-            if entry >> 32 == tag:
-                point = (entry & 0xFFFFFFFF) - 1
-                same = True
-                for f in range(d):
-                    same &= bits[i, f] == bits[first[point], f]
-                if same:
-                    point_of[i] = point
-                    break
-            slot = (slot + 1) & mask
-    return n_points
 
 
 def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray, IntArray]:

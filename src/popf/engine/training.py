@@ -19,7 +19,6 @@ from popf.engine.structures import (
     LOW_DIMENSION,
     BoolArray,
     FloatArray,
-    Forest,
     IntArray,
     NeighbourLists,
     Resources,
@@ -63,12 +62,20 @@ def train_euclidean(
     classes = point_classes(distinct, codes)
     tree, tied, order, space = tree_of_points(distinct.points, classes, algorithm, resources)
     prototypes = find_prototypes(tree, classes[order], tied)
-    forest = compete(tree, prototypes, order, n_threads)
     of_points = np.empty_like(prototypes)
     of_points[order] = prototypes
-    found = TrainingResult(_positions_to_points(tree, order, n_threads), of_points, forest)
-    conquest = EuclideanConquest(distinct, codes, forest.costs, algorithm, resources, space)
-    return copy_to_samples(found, distinct), conquest
+    of_samples = of_points[distinct.point_of]
+    whole, others, targets = attach_duplicates(
+        _positions_to_points(tree, order, n_threads), distinct
+    )
+    if len(others) == 0:  # points that are close together are also close in this order
+        forest = compete(tree, prototypes, order, n_threads)
+    else:
+        of_samples[others] = of_samples[targets]
+        forest = compete(whole, of_samples, np.arange(len(codes)), n_threads)
+    costs = forest.costs[distinct.first]
+    conquest = EuclideanConquest(distinct, codes, costs, algorithm, resources, space)
+    return TrainingResult(whole, of_samples, forest), conquest
 
 
 def euclidean_tree(X: FloatArray, algorithm: str, resources: Resources) -> tuple[SpanningTree, int]:
@@ -131,36 +138,17 @@ def _positions_to_points(tree: SpanningTree, order: IntArray, n_threads: int) ->
     return SpanningTree(lower, higher, tree.weights)
 
 
-def copy_to_samples(found: TrainingResult, distinct: DistinctPoints) -> TrainingResult:
-    """Copy results from distinct points back to the samples.
-
-    A duplicate is conquered by the first sample at its point, unless both are prototypes.
-    """
-    first, point_of = distinct.first, distinct.point_of
-    if len(first) == len(point_of):
-        return found
-    forest = found.forest
-    tree, others, targets = attach_duplicates(found.tree, distinct)
-    before = np.where(forest.predecessors < 0, -1, first[forest.predecessors])
-    whole = Forest(
-        forest.costs[point_of],
-        before[point_of],
-        forest.lengths[point_of],
-        first[forest.roots][point_of],
-    )
-    prototypes = found.prototypes[point_of]
-    prototypes[others] = prototypes[targets]
-    whole.costs[others], whole.lengths[others] = whole.costs[targets], 0.0
-    whole.predecessors[others] = np.where(prototypes[targets], -1, targets)
-    whole.roots[others] = np.where(prototypes[targets], others, whole.roots[targets])
-    return TrainingResult(tree, prototypes, whole)
-
-
 def attach_duplicates(
     tree: SpanningTree, distinct: DistinctPoints
 ) -> tuple[SpanningTree, IntArray, IntArray]:
-    """Extend a tree of points to all samples; also return the duplicates, and the sample each is joined to."""
+    """Extend a tree of points to all samples; also return the duplicates, and the sample each is joined to.
+
+    An arc of length 0 joins a duplicate to the first sample at its point, which conquers it unless
+    both are prototypes.
+    """
     first, point_of = distinct.first, distinct.point_of
+    if len(first) == len(point_of):
+        return tree, first[:0], first[:0]
     lower, higher = first[tree.lower], first[tree.higher]
     target = np.arange(len(point_of))
     # Distinct points are at distance 0 if its square underflows: then join to the lowest one.
