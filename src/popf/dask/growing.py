@@ -111,7 +111,7 @@ def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> 
             for a, b in zip(centre_tree.lower.tolist(), centre_tree.higher.tolist(), strict=True)
         ]
         some_tree = _merge_all(tasks, n, [*trees.values(), *bridges])
-        links = tasks.submit("link-tree", spanning.link, some_tree, n)
+        links = tasks.submit("link-tree", lambda tree: spanning.link(tree, n)[0], some_tree)
         boxes = (samples.lows, samples.highs)
         reached = tasks.map("find-near-blocks", spanning.boxes_reached, parts, links, *boxes)
         pairs = [(a, b) for a, b in pairs if reached[a][b] or reached[b][a]]
@@ -140,7 +140,7 @@ def _confirm_ties(
         return []
     n = len(samples.rows)
     known = tasks.gather(tasks.submit("mark-prototypes", mark_prototypes, merged, n, []))
-    links = tasks.submit("link-tree", spanning.link, merged, n)
+    links = tasks.submit("link-tree", lambda tree: spanning.link(tree, n)[0], merged)
     futures = []
     for pair, ends in tied.items():
         unknown = ~known[ends]

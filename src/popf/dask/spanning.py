@@ -26,18 +26,15 @@ from popf.engine.distances import kernel_rows
 from popf.engine.mst import prim
 from popf.engine.mst.neighbours import nearest_in_space
 from popf.engine.points import collapse_duplicates
-from popf.engine.prototypes import point_classes
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.space_tree import build_space_tree
-from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree, order_of_arcs
-from popf.engine.training import attach_duplicates, tree_of_points
+from popf.engine.structures import BoolArray, FloatArray, IntArray, order_of_arcs
+from popf.engine.training import tree_of_samples
 from popf.engine.union_find import find_root
 
 # Number of samples from which a short arc to another block is searched.
 STARTS = 8
-# Labels that `_kruskal` gives to arcs.
-IN_TREE, TIED = 1, 2
 
 
 class Arcs(NamedTuple):
@@ -67,24 +64,13 @@ class BlockTree(NamedTuple):
 
 def tree_of_block(block: Block, settings: Settings) -> BlockTree:
     """Grow the minimum spanning tree of a block."""
-    codes, n_threads = block.codes, settings.n_threads
-    if settings.metric.euclidean:
-        distinct = collapse_duplicates(block.points, 0)
-        classes, resources = point_classes(distinct, codes), settings.resources
-        points, algorithm = distinct.points, settings.algorithm
-        tree, tied, order, _ = tree_of_points(points, classes, algorithm, resources)
-        # An edge to a point of several classes ties with the arcs to its other samples.
-        mixed = classes[order] < 0
-        at_mixed = mixed[tree.lower] | mixed[tree.higher]
-        tied[mixed] = tied[tree.lower[at_mixed]] = tied[tree.higher[at_mixed]] = True
-        of_points = np.empty_like(tied)
-        of_points[order] = tied
-        tree = SpanningTree(order[tree.lower], order[tree.higher], tree.weights)
-        tree, tied = attach_duplicates(tree, distinct)[0], of_points[distinct.point_of]
+    codes, metric = block.codes, settings.metric
+    if metric.euclidean:
+        distinct, algorithm = collapse_duplicates(block.points, 0), settings.algorithm
+        tree, tied = tree_of_samples(distinct, codes, algorithm, settings.resources)
     else:
-        tree, tied = prim.spanning_tree(
-            settings.metric.rows(block.points, n_threads), len(codes), codes
-        )
+        rows = metric.rows(block.points, settings.n_threads)
+        tree, tied = prim.spanning_tree(rows, len(codes), codes)
     lower, higher = np.minimum(tree.lower, tree.higher), np.maximum(tree.lower, tree.higher)
     cross, in_tree = codes[lower] != codes[higher], np.ones(len(lower), np.bool_)
     arcs = Arcs(block.samples[lower], block.samples[higher], tree.weights, cross, in_tree)
@@ -113,34 +99,15 @@ def reduce_arcs(candidates: list[Arcs], n_samples: int) -> Arcs:
     """Sort candidates, and keep the minimum spanning tree and the arcs between classes that tie with it."""
     arcs = Arcs(*map(np.concatenate, zip(*candidates, strict=True)))
     arcs = arcs.take(order_of_arcs(arcs.lower, arcs.higher, arcs.weights))
-    state = np.zeros(len(arcs.weights), dtype=np.int8)
-    _kruskal(arcs.lower, arcs.higher, arcs.weights, np.arange(n_samples), state)
-    in_tree = state == IN_TREE
-    return arcs._replace(in_tree=in_tree).take(in_tree | ((state == TIED) & arcs.cross))
-
-
-@jit
-def _kruskal(lower, higher, weights, parent, state):
-    """Label each arc: in the tree, in another minimum tree, or in none."""
-    n = len(weights)
-    start = 0
-    while start < n:
-        stop = start + 1
-        while stop < n and weights[stop] == weights[start]:
-            stop += 1
-        if stop - start > 1:  # of equal arcs, all that join two components lie in some tree
-            for e in range(start, stop):
-                if find_root(parent, lower[e]) != find_root(parent, higher[e]):
-                    state[e] = TIED
-        for e in range(start, stop):
-            if e > start and lower[e] == lower[e - 1] and higher[e] == higher[e - 1]:
-                state[e] = 0  # a duplicate, found by two pairs of blocks
-                continue
-            a, b = find_root(parent, lower[e]), find_root(parent, higher[e])
-            if a != b:
-                parent[max(a, b)] = min(a, b)
-                state[e] = IN_TREE
-        start = stop
+    # The same arc may have been found in several pairs of blocks.
+    again = (arcs.lower[1:] == arcs.lower[:-1]) & (arcs.higher[1:] == arcs.higher[:-1])
+    arcs = arcs.take(np.append(~again, True)[: len(arcs.weights)])
+    links, in_tree = link(arcs, n_samples)
+    # An arc lies in some minimum spanning tree if no path between its ends has only shorter edges.
+    kept, others = in_tree.copy(), np.flatnonzero(arcs.cross & ~in_tree)
+    lower, higher, weights = arcs.lower[others], arcs.higher[others], arcs.weights[others]
+    kept[others] = weights == longest_edges(lower, higher, links)
+    return arcs._replace(in_tree=in_tree).take(kept)
 
 
 class Links(NamedTuple):
@@ -152,56 +119,64 @@ class Links(NamedTuple):
     size: IntArray  # number of samples below, itself included
 
 
-def link(arcs: Arcs, n_samples: int) -> Links:
-    """Build the links of a tree, by which the longest edge on a path is found in log(n) steps."""
-    tree = arcs.take(arcs.in_tree)
+def link(arcs: Arcs, n_samples: int) -> tuple[Links, BoolArray]:
+    """Link samples by Kruskal's algorithm, so that the longest edge on a path is found in log(n) steps.
+
+    The arcs are sorted, and connect all samples. Also returns which of them are in the tree.
+    """
     links = Links(
         np.arange(n_samples),
         np.full(n_samples, np.inf),
-        np.full(n_samples, len(tree.weights)),
+        np.full(n_samples, len(arcs.weights)),
         np.ones(n_samples, dtype=np.int64),
     )
-    _link(tree.lower, tree.higher, tree.weights, links, np.arange(n_samples))
-    return links
+    in_tree = np.zeros(len(arcs.weights), dtype=np.bool_)
+    _link(arcs.lower, arcs.higher, arcs.weights, links, np.arange(n_samples), in_tree)
+    return links, in_tree
 
 
 @jit
-def _link(lower, higher, weights, links, shortcut):
+def _link(lower, higher, weights, links, shortcut, in_tree):
     size = links.size
     for e in range(len(weights)):
         a, b = find_root(shortcut, lower[e]), find_root(shortcut, higher[e])
+        if a == b:
+            continue
         if size[a] < size[b]:
             a, b = b, a
         shortcut[b] = links.parent[b] = a
         links.weight[b] = weights[e]
         links.rank[b] = e
         size[a] += size[b]
+        in_tree[e] = True
 
 
 @jit
-def longest_edges_to(head, samples, links):
-    """Find the longest edge on the path from each of some samples to the head, 0 for the head itself."""
-    longest = np.empty(len(samples))
+def longest_edges(samples, others, links):
+    """Find the longest edge on the path between each pair of samples, 0 from a sample to itself.
+
+    The one that was joined earlier climbs, until both meet.
+    """
+    longest = np.zeros(len(samples))
     for i in range(len(samples)):
-        longest[i] = longest_edge_between(links, samples[i], head)
-    return longest
-
-
-@jit
-def longest_edge_between(links, u, v):
-    """Find the longest edge between two samples: the one that was joined earlier climbs, until both meet."""
-    longest = 0.0
-    while u != v:
-        if links.rank[u] > links.rank[v]:
-            u, v = v, u
-        longest = links.weight[u]
-        u = links.parent[u]
+        u, v = samples[i], others[i]
+        while u != v:
+            if links.rank[u] > links.rank[v]:
+                u, v = v, u
+            longest[i] = links.weight[u]
+            u = links.parent[u]
     return longest
 
 
 def _head(block: Block, links: Links) -> int:
     """Return the sample of a block with the most samples below it."""
     return int(block.samples[np.argmax(links.size[block.samples])])
+
+
+def _longest_edges_to(head: int, samples: IntArray, links: Links) -> FloatArray:
+    """Find the longest edge on the path from each of some samples to the head."""
+    longest: FloatArray = longest_edges(np.full_like(samples, head), samples, links)
+    return longest
 
 
 def confirm_ties(
@@ -217,7 +192,7 @@ def confirm_ties(
     metric, everyone = settings.metric, np.arange(len(samples))
     rows = metric.rows if not metric.euclidean else partial(kernel_rows, "sqeuclidean")
     row = rows(block.points, settings.n_threads)(everyone)
-    bounds = longest_edges_to(_head(block, links), samples, links)
+    bounds = _longest_edges_to(_head(block, links), samples, links)
     for i in np.flatnonzero(undecided).tolist():
         if found[i]:
             continue
@@ -225,7 +200,7 @@ def confirm_ties(
         # Few arcs are short enough to lie in a minimum spanning tree at all.
         near = (weights <= np.maximum(bounds, bounds[i])) & (block.codes != block.codes[i])
         ends = np.flatnonzero(near)
-        ends = ends[weights[ends] == longest_edges_to(int(samples[i]), samples[ends], links)]
+        ends = ends[weights[ends] == _longest_edges_to(int(samples[i]), samples[ends], links)]
         found[ends] = True
         found[i] = len(ends) > 0
     return samples[found]
@@ -253,7 +228,7 @@ def box_distances(points, low, high):
 
 def boxes_reached(block: Block, links: Links, lows: FloatArray, highs: FloatArray) -> BoolArray:
     """Find which boxes lie within r(u) of some sample u of a block; the head is the root of the links."""
-    bounds = longest_edges_to(int(np.argmax(links.weight)), block.samples, links)
+    bounds = _longest_edges_to(int(np.argmax(links.weight)), block.samples, links)
     boxes = zip(lows, highs, strict=True)
     return np.array([(box_distances(block.points, *box) <= bounds).any() for box in boxes])
 
@@ -263,7 +238,7 @@ def near_each_other(first: Block, second: Block, links: Links, head: int) -> tup
     if len(first.samples) == 0 or len(second.samples) == 0:
         return first, second
     both = (first, second)
-    bounds = [longest_edges_to(head, block.samples, links) for block in both]
+    bounds = [_longest_edges_to(head, block.samples, links) for block in both]
     reaching = [
         box_distances(block.points, *box_of(other.points)) <= bound
         for block, other, bound in zip(both, both[::-1], bounds, strict=True)

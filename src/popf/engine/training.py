@@ -60,7 +60,7 @@ def train_euclidean(
     n_threads = resources.n_threads
     distinct = distinct_points(X, n_threads)
     classes = point_classes(distinct, codes)
-    tree, tied, order, space = tree_of_points(distinct.points, classes, algorithm, resources)
+    tree, tied, order, space = _tree_of_points(distinct.points, classes, algorithm, resources)
     prototypes = find_prototypes(tree, classes[order], tied)
     of_points = np.empty_like(prototypes)
     of_points[order] = prototypes
@@ -81,13 +81,27 @@ def train_euclidean(
 def euclidean_tree(X: FloatArray, algorithm: str, resources: Resources) -> tuple[SpanningTree, int]:
     """Compute only the spanning tree, and its exponent; parameters as for `train_euclidean`."""
     distinct = distinct_points(X, resources.n_threads)
-    one_class = np.zeros(len(distinct.points), dtype=np.int64)
-    tree, _, order, _ = tree_of_points(distinct.points, one_class, algorithm, resources)
+    one_class = np.zeros(len(X), dtype=np.int64)
+    return tree_of_samples(distinct, one_class, algorithm, resources)[0], distinct.exponent
+
+
+def tree_of_samples(
+    distinct: DistinctPoints, codes: IntArray, algorithm: str, resources: Resources
+) -> tuple[SpanningTree, BoolArray]:
+    """Compute the spanning tree, and mark the ends of arcs between classes that tie with an edge."""
+    classes = point_classes(distinct, codes)
+    tree, tied, order, _ = _tree_of_points(distinct.points, classes, algorithm, resources)
+    # An edge to a point of several classes ties with the arcs to its other samples.
+    mixed = classes[order] < 0
+    at_mixed = mixed[tree.lower] | mixed[tree.higher]
+    tied[mixed] = tied[tree.lower[at_mixed]] = tied[tree.higher[at_mixed]] = True
+    of_points = np.empty_like(tied)
+    of_points[order] = tied
     tree = _positions_to_points(tree, order, resources.n_threads)
-    return attach_duplicates(tree, distinct)[0], distinct.exponent
+    return attach_duplicates(tree, distinct)[0], of_points[distinct.point_of]
 
 
-def tree_of_points(
+def _tree_of_points(
     points: FloatArray, classes: IntArray, algorithm: str, resources: Resources
 ) -> tuple[SpanningTree, BoolArray, IntArray, SpaceTree | None]:
     """Return the tree and tied ends of reordered distinct points, their order, and the space tree."""
