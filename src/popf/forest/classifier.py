@@ -199,8 +199,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array([0.75, 1.  ])
         """
         new, resources = self._validate(X)
-        found = self.forest_.conquer(new, resources)
-        return Conquest(*[to_device_of(X, array) for array in found])  # type: ignore[arg-type]
+        conquest = self.forest_.conquer(new, resources)
+        return Conquest(*[to_device_of(X, array) for array in conquest])  # type: ignore[arg-type]
 
     def path_costs_by_class(self, X: ArrayLike) -> FloatArray:
         """Compute the cost of the cheapest path from each class to each sample.

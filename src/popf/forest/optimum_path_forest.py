@@ -146,9 +146,9 @@ class OptimumPathForest:
     def conquer(self, new: FloatArray, resources: Resources) -> Conquest:
         """Find the nodes that conquer new samples, with path costs and distances in the metric's unit."""
         self.metric.check(new)
-        found, exponents = self._indexed(resources).conquer(new, resources.n_threads)
-        costs = self.metric.transform(found.costs, exponents)
-        return Conquest(found.nodes, costs, self.metric.transform(found.distances, exponents))
+        conquest, exponents = self._indexed(resources).conquer(new, resources.n_threads)
+        costs = self.metric.transform(conquest.costs, exponents)
+        return Conquest(conquest.nodes, costs, self.metric.transform(conquest.distances, exponents))
 
     def costs_by_class(self, new: FloatArray, resources: Resources) -> FloatArray:
         """Compute the cost of the cheapest path from each class to new samples: (n_samples, n_classes)."""
@@ -171,8 +171,10 @@ class OptimumPathForest:
 
     def explain(self, new: FloatArray, resources: Resources) -> list[Path]:
         """Trace the paths by which new samples are conquered, from the conquerors back to the prototypes."""
-        found, paths = self.conquer(new, resources), []
-        for node, distance in zip(found.nodes.tolist(), found.distances.tolist(), strict=True):
+        conquest, paths = self.conquer(new, resources), []
+        for node, distance in zip(
+            conquest.nodes.tolist(), conquest.distances.tolist(), strict=True
+        ):
             nodes, weights = [node], [distance]
             while self.predecessors[nodes[-1]] >= 0:
                 weights.append(self.lengths[nodes[-1]])

@@ -283,9 +283,9 @@ def search_and_mark(
 ) -> None:
     """Offer the arcs that ``find(False, team)`` returns; if any tie, ``find(True, team)`` marks their ends."""
     with Team(n_threads) as team:
-        found = find(False, team)
+        arcs = find(False, team)
         # Each thread scans all arcs for those of its components.
-        team.map_shares(lambda low, high: _offer_found(search, found, low, high), len(search.best))
+        team.map_shares(lambda low, high: _offer_records(search, arcs, low, high), len(search.best))
         if ((search.best["tied"] != 0) & ~search.certain).any():
             find(True, team)
 
@@ -331,12 +331,12 @@ def offer_arcs(best, components, inside, outside, squared):
 
 
 @jit
-def _offer_found(search, found, low, high):
-    """Offer the arcs in `found` to the components from `low` to `high`, and update their bounds."""
+def _offer_records(search, arcs, low, high):
+    """Offer ARC records to the components from `low` to `high`, and update their bounds."""
     of, index = search.components.of, search.components.indices
     best, bounds = search.best, search.bounds
-    for i in range(len(found)):
-        arc = found[i]
+    for i in range(len(arcs)):
+        arc = arcs[i]
         if arc["inside"] < 0:
             continue
         # The same integer type wherever arcs are offered, so that `offer` is compiled only once.

@@ -72,10 +72,10 @@ def nearest_in_space(
     """
     query_tree = tree if queries is None else build_space_tree(queries, n_threads)
     lists = _search(tree, query_tree, k, n_threads)
-    found = Nearest(np.empty_like(lists.positions), np.empty_like(lists.squared))
-    found.indices[query_tree.order] = tree.order.astype(np.int32).take(lists.positions)
-    found.weights[query_tree.order] = lists.squared
-    return found
+    nearest = Nearest(np.empty_like(lists.positions), np.empty_like(lists.squared))
+    nearest.indices[query_tree.order] = tree.order.astype(np.int32).take(lists.positions)
+    nearest.weights[query_tree.order] = lists.squared
+    return nearest
 
 
 def _search(tree: SpaceTree, query_tree: SpaceTree, k: int, n_threads: int) -> NeighbourLists:
@@ -213,12 +213,12 @@ def nearest_outsiders(tree: SpaceTree, n_threads: int, search: OutgoingArcSearch
     only = np.where(lowest == highest, lowest, -1.0).astype(np.int32)
 
     def find(marking: bool, team: Team) -> ArcArray:
-        found = team.map_chunks(
+        shortest = team.map_chunks(
             lambda start, stop: _outsiders(tree, start, stop, only, search, marking),
             n_blocks,
             chunk_size(n_blocks, CHUNK_BLOCKS, n_threads),
         )
-        return np.concatenate(found)
+        return np.concatenate(shortest)
 
     search_and_mark(search, find, n_threads)
 
@@ -240,8 +240,8 @@ def _outsiders(tree, start, stop, only, search, marking):
     bounds = np.empty(LANES)
     out = np.empty(LANES)
     arcs = np.empty(LANES, dtype=ARC)
-    found = np.empty((stop - start) * LANES, dtype=ARC)
-    n_found = 0
+    shortest = np.empty((stop - start) * LANES, dtype=ARC)
+    n_arcs = 0
     for block in range(start, stop):
         base = block * LANES
         # Set the bounds of the points to search for, and their common component: -2 if there are no such
@@ -326,32 +326,32 @@ def _outsiders(tree, start, stop, only, search, marking):
                 arc = arcs[lane]
                 # Another point of the component may have found a shorter arc since.
                 if arc["inside"] >= 0 and arc["squared"] <= lengths[of[base + lane]]:
-                    found[n_found] = arc
-                    n_found += 1
-    return found[:n_found].copy()
+                    shortest[n_arcs] = arc
+                    n_arcs += 1
+    return shortest[:n_arcs].copy()
 
 
 def nearest_by_scan(
     block: BlockOfDistances, n_queries: int, k: int, own: bool, rows_at_once: int, n_threads: int
 ) -> Nearest:
     """Find the nearest points by a scan of all distances; with `own`, query i is point i, and is excluded."""
-    found = Nearest(np.empty((n_queries, k), dtype=np.int32), np.empty((n_queries, k)))
+    nearest = Nearest(np.empty((n_queries, k), dtype=np.int32), np.empty((n_queries, k)))
 
     def scan(start: int, stop: int) -> None:
         distances = block(start, stop)
-        wrong = _scan(distances, start, own, found)
+        wrong = _scan(distances, start, own, nearest)
         if wrong >= 0:
             row, point = divmod(wrong, distances.shape[1])
             refuse_weight(distances[row, point], f"samples {start + row} and {point}")
 
     map_chunks(scan, n_queries, rows_at_once, n_threads)
-    return found
+    return nearest
 
 
 @jit
-def _scan(distances, start, own, found):
+def _scan(distances, start, own, nearest):
     """List the nearest points of some queries; return the index of a negative or non-finite distance, or -1."""
-    indices, weights = found.indices, found.weights
+    indices, weights = nearest.indices, nearest.weights
     last = weights.shape[1] - 1
     for i in range(len(distances)):
         row = start + i

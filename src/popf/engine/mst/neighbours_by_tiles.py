@@ -173,10 +173,10 @@ def _update_neighbour_lists(tile, ordered, first, second, lists):
                         if column_norms[j] == np.inf or other == row:
                             continue  # padding, or the point itself
                         # Products only filter: lists contain distances computed directly.
-                        found = squared_distance(points, row, points, other)
-                        row_bounds[at] = _insert(lists, row, other, found) * widen + slack
+                        value = squared_distance(points, row, points, other)
+                        row_bounds[at] = _insert(lists, row, other, value) * widen + slack
                         if first != second:
-                            column_bounds[j] = _insert(lists, other, row, found) * widen + slack
+                            column_bounds[j] = _insert(lists, other, row, value) * widen + slack
 
 
 def nearest_outsiders(ordered: OrderedPoints, n_threads: int, search: OutgoingArcSearch) -> None:
@@ -213,7 +213,7 @@ def nearest_outsiders(ordered: OrderedPoints, n_threads: int, search: OutgoingAr
         for part in parts:
             limits[part.rows] = np.minimum(limits[part.rows], part.limits)
         search.horizon[rows] = np.maximum(search.horizon[rows], limits[rows])
-        return np.concatenate([part.found for part in parts])
+        return np.concatenate([part.shortest for part in parts])
 
     with one_blas_thread():
         search_and_mark(search, find, n_threads)
@@ -225,7 +225,7 @@ class BlockSearch(NamedTuple):
     block: int
     rows: IntArray  # the points
     limits: FloatArray  # squared distance up to which each point searches; -inf when done
-    found: ArcArray  # ARC records: the shortest arc found from each
+    shortest: ArcArray  # ARC records: the shortest arc from each so far
     others: IntArray  # the other blocks, nearest first
     gaps: FloatArray  # lower bounds on their squared distances
 
@@ -250,10 +250,10 @@ def _block_searches(
         order = np.argsort(gaps, kind="stable")
         others, gaps = others[order], gaps[order]
         for share in range(n_shares):
-            found = np.empty(len(part), dtype=ARC)
-            found["squared"], found["inside"], found["tied"] = np.inf, -1, 0
+            shortest = np.empty(len(part), dtype=ARC)
+            shortest["squared"], shortest["inside"], shortest["tied"] = np.inf, -1, 0
             mine = others[share::n_shares].copy(), gaps[share::n_shares].copy()
-            searches.append(BlockSearch(block, part, np.full(len(part), np.inf), found, *mine))
+            searches.append(BlockSearch(block, part, np.full(len(part), np.inf), shortest, *mine))
     return searches
 
 
@@ -312,7 +312,7 @@ def _offer_panel(tile, products, place, here, active, search, marking):
     points, start, top, left = place
     of, index, classes = search.components.of, search.components.indices, search.components.classes
     lengths, tied = search.bounds, search.tied
-    rows, limits, found = here.rows, here.limits, here.found
+    rows, limits, shortest = here.rows, here.limits, here.shortest
     norms, column_norms, column_bounds = tile.row_norms, tile.column_norms, tile.column_bounds
     widen, slack = tile.widen, tile.slack
     for i in range(products.shape[0]):
@@ -340,7 +340,7 @@ def _offer_panel(tile, products, place, here, active, search, marking):
                         tied[row] = True
                         tied[other] = True
                 elif squared <= limit:
-                    offer(found, at, squared, row, other, index)
+                    offer(shortest, at, squared, row, other, index)
                     limit = squared
                     bound = limit * widen + slack
         limits[at] = limit

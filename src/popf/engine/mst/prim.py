@@ -1,4 +1,4 @@
-"""The minimum spanning tree for any metric, by Prim's algorithm, and its prototypes.
+"""The minimum spanning tree for any metric, by Prim's algorithm, and the arcs that tie.
 
 When a sample joins the tree, its distances to the samples still outside are computed, one row at a time: n²/2
 distances in all, and O(n) memory.
