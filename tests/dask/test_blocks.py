@@ -12,7 +12,7 @@ from popf import OPFClassifier
 from popf.dask import DaskOPFClassifier, forest
 from popf.dask.blocks import Block, SamplesInBlocks
 from popf.dask.growing import grow_forest
-from popf.dask.spanning import tree_of_block, tree_of_two
+from popf.dask.spanning import tree_of_two
 from popf.engine.points import scale_exponent, scaled_copy
 
 KINDS = ["normal", "grid", "distinct grid", "coarse", "copies", "one-hot", "clusters", "one place"]
@@ -77,17 +77,17 @@ def test_ties_cost_nothing_where_there_are_none():
     assert names.count("tree-of-two-blocks") == 10
 
 
-def test_products_of_two_blocks_leave_as_few_candidates_as_a_space_tree():
+def test_the_tree_of_two_blocks_gives_the_arcs_between_them_by_any_algorithm():
     rng = np.random.default_rng(SEED)
     X, y = samples("normal", 90, rng)
     first, second = block_of(X, y, np.arange(0, 90, 2)), block_of(X, y, np.arange(1, 90, 2))
     found = []
     for algorithm in ("kd_tree", "brute"):
-        method = settings(algorithm)
-        trees = tree_of_block(first, method), tree_of_block(second, method)
-        arcs = tree_of_two(first, second, method, trees).arcs
+        arcs = tree_of_two(first, second, settings(algorithm)).arcs
         found.append(set(zip(arcs.lower.tolist(), arcs.higher.tolist(), strict=True)))
-    assert found[0] == found[1]
+    plain = OPFClassifier().fit(X, y).spanning_tree_
+    ends = zip(plain.lower.tolist(), plain.higher.tolist(), strict=True)
+    assert found[0] == found[1] == {(u, v) for u, v in ends if u % 2 != v % 2}
 
 
 def test_pairs_of_blocks_that_are_far_apart_are_not_looked_at():

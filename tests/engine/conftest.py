@@ -8,8 +8,8 @@ def small_chunks(monkeypatch):
     """Give every thread something to do on small data, and `auto` something to extrapolate."""
     for name, value in {
         "runtime.threads.CHUNK_ROWS": 64,
-        "trees.neighbours.CHUNK_BLOCKS": 2,
-        "trees.tiles.CALL_BLOCKS": 2,
+        "mst.neighbours.CHUNK_BLOCKS": 2,
+        "mst.neighbours_by_tiles.CALL_BLOCKS": 2,
         "conquest.CHUNK_BLOCKS": 2,
         "space_tree.SMALLEST_SUBTREE": 64,
         "distances.GRAIN": 2000,

@@ -206,10 +206,10 @@ def test_engine_kernels_depend_on_what_their_modules_import():
         root = Path(popf.__file__).parent
         return {path.relative_to(root).as_posix() for path in jit.sources_of(module)}
 
-    prim = sources("popf.engine.trees.prim")
-    assert {"engine/trees/prim.py", "engine/structures.py", "engine/runtime/jit.py"} <= prim
+    prim = sources("popf.engine.mst.prim")
+    assert {"engine/mst/prim.py", "engine/structures.py", "engine/runtime/jit.py"} <= prim
     assert not any("soft" in path or "boruvka" in path for path in prim)
     # Wherever the kernel is, and wherever what it compiles in.
-    assert "engine/trees/boruvka.py" in sources("popf.engine.gpu.backend")
+    assert "engine/mst/boruvka.py" in sources("popf.engine.gpu.backend")
     assert "engine/runtime/jit.py" in sources("popf.dask.spanning")
     assert not any(path.startswith("dask") for path in sources("popf.engine.training"))

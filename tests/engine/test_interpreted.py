@@ -9,7 +9,7 @@ import pytest
 import naive
 from popf import OPFClassifier, OPFClustering, single_linkage
 from popf.engine.runtime.simd import LANES
-from popf.engine.soft import CompetingNodes, CompetingPoints, CompetingSpace
+from popf.engine.soft_scores import CompetingNodes, CompetingPoints, CompetingSpace
 from strategies import ALGORITHMS, TINY_MEMORY, assert_same_conquest, assert_same_forest, grid
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")

@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
+from popf.engine.mst import neighbours, neighbours_by_tiles
+from popf.engine.mst.boruvka import padded_range, spanning_tree
 from popf.engine.points import order_points
+from popf.engine.prototypes import find_prototypes
 from popf.engine.space_tree import build_space_tree
 from popf.engine.structures import ARC, Components, OutgoingArcSearch, SpanningTree
-from popf.engine.trees import neighbours, tiles
-from popf.engine.trees.boruvka import padded_range, spanning_tree
+from popf.engine.tiles import SMALLEST_BLOCK
 from strategies import KINDS, bounded, random_points, seeds, size
 
 kinds = st.sampled_from(KINDS)
@@ -22,8 +24,8 @@ def lists_of(kind, n, d, n_neighbours):
     """List neighbours by a space tree, or by products if `n_neighbours` is None."""
     X = random_points(n, n, d, kind)
     if n_neighbours is None:
-        ordered = order_points(X, tiles.SMALLEST_BLOCK)
-        return ordered.points, tiles.nearest_neighbours(ordered)
+        ordered = order_points(X, SMALLEST_BLOCK)
+        return ordered.points, neighbours_by_tiles.nearest_neighbours(ordered)
     tree = build_space_tree(X)
     return tree.points, neighbours.nearest_neighbours(tree, n_neighbours)
 
@@ -76,8 +78,8 @@ class TestNearestOutsiders:
         rng = np.random.default_rng(seed)
         X = random_points(seed, size(90), 2, kind)
         if by_products:
-            ordered = order_points(X, tiles.SMALLEST_BLOCK)
-            search = partial(tiles.nearest_outsiders, ordered)
+            ordered = order_points(X, SMALLEST_BLOCK)
+            search = partial(neighbours_by_tiles.nearest_outsiders, ordered)
         else:
             ordered = build_space_tree(X)
             search = partial(neighbours.nearest_outsiders, ordered)
@@ -91,8 +93,8 @@ class TestNearestOutsiders:
         # Nothing is known yet but what `certain` components know.
         certain, horizon = rng.random(n_components) < 0.2, np.zeros(n)
         best = np.array([(np.inf, -1, -1, 0)] * n_components, dtype=ARC)
-        prototypes, bounds = np.zeros(n, dtype=bool), best["squared"].copy()
-        state = OutgoingArcSearch(components, best, certain, horizon, prototypes, bounds)
+        tied, bounds = np.zeros(n, dtype=bool), best["squared"].copy()
+        state = OutgoingArcSearch(components, best, certain, horizon, tied, bounds)
         search(n_threads, state)
         D = naive.squared_distances(points, points)
         first, ties = shortest_arcs_out(D, components.of, index)
@@ -105,7 +107,7 @@ class TestNearestOutsiders:
             if best[c]["tied"]:
                 classes = components.classes
                 ends |= {p for u, v in ties[c] if classes[u] != classes[v] for p in (u, v)}
-        assert set(np.flatnonzero(prototypes)) == ends
+        assert set(np.flatnonzero(tied)) == ends
         # Horizons are still true: nobody outside is nearer.
         D[components.of[:, None] == components.of[None, :]] = np.inf
         assert (D.min(axis=1) >= horizon).all()
@@ -119,7 +121,8 @@ def test_the_tree_does_not_depend_on_how_long_the_lists_are(seed, kind, k):
     lists = neighbours.nearest_neighbours(tree, k)
 
     search = partial(neighbours.nearest_outsiders, tree, 1)
-    found, prototypes = spanning_tree(lists, tree.order, classes, search)
+    found, tied = spanning_tree(lists, tree.order, classes, search)
+    prototypes = find_prototypes(found, classes, tied)
     X, y = np.empty_like(tree.points), np.empty_like(classes)
     X[tree.order], y[tree.order] = tree.points, classes
     D = naive.squared_distances(X, X)

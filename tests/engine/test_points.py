@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from popf.engine import points
 from popf.engine.points import distinct_points
 from strategies import bounded
 
@@ -18,6 +19,13 @@ def test_every_sample_has_the_point_where_it_lies(rows):
     # Points are numbered as they first occur, and `first` is where that is.
     expected = [rows.index(row) for row in dict.fromkeys(rows)]
     np.testing.assert_array_equal(found.first, expected)
+
+
+def test_rows_with_the_same_hash_are_still_different_points(monkeypatch):
+    monkeypatch.setattr(points, "_row_hashes", lambda bits, team: np.zeros(len(bits), np.uint64))
+    found = distinct_points(np.array([[3.0, 0.0], [1.0, 2.0], [3.0, 0.0], [0.0, 3.0]]))
+    np.testing.assert_array_equal(found.first, [0, 1, 3])
+    np.testing.assert_array_equal(found.point_of, [0, 1, 0, 2])
 
 
 def test_zeros_of_both_signs_are_one_point():

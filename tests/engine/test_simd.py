@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import naive
+from popf.engine.mst.boruvka import padded_range
 from popf.engine.runtime import simd
 from popf.engine.runtime.simd import LANES
-from popf.engine.trees.boruvka import padded_range
 from strategies import size
 
 

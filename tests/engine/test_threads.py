@@ -10,8 +10,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from popf import OPFClassifier
+from popf.engine.mst import neighbours_by_tiles
 from popf.engine.runtime.threads import Team, map_chunks, map_items, run_both
-from popf.engine.trees import tiles
 from strategies import assert_same_conquest, assert_same_forest, fit, gaussian, grid
 
 ALGORITHMS = ("kd_tree", "brute")
@@ -110,7 +110,7 @@ class TestSameForest:
 
 
 def test_products_are_made_by_the_threads_of_n_jobs(monkeypatch):
-    enter, seen, blas_threads = tiles._enter, set(), set()
+    enter, seen, blas_threads = neighbours_by_tiles._update_neighbour_lists, set(), set()
 
     def watched(*arguments):
         seen.add(threading.get_ident())
@@ -119,7 +119,7 @@ def test_products_are_made_by_the_threads_of_n_jobs(monkeypatch):
         )
         return enter(*arguments)
 
-    monkeypatch.setattr(tiles, "_enter", watched)
+    monkeypatch.setattr(neighbours_by_tiles, "_update_neighbour_lists", watched)
     fit(gaussian(0, 1500, 3), "brute", n_jobs=3, working_memory=0.2)
     # Those of other tests may come and go meanwhile, so only who took part is counted.
     assert 1 <= len(seen) <= 3

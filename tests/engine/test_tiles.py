@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from popf.engine import points
+from popf.engine import points, tiles
 from popf.engine.runtime.simd import LANES
-from popf.engine.trees import tiles
 from strategies import KINDS, bounded, random_points, seeds, size
 
 

@@ -182,7 +182,8 @@ def test_paths_lead_from_a_prototype_to_the_sample(metric, algorithm):
     conquest, labels = forest.conquer(X_NEW), forest.predict(X_NEW)
     paths = forest.explain(X_NEW)
     assert len(paths) == len(X_NEW)
-    for path, node, cost, label in zip(paths, *conquest, labels, strict=True):
+    for path, node, cost, distance, label in zip(paths, *conquest, labels, strict=True):
+        assert path.weights[-1] == distance
         assert path.nodes[0] in forest.prototypes_
         assert path.nodes[-1] == node
         assert path.nodes[0] == forest.roots_[node]

@@ -16,8 +16,8 @@ from sklearn.model_selection import cross_val_score
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from popf import OPFClassifier
+from popf.engine.mst import neighbours, neighbours_by_tiles
 from popf.engine.runtime.threads import one_blas_thread
-from popf.engine.trees import neighbours, tiles
 from strategies import ALGORITHMS, BLOB, BLOBS, assert_same_forest
 
 
@@ -63,7 +63,7 @@ def test_fits_that_overlap_leave_blas_its_threads():
 @pytest.mark.parametrize("wakes", [True, False], ids=["wakes", "sleeps on"])
 @pytest.mark.parametrize(
     ("algorithm", "module", "kernel"),
-    [("kd_tree", neighbours, "_outsiders"), ("brute", tiles, "_search_block")],
+    [("kd_tree", neighbours, "_outsiders"), ("brute", neighbours_by_tiles, "_search_block")],
 )
 def test_threads_begin_no_new_block_after_ctrl_c(algorithm, module, kernel, wakes, monkeypatch):
     # The search for outsiders is the long part of a fit on separated clusters. Were each thread

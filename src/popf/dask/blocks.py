@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from popf.dask.cluster import Settings, Tasks
 from popf.dask.sources import Rows, Source, check_chunk, group_neighbours
 from popf.engine.points import scaled_copy
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, ceil_div
 from popf.forest.metrics import Metric
 from popf.forest.validation import (
     check_any_weight,
@@ -120,7 +120,7 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBl
     classes = common_classes(labels)
     exponent = int(np.frexp(max(largest))[1]) if metric.euclidean else 0
     most = settings.block_size or max(source.sizes)
-    n_cells = -(-sum(map(len, kept)) // most) if metric.euclidean else 1
+    n_cells = ceil_div(sum(map(len, kept)), most) if metric.euclidean else 1
     cells = cut_space(np.concatenate(some), n_cells)
 
     folder = tempfile.mkdtemp(dir=source.folder) if source.folder else None
@@ -155,7 +155,7 @@ def look_at_rows(
     X, y, weights = checked_rows(rows, start)
     metric.check(X)
     kept = np.flatnonzero(weights)
-    some = X[kept[:: max(1, -(-len(kept) // n_some))]]
+    some = X[kept[:: max(1, ceil_div(len(kept), n_some))]]
     return kept, some, float(np.abs(X[kept]).max(initial=0.0)), labels_of_chunk(y[kept])
 
 

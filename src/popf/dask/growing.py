@@ -15,10 +15,17 @@ from popf.dask import spanning
 from popf.dask.blocks import Block, SamplesInBlocks, StoredCosts, concatenate
 from popf.dask.cluster import Settings, Tasks, backend_here, load
 from popf.dask.prediction import Part
-from popf.dask.spanning import NO_ARCS, Arcs, BlockTree
-from popf.engine.points import DistinctPoints
-from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources, SpanningTree
-from popf.engine.training import Trained, choose_algorithm, compete, copy_to_samples, euclidean_tree
+from popf.dask.spanning import Arcs, BlockTree
+from popf.engine.competition import compete
+from popf.engine.structures import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Resources,
+    SpanningTree,
+    TrainingResult,
+)
+from popf.engine.training import choose_algorithm, euclidean_tree
 from popf.forest.optimum_path_forest import OptimumPathForest
 
 # Number of lists of candidate arcs that one task merges.
@@ -30,7 +37,7 @@ class ForestInBlocks(NamedTuple):
 
     settings: Settings
     samples: SamplesInBlocks
-    trained: Trained
+    trained: TrainingResult
     costs: Any  # of all samples, in the engine's unit: a future, or StoredCosts
     n_pairs: int  # number of pairs of blocks that were compared
 
@@ -86,7 +93,7 @@ def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> F
 
 
 def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> tuple[Any, int]:
-    """Grow the forest; return a future of `Trained`, and the number of pairs of blocks compared."""
+    """Grow the forest; return a future of `TrainingResult`, and the number of pairs of blocks compared."""
     parts, n_blocks, n = samples.blocks, len(samples.blocks), len(samples.rows)
     euclidean = settings.metric.euclidean
     trees: dict[tuple[int, int], Any] = {
@@ -104,48 +111,43 @@ def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> 
             for a, b in zip(centre_tree.lower.tolist(), centre_tree.higher.tolist(), strict=True)
         ]
         some_tree = _merge_all(tasks, n, [*trees.values(), *bridges])
-        links = tasks.submit("link-tree", spanning.link, some_tree, n)
+        links = tasks.submit("link-tree", lambda tree: spanning.link(tree, n)[0], some_tree)
         boxes = (samples.lows, samples.highs)
         reached = tasks.map("find-near-blocks", spanning.boxes_reached, parts, links, *boxes)
         pairs = [(a, b) for a, b in pairs if reached[a][b] or reached[b][a]]
     if settings.algorithm == "brute":
         links = None  # matrix products do not gain from leaving samples out
     for a, b in pairs:
-        known = (trees[a, a], trees[b, b])
         trees[a, b] = tasks.submit(
-            "tree-of-two-blocks", spanning.tree_of_two, parts[a], parts[b], settings, known, links
+            "tree-of-two-blocks", spanning.tree_of_two, parts[a], parts[b], settings, links
         )
     # Sorted, pairs are merged with blocks that they join, so that many arcs are dropped early.
     merged = _merge_all(tasks, n, [trees[pair] for pair in sorted(trees)])
-    described = tasks.map("get-ties", lambda tree: tree._replace(arcs=NO_ARCS), trees.values())
-    more = [tree.sure for tree in described]
-    more += _confirm_ties(
-        tasks, samples, dict(zip(trees, described, strict=True)), merged, settings
-    )
+    tied = dict(zip(trees, tasks.map("get-ties", attrgetter("tied"), trees.values()), strict=True))
+    more = _confirm_ties(tasks, samples, tied, merged, settings)
     return tasks.submit("grow-forest", forest_on_tree, merged, n, more, euclidean), len(pairs)
 
 
 def _confirm_ties(
     tasks: Tasks,
     samples: SamplesInBlocks,
-    described: dict[tuple[int, int], BlockTree],
+    tied: dict[tuple[int, int], IntArray],
     merged: Any,
     settings: Settings,
 ) -> list[IntArray]:
     """Find the prototypes among the ends of arcs that tie within one or two blocks, if there are any."""
-    if not any(len(tree.tied) for tree in described.values()):
+    if not any(map(len, tied.values())):
         return []
     n = len(samples.rows)
-    sure = [tree.sure for tree in described.values()]
-    known = tasks.gather(tasks.submit("mark-prototypes", mark_prototypes, merged, n, sure))
-    links = tasks.submit("link-tree", spanning.link, merged, n)
+    known = tasks.gather(tasks.submit("mark-prototypes", mark_prototypes, merged, n, []))
+    links = tasks.submit("link-tree", lambda tree: spanning.link(tree, n)[0], merged)
     futures = []
-    for pair, tree in described.items():
-        unknown = ~known[tree.tied]
+    for pair, ends in tied.items():
+        unknown = ~known[ends]
         if unknown.any():
             members = [samples.blocks[b] for b in sorted(set(pair))]
             future = tasks.submit(
-                "confirm-ties", spanning.confirm_ties, tree, unknown, links, settings, *members
+                "confirm-ties", spanning.confirm_ties, ends, unknown, links, settings, *members
             )
             futures.append(future)
     return list(tasks.gather(futures))
@@ -174,28 +176,21 @@ def mark_prototypes(merged: Arcs, n_samples: int, more: list[IntArray]) -> BoolA
     return prototypes
 
 
-def forest_on_tree(merged: Arcs, n_samples: int, more: list[IntArray], euclidean: bool) -> Trained:
+def forest_on_tree(
+    merged: Arcs, n_samples: int, more: list[IntArray], euclidean: bool
+) -> TrainingResult:
     """Let the prototypes compete on the tree of all samples.
 
-    With Euclidean distances, samples at distance zero are one point, as on one machine.
+    With Euclidean distances, samples at distance zero are one point, as on one machine, so either all of them
+    are prototypes or none.
     """
     tree, prototypes = merged.take(merged.in_tree), mark_prototypes(merged, n_samples, more)
-    every = np.arange(n_samples)
-    zero = tree.weights == 0.0
-    if not euclidean or not zero.any():
-        edges = SpanningTree(*tree[:3])
-        return Trained(edges, prototypes, compete(edges, prototypes, every))
-    # Arcs of length zero join equal samples to the lowest of them.
-    home = every.copy()
-    home[tree.higher[zero]] = tree.lower[zero]
-    while (home[home] != home).any():
-        home = home[home]
-    is_first = home == every
-    first, point_of = np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[home]
-    is_prototype = np.zeros(len(first), dtype=np.bool_)
-    is_prototype[point_of[prototypes]] = True
-    apart = tree.take(~zero)
-    edges = SpanningTree(point_of[apart.lower], point_of[apart.higher], apart.weights)
-    forest = compete(edges, is_prototype, np.arange(len(first)))
-    distinct = DistinctPoints(np.empty((0, 0)), 0, first, point_of)
-    return copy_to_samples(Trained(edges, is_prototype, forest), distinct)
+    if euclidean:
+        same = tree.take(tree.weights == 0.0)
+        marked = np.zeros(0, dtype=np.bool_)
+        while not np.array_equal(marked, prototypes):
+            marked = prototypes.copy()
+            either = marked[same.lower] | marked[same.higher]
+            prototypes[same.lower[either]] = prototypes[same.higher[either]] = True
+    edges = SpanningTree(*tree[:3])
+    return TrainingResult(edges, prototypes, compete(edges, prototypes, np.arange(n_samples)))

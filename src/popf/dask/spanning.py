@@ -9,34 +9,32 @@ it only ties with an edge of the tree of its two blocks, its ends are reported, 
 the whole tree is known. Data without ties need no extra work.
 
 In any spanning tree of all samples, let r(u) be the longest edge on the path from u to a fixed sample, the
-head. An arc (u, v) of the minimum spanning tree is no longer than the longest edge on the path between its ends
+head. An arc (u, v) of a minimum spanning tree is no longer than the longest edge on the path between its ends
 in any spanning tree, so no longer than max(r(u), r(v)). Samples that are farther than that from the bounding
 box of the other block, or from its samples, need not be compared. Equality counts as near, so that no tie is
 lost.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from popf.dask.blocks import Block, box_of, concatenate
 from popf.dask.cluster import Settings
-from popf.engine.distances import WeightsAmong, kernel_rows
-from popf.engine.points import DistinctPoints, collapse_duplicates
+from popf.engine.distances import kernel_rows
+from popf.engine.mst import prim
+from popf.engine.mst.neighbours import nearest_in_space
+from popf.engine.points import collapse_duplicates
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
-from popf.engine.runtime.threads import Team
-from popf.engine.space_tree import build_space_tree, push_children
-from popf.engine.structures import BoolArray, FloatArray, IntArray, SpanningTree, order_of_arcs
-from popf.engine.training import attach_duplicates, find_neighbours, point_classes
-from popf.engine.trees import prim
-from popf.engine.trees.boruvka import GrowingTree, find_root, offer_arcs
-from popf.engine.trees.neighbours import nearest_in_space
+from popf.engine.space_tree import build_space_tree
+from popf.engine.structures import BoolArray, FloatArray, IntArray, order_of_arcs
+from popf.engine.training import tree_of_samples
+from popf.engine.union_find import find_root
 
 # Number of samples from which a short arc to another block is searched.
 STARTS = 8
-# Labels that `_kruskal` gives to arcs.
-IN_TREE, TIED = 1, 2
 
 
 class Arcs(NamedTuple):
@@ -58,184 +56,58 @@ NO_ARCS = Arcs(NO_SAMPLES, NO_SAMPLES, np.empty(0), np.empty(0, np.bool_), np.em
 
 
 class BlockTree(NamedTuple):
-    """Spanning tree of one block, or the arcs between two blocks in the tree of both."""
+    """The spanning tree of one block, or the arcs between two blocks in the tree of both."""
 
     arcs: Arcs = NO_ARCS
-    # Samples that coincide with one of another class, and so are prototypes in any case.
-    sure: IntArray = NO_SAMPLES
-    # Samples with an arc between classes that ties with an edge of the tree, and its greatest possible length.
-    tied: IntArray = NO_SAMPLES
-    reach: FloatArray = np.empty(0)
+    tied: IntArray = NO_SAMPLES  # samples with an arc between classes that may tie with an edge
 
 
-def tree_of_block(
-    block: Block,
-    settings: Settings,
-    side: BoolArray | None = None,
-    trees: tuple[BlockTree, ...] = (),
-) -> BlockTree:
-    """Grow the minimum spanning tree of a block.
-
-    If the block consists of two, `side` marks the samples of the second, `trees` are those of the two, and only
-    arcs between the two are returned.
-    """
-    sure = NO_SAMPLES
-    if not settings.metric.euclidean:
-        rows = settings.metric.rows(block.points, settings.n_threads)
-        tree, reach = _span_by_prim(rows, block.codes)
+def tree_of_block(block: Block, settings: Settings) -> BlockTree:
+    """Grow the minimum spanning tree of a block."""
+    codes, metric = block.codes, settings.metric
+    if metric.euclidean:
+        distinct, algorithm = collapse_duplicates(block.points, 0), settings.algorithm
+        tree, tied = tree_of_samples(distinct, codes, algorithm, settings.resources)
     else:
-        distinct = collapse_duplicates(block.points, 0)
-        classes = point_classes(distinct, block.codes)
-        sides, known = None, None
-        if side is not None and settings.algorithm == "brute":
-            of_points = side[distinct.first]
-            if (of_points[distinct.point_of] == side).all():  # no point lies on both sides
-                sides, known = of_points, _arcs_of_points(block, distinct, trees)
-        tree, reach = _span(distinct.points, classes, settings, sides, known)
-        if len(distinct.first) < len(block.samples):
-            tree, reach = _add_duplicates(tree, reach, distinct, classes)
-            sure = block.samples[classes[distinct.point_of] < 0]
+        rows = metric.rows(block.points, settings.n_threads)
+        tree, tied = prim.spanning_tree(rows, len(codes), codes)
     lower, higher = np.minimum(tree.lower, tree.higher), np.maximum(tree.lower, tree.higher)
-    cross, in_tree = block.codes[lower] != block.codes[higher], np.ones(len(lower), np.bool_)
+    cross, in_tree = codes[lower] != codes[higher], np.ones(len(lower), np.bool_)
     arcs = Arcs(block.samples[lower], block.samples[higher], tree.weights, cross, in_tree)
-    if side is not None:
-        arcs = arcs.take(side[lower] != side[higher])
-    tied = np.flatnonzero(reach >= 0.0)
-    return BlockTree(arcs, sure, block.samples[tied], reach[tied])
+    return BlockTree(arcs, block.samples[tied])
 
 
 def tree_of_two(
-    first: Block,
-    second: Block,
-    settings: Settings,
-    trees: tuple[BlockTree, ...],
-    links: "Links | None" = None,
+    first: Block, second: Block, settings: Settings, links: "Links | None" = None
 ) -> BlockTree:
     """Find the arcs between two blocks that lie in the minimum spanning tree of both.
 
-    The trees of the two blocks contain all arcs within the blocks that can matter. So if distances are computed
-    by matrix products, only those between the blocks are needed, and all pairs together cost as much as on one
-    machine. `links`, some spanning tree of all samples, serves to leave out samples too far from the other
-    block.
+    `links`, some spanning tree of all samples, serves to leave out samples too far from the other block.
     """
     if links is not None:
         # Bounds are tight only near the head, so each block provides one: its sample with the most below it.
-        heads = [int(b.samples[np.argmax(links.size[b.samples])]) for b in (first, second)]
-        for head in heads:
+        for head in [_head(block, links) for block in (first, second)]:
             first, second = near_each_other(first, second, links, head)
     if len(first.samples) == 0 or len(second.samples) == 0:
         return BlockTree()
-    both = concatenate(first, second)
-    side = np.isin(both.samples, second.samples, assume_unique=True)
-    return tree_of_block(both, settings, side, trees)
-
-
-def _add_duplicates(
-    tree: SpanningTree, reach: FloatArray, distinct: DistinctPoints, classes: IntArray
-) -> tuple[SpanningTree, FloatArray]:
-    """Extend a tree of distinct points, and the lengths of tied arcs, to all samples at these points."""
-    shared = np.bincount(distinct.point_of) > 1
-    # An edge between classes to a point with several samples ties with the arcs to the other samples there.
-    tying = classes[tree.lower] != classes[tree.higher]
-    tying &= shared[tree.lower] | shared[tree.higher]
-    for ends in (tree.lower[tying], tree.higher[tying]):
-        np.maximum.at(reach, ends, tree.weights[tying])
-    return attach_duplicates(tree, distinct)[0], reach[distinct.point_of]
-
-
-def _arcs_of_points(
-    block: Block, distinct: DistinctPoints, trees: tuple[BlockTree, ...]
-) -> SpanningTree:
-    """Convert the arcs of trees of samples to arcs between points."""
-    arcs = join_arcs([tree.arcs for tree in trees])
-    lower = distinct.point_of[np.searchsorted(block.samples, arcs.lower)]
-    higher = distinct.point_of[np.searchsorted(block.samples, arcs.higher)]
-    apart = lower != higher
-    return SpanningTree(lower[apart], higher[apart], arcs.weights[apart])
-
-
-def _span(
-    points: FloatArray,
-    classes: IntArray,
-    settings: Settings,
-    sides: BoolArray | None,
-    known: SpanningTree | None,
-) -> tuple[SpanningTree, FloatArray]:
-    """Grow the minimum spanning tree of distinct points.
-
-    Also returns, for each point, the greatest length of its arcs that tie with an edge, -1 for none. If points
-    have `sides`, `known` are the only arcs within the sides that can matter.
-    """
-    algorithm, n_threads = settings.algorithm, settings.n_threads
-    if algorithm == "prim" or len(points) == 1:
-        return _span_by_prim(kernel_rows("sqeuclidean", points, n_threads), classes)
-    lists, search, order, _ = find_neighbours(points, algorithm, settings.resources, sides)
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order))
-    if known is not None:
-        known = SpanningTree(position[known.lower], position[known.higher], known.weights)
-    reach = np.full(len(points), -1.0)
-    with Team(n_threads) as team:
-        growing = GrowingTree(lists, order, classes[order], team)
-        while growing.n_components > 1:
-            best, looked = growing.shortest_listed_arcs()
-            if known is not None:
-                lower, higher, weights = known
-                offer_arcs(best, growing.components, lower, higher, weights)
-                offer_arcs(best, growing.components, higher, lower, weights)
-            tied = np.zeros(len(points), dtype=np.bool_)
-            certain = growing.certify(best, looked, search, tied)
-            if growing.mark_ties(best, certain, tied):
-                longest = best["squared"][certain & (best["tied"] != 0)].max()
-                reach[tied] = np.maximum(reach[tied], longest)
-            growing.join(best, certain, tied)
-    lower, higher, weights = growing.tree
-    return SpanningTree(order[lower], order[higher], weights), reach[position]
-
-
-def _span_by_prim(rows: WeightsAmong, classes: IntArray) -> tuple[SpanningTree, FloatArray]:
-    """Grow the tree by Prim's algorithm, which does not report ties, so that all its prototypes may be tied."""
-    tree, prototypes = prim.spanning_tree(rows, len(classes), classes)
-    return tree, np.where(prototypes, tree.weights.max(initial=0.0), -1.0)
-
-
-def join_arcs(parts: list[Arcs]) -> Arcs:
-    """Concatenate lists of arcs."""
-    return Arcs(*map(np.concatenate, zip(*parts, strict=True)))
+    tree = tree_of_block(concatenate(first, second), settings)
+    sides = [np.isin(ends, second.samples) for ends in (tree.arcs.lower, tree.arcs.higher)]
+    return tree._replace(arcs=tree.arcs.take(sides[0] != sides[1]))
 
 
 def reduce_arcs(candidates: list[Arcs], n_samples: int) -> Arcs:
     """Sort candidates, and keep the minimum spanning tree and the arcs between classes that tie with it."""
-    arcs = join_arcs(candidates)
+    arcs = Arcs(*map(np.concatenate, zip(*candidates, strict=True)))
     arcs = arcs.take(order_of_arcs(arcs.lower, arcs.higher, arcs.weights))
-    state = np.zeros(len(arcs.weights), dtype=np.int8)
-    _kruskal(arcs.lower, arcs.higher, arcs.weights, np.arange(n_samples), state)
-    in_tree = state == IN_TREE
-    return arcs._replace(in_tree=in_tree).take(in_tree | ((state == TIED) & arcs.cross))
-
-
-@jit
-def _kruskal(lower, higher, weights, parent, state):
-    """Label each arc: in the tree, in another minimum tree, or in none."""
-    n = len(weights)
-    start = 0
-    while start < n:
-        stop = start + 1
-        while stop < n and weights[stop] == weights[start]:
-            stop += 1
-        if stop - start > 1:  # of equal arcs, all that join two components lie in some tree
-            for e in range(start, stop):
-                if find_root(parent, lower[e]) != find_root(parent, higher[e]):
-                    state[e] = TIED
-        for e in range(start, stop):
-            if e > start and lower[e] == lower[e - 1] and higher[e] == higher[e - 1]:
-                state[e] = 0  # a duplicate, found by two pairs of blocks
-                continue
-            a, b = find_root(parent, lower[e]), find_root(parent, higher[e])
-            if a != b:
-                parent[max(a, b)] = min(a, b)
-                state[e] = IN_TREE
-        start = stop
+    # The same arc may have been found in several pairs of blocks.
+    again = (arcs.lower[1:] == arcs.lower[:-1]) & (arcs.higher[1:] == arcs.higher[:-1])
+    arcs = arcs.take(np.append(~again, True)[: len(arcs.weights)])
+    links, in_tree = link(arcs, n_samples)
+    # An arc lies in some minimum spanning tree if no path between its ends has only shorter edges.
+    kept, others = in_tree.copy(), np.flatnonzero(arcs.cross & ~in_tree)
+    lower, higher, weights = arcs.lower[others], arcs.higher[others], arcs.weights[others]
+    kept[others] = weights == longest_edges(lower, higher, links)
+    return arcs._replace(in_tree=in_tree).take(kept)
 
 
 class Links(NamedTuple):
@@ -247,126 +119,91 @@ class Links(NamedTuple):
     size: IntArray  # number of samples below, itself included
 
 
-def link(arcs: Arcs, n_samples: int) -> Links:
-    """Build the links of a tree, by which the longest edge on a path is found in log(n) steps."""
-    tree = arcs.take(arcs.in_tree)
+def link(arcs: Arcs, n_samples: int) -> tuple[Links, BoolArray]:
+    """Link samples by Kruskal's algorithm, so that the longest edge on a path is found in log(n) steps.
+
+    The arcs are sorted, and connect all samples. Also returns which of them are in the tree.
+    """
     links = Links(
         np.arange(n_samples),
         np.full(n_samples, np.inf),
-        np.full(n_samples, len(tree.weights)),
+        np.full(n_samples, len(arcs.weights)),
         np.ones(n_samples, dtype=np.int64),
     )
-    _link(tree.lower, tree.higher, tree.weights, links, np.arange(n_samples))
-    return links
+    in_tree = np.zeros(len(arcs.weights), dtype=np.bool_)
+    _link(arcs.lower, arcs.higher, arcs.weights, links, np.arange(n_samples), in_tree)
+    return links, in_tree
 
 
 @jit
-def _link(lower, higher, weights, links, shortcut):
+def _link(lower, higher, weights, links, shortcut, in_tree):
     size = links.size
     for e in range(len(weights)):
         a, b = find_root(shortcut, lower[e]), find_root(shortcut, higher[e])
+        if a == b:
+            continue
         if size[a] < size[b]:
             a, b = b, a
         shortcut[b] = links.parent[b] = a
         links.weight[b] = weights[e]
         links.rank[b] = e
         size[a] += size[b]
+        in_tree[e] = True
 
 
 @jit
-def longest_edges_to(head, samples, links):
-    """Find the longest edge on the path from each of some samples to the head, 0 for the head itself."""
-    longest = np.empty(len(samples))
+def longest_edges(samples, others, links):
+    """Find the longest edge on the path between each pair of samples, 0 from a sample to itself.
+
+    The one that was joined earlier climbs, until both meet.
+    """
+    longest = np.zeros(len(samples))
     for i in range(len(samples)):
-        longest[i] = longest_edge_between(links, samples[i], head)
+        u, v = samples[i], others[i]
+        while u != v:
+            if links.rank[u] > links.rank[v]:
+                u, v = v, u
+            longest[i] = links.weight[u]
+            u = links.parent[u]
     return longest
 
 
-@jit
-def longest_edge_between(links, u, v):
-    """Find the longest edge between two samples: the one that was joined earlier climbs, until both meet."""
-    longest = 0.0
-    while u != v:
-        if links.rank[u] > links.rank[v]:
-            u, v = v, u
-        longest = links.weight[u]
-        u = links.parent[u]
+def _head(block: Block, links: Links) -> int:
+    """Return the sample of a block with the most samples below it."""
+    return int(block.samples[np.argmax(links.size[block.samples])])
+
+
+def _longest_edges_to(head: int, samples: IntArray, links: Links) -> FloatArray:
+    """Find the longest edge on the path from each of some samples to the head."""
+    longest: FloatArray = longest_edges(np.full_like(samples, head), samples, links)
     return longest
 
 
 def confirm_ties(
-    tree: BlockTree, undecided: BoolArray, links: Links, settings: Settings, *members: Block
+    tied: IntArray, undecided: BoolArray, links: Links, settings: Settings, *members: Block
 ) -> IntArray:
     """Find the samples with an arc between classes that lies in some minimum spanning tree.
 
-    `tree` is that of the `members`, one block or two. `undecided` marks those of its tied samples that are not
-    yet known to be prototypes. `links` is the minimum spanning tree of all samples.
+    `tied` are the samples reported for the `members`, one block or two; `undecided` marks those not yet known
+    to be prototypes. `links` is the minimum spanning tree of all samples.
     """
-    block = concatenate(
-        *(b.take(np.isin(b.samples, tree.tied, assume_unique=True)) for b in members)
-    )
-    if not settings.metric.euclidean:
-        return _confirm_by_rows(block, undecided, links, settings)
-    distinct = collapse_duplicates(block.points, 0)
-    space = build_space_tree(distinct.points)
-    n_points, order = len(distinct.first), space.order
-    farthest, undecided_points = np.full(n_points, -1.0), np.zeros(n_points, dtype=np.bool_)
-    np.maximum.at(farthest, distinct.point_of, tree.reach)
-    undecided_points[distinct.point_of[undecided]] = True
-    classes = point_classes(distinct, block.codes)
-    samples = block.samples[distinct.first]
-    found = np.empty(n_points, dtype=np.bool_)
-    found[order] = _confirm(
-        space, samples[order], classes[order], farthest[order], undecided_points[order], links
-    )
-    return block.samples[found[distinct.point_of]]
-
-
-def _confirm_by_rows(
-    block: Block, undecided: BoolArray, links: Links, settings: Settings
-) -> IntArray:
-    """Confirm ties by all distances from undecided samples; boxes bound only Euclidean distances."""
-    found = np.zeros(len(block.samples), dtype=np.bool_)
-    row = settings.metric.rows(block.points, settings.n_threads)(np.arange(len(block.samples)))
+    block = concatenate(*(b.take(np.isin(b.samples, tied, assume_unique=True)) for b in members))
+    samples, found = block.samples, np.zeros(len(block.samples), dtype=np.bool_)
+    metric, everyone = settings.metric, np.arange(len(samples))
+    rows = metric.rows if not metric.euclidean else partial(kernel_rows, "sqeuclidean")
+    row = rows(block.points, settings.n_threads)(everyone)
+    bounds = _longest_edges_to(_head(block, links), samples, links)
     for i in np.flatnonzero(undecided).tolist():
-        tied = row(i) == longest_edges_to(int(block.samples[i]), block.samples, links)
-        tied &= block.codes != block.codes[i]
-        found |= tied
-        found[i] |= tied.any()
-    return block.samples[found]
-
-
-@jit
-def _confirm(space, samples, classes, reach, undecided, links):
-    """Mark ends of arcs that are as long as the longest edge between them, for all undecided points."""
-    points, nodes, lows, highs = space.points, space.nodes, space.lows, space.highs
-    n = points.shape[0]
-    marks = np.zeros(n, dtype=np.bool_)
-    stack = np.empty(128, dtype=np.int64)
-    for u in range(n):
-        if not undecided[u] or marks[u]:
+        if found[i]:
             continue
-        stack[0] = 0
-        top = 1
-        while top > 0 and not marks[u]:
-            top -= 1
-            node = stack[top]
-            if box_distance(points, u, lows, highs, node) > reach[u]:
-                continue
-            if nodes[node]["right"] >= 0:
-                top = push_children(nodes, node, points, u, stack, top)
-                continue
-            start = np.int64(nodes[node]["block"]) * LANES
-            for v in range(start, min(start + LANES, n)):
-                if classes[v] == classes[u]:
-                    continue
-                # An arc lies in some minimum spanning tree if no path between its ends has only shorter edges.
-                squared = box_distance(points, u, points, points, v)
-                if squared == longest_edge_between(links, samples[u], samples[v]):
-                    marks[u] = True
-                    marks[v] = True
-                    break
-    return marks
+        weights = row(i)
+        # Few arcs are short enough to lie in a minimum spanning tree at all.
+        near = (weights <= np.maximum(bounds, bounds[i])) & (block.codes != block.codes[i])
+        ends = np.flatnonzero(near)
+        ends = ends[weights[ends] == _longest_edges_to(int(samples[i]), samples[ends], links)]
+        found[ends] = True
+        found[i] = len(ends) > 0
+    return samples[found]
 
 
 @helper
@@ -391,7 +228,7 @@ def box_distances(points, low, high):
 
 def boxes_reached(block: Block, links: Links, lows: FloatArray, highs: FloatArray) -> BoolArray:
     """Find which boxes lie within r(u) of some sample u of a block; the head is the root of the links."""
-    bounds = longest_edges_to(int(np.argmax(links.weight)), block.samples, links)
+    bounds = _longest_edges_to(int(np.argmax(links.weight)), block.samples, links)
     boxes = zip(lows, highs, strict=True)
     return np.array([(box_distances(block.points, *box) <= bounds).any() for box in boxes])
 
@@ -401,7 +238,7 @@ def near_each_other(first: Block, second: Block, links: Links, head: int) -> tup
     if len(first.samples) == 0 or len(second.samples) == 0:
         return first, second
     both = (first, second)
-    bounds = [longest_edges_to(head, block.samples, links) for block in both]
+    bounds = [_longest_edges_to(head, block.samples, links) for block in both]
     reaching = [
         box_distances(block.points, *box_of(other.points)) <= bound
         for block, other, bound in zip(both, both[::-1], bounds, strict=True)

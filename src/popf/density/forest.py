@@ -22,11 +22,11 @@ from popf.density.propagation import (
     propagate,
 )
 from popf.engine.distances import refuse_weight, rows_per_block
+from popf.engine.mst.neighbours import Nearest, nearest_by_scan, nearest_in_space
 from popf.engine.points import distinct_distances, scale_exponent, scaled_copy, sort_by_values
 from popf.engine.runtime.threads import map_chunks
 from popf.engine.space_tree import SpaceTree, build_space_tree
 from popf.engine.structures import FloatArray, IntArray, Resources
-from popf.engine.trees.neighbours import Nearest, nearest_by_scan, nearest_in_space
 from popf.forest.metrics import Metric, choose_metric
 from popf.forest.state import Fields
 

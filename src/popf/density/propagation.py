@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import jit
 from popf.engine.structures import FloatArray, IntArray
-from popf.engine.trees.boruvka import find_root
+from popf.engine.union_find import find_root
 
 
 class NeighbourGraph(NamedTuple):

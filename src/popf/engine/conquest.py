@@ -1,4 +1,7 @@
-"""Find the training sample that conquers each new sample.
+r"""The conquest: each new sample is joined to the training sample that offers it the cheapest path.
+
+Training sample v offers the new sample t a path of cost :math:`\max(C_v, d(v, t))`, and the cheapest conquers
+(Equation 3 of the paper). Among equal costs the nearer sample wins, then the lower class, then the lower index.
 
 Euclidean distances use the space tree or matrix products, other metrics a scan of all distances.
 
@@ -36,8 +39,8 @@ from popf.engine.runtime.simd import (
 )
 from popf.engine.runtime.threads import BufferPool, Team, chunk_size, map_chunks, one_blas_thread
 from popf.engine.space_tree import SpaceTree, build_space_tree, lowest_in_nodes, push_children
-from popf.engine.structures import BoolArray, Conquered, FloatArray, IntArray, Resources
-from popf.engine.trees.tiles import (
+from popf.engine.structures import BoolArray, Conquest, FloatArray, IntArray, Resources, ceil_div
+from popf.engine.tiles import (
     PANEL,
     block_size,
     empty_tiles,
@@ -84,19 +87,19 @@ class EuclideanConquest:
         self._index = self._new_index(distinct.points, costs, rank, n_threads, space)
         self._by_class: list[Index] | None = None
 
-    def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
+    def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquest, IntArray]:
         """Find the training sample that conquers each new sample.
 
         Costs and distances are squared, and must be multiplied by ``4**exponents``, which are also returned.
         """
         queries, exponents, far = self._scaled(X, n_threads)
-        found = self._conquer_scaled(queries, n_threads)
+        conquest = self._conquer_scaled(queries, n_threads)
         if far.any():
-            # Seen from there, all training points are at the same distance, which no cost exceeds.
+            # In float64 these queries are equidistant from all training points, farther than any cost.
             distances = _squared_norms(queries[far])
-            found.nodes[far] = self._foremost
-            found.costs[far] = found.distances[far] = distances
-        return found._replace(nodes=self._sample[found.nodes]), exponents
+            conquest.nodes[far] = self._foremost
+            conquest.costs[far] = conquest.distances[far] = distances
+        return conquest._replace(nodes=self._sample[conquest.nodes]), exponents
 
     def samples(self) -> FloatArray:
         """Return the training samples in their original scale."""
@@ -104,18 +107,20 @@ class EuclideanConquest:
         points[self._index.order] = self._index.points
         return np.ldexp(points[self._point_of], self.exponent)
 
-    def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquered:
+    def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquest:
         index = self._index
         if self.backend is None or not isinstance(index, CostedBlocks):
             return index.conquer(queries, n_threads)
         if self._placed is None:
             self._placed = self.backend.place(index.points)
-        found, unsure = self.backend.conquer(self._placed, index.costs, index.rank, queries)
-        found.nodes[:] = index.order[found.nodes]
+        conquest, unsure = self.backend.conquer(self._placed, index.costs, index.rank, queries)
+        conquest.nodes[:] = index.order[conquest.nodes]
         if len(unsure):
-            for whole, part in zip(found, index.conquer(queries[unsure], n_threads), strict=True):
+            for whole, part in zip(
+                conquest, index.conquer(queries[unsure], n_threads), strict=True
+            ):
                 whole[unsure] = part
-        return found
+        return conquest
 
     def __getstate__(self) -> dict[str, Any]:
         # A GPU backend is not pickled: a loaded forest uses the CPU.
@@ -206,19 +211,19 @@ class CostedTree(NamedTuple):
         """``points[i]`` was row ``order[i]`` of the input."""
         return self.space.order
 
-    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
+    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquest:
         """Find the conqueror of each query, in the scale of the points; nodes are rows of the tree's input."""
         # The queries get a tree of their own, so that the sixteen of a block lie close together.
         grouped = build_space_tree(queries, n_threads)
         n = len(queries)
-        found = Conquered(np.empty(n, dtype=np.int64), np.empty(n), np.empty(n))
+        conquest = Conquest(np.empty(n, dtype=np.int64), np.empty(n), np.empty(n))
         map_chunks(
-            lambda start, stop: _conquer_in_space(self, grouped, start, stop, found),
+            lambda start, stop: _conquer_in_space(self, grouped, start, stop, conquest),
             len(grouped.blocks),
             chunk_size(len(grouped.blocks), CHUNK_BLOCKS, n_threads),
             n_threads,
         )
-        return found
+        return conquest
 
 
 @helper
@@ -232,13 +237,13 @@ def _wins(cost, distance, v, best_cost, best_distance, winner, rank):
 
 
 @jit
-def _conquer_in_space(index, grouped, start, stop, found):
+def _conquer_in_space(index, grouped, start, stop, conquest):
     """Find the conquerors of the queries in some blocks; nodes and queries are rows of their inputs."""
     space, costs, rank, lowest = index.space, index.costs, index.rank, index.lowest
     blocks, lows, highs, nodes = space.blocks, space.lows, space.highs, space.nodes
     node_rows, query_rows = space.order, grouped.order
     query_points, query_blocks = grouped.points, grouped.blocks
-    found_nodes, found_costs, found_distances = found.nodes, found.costs, found.distances
+    nodes_out, costs_out, distances_out = conquest.nodes, conquest.costs, conquest.distances
     n, n_queries = len(costs), len(query_points)
     stack = np.empty(128, dtype=np.int64)
     out = np.empty(LANES)
@@ -300,9 +305,9 @@ def _conquer_in_space(index, grouped, start, stop, found):
                 winners[lane] = winner
         for lane in range(min(LANES, n_queries - base)):
             query = query_rows[base + lane]
-            found_nodes[query] = node_rows[winners[lane]]
-            found_costs[query] = cost_bounds[lane]
-            found_distances[query] = distance_bounds[lane]
+            nodes_out[query] = node_rows[winners[lane]]
+            costs_out[query] = cost_bounds[lane]
+            distances_out[query] = distance_bounds[lane]
 
 
 class CostedBlocks(NamedTuple):
@@ -314,15 +319,15 @@ class CostedBlocks(NamedTuple):
     order: IntArray  # points[i] was row order[i] of the input
     block: int  # points, or queries, per block
 
-    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquered:
+    def conquer(self, queries: FloatArray, n_threads: int = 1) -> Conquest:
         """Find the conqueror of each query, in the scale of the points; nodes are rows of the input."""
         (n_queries, n_features), size = queries.shape, self.block
         if n_threads > 1:
-            share = -(-n_queries // (BLOCKS_PER_THREAD * n_threads * LANES)) * LANES
+            share = ceil_div(n_queries, BLOCKS_PER_THREAD * n_threads * LANES) * LANES
             size = min(size, max(MIN_QUERIES, share))
         # Queries that are close together share a block, so that the bounds of its tiles are tight.
         ordered = order_points(queries, size, n_threads)
-        offers = Conquered(
+        offers = Conquest(
             np.full(n_queries, -1), np.full(n_queries, np.inf), np.full(n_queries, np.inf)
         )
         pool = BufferPool(lambda: empty_tiles(size, self.block, n_features))
@@ -338,10 +343,13 @@ class CostedBlocks(NamedTuple):
 
         with one_blas_thread():
             map_chunks(scan, len(ordered.radii), 1, n_threads)
-        found = Conquered(np.empty_like(offers.nodes), np.empty(n_queries), np.empty(n_queries))
-        found.nodes[ordered.order] = self.order[offers.nodes]
-        found.costs[ordered.order], found.distances[ordered.order] = offers.costs, offers.distances
-        return found
+        conquest = Conquest(np.empty_like(offers.nodes), np.empty(n_queries), np.empty(n_queries))
+        conquest.nodes[ordered.order] = self.order[offers.nodes]
+        conquest.costs[ordered.order], conquest.distances[ordered.order] = (
+            offers.costs,
+            offers.distances,
+        )
+        return conquest
 
 
 @jit
@@ -443,7 +451,7 @@ class ScannedNodes:
         """Return the training samples."""
         return self._samples
 
-    def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquered, IntArray]:
+    def conquer(self, new: FloatArray, n_threads: int = 1) -> tuple[Conquest, IntArray]:
         r"""Find the training node that conquers each new sample; exponents are 0.
 
         :math:`\arg\min_v \max(C_v, d(v, t))`; among equal costs the nearer node, then the lower class,
@@ -451,8 +459,8 @@ class ScannedNodes:
         """
         nodes, distances = np.empty(len(new), dtype=np.int64), np.empty(len(new))
         self._scan(_conquer_block, new, (nodes, distances), n_threads)
-        found = Conquered(nodes, np.maximum(self._costs[nodes], distances), distances)
-        return found, np.zeros(len(new), dtype=np.int64)
+        conquest = Conquest(nodes, np.maximum(self._costs[nodes], distances), distances)
+        return conquest, np.zeros(len(new), dtype=np.int64)
 
     def costs_by_class(self, new: FloatArray, n_threads: int = 1) -> tuple[FloatArray, IntArray]:
         r"""Find the smallest path cost that each class offers to each new sample; exponents are 0.
@@ -464,14 +472,14 @@ class ScannedNodes:
         return offers, np.zeros((len(new), 1), dtype=np.int64)
 
     def _scan(
-        self, kernel: Any, new: FloatArray, found: tuple[NDArray[Any], ...], n_threads: int
+        self, kernel: Any, new: FloatArray, out: tuple[NDArray[Any], ...], n_threads: int
     ) -> None:
-        """Fill the arrays in `found` for new samples, one block of distances at a time."""
+        """Fill the arrays `out` for new samples, one block of distances at a time."""
         blocks = self._metric.blocks(new, self._samples)
 
         def scan(start: int, stop: int) -> None:
             block = blocks(start, stop)
-            bad = kernel(block, self._costs, self._codes, *(part[start:stop] for part in found))
+            bad = kernel(block, self._costs, self._codes, *(part[start:stop] for part in out))
             if bad >= 0:
                 query, node = divmod(bad, block.shape[1])
                 who = f"new sample {start + query} and training sample {node}"

@@ -22,7 +22,7 @@ import numpy as np
 
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.threads import map_chunks
-from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, ceil_div
 
 WeightsFrom = Callable[[int], FloatArray]
 WeightsAmong = Callable[[IntArray], WeightsFrom]
@@ -174,7 +174,7 @@ def kernel_rows(name: str, X: FloatArray, n_threads: int = 1) -> WeightsAmong:
     def among(others: IntArray) -> WeightsFrom:
         points, point_masses = np.ascontiguousarray(values[others].T), masses[others]
         n_parts = max(1, min(n_threads, points.size // GRAIN))
-        size = -(-len(others) // n_parts)
+        size = ceil_div(len(others), n_parts)
 
         def row(i: int) -> FloatArray:
             weights = np.empty(len(others))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.threads import ONE_THREAD, Team
-from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, ceil_div
 
 # Values per chunk: few enough to stay in the cache during several passes.
 CHUNK_VALUES = 1 << 17
@@ -81,11 +81,15 @@ def collapse_duplicates(
     if not _any_equal(keys, team):  # the usual case
         every = np.arange(len(scaled))
         return DistinctPoints(scaled, exponent, every, every)
-    point_of, first = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
-    # At most half of the table will be full.
-    table = np.zeros(1 << max(4, int(2 * len(keys) - 1).bit_length()), dtype=np.int64)
-    first = first[: _number_points(bits, keys, table, point_of, first)].copy()
-    return DistinctPoints(scaled[first], exponent, first, point_of)
+    _, first, point_of = np.unique(keys, return_index=True, return_inverse=True)
+    if (
+        bits != bits[first[point_of]]
+    ).any():  # different rows have the same hash, once in 2**64 pairs
+        _, first, point_of = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return DistinctPoints(scaled[first[order]], exponent, first[order], number[point_of.ravel()])
 
 
 def _row_hashes(bits: NDArray[np.uint64], team: Team) -> NDArray[np.uint64]:
@@ -115,39 +119,6 @@ def _any_equal(keys: NDArray[np.uint64], team: Team) -> bool:
     return any(team.map_shares(has_equal, 256))
 
 
-@jit
-def _number_points(bits, keys, table, point_of, first):
-    """Assign numbers to the distinct rows in order of first occurrence, by open addressing.
-
-    A slot of the table holds 31 bits of the row's hash above 32 bits of the point's number plus one, so that
-    rows with other hashes are skipped without comparing them; 0 is an empty slot.
-    """
-    n, d = bits.shape
-    mask = len(table) - 1
-    n_points = 0
-    for i in range(n):
-        slot = np.int64(keys[i]) & mask
-        tag = np.int64(keys[i] >> np.uint64(33))
-        while True:
-            entry = table[slot]
-            if entry == 0:
-                first[n_points] = i
-                point_of[i] = n_points
-                n_points += 1
-                table[slot] = (tag << 32) | n_points
-                break
-            if entry >> 32 == tag:
-                point = (entry & 0xFFFFFFFF) - 1
-                same = True
-                for f in range(d):
-                    same &= bits[i, f] == bits[first[point], f]
-                if same:
-                    point_of[i] = point
-                    break
-            slot = (slot + 1) & mask
-    return n_points
-
-
 def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray, IntArray]:
     """Return the order that sorts rows by their columns, and for each sorted row the number of its value."""
     order = np.arange(n_rows)
@@ -164,13 +135,13 @@ def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray
     return order, np.cumsum(~repeats) - 1
 
 
-def scrambled(numbers: IntArray) -> NDArray[np.uint64]:
+def hash64(numbers: IntArray) -> NDArray[np.uint64]:
     """Hash integers with SplitMix64's mixing function (Steele, Lea, Flood, 2014)."""
     mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    found: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
-    return found
+    hashes: NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
+    return hashes
 
 
 def distinct_distances(distances: FloatArray) -> FloatArray:
@@ -194,13 +165,9 @@ class OrderedPoints(NamedTuple):
     radii: FloatArray  # upper bounds on the distances of the block's points from its centre
 
 
-def order_points(
-    points: FloatArray, block: int, n_threads: int = 1, side: BoolArray | None = None
-) -> OrderedPoints:
-    """Split the points, each `side` separately, at the median of the widest feature until blocks are small."""
+def order_points(points: FloatArray, block: int, n_threads: int = 1) -> OrderedPoints:
+    """Split the points at the median of the widest feature until blocks are small."""
     pieces, n_before = [np.arange(len(points))], 0
-    if side is not None:
-        pieces = [np.flatnonzero(~side), np.flatnonzero(side)]
 
     def split(level: list[IntArray], at: int, _: int) -> list[IntArray]:
         piece = level[at]
@@ -209,7 +176,7 @@ def order_points(
         sample = points[piece[:: max(1, len(piece) // 64)]]
         column = points[piece, int(np.argmax(sample.max(axis=0) - sample.min(axis=0)))]
         # Whole blocks on the left, so that only the last one is short.
-        n_left = block * ((-(-len(piece) // block)) // 2)
+        n_left = block * (ceil_div(len(piece), block) // 2)
         parted = np.argpartition(column, n_left)
         return [piece[parted[:n_left]], piece[parted[n_left:]]]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.threads import Team
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, ceil_div
 
 # Subtrees of at most SUBTREE_POINTS are built in one call, short enough for Ctrl-C. Several threads build
 # smaller ones, so that each gets some, but not below SMALLEST_SUBTREE, where scheduling would take longer.
@@ -59,7 +59,7 @@ class SpaceTree(NamedTuple):
 def build_space_tree(points: FloatArray, n_threads: int = 1) -> SpaceTree:
     """Build the space tree of points; the tree holds a reordered copy, and the input is not changed."""
     n_points, n_features = points.shape
-    n_blocks = -(-n_points // LANES)
+    n_blocks = ceil_div(n_points, LANES)
     n_nodes = 2 * n_blocks - 1
     tree = SpaceTree(
         points=np.empty_like(points, order="C"),

@@ -1,7 +1,7 @@
 """Data structures passed between the stages, and the resources that a computation may use."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,14 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 ArcArray = NDArray[np.void]
+Integers = TypeVar("Integers", int, IntArray)
 #: ``block(start, stop)`` returns the distances from these queries to all nodes, one row per query.
 BlockOfDistances = Callable[[int, int], FloatArray]
+
+
+def ceil_div(a: Integers, b: int) -> Integers:
+    """Divide integers and round up; also in kernels, see `runtime.jit`."""
+    return -(-a // b)
 
 
 class SpanningTree(NamedTuple):
@@ -97,16 +103,34 @@ class OutgoingArcSearch(NamedTuple):
     best: ArcArray  # ARC records: the arcs known before the search, then the shortest ones
     certain: BoolArray  # components whose shortest arc is already known
     horizon: FloatArray  # of `NeighbourLists`; raised to the distance searched
-    prototypes: BoolArray  # set for the ends of arcs between classes that tie with a shortest one
+    tied: BoolArray  # set for the ends of arcs between classes that tie with a shortest one
     bounds: FloatArray  # upper bounds on the squared length of each component's shortest arc
 
 
-class Conquered(NamedTuple):
-    """The conqueror of each query."""
+class Conquest(NamedTuple):
+    r"""The training samples that conquer new samples (Equation 3 of the paper).
 
-    nodes: IntArray  # the conquering node
-    costs: FloatArray  # the path cost it offers, max(C_v, d(v, t))
-    distances: FloatArray  # its distance
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_samples,)
+        The training sample that conquers each sample, :math:`\arg\min_v \max(C_v, d(v, t))`.
+    costs : ndarray of shape (n_samples,)
+        The cost of the path through that node, :math:`\max(C_v, d(v, t))`.
+    distances : ndarray of shape (n_samples,)
+        The distance to that node, :math:`d(v, t)`.
+    """
+
+    nodes: IntArray
+    costs: FloatArray
+    distances: FloatArray
+
+
+class TrainingResult(NamedTuple):
+    """The result of training, for every sample."""
+
+    tree: SpanningTree  # edges in no particular order
+    prototypes: BoolArray  # whether each sample is one
+    forest: Forest
 
 
 class Backend(Protocol):
@@ -115,21 +139,19 @@ class Backend(Protocol):
     def place(self, points: FloatArray) -> Any:
         """Copy points to the device, for the methods below."""
 
-    def nearest_neighbours(self, placed: Any, split: int | None = None) -> NeighbourLists:
-        """List the neighbours of all points; with `split`, only those on the other side of that position."""
+    def nearest_neighbours(self, placed: Any) -> NeighbourLists:
+        """List the nearest neighbours of all points."""
 
-    def nearest_outsiders(
-        self, placed: Any, search: OutgoingArcSearch, split: int | None = None
-    ) -> None:
-        """Find the shortest arcs out of components, like `trees.neighbours.nearest_outsiders`."""
+    def nearest_outsiders(self, placed: Any, search: OutgoingArcSearch) -> None:
+        """Find the shortest arcs out of components, like `mst.neighbours.nearest_outsiders`."""
 
     def conquer(
         self, placed: Any, costs: FloatArray, rank: IntArray, queries: FloatArray
-    ) -> tuple[Conquered, IntArray]:
+    ) -> tuple[Conquest, IntArray]:
         """Find the conqueror of each query, and the queries for which it is uncertain."""
 
     def soft_scores(self, nodes: Any, queries: FloatArray, taus: FloatArray) -> FloatArray:
-        """Compute the soft scores of queries, like ``nodes.scores`` of `soft.CompetingPoints`."""
+        """Compute the soft scores of queries, like ``nodes.scores`` of `soft_scores.CompetingPoints`."""
 
 
 class Resources(NamedTuple):

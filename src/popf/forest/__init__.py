@@ -10,9 +10,9 @@
 ``state``                conversion of fitted estimators to plain values and back
 """
 
-from popf.engine.structures import SpanningTree
+from popf.engine.structures import Conquest, SpanningTree
 from popf.forest.classifier import OPFClassifier
-from popf.forest.optimum_path_forest import Conquest, OptimumPathForest, Path
+from popf.forest.optimum_path_forest import OptimumPathForest, Path
 from popf.forest.pruning import prune
 from popf.forest.semi_supervised import SemiSupervisedOPFClassifier
 from popf.forest.spanning_tree import minimum_spanning_tree, single_linkage

@@ -9,9 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from popf.engine.structures import FloatArray, IntArray, Resources
+from popf.engine.structures import Conquest, FloatArray, IntArray, Resources
 from popf.forest.optimum_path_forest import (
-    Conquest,
     OptimumPathForest,
     Path,
     class_margins,
@@ -190,7 +189,7 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Conquest
-            Arrays ``nodes`` and ``costs``.
+            Arrays ``nodes``, ``costs`` and ``distances``.
 
         Examples
         --------
@@ -200,8 +199,8 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array([0.75, 1.  ])
         """
         new, resources = self._validate(X)
-        found = self.forest_.conquer(new, resources)
-        return Conquest(to_device_of(X, found.nodes), to_device_of(X, found.costs))
+        conquest = self.forest_.conquer(new, resources)
+        return Conquest(*[to_device_of(X, array) for array in conquest])  # type: ignore[arg-type]
 
     def path_costs_by_class(self, X: ArrayLike) -> FloatArray:
         """Compute the cost of the cheapest path from each class to each sample.

@@ -2,12 +2,20 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.structures import Backend, Conquered, FloatArray, IntArray, Resources, SpanningTree
+from popf.engine.structures import (
+    Backend,
+    Conquest,
+    FloatArray,
+    IntArray,
+    Resources,
+    SpanningTree,
+    TrainingResult,
+)
 from popf.formatting import import_extra
 
 if TYPE_CHECKING:
@@ -15,23 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
     from popf.engine.conquest import EuclideanConquest, ScannedNodes
-    from popf.engine.training import Trained
     from popf.forest.metrics import Metric
-
-
-class Conquest(NamedTuple):
-    """The training samples that conquer new samples, and the path costs.
-
-    Attributes
-    ----------
-    nodes : ndarray of shape (n_samples,)
-        The training sample that conquers each sample.
-    costs : ndarray of shape (n_samples,)
-        The cost of the path through that node, ``max(costs_[node], distance to node)``.
-    """
-
-    nodes: IntArray
-    costs: FloatArray
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -93,7 +85,7 @@ class OptimumPathForest:
         self,
         metric: "Metric",  # fitted to the samples
         codes: IntArray,  # the class of every sample
-        trained: "Trained",  # with the engine's weights, see `Metric.transform`
+        trained: TrainingResult,  # with the engine's weights, see `Metric.transform`
         algorithm: str,
         *,
         exponent: int = 0,  # Euclidean weights are squared distances of samples times 2**-exponent
@@ -151,12 +143,12 @@ class OptimumPathForest:
     def __repr__(self) -> str:
         return f"OptimumPathForest({len(self)} samples, {len(self.prototypes)} prototypes)"
 
-    def conquer(self, new: FloatArray, resources: Resources) -> Conquered:
+    def conquer(self, new: FloatArray, resources: Resources) -> Conquest:
         """Find the nodes that conquer new samples, with path costs and distances in the metric's unit."""
         self.metric.check(new)
-        found, exponents = self._indexed(resources).conquer(new, resources.n_threads)
-        costs = self.metric.transform(found.costs, exponents)
-        return Conquered(found.nodes, costs, self.metric.transform(found.distances, exponents))
+        conquest, exponents = self._indexed(resources).conquer(new, resources.n_threads)
+        costs = self.metric.transform(conquest.costs, exponents)
+        return Conquest(conquest.nodes, costs, self.metric.transform(conquest.distances, exponents))
 
     def costs_by_class(self, new: FloatArray, resources: Resources) -> FloatArray:
         """Compute the cost of the cheapest path from each class to new samples: (n_samples, n_classes)."""
@@ -179,8 +171,10 @@ class OptimumPathForest:
 
     def explain(self, new: FloatArray, resources: Resources) -> list[Path]:
         """Trace the paths by which new samples are conquered, from the conquerors back to the prototypes."""
-        found, paths = self.conquer(new, resources), []
-        for node, distance in zip(found.nodes.tolist(), found.distances.tolist(), strict=True):
+        conquest, paths = self.conquer(new, resources), []
+        for node, distance in zip(
+            conquest.nodes.tolist(), conquest.distances.tolist(), strict=True
+        ):
             nodes, weights = [node], [distance]
             while self.predecessors[nodes[-1]] >= 0:
                 weights.append(self.lengths[nodes[-1]])

@@ -6,7 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from popf.engine.structures import BoolArray, FloatArray, Forest, IntArray, SpanningTree
+from popf.engine.structures import (
+    BoolArray,
+    FloatArray,
+    Forest,
+    IntArray,
+    SpanningTree,
+    TrainingResult,
+)
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest, order_of_samples
 from popf.forest.spanning_tree import grow_tree
@@ -118,7 +125,7 @@ def _spread_labels(
     data: TrainingData, codes: IntArray, classes: NDArray[Any], algorithm: str
 ) -> OptimumPathForest:
     """Grow a forest whose prototypes are the labelled samples; unlabelled samples have code -1."""
-    from popf.engine.training import Trained, compete
+    from popf.engine.competition import compete
 
     samples, metric, resources = data.samples, data.metric, data.resources
     labelled = codes >= 0
@@ -140,7 +147,7 @@ def _spread_labels(
     return OptimumPathForest(
         metric,
         codes[roots],
-        Trained(tree, labelled, forest),
+        TrainingResult(tree, labelled, forest),
         algorithm,
         exponent=exponent,
         samples=None if metric.precomputed else samples.copy(),

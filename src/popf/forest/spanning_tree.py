@@ -99,7 +99,7 @@ def single_linkage(
            [1., 3., 2., 2.],
            [4., 5., 2., 4.]])
     """
-    from popf.engine.trees.boruvka import merge_clusters
+    from popf.engine.union_find import merge_clusters
 
     tree = _sorted_tree(X, 2, metric, metric_params, algorithm, n_jobs, device, working_memory)
     linkage: FloatArray = np.empty((len(tree.weights), 4))
@@ -127,8 +127,8 @@ def grow_tree(
     samples: FloatArray, metric: "Metric", resources: Resources, algorithm: str = "auto"
 ) -> "tuple[SpanningTree, Metric, int, str]":
     """Compute the spanning tree; return it with unsorted edges, the fitted metric, exponent and algorithm."""
+    from popf.engine.mst import prim
     from popf.engine.training import choose_algorithm, euclidean_tree
-    from popf.engine.trees import prim
 
     metric = metric.fitted(samples)
     metric.check(samples)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from popf.engine.structures import FloatArray, Forest, IntArray, SpanningTree
+from popf.engine.structures import FloatArray, Forest, IntArray, SpanningTree, TrainingResult
 from popf.forest.optimum_path_forest import OptimumPathForest
 
 # Largest absolute value of a fitted number; it leaves room for sums and products.
@@ -166,7 +166,6 @@ def forest_to_arrays(forest: OptimumPathForest) -> dict[str, Any]:
 def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -> OptimumPathForest:
     """Check the arrays of a forest and rebuild it; its index is built on first use."""
     from popf.engine.points import scale_exponent, scaled_copy
-    from popf.engine.training import Trained
     from popf.forest.metrics import choose_metric
 
     metric = choose_metric(fields.value("metric"), fields.value("metric_params"))
@@ -205,7 +204,7 @@ def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -
     costs, roots = _costs_and_roots(predecessors, lengths)
     if inner[roots].any():
         raise fields.refuse("predecessors", "paths that start at a prototype")
-    trained = Trained(
+    trained = TrainingResult(
         SpanningTree(lower, higher, weights), ~inner, Forest(costs, predecessors, lengths, roots)
     )
     return OptimumPathForest(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.points import scrambled
+from popf.engine.points import hash64
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.structures import FloatArray, IntArray
 
@@ -152,7 +152,7 @@ class Boosting:
 
     def _add_trees(self, n_rounds: int) -> None:
         n_features = self._bins.shape[1]
-        numbers = scrambled(self._n_rounds * n_features + np.arange(n_rounds * n_features))
+        numbers = hash64(self._n_rounds * n_features + np.arange(n_rounds * n_features))
         ranked = np.argsort(numbers.reshape(n_rounds, n_features), axis=1)
         chosen = np.sort(ranked[:, : self._n_tried], axis=1)
         tried = np.repeat(chosen, self._n_outputs, axis=0).astype(np.uint32)

@@ -16,7 +16,7 @@ from popf.engine.conquest import FAR
 from popf.engine.distances import kernel_blocks, rows_per_block
 from popf.engine.points import scaled_copy
 from popf.engine.runtime.simd import CHAIN, SHORT_CHAIN
-from popf.engine.soft import CompetingNodes, CompetingPoints, CompetingSpace
+from popf.engine.soft_scores import CompetingNodes, CompetingPoints, CompetingSpace
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest

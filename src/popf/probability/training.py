@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.points import distinct_distances, scrambled, sort_by_values
+from popf.engine.points import distinct_distances, hash64, sort_by_values
 from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest, grow_forest
@@ -203,7 +203,7 @@ def _assign_by_hash(copies: FloatArray) -> FloatArray:
     """Assign copies to folds by a hash, as if at random, and count them: (n_values, n_folds)."""
     one_by_one = np.minimum(copies, MAX_HASHED)
     owners = np.repeat(np.arange(len(copies)), one_by_one.astype(np.int64))
-    folds = scrambled(np.arange(len(owners))) % np.uint64(N_FOLDS)
+    folds = hash64(np.arange(len(owners))) % np.uint64(N_FOLDS)
     places = owners * N_FOLDS + folds.astype(np.int64)
     found = np.bincount(places, minlength=len(copies) * N_FOLDS).reshape(-1, N_FOLDS)
     return found + ((copies - one_by_one) / N_FOLDS)[:, None]

@@ -10,7 +10,6 @@ because the order of the columns is arbitrary, are processed again with complete
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +17,16 @@ from numpy.typing import NDArray
 
 from popf.engine.gpu.cuda_source import WIDTH
 from popf.engine.gpu.host import CANDIDATES, Array, HostKernels, Pair
-from popf.engine.soft import CompetingPoints, recompute_below
+from popf.engine.mst.boruvka import offer_arcs, wanted_points
+from popf.engine.soft_scores import CompetingPoints, recompute_below
 from popf.engine.structures import (
-    Conquered,
+    Conquest,
     FloatArray,
     IntArray,
     NeighbourLists,
     OutgoingArcSearch,
+    ceil_div,
 )
-from popf.engine.trees.boruvka import offer_arcs, wanted_points
 
 # Rows and columns of a tile: enough to keep all threads of a GPU busy.
 ROWS, COLUMNS = 8192, 16384
@@ -147,7 +147,7 @@ class DevicePoints:
         """Round to eleven bits; values below the smallest normal number lose up to 2**-25."""
         xp, (n, n_features) = self.kernels.xp, block.single.shape
         scaled = xp.ldexp(block.single, np.int32(exponent))
-        values = xp.zeros((n, -(-n_features // WIDTH) * WIDTH), dtype=np.float16)
+        values = xp.zeros((n, ceil_div(n_features, WIDTH) * WIDTH), dtype=np.float16)
         values[:, :n_features] = scaled
         norms = (scaled.astype(np.float64) ** 2).sum(axis=1)
         error = 2.0**-10 * 1.01 + 2.0 * (n_features + 16) * float(np.finfo(np.float32).eps)
@@ -156,41 +156,39 @@ class DevicePoints:
         return Halves(values, (norms * (1.0 - error) - lost).astype(np.float32), exponent)
 
 
-def find_candidates(
-    placed: DevicePoints, rows: Block, own: Array, columns: tuple[int, int], floors: Array
-) -> Pair:
+def find_candidates(placed: DevicePoints, rows: Block, own: Array, floors: Array) -> Pair:
     """Find the columns with the smallest bounds ``max(floor, |x|² + |y|² - 2 x·y)`` for every row.
 
-    Columns are the points in ``range(*columns)``, except ``own[row]``. Returns the bounds and indices of
-    `CANDIDATES` columns for every row, infinite and -1 where there are fewer, as arrays of the decider.
+    Columns are all points but ``own[row]``. Returns the bounds and indices of `CANDIDATES` columns for every
+    row, infinite and -1 where there are fewer, as arrays of the decider.
     """
-    kernels, n_rows, (low, high) = placed.kernels, len(rows.lower), columns
+    kernels, n_rows, n_columns = placed.kernels, len(rows.lower), len(placed)
     kept = no_candidates(kernels.xp, n_rows)
-    halved = placed.halved(rows) if placed.filters and high - low >= FEWEST else None
+    halved = placed.halved(rows) if placed.filters else None
     if halved is None:
         for here in _slices(0, n_rows, ROWS):
             part = kept[0][here], kept[1][here]
-            _select(placed, rows.take(here), own[here], columns, floors, part)
+            _select(placed, rows.take(here), own[here], floors, part)
     else:
-        stride = 1 << max(0, int((high - low) // FIRST).bit_length() - 1)
-        select_spaced(placed, rows, own, slice(low, high, stride), floors, kept)
+        stride = 1 << max(0, (n_columns // FIRST).bit_length() - 1)
+        select_spaced(placed, rows, own, slice(0, n_columns, stride), floors, kept)
         crowded = kernels.xp.zeros(n_rows, dtype=np.bool_)
-        for chunk in chunks(low, high, stride):
+        for chunk in chunks(n_columns, stride):
             kernels.filter(halved, own, placed.spaced_halves(chunk), floors[chunk], kept, crowded)
         again = np.flatnonzero(kernels.get(crowded))
         for here in _slices(0, len(again), ROWS):
             some = kernels.put(again[here])
             part = no_candidates(kernels.xp, len(some))
-            _select(placed, rows.take(some), own[some], columns, floors, part)
+            _select(placed, rows.take(some), own[some], floors, part)
             kept[0][some], kept[1][some] = part
     return kept if placed.decider is kernels else (kernels.get(kept[0]), kernels.get(kept[1]))
 
 
-def chunks(low: int, high: int, stride: int) -> Iterator[slice]:
+def chunks(n_columns: int, stride: int) -> Iterator[slice]:
     """Yield all columns except every `stride`-th: of 10 with stride 4, first 2 and 6, then 1, 3, 5, 7, 9."""
     while stride > 1:
-        if low + stride // 2 < high:
-            yield slice(low + stride // 2, high, stride)
+        if stride // 2 < n_columns:
+            yield slice(stride // 2, n_columns, stride)
         stride //= 2
 
 
@@ -200,17 +198,10 @@ def no_candidates(xp: Any, n_rows: int) -> Pair:
     return xp.full(shape, np.inf, dtype=np.float32), xp.full(shape, -1, dtype=np.int32)
 
 
-def _select(
-    placed: DevicePoints,
-    rows: Block,
-    own: Array,
-    columns: tuple[int, int],
-    floors: Array,
-    kept: Pair,
-) -> None:
+def _select(placed: DevicePoints, rows: Block, own: Array, floors: Array, kept: Pair) -> None:
     """Select candidates from complete tiles of products."""
     kernels = placed.kernels
-    for here in _slices(*columns, COLUMNS):
+    for here in _slices(0, len(placed), COLUMNS):
         other = placed.take(here)
         products = kernels.multiply(rows.single, other.single)
         kernels.select(products, (rows.lower, other.lower), floors[here], here.start, own, kept)
@@ -219,19 +210,18 @@ def _select(
 def select_spaced(
     placed: DevicePoints, rows: Block, own: Array, chunk: slice, floors: Array, kept: Pair
 ) -> None:
-    """Select candidates from evenly spaced columns."""
-    kernels, low, stride = placed.kernels, chunk.start, chunk.step
-    xp = kernels.xp
+    """Select candidates from every `stride`-th column, from the first on."""
+    kernels, xp, stride = placed.kernels, placed.kernels.xp, chunk.step
     other = placed.spaced(chunk)
     chunk_floors = xp.ascontiguousarray(floors[chunk])
     # Convert indices to positions in the chunk, and below back to indices.
-    place = xp.where((own - low) % stride == 0, (own - low) // stride, -1)
+    position = xp.where(own % stride == 0, own // stride, -1)
     for here in _slices(0, len(rows.lower), ROWS):
         mine, part = rows.take(here), (kept[0][here], kept[1][here])
         products = kernels.multiply(mine.single, other.single)
-        kernels.select(products, (mine.lower, other.lower), chunk_floors, 0, place[here], part)
+        kernels.select(products, (mine.lower, other.lower), chunk_floors, 0, position[here], part)
     indices = kept[1]
-    indices[:] = xp.where(indices >= 0, indices * stride + low, -1)
+    indices[:] = xp.where(indices >= 0, indices * stride, -1)
 
 
 class GpuBackend:
@@ -244,44 +234,40 @@ class GpuBackend:
         """Copy points to the device."""
         return DevicePoints(points, self.kernels)
 
-    def nearest_neighbours(self, placed: DevicePoints, split: int | None = None) -> NeighbourLists:
-        """List the neighbours of all points; with `split`, only those on the other side of that position."""
+    def nearest_neighbours(self, placed: DevicePoints) -> NeighbourLists:
+        """List the nearest neighbours of all points."""
         xp, n_points = self.kernels.xp, len(placed)
         k = min(N_NEIGHBOURS, n_points - 1)
         lists = NeighbourLists(
             np.empty((n_points, k), dtype=np.int32), np.empty((n_points, k)), np.empty(n_points)
         )
         floors = xp.zeros(n_points, dtype=np.float32)
-        for here in _slices_by_side(n_points, placed.rows_at_once(), split):
+        for here in _slices(0, n_points, placed.rows_at_once()):
             own = xp.arange(here.start, here.stop, dtype=np.int64)
-            columns = _columns_for(placed, here.start, split)
-            kept = find_candidates(placed, placed.take(here), own, columns, floors)
+            kept = find_candidates(placed, placed.take(here), own, floors)
             found = placed.decider.neighbours(placed.exact[here], placed.exact, kept, k)
             lists.positions[here], lists.squared[here], lists.horizon[here] = found
         return lists
 
-    def nearest_outsiders(
-        self, placed: DevicePoints, search: OutgoingArcSearch, split: int | None = None
-    ) -> None:
+    def nearest_outsiders(self, placed: DevicePoints, search: OutgoingArcSearch) -> None:
         """Find the shortest arc out of every component that is not `certain`.
 
         Products alone first give an upper bound on its length; then the distances of all pairs that may be as
-        short are computed. With `split`, only arcs between the two sides are considered.
+        short are computed.
         """
         best, of, classes = search.best, search.components.of, search.components.classes
         wanted = np.flatnonzero(wanted_points(search, False))
-        border = len(wanted) if split is None else int(np.searchsorted(wanted, split))
-        waiting = [wanted[here] for here in _slices_by_side(len(wanted), ROWS, border)]
+        waiting = [wanted[here] for here in _slices(0, len(wanted), ROWS)]
         bounds = best["squared"].copy()
         for rows in waiting:
-            low = _upper_bounds(placed, of, rows, split)
+            low = _upper_bounds(placed, of, rows)
             np.minimum.at(bounds, of[rows], low.astype(np.float64))
         found: list[tuple[IntArray, IntArray, FloatArray]] = []
         while waiting:
             rows = waiting.pop()
-            pairs = _pairs_within(placed, of, rows, bounds[of[rows]], split)
+            pairs = _pairs_within(placed, of, rows, bounds[of[rows]])
             if pairs is None:  # too many at once
-                half = -(-len(rows) // 2)
+                half = ceil_div(len(rows), 2)
                 waiting += [rows[:half], rows[half:]]
                 continue
             offer_arcs(best, search.components, *pairs)
@@ -289,13 +275,13 @@ class GpuBackend:
         for first, second, squared in found:
             # Mark the ends of arcs between classes that tie with their component's shortest.
             tied = (squared == best["squared"][of[first]]) & (classes[first] != classes[second])
-            search.prototypes[first[tied]] = search.prototypes[second[tied]] = True
+            search.tied[first[tied]] = search.tied[second[tied]] = True
         horizon = search.horizon
         horizon[wanted] = np.maximum(horizon[wanted], best["squared"][of[wanted]])
 
     def conquer(
         self, placed: DevicePoints, costs: FloatArray, rank: IntArray, queries: FloatArray
-    ) -> tuple[Conquered, IntArray]:
+    ) -> tuple[Conquest, IntArray]:
         """Find the conqueror of each query, by squared costs; queries must have the scale of the points.
 
         Products select the cheapest candidates, and exact distances determine the winner among them, by cost,
@@ -310,11 +296,11 @@ class GpuBackend:
         floors = self.kernels.put(single)
         exact_costs, exact_rank = decider.put(costs), decider.put(rank)
         nodes, certain = np.empty(n_queries, dtype=np.int64), np.empty(n_queries, dtype=np.bool_)
-        found = Conquered(nodes, np.empty(n_queries), np.empty(n_queries))
-        for here in _slices_by_side(n_queries, placed.rows_at_once()):
+        found = Conquest(nodes, np.empty(n_queries), np.empty(n_queries))
+        for here in _slices(0, n_queries, placed.rows_at_once()):
             own = self.kernels.xp.full(here.stop - here.start, -1, dtype=np.int64)
             mine = placed.place_queries(queries[here])
-            kept = find_candidates(placed, mine, own, (0, len(placed)), floors)
+            kept = find_candidates(placed, mine, own, floors)
             answers = decider.conquerors(
                 decider.put(queries[here]), placed.exact, kept, exact_costs, exact_rank
             )
@@ -330,7 +316,7 @@ class GpuBackend:
         scores = np.full((len(queries), len(nodes.masses), *taus.shape), np.inf)
         points = kernels.put(nodes.points)
         node_arrays = tuple(kernels.put(part) for part in (nodes.norms, nodes.costs, nodes.weights))
-        for here in _slices_by_side(len(queries), SOFT_ROWS):
+        for here in _slices(0, len(queries), SOFT_ROWS):
             centred = queries[here] - nodes.center
             norms = np.einsum("ij,ij->i", centred, centred)
             mine, row_norms = kernels.put(centred), kernels.put(norms)
@@ -359,37 +345,24 @@ def _slices(low: int, high: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, high)) for start in range(low, high, size)]
 
 
-def _slices_by_side(n_points: int, size: int, split: int | None = None) -> list[slice]:
-    """Split points into slices of at most `size`, none of which spans both sides."""
-    ends = [0, n_points] if split is None else [0, split, n_points]
-    return [block for low, high in pairwise(ends) for block in _slices(low, high, size)]
-
-
-def _columns_for(placed: DevicePoints, row: int, split: int | None) -> tuple[int, int]:
-    """Return the range of points that a row is compared with."""
-    if split is None:
-        return 0, len(placed)
-    return (split, len(placed)) if row < split else (0, split)
-
-
 def _tiles(
-    placed: DevicePoints, of: NDArray[np.int32], rows: IntArray, split: int | None
+    placed: DevicePoints, of: NDArray[np.int32], rows: IntArray
 ) -> Iterator[tuple[slice, Block, Block, Array, Pair]]:
     """Multiply some rows by all columns; yield the columns, points, products and components of every tile."""
     kernels = placed.kernels
     mine, own, whole = placed.take(rows), kernels.put(of[rows]), kernels.put(of)
-    for here in _slices(*_columns_for(placed, int(rows[0]), split), COLUMNS):
+    for here in _slices(0, len(placed), COLUMNS):
         other = placed.take(here)
         yield here, mine, other, kernels.multiply(mine.single, other.single), (own, whole[here])
 
 
 def _upper_bounds(
-    placed: DevicePoints, of: NDArray[np.int32], rows: IntArray, split: int | None
+    placed: DevicePoints, of: NDArray[np.int32], rows: IntArray
 ) -> NDArray[np.float32]:
     """Return upper bounds on the squared distances of some points to the nearest outsider."""
     kernels = placed.kernels
     low = kernels.xp.full(len(rows), np.inf, dtype=np.float32)
-    for _, mine, other, products, components in _tiles(placed, of, rows, split):
+    for _, mine, other, products, components in _tiles(placed, of, rows):
         kernels.outsider_bounds(products, (mine.upper, other.upper), components, low)
     bounds: NDArray[np.float32] = kernels.get(low)
     return bounds
@@ -400,14 +373,13 @@ def _pairs_within(
     of: NDArray[np.int32],
     rows: IntArray,
     limits: FloatArray,
-    split: int | None,
 ) -> tuple[IntArray, IntArray, FloatArray] | None:
     """List pairs of different components within their row's limit, with their squares; None if too many."""
     kernels, decider = placed.kernels, placed.decider
     with np.errstate(over="ignore"):
         limit = kernels.put(np.nextafter(limits.astype(np.float32), np.float32(np.inf)))
     found = []
-    for here, mine, other, products, components in _tiles(placed, of, rows, split):
+    for here, mine, other, products, components in _tiles(placed, of, rows):
         norms = mine.lower, other.lower
         pairs = kernels.outsiders(products, norms, components, limit, CAPACITY)
         if pairs is None:

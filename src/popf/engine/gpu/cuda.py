@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from popf.engine.gpu import cuda_source
 from popf.engine.gpu.host import CANDIDATES, ROOM, Array, Pair
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, ceil_div
 
 THREADS = 256
 WARP = 32
@@ -140,7 +140,7 @@ class CudaKernels:
             *(np.int32(ROOM), counts, passed, indices),
         )
         kernel(
-            (n_groups, -(-n_tiles // tiles_each)),
+            (n_groups, ceil_div(n_tiles, tiles_each)),
             (cuda_source.THREADS,),
             _as_long(arguments),
             shared_mem=_bytes_of_filter(width),
@@ -202,7 +202,7 @@ class CudaKernels:
     def pair_squares(self, points: Array, first: Array, second: Array) -> Array:
         """Compute the squared distances of pairs, summing the features in order."""
         squared = self.xp.empty(len(first))
-        blocks = -(-len(first) // THREADS)
+        blocks = ceil_div(len(first), THREADS)
         arguments = (points, first, second, len(first), points.shape[1], squared)
         if len(first):
             self._kernel["pair_squares"]((blocks,), (THREADS,), _as_long(arguments))
@@ -224,13 +224,13 @@ class CudaKernels:
 
     def _run(self, name: str, of_rows: Array, *arguments: Any) -> None:
         """Launch a kernel with one warp for each row of its first argument."""
-        blocks = -(-len(of_rows) * WARP // THREADS)
+        blocks = ceil_div(len(of_rows) * WARP, THREADS)
         self._kernel[name]((blocks,), (THREADS,), _as_long((of_rows, *arguments)))
 
 
 def _bytes_of_filter(n_features: int) -> int:
     """Return the bytes of shared memory for a block of rows and for the tiles of columns in transit."""
-    width = -(-n_features // cuda_source.WIDTH) * cuda_source.WIDTH
+    width: int = ceil_div(n_features, cuda_source.WIDTH) * cuda_source.WIDTH
     tile = cuda_source.COLUMNS * (cuda_source.WIDTH + cuda_source.PAD)
     halves = cuda_source.ROWS * (width + cuda_source.PAD) + cuda_source.STAGES * tile
     return 2 * halves + 8 * (cuda_source.COLUMNS + cuda_source.QUEUE)
@@ -242,10 +242,10 @@ def _shares_of_filter(n_rows: int, n_columns: int) -> tuple[int, int, int]:
     With few rows, the columns are divided among more blocks, so that the whole device is busy. No block takes
     more columns than it can count.
     """
-    n_groups, n_tiles = -(-n_rows // cuda_source.ROWS), -(-n_columns // cuda_source.COLUMNS)
+    n_groups, n_tiles = ceil_div(n_rows, cuda_source.ROWS), ceil_div(n_columns, cuda_source.COLUMNS)
     n_shares = max(1, min(n_tiles, BLOCKS // n_groups))
     most = cuda_source.MAX_BLOCK_COLUMNS // cuda_source.COLUMNS
-    return n_groups, n_tiles, min(-(-n_tiles // n_shares), most)
+    return n_groups, n_tiles, min(ceil_div(n_tiles, n_shares), most)
 
 
 def _as_long(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -23,6 +23,8 @@ from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.serialize import dumps
 
+from popf.engine.structures import ceil_div
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Only at the beginning of a line: imports for type checkers are indented.
@@ -52,6 +54,9 @@ def helper(function: Function) -> Function:
         # Numba takes the type from this attribute. Calling the compiled version from Python would crash.
         function.__dict__.update(compiled=compiled, _numba_type_=numba.typeof(compiled))
     return function
+
+
+helper(ceil_div)
 
 
 class _PauseGarbageCollection(event.Listener):

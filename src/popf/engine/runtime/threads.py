@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from popf.engine.structures import ceil_div
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -81,7 +83,7 @@ class Team:
 
     def map_shares(self, function: Callable[[int, int], Result], total: int) -> list[Result]:
         """Call ``function(start, stop)`` for equal shares of ``range(total)``, one per thread."""
-        return self.map_chunks(function, total, -(-total // self.n_threads))
+        return self.map_chunks(function, total, ceil_div(total, self.n_threads))
 
     def map_rows(self, function: Callable[[int, int], Result], total: int) -> list[Result]:
         """Call ``function(start, stop)`` for chunks of rows that take a few nanoseconds each."""
@@ -96,7 +98,7 @@ def map_chunks(
     function: Callable[[int, int], Result], total: int, size: int, n_threads: int = 1
 ) -> list[Result]:
     """Call ``function(start, stop)`` for every chunk of ``range(total)``; return the results in order."""
-    with Team(min(n_threads, -(-total // max(1, size)))) as team:
+    with Team(min(n_threads, ceil_div(total, max(1, size)))) as team:
         return team.map_chunks(function, total, size)
 
 

@@ -33,7 +33,7 @@ from popf.engine.runtime.simd import (
 )
 from popf.engine.runtime.threads import BufferPool, map_chunks, one_blas_thread
 from popf.engine.space_tree import build_space_tree
-from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
+from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, ceil_div
 
 # Nodes per chunk: enough to make the call overhead small, few enough to stay in the L1 cache.
 CHUNK = 256
@@ -153,7 +153,7 @@ def _compete_at_distances(block, nodes, taus, scratch, scores):
             scratch.low[0], scratch.sums[0] = np.inf, 0.0
             for first in range(starts[k], starts[k + 1], CHUNK):
                 size = min(CHUNK, starts[k + 1] - first)
-                padded = -(-size // WIDTH) * WIDTH
+                padded = ceil_div(size, WIDTH) * WIDTH
                 for i in range(size):
                     offers[0, i] = max(block[q, first + i], costs[first + i])
                     near[i] = weights[first + i]
@@ -344,7 +344,7 @@ class CompetingPoints(NamedTuple):
         moved = samples - center
         norms = np.einsum("ij,ij->i", moved, moved)
         sizes, order = np.bincount(codes), np.lexsort((norms, codes))
-        starts = np.append(0, np.cumsum(-(-sizes // LANES) * LANES))
+        starts = np.append(0, np.cumsum(ceil_div(sizes, LANES) * LANES))
         shifts = starts[:-1] - (np.cumsum(sizes) - sizes)
         places = np.arange(len(codes)) + shifts[codes[order]]
 

@@ -5,10 +5,10 @@ index). Neighbour lists are incomplete, so a component may only pick a *certifie
 if that is shorter than the horizon of each of its points whose list contains no certain outsider (a point of
 another component) any more. For other components, the caller provides a search function.
 
-Prototypes come from the same rounds. When a component picks an arc of length w, every arc of length w that
-leaves the component belongs to some minimum spanning tree (cut property); conversely, each arc of some minimum
-spanning tree is among these in some round, at the latest when its ends are joined. So both ends of those arcs
-that join two classes are prototypes, whatever the order of the rows.
+Arcs that tie are found in the same rounds. When a component picks an arc of length w, every arc of length w
+that leaves the component belongs to some minimum spanning tree (cut property); conversely, each arc of some
+minimum spanning tree is among these in some round, at the latest when its ends are joined. Both ends of those
+arcs that join two classes are marked: they are prototypes, whatever the order of the rows.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,9 @@ from popf.engine.structures import (
     NeighbourLists,
     OutgoingArcSearch,
     SpanningTree,
+    ceil_div,
 )
+from popf.engine.union_find import find_root
 
 #: Finds the shortest arcs, marks the ends of tied arcs, and raises the horizon.
 Search = Callable[[OutgoingArcSearch], None]
@@ -39,26 +41,27 @@ Search = Callable[[OutgoingArcSearch], None]
 def spanning_tree(
     lists: NeighbourLists, index: IntArray, classes: IntArray, search: Search, n_threads: int = 1
 ) -> tuple[SpanningTree, BoolArray]:
-    """Grow the minimum spanning tree of points from their neighbour lists, and find the prototypes.
+    """Grow the minimum spanning tree of points from their neighbour lists.
 
-    Ties are broken by `index`; arcs between different `classes` make prototypes. The `search`, which has its
-    own threads, finds shortest arcs that are not listed, and raises the horizons. Edges are positions in the
-    lists, in the order in which they were found; their weights are squared.
+    Also mark the ends of arcs between different `classes` that tie with an edge, for `find_prototypes`. Ties
+    are broken by `index`. The `search`, which has its own threads, finds shortest arcs that are not listed, and
+    raises the horizons. Edges are positions in the lists, in the order in which they were found; their weights
+    are squared.
     """
-    prototypes = np.zeros(len(index), dtype=np.bool_)
+    tied = np.zeros(len(index), dtype=np.bool_)
     with Team(n_threads) as team:
         growing = GrowingTree(lists, index, classes, team)
         while growing.n_components > 1:
             best, reach = growing.shortest_listed_arcs()
-            certain = growing.certify(best, reach, search, prototypes)
-            growing.mark_ties(best, certain, prototypes)
-            growing.join(best, certain, prototypes)
-    return growing.tree, prototypes
+            certain = growing.certify(best, reach, search, tied)
+            growing.mark_ties(best, certain, tied)
+            growing.join(best, certain)
+    return growing.tree, tied
 
 
 def padded_range(n_points: int) -> NDArray[np.int32]:
     """Return ``arange(n_points)`` as a view of a buffer that is padded with -1 to a multiple of LANES."""
-    buffer = np.full(-(-n_points // LANES) * LANES, -1, dtype=np.int32)
+    buffer = np.full(ceil_div(n_points, LANES) * LANES, -1, dtype=np.int32)
     buffer[:n_points] = np.arange(n_points, dtype=np.int32)
     return buffer[:n_points]
 
@@ -115,25 +118,23 @@ class GrowingTree:
             certain[:] = True
         return certain
 
-    def mark_ties(self, best: ArcArray, certain: BoolArray, marked: BoolArray) -> bool:
-        """Mark the ends of listed arcs between classes that tie with a shortest arc; return whether any tie."""
-        tied = bool((certain & (best["tied"] != 0)).any())
-        if tied:
+    def mark_ties(self, best: ArcArray, certain: BoolArray, marked: BoolArray) -> None:
+        """Mark the ends of listed arcs between classes that tie with a shortest arc."""
+        if (certain & (best["tied"] != 0)).any():
             state = self._lists, self._cursor, self.components, best, certain, marked
             self._team.map_rows(
                 lambda start, stop: _mark_tied(*state, start, stop), len(self._cursor)
             )
-        return tied
 
-    def join(self, best: ArcArray, certain: BoolArray, prototypes: BoolArray) -> None:
-        """Join components by their shortest arcs; ends of different classes are prototypes.
+    def join(self, best: ArcArray, certain: BoolArray) -> None:
+        """Join components by their shortest arcs.
 
         As arcs are strictly ordered, two components can only pick each other by the same arc, and there are no
         longer cycles. So the picks form a forest in which the lower of two such components is a root.
         """
         team, of, n_components = self._team, self.components.of, self.n_components
         above, number = np.empty((2, n_components), dtype=np.int32)
-        state = self.components, best, certain, prototypes, above
+        state = self.components.of, best, certain, above
         counts = dict(
             team.map_rows(lambda start, stop: (start, _link(*state, start, stop)), n_components)
         )
@@ -214,7 +215,7 @@ def _pick_arcs(lists, cursor, components, best, reach, low, high):
 
 
 @jit
-def _mark_tied(lists, cursor, components, best, certain, prototypes, start, stop):
+def _mark_tied(lists, cursor, components, best, certain, marked, start, stop):
     """Mark the ends of listed arcs between classes that tie with their component's shortest arc."""
     positions, squared = lists.positions, lists.squared
     of, classes = components.of, components.classes
@@ -228,8 +229,8 @@ def _mark_tied(lists, cursor, components, best, certain, prototypes, start, stop
             v = positions[u, slot]
             if v >= 0 and of[v] != component and classes[u] != classes[v]:
                 # Several threads may mark the same point: they all write the same value.
-                prototypes[u] = True
-                prototypes[v] = True
+                marked[u] = True
+                marked[v] = True
             slot += 1
 
 
@@ -240,19 +241,14 @@ def _picked_component(of, best, certain, c):
 
 
 @jit
-def _link(components, best, certain, prototypes, above, start, stop):
+def _link(of, best, certain, above, start, stop):
     """Link components to those they pick, except the lower of two that pick each other; count the roots."""
-    of, classes, count = components.of, components.classes, 0
+    count = 0
     for c in range(start, stop):
         pick = _picked_component(of, best, certain, c)
         is_root = pick == c or (c < pick and _picked_component(of, best, certain, pick) == c)
         above[c] = c if is_root else pick
         count += is_root
-        if certain[c]:
-            u, v = best[c]["inside"], best[c]["outside"]
-            if classes[u] != classes[v]:
-                prototypes[u] = True
-                prototypes[v] = True
     return count
 
 
@@ -279,33 +275,6 @@ def _number_components(above, number, start, stop):
             number[c] = number[root]
 
 
-@helper
-def find_root(above: IntArray, node: int) -> int:
-    """Find the root of a node's set in a union-find, with path compression."""
-    while above[node] != node:
-        above[node] = above[above[node]]
-        node = above[node]
-    return node
-
-
-@jit
-def merge_clusters(tree: SpanningTree, linkage: FloatArray) -> None:
-    """Fill SciPy's linkage matrix from sorted edges; row i forms cluster n + i."""
-    n_edges = len(tree.lower)
-    above = np.arange(2 * n_edges + 1)
-    size = np.ones(2 * n_edges + 1)
-    for i in range(n_edges):
-        merged = n_edges + 1 + i
-        for column, node in ((0, tree.lower[i]), (1, tree.higher[i])):
-            top = find_root(above, node)
-            above[top] = merged
-            linkage[i, column] = top
-        first, second = int(linkage[i, 0]), int(linkage[i, 1])
-        size[merged] = size[first] + size[second]
-        linkage[i, 0], linkage[i, 1] = min(first, second), max(first, second)
-        linkage[i, 2], linkage[i, 3] = tree.weights[i], size[merged]
-
-
 # Shared by the searches for outgoing arcs ---------------------------------------------------------------------
 
 
@@ -314,9 +283,9 @@ def search_and_mark(
 ) -> None:
     """Offer the arcs that ``find(False, team)`` returns; if any tie, ``find(True, team)`` marks their ends."""
     with Team(n_threads) as team:
-        found = find(False, team)
+        arcs = find(False, team)
         # Each thread scans all arcs for those of its components.
-        team.map_shares(lambda low, high: _offer_found(search, found, low, high), len(search.best))
+        team.map_shares(lambda low, high: _offer_records(search, arcs, low, high), len(search.best))
         if ((search.best["tied"] != 0) & ~search.certain).any():
             find(True, team)
 
@@ -362,12 +331,12 @@ def offer_arcs(best, components, inside, outside, squared):
 
 
 @jit
-def _offer_found(search, found, low, high):
-    """Offer the arcs in `found` to the components from `low` to `high`, and update their bounds."""
+def _offer_records(search, arcs, low, high):
+    """Offer ARC records to the components from `low` to `high`, and update their bounds."""
     of, index = search.components.of, search.components.indices
     best, bounds = search.best, search.bounds
-    for i in range(len(found)):
-        arc = found[i]
+    for i in range(len(arcs)):
+        arc = arcs[i]
         if arc["inside"] < 0:
             continue
         # The same integer type wherever arcs are offered, so that `offer` is compiled only once.

@@ -1,14 +1,4 @@
-"""Tiles of matrix products: lower bounds on distances, to find neighbours and outsiders in high dimension.
-
-``|x - y|² = |x|² + |y|² - 2 x·y`` turns distances into a matrix product, the fastest operation of a processor,
-but it suffers from cancellation: far from the origin few digits are correct. So both blocks are first centred
-at the first one, and the result is used only as a *lower bound*. With unit roundoff u and d features, rounding
-changes it by at most ``(d + 16) u (|x| + |y|)² <= 2 (d + 16) u (|x|² + |y|²)``, counting all operations (two
-conversions, the product in any order of summation, the norms, the sums), and this is subtracted from the norms.
-Pairs that pass a bound are computed again, directly and in float64, before anything is decided.
-
-A tile is multiplied panel by panel, and each panel is read while it is still in the cache. All of this happens
-in one kernel call: threads that returned to Python for every step would mostly wait for the GIL.
+"""Nearest neighbours and outsiders (points of other components) in high dimension, by tiles of matrix products.
 
 Every pair of blocks is multiplied once, for the lists of both. Pairs are ordered as in a round-robin
 tournament, in which each block meets one other block per round, so that threads seldom need the same block at
@@ -18,11 +8,12 @@ pairs. Where lists are exhausted, `nearest_outsiders` compares blocks again, the
 
 from itertools import combinations
 from threading import Lock, RLock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.mst.boruvka import offer, search_and_mark, wanted_points
 from popf.engine.points import OrderedPoints, gap_between, gaps_from, squared_distance
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES, lowest_bit, tile_hits
@@ -30,199 +21,44 @@ from popf.engine.runtime.threads import BufferPool, Team, map_chunks, one_blas_t
 from popf.engine.structures import (
     ARC,
     ArcArray,
-    BoolArray,
     FloatArray,
     IntArray,
     NeighbourLists,
     OutgoingArcSearch,
+    ceil_div,
 )
-from popf.engine.trees.boruvka import offer, search_and_mark, wanted_points
+from popf.engine.tiles import (
+    PANEL,
+    Tile,
+    empty_tiles,
+    multiply,
+    rough_median,
+    set_columns,
+    set_rows,
+    sufficient_bits,
+)
 
-# Points per block: enough that copying them costs little compared with the products, few enough that the
-# bounds found by one block soon help the next.
-BLOCK = 1024
-SMALLEST_BLOCK = 64
-# Rows and columns of a panel: enough for BLAS, few enough that the products stay in the cache.
-PANEL = 256
 N_NEIGHBOURS = 8
-# Between two sides, fewer neighbours are listed: few arcs of the tree connect the sides.
-N_NEIGHBOURS_ACROSS = 4
 # Blocks that one block is compared with per call: few enough for Ctrl-C, enough to make the overhead small.
 CALL_BLOCKS = 16
 # Minimum number of searches per thread, so that all threads finish at about the same time.
 SEARCHES_PER_THREAD = 4
 
 
-def block_size(n_features: int, n_bytes: int) -> int:
-    """Return the number of points per block, so that a tile and its operands take at most `n_bytes`."""
-    # A tile in float64, and two blocks of points in float64 and in the tile's precision.
-    block = BLOCK
-    while block > SMALLEST_BLOCK and 8 * block * (block + 4 * n_features) > n_bytes:
-        block -= LANES
-    return block
-
-
-class Tile(NamedTuple):
-    """Two blocks of points relative to a centre, with squared norms reduced by the rounding error.
-
-    A pair passes if it is within the bound of its row or of its column.
-    """
-
-    left: NDArray[Any]  # (n_rows, n_features)
-    right: NDArray[Any]  # (n_columns, n_features); n_columns is a multiple of sixteen
-    memory: NDArray[Any]  # (PANEL * PANEL,), for the products of a panel
-    row_norms: NDArray[Any]
-    column_norms: NDArray[Any]  # infinite for padding
-    row_bounds: NDArray[Any]
-    column_bounds: NDArray[Any]
-    widen: float  # bound * widen + slack in the tile's precision is not below the bound in float64
-    slack: float  # also covers squares that underflow
-    shrink: float  # norms are multiplied by this to allow for the rounding error; if 0, every pair passes
-
-
-@helper
-def sufficient_bits(n_features, radius, bound, extent):
-    """Return the number of bits that a tile needs to filter squared distances of about `bound`.
-
-    Pairs that pass although they are beyond the bound are within about ``6 (d + 16) u radius²`` of it, where
-    `radius` is that of the block at which the tile is centred. Points are within `extent` of the centre, and
-    squares must not overflow. Returns 32 or 64, or 0 if squares could underflow or overflow even in float64.
-    """
-    error = 6.0 * (n_features + 16) * 2.0**-23 * radius * radius
-    if radius >= 1e-12 and radius + extent <= 1e15 and error <= 0.05 * bound:
-        return 32
-    return 64 if radius >= 1e-140 and radius + extent <= 1e150 else 0
-
-
-@helper
-def rough_median(values):
-    """Estimate the median of many values from a few of them."""
-    step = max(1, len(values) // 64)
-    some = np.empty(-(-len(values) // step))
-    for i in range(len(some)):
-        value, j = values[i * step], i
-        while j > 0 and some[j - 1] > value:
-            some[j] = some[j - 1]
-            j -= 1
-        some[j] = value
-    return some[len(some) // 2]
-
-
-def empty_tile(n_rows: int, n_columns: int, n_features: int, real: Any) -> Tile:
-    """Allocate a tile with room for these numbers of rows and columns."""
-    n_columns = -(-n_columns // LANES) * LANES
-    info = np.finfo(real)
-    return Tile(
-        left=np.empty((n_rows, n_features), real),
-        right=np.empty((n_columns, n_features), real),
-        memory=np.empty(PANEL * PANEL, real),
-        row_norms=np.empty(n_rows, real),
-        column_norms=np.empty(n_columns, real),
-        row_bounds=np.empty(n_rows, real),
-        column_bounds=np.empty(n_columns, real),
-        widen=1.0 + 4.0 * float(info.eps),
-        slack=(n_features + 16) * float(info.tiny),
-        shrink=1.0 - 2.0 * (n_features + 16) * float(info.eps),
-    )
-
-
-def empty_tiles(n_rows: int, n_columns: int, n_features: int) -> dict[int, Tile]:
-    """Allocate one tile for each number of bits, see `sufficient_bits`.
-
-    A kernel takes one of them, and is compiled only for its precision: most data never need the others.
-    """
-    single = empty_tile(n_rows, n_columns, n_features, np.float32)
-    double = empty_tile(n_rows, n_columns, n_features, np.float64)
-    return {32: single, 64: double, 0: double._replace(shrink=0.0)}
-
-
-@helper
-def set_rows(tile, points, rows, n_rows, center):
-    """Copy the points of the first `n_rows` indices in `rows` to the rows of a tile, with infinite bounds."""
-    left, norms, bounds, shrink = tile.left, tile.row_norms, tile.row_bounds, tile.shrink
-    for i in range(n_rows):
-        norms[i] = _center_point(points, rows[i], center, shrink, left, i)
-        bounds[i] = np.inf
-
-
-@helper
-def set_columns(tile, points, start, stop, center):
-    """Copy points `start` to `stop` to the columns of a tile, with bounds of -inf; return the padded width."""
-    right, norms, bounds, shrink = tile.right, tile.column_norms, tile.column_bounds, tile.shrink
-    n_columns = -(-(stop - start) // LANES) * LANES
-    for j in range(n_columns):
-        bounds[j] = -np.inf
-        if start + j < stop:
-            norms[j] = _center_point(points, start + j, center, shrink, right, j)
-        else:
-            right[j] = 0.0
-            norms[j] = np.inf
-    return n_columns
-
-
-@helper
-def _center_point(points, row, center, shrink, out, at):
-    """Write a point relative to the centre, in the precision of `out`; return `shrink` times its squared norm.
-
-    If `shrink` is 0, write the centre itself, so that all its products and bounds are 0.
-    """
-    n_features = len(center)
-    if shrink == 0.0:
-        out[at] = 0.0
-        return 0.0
-    for f in range(n_features):
-        out[at, f] = points[row, f] - center[f]
-    # Four independent sums, because each addition to a single one would wait for the last.
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-    whole = n_features - n_features % 4
-    for f in range(0, whole, 4):
-        a, b = np.float64(out[at, f]), np.float64(out[at, f + 1])
-        c, d = np.float64(out[at, f + 2]), np.float64(out[at, f + 3])
-        first += a * a
-        second += b * b
-        third += c * c
-        fourth += d * d
-    for f in range(whole, n_features):
-        a = np.float64(out[at, f])
-        first += a * a
-    return shrink * ((first + second) + (third + fourth))
-
-
-@helper
-def multiply(tile, row, last_row, column, last_column):
-    """Multiply the panel of a tile that starts at a row and a column, cut off at the end of the tile."""
-    n_rows, n_columns = min(PANEL, last_row - row), min(PANEL, last_column - column)
-    products = tile.memory[: n_rows * n_columns].reshape(n_rows, n_columns)
-    left, right = tile.left[row : row + n_rows], tile.right[column : column + n_columns]
-    np.dot(left, right.T, products)
-    return products
-
-
-# Neighbours and outsiders -------------------------------------------------------------------------------------
-
-
-def nearest_neighbours(
-    ordered: OrderedPoints, n_threads: int = 1, sides: BoolArray | None = None
-) -> NeighbourLists:
-    """Find the nearest neighbours of every point, by positions in ``ordered.points``.
-
-    `sides` assigns each block to one of two sides; neighbours are then points of the other side.
-    """
+def nearest_neighbours(ordered: OrderedPoints, n_threads: int = 1) -> NeighbourLists:
+    """Find the nearest neighbours of every point, by positions in ``ordered.points``."""
     n_points = len(ordered.points)
-    k = min(N_NEIGHBOURS if sides is None else N_NEIGHBOURS_ACROSS, n_points - 1)
+    k = min(N_NEIGHBOURS, n_points - 1)
     lists = NeighbourLists(
         np.full((n_points, k), -1, dtype=np.int32),
         np.full((n_points, k), np.inf),
         np.full(n_points, np.inf),
     )
     radii, n_blocks, pool = ordered.radii, len(ordered.radii), _tile_pool(ordered)
-    # In round t, block b meets block t - b, modulo the number of blocks.
-    pairs = sorted(combinations(range(n_blocks), 2), key=lambda pair: sum(pair) % n_blocks)
-    if sides is None:
-        # Each block with itself first, so that bounds are low when it meets the others.
-        pairs = [(block, block) for block in range(n_blocks)] + pairs
-    else:
-        pairs = [(first, second) for first, second in pairs if sides[first] != sides[second]]
+    # Each block with itself first, so that bounds are low when it meets the others: in round t, block b meets
+    # block t - b, modulo the number of blocks.
+    pairs = [(block, block) for block in range(n_blocks)]
+    pairs += sorted(combinations(range(n_blocks), 2), key=lambda pair: sum(pair) % n_blocks)
     locks = [RLock() for _ in range(n_blocks)]
 
     def compare(at: int, _: int) -> None:
@@ -234,7 +70,7 @@ def nearest_neighbours(
                 first, second = second, first
             bits = _bits_needed(ordered, lists, first, second)
             if bits in tiles:
-                _enter(tiles[bits], ordered, first, second, lists)
+                _update_neighbour_lists(tiles[bits], ordered, first, second, lists)
 
     with one_blas_thread():
         map_chunks(compare, len(pairs), 1, n_threads)
@@ -299,7 +135,7 @@ def _insert(lists, row, position, squared):
 
 
 @jit
-def _enter(tile, ordered, first, second, lists):
+def _update_neighbour_lists(tile, ordered, first, second, lists):
     """Insert all pairs of two blocks that are near enough into the lists of both."""
     points, starts, squared = ordered.points, ordered.starts, lists.squared
     a, b, c, d = starts[first], starts[first + 1], starts[second], starts[second + 1]
@@ -337,19 +173,14 @@ def _enter(tile, ordered, first, second, lists):
                         if column_norms[j] == np.inf or other == row:
                             continue  # padding, or the point itself
                         # Products only filter: lists contain distances computed directly.
-                        found = squared_distance(points, row, points, other)
-                        row_bounds[at] = _insert(lists, row, other, found) * widen + slack
+                        value = squared_distance(points, row, points, other)
+                        row_bounds[at] = _insert(lists, row, other, value) * widen + slack
                         if first != second:
-                            column_bounds[j] = _insert(lists, other, row, found) * widen + slack
+                            column_bounds[j] = _insert(lists, other, row, value) * widen + slack
 
 
-def nearest_outsiders(
-    ordered: OrderedPoints,
-    n_threads: int,
-    search: OutgoingArcSearch,
-    sides: BoolArray | None = None,
-) -> None:
-    """Find the shortest arc, between `sides` if given, out of every component that is not `certain`."""
+def nearest_outsiders(ordered: OrderedPoints, n_threads: int, search: OutgoingArcSearch) -> None:
+    """Find the shortest arc out of every component that is not `certain`."""
     of, firsts = search.components.of, ordered.starts[:-1]
     # The component of all points of a block, or -1 if they are in several.
     lowest, highest = np.minimum.reduceat(of, firsts), np.maximum.reduceat(of, firsts)
@@ -360,7 +191,7 @@ def nearest_outsiders(
         rows = np.flatnonzero(wanted_points(search, marking))
         if len(rows) == 0:
             return np.empty(0, dtype=ARC)
-        parts = _block_searches(ordered, of, rows, only, sides, n_threads)
+        parts = _block_searches(ordered, of, rows, only, n_threads)
         locks = [Lock() for _ in parts]
 
         def search_some(task: int, _: int) -> None:
@@ -375,14 +206,14 @@ def nearest_outsiders(
                     needed = _search_block(tiles[bits], bits, ordered, part, search, marking)
 
         # All searches start with their nearest blocks, so that most others need not be compared.
-        n_turns = -(-max(len(part.others) for part in parts) // CALL_BLOCKS)
+        n_turns = ceil_div(max(len(part.others) for part in parts), CALL_BLOCKS)
         team.map_chunks(search_some, n_turns * len(parts), 1)
         # No outsider is nearer to a row than the smallest limit of its searches.
         limits = np.full(len(of), np.inf)
         for part in parts:
             limits[part.rows] = np.minimum(limits[part.rows], part.limits)
         search.horizon[rows] = np.maximum(search.horizon[rows], limits[rows])
-        return np.concatenate([part.found for part in parts])
+        return np.concatenate([part.shortest for part in parts])
 
     with one_blas_thread():
         search_and_mark(search, find, n_threads)
@@ -394,7 +225,7 @@ class BlockSearch(NamedTuple):
     block: int
     rows: IntArray  # the points
     limits: FloatArray  # squared distance up to which each point searches; -inf when done
-    found: ArcArray  # ARC records: the shortest arc found from each
+    shortest: ArcArray  # ARC records: the shortest arc from each so far
     others: IntArray  # the other blocks, nearest first
     gaps: FloatArray  # lower bounds on their squared distances
 
@@ -404,29 +235,25 @@ def _block_searches(
     of: NDArray[np.int32],
     rows: IntArray,
     only: NDArray[np.int32],
-    sides: BoolArray | None,
     n_threads: int,
 ) -> list[BlockSearch]:
     """Prepare the searches for outsiders of some rows, enough of them to keep all threads busy."""
     of_row = np.searchsorted(ordered.starts, rows, "right") - 1
     blocks, firsts = np.unique(of_row, return_index=True)
-    n_shares = 1 if n_threads == 1 else -(-SEARCHES_PER_THREAD * n_threads // len(blocks))
+    n_shares = 1 if n_threads == 1 else ceil_div(SEARCHES_PER_THREAD * n_threads, len(blocks))
     searches = []
     for block, part in zip(blocks.tolist(), np.split(rows, firsts[1:]), strict=True):
         # A block whose points are all in this component holds no outsiders.
         common = of[part[0]] if (of[part] == of[part[0]]).all() else -1
-        may_hold = (only < 0) | (only != common)
-        if sides is not None:
-            may_hold &= sides != sides[block]
-        others = np.flatnonzero(may_hold)
+        others = np.flatnonzero((only < 0) | (only != common))
         gaps = gaps_from(ordered, block, others)
         order = np.argsort(gaps, kind="stable")
         others, gaps = others[order], gaps[order]
         for share in range(n_shares):
-            found = np.empty(len(part), dtype=ARC)
-            found["squared"], found["inside"], found["tied"] = np.inf, -1, 0
+            shortest = np.empty(len(part), dtype=ARC)
+            shortest["squared"], shortest["inside"], shortest["tied"] = np.inf, -1, 0
             mine = others[share::n_shares].copy(), gaps[share::n_shares].copy()
-            searches.append(BlockSearch(block, part, np.full(len(part), np.inf), found, *mine))
+            searches.append(BlockSearch(block, part, np.full(len(part), np.inf), shortest, *mine))
     return searches
 
 
@@ -484,8 +311,8 @@ def _offer_panel(tile, products, place, here, active, search, marking):
     """Offer the arcs of a panel that leave their components, or with `marking` mark the ends of tied arcs."""
     points, start, top, left = place
     of, index, classes = search.components.of, search.components.indices, search.components.classes
-    lengths, prototypes = search.bounds, search.prototypes
-    rows, limits, found = here.rows, here.limits, here.found
+    lengths, tied = search.bounds, search.tied
+    rows, limits, shortest = here.rows, here.limits, here.shortest
     norms, column_norms, column_bounds = tile.row_norms, tile.column_norms, tile.column_bounds
     widen, slack = tile.widen, tile.slack
     for i in range(products.shape[0]):
@@ -510,10 +337,10 @@ def _offer_panel(tile, products, place, here, active, search, marking):
                 if marking:
                     # Arcs as short as the shortest are in some minimum spanning tree (cut property).
                     if squared == limit and classes[row] != classes[other]:
-                        prototypes[row] = True
-                        prototypes[other] = True
+                        tied[row] = True
+                        tied[other] = True
                 elif squared <= limit:
-                    offer(found, at, squared, row, other, index)
+                    offer(shortest, at, squared, row, other, index)
                     limit = squared
                     bound = limit * widen + slack
         limits[at] = limit

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.distances import refuse_weight
+from popf.engine.mst.boruvka import offer, search_and_mark
 from popf.engine.points import distinct_points
 from popf.engine.runtime.jit import jit
 from popf.engine.runtime.simd import (
@@ -37,8 +38,8 @@ from popf.engine.structures import (
     FloatArray,
     NeighbourLists,
     OutgoingArcSearch,
+    ceil_div,
 )
-from popf.engine.trees.boruvka import offer, search_and_mark
 
 # Blocks of queries per call: few enough for Ctrl-C, enough to make the call overhead small.
 CHUNK_BLOCKS = 512
@@ -71,10 +72,10 @@ def nearest_in_space(
     """
     query_tree = tree if queries is None else build_space_tree(queries, n_threads)
     lists = _search(tree, query_tree, k, n_threads)
-    found = Nearest(np.empty_like(lists.positions), np.empty_like(lists.squared))
-    found.indices[query_tree.order] = tree.order.astype(np.int32).take(lists.positions)
-    found.weights[query_tree.order] = lists.squared
-    return found
+    nearest = Nearest(np.empty_like(lists.positions), np.empty_like(lists.squared))
+    nearest.indices[query_tree.order] = tree.order.astype(np.int32).take(lists.positions)
+    nearest.weights[query_tree.order] = lists.squared
+    return nearest
 
 
 def _search(tree: SpaceTree, query_tree: SpaceTree, k: int, n_threads: int) -> NeighbourLists:
@@ -105,7 +106,7 @@ def work_of_search(samples: FloatArray, max_searches: int) -> float:
     if k == 0:
         return 1.0
     lists, n_blocks = _empty_lists(len(tree.points), k), len(tree.blocks)
-    n_searches = min(max_searches, -(-n_blocks // 8))
+    n_searches = min(max_searches, ceil_div(n_blocks, 8))
     blocks = ((2 * np.arange(n_searches) + 1) * n_blocks // (2 * n_searches)).tolist()
     return float(np.mean([_find_neighbours(tree, tree, True, b, b + 1, lists) for b in blocks]))
 
@@ -212,12 +213,12 @@ def nearest_outsiders(tree: SpaceTree, n_threads: int, search: OutgoingArcSearch
     only = np.where(lowest == highest, lowest, -1.0).astype(np.int32)
 
     def find(marking: bool, team: Team) -> ArcArray:
-        found = team.map_chunks(
+        shortest = team.map_chunks(
             lambda start, stop: _outsiders(tree, start, stop, only, search, marking),
             n_blocks,
             chunk_size(n_blocks, CHUNK_BLOCKS, n_threads),
         )
-        return np.concatenate(found)
+        return np.concatenate(shortest)
 
     search_and_mark(search, find, n_threads)
 
@@ -233,14 +234,14 @@ def _outsiders(tree, start, stop, only, search, marking):
     nodes, leaf, components = tree.nodes, tree.leaf, search.components
     of, index, classes = components.of, components.indices, components.classes
     best, certain, lengths, horizon = search.best, search.certain, search.bounds, search.horizon
-    prototypes = search.prototypes
+    tied = search.tied
     n = len(points)
     stack = np.empty(128, dtype=np.int64)
     bounds = np.empty(LANES)
     out = np.empty(LANES)
     arcs = np.empty(LANES, dtype=ARC)
-    found = np.empty((stop - start) * LANES, dtype=ARC)
-    n_found = 0
+    shortest = np.empty((stop - start) * LANES, dtype=ARC)
+    n_arcs = 0
     for block in range(start, stop):
         base = block * LANES
         # Set the bounds of the points to search for, and their common component: -2 if there are no such
@@ -300,8 +301,8 @@ def _outsiders(tree, start, stop, only, search, marking):
                         if marking:
                             # Arcs as short as the shortest are in some minimum spanning tree (cut property).
                             if out[j] == bound and classes[row] != classes[v]:
-                                prototypes[row] = True
-                                prototypes[v] = True
+                                tied[row] = True
+                                tied[v] = True
                         elif out[j] < bound:
                             bound = lengths[component] = out[j]
                             arc = arcs[lane]
@@ -325,32 +326,32 @@ def _outsiders(tree, start, stop, only, search, marking):
                 arc = arcs[lane]
                 # Another point of the component may have found a shorter arc since.
                 if arc["inside"] >= 0 and arc["squared"] <= lengths[of[base + lane]]:
-                    found[n_found] = arc
-                    n_found += 1
-    return found[:n_found].copy()
+                    shortest[n_arcs] = arc
+                    n_arcs += 1
+    return shortest[:n_arcs].copy()
 
 
 def nearest_by_scan(
     block: BlockOfDistances, n_queries: int, k: int, own: bool, rows_at_once: int, n_threads: int
 ) -> Nearest:
     """Find the nearest points by a scan of all distances; with `own`, query i is point i, and is excluded."""
-    found = Nearest(np.empty((n_queries, k), dtype=np.int32), np.empty((n_queries, k)))
+    nearest = Nearest(np.empty((n_queries, k), dtype=np.int32), np.empty((n_queries, k)))
 
     def scan(start: int, stop: int) -> None:
         distances = block(start, stop)
-        wrong = _scan(distances, start, own, found)
+        wrong = _scan(distances, start, own, nearest)
         if wrong >= 0:
             row, point = divmod(wrong, distances.shape[1])
             refuse_weight(distances[row, point], f"samples {start + row} and {point}")
 
     map_chunks(scan, n_queries, rows_at_once, n_threads)
-    return found
+    return nearest
 
 
 @jit
-def _scan(distances, start, own, found):
+def _scan(distances, start, own, nearest):
     """List the nearest points of some queries; return the index of a negative or non-finite distance, or -1."""
-    indices, weights = found.indices, found.weights
+    indices, weights = nearest.indices, nearest.weights
     last = weights.shape[1] - 1
     for i in range(len(distances)):
         row = start + i

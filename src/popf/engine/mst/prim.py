@@ -1,4 +1,4 @@
-"""The minimum spanning tree for any metric, by Prim's algorithm, and its prototypes.
+"""The minimum spanning tree for any metric, by Prim's algorithm, and the arcs that tie.
 
 When a sample joins the tree, its distances to the samples still outside are computed, one row at a time: n²/2
 distances in all, and O(n) memory.
@@ -87,7 +87,7 @@ def _update(joined, step, row, frontier, labels):
 
 
 @jit
-def _settle(lowest, frontier, is_prototype, unsettled):
+def _mark_tied_prototypes(lowest, frontier, is_prototype, unsettled):
     """Mark the ends of arcs of weight `lowest` between classes; return how many samples remain `unsettled`."""
     n_unsettled = 0
     for k in range(frontier.keys.size):
@@ -103,7 +103,7 @@ def _settle(lowest, frontier, is_prototype, unsettled):
     return n_unsettled
 
 
-def _settle_several(
+def _mark_ties_of_several(
     lowest: float,
     outside: IntArray,
     inside: IntArray,
@@ -154,11 +154,12 @@ def spanning_tree(
             )
         lowest = frontier.keys[best]
         if n_ties > 1 or frontier.rivals[best] != NONE:
-            positions = unsettled[: _settle(lowest, frontier, is_prototype, unsettled)]
+            n_unsettled = _mark_tied_prototypes(lowest, frontier, is_prototype, unsettled)
+            positions = unsettled[:n_unsettled]
             for first in np.unique(frontier.since[positions]):
                 outside = frontier.samples[positions[frontier.since[positions] == first]]
                 inside = order[first : step + 1]
-                _settle_several(lowest, outside, inside, weights_among, labels, is_prototype)
+                _mark_ties_of_several(lowest, outside, inside, weights_among, labels, is_prototype)
         ends[step] = frontier.parents[best], frontier.samples[best]
         weights[step] = lowest
         order[step + 1] = frontier.samples[best]

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 import naive
 from popf.engine.runtime.simd import CHAIN, SHORT_CHAIN
-from popf.engine.soft import CHUNK, ERROR, CompetingNodes, CompetingPoints, CompetingSpace
+from popf.engine.soft_scores import CHUNK, ERROR, CompetingNodes, CompetingPoints, CompetingSpace
 from strategies import bounded, size
 
 
