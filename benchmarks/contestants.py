@@ -267,7 +267,7 @@ CONTESTANTS = {
     LABELS: lambda threads: popf_forest(Labels, threads),
     GPU: lambda threads: popf_forest(OnGPU, threads, "cuda"),
     POOLED: probabilities,
-    FOREST: lambda threads: probabilities(threads, "forest", linear_map=None, squash=True),
+    FOREST: lambda threads: probabilities(threads, "forest", linear_map="none"),
     FROM_FILE: out_of_core,
     GPU_PROCESS: lambda _: on_processes(1, "cuda"),
     **{f"popf on {k} processes": lambda _, k=k: on_processes(k) for k in PROCESSES},

@@ -1,7 +1,7 @@
 """Fill the tables of the documentation from the results: ``python -m benchmarks.page``.
 
 A table on a page is enclosed by two comments. The first names the file and the suite or group of datasets,
-optionally followed by a part of the titles of the wanted tables::
+optionally followed by the title of the wanted table, or a part of the titles of several::
 
     <!-- results 2026-11-15-scaling.json scaling: Seconds, 8 -->
     <!-- end -->
@@ -26,7 +26,9 @@ def filled(text):
 
     def block(found):
         begin, file, suite, title, end = found.groups()
-        made = [table for table in tables_of(file, suite) if (title or "") in table.title]
+        every = tables_of(file, suite)
+        made = [table for table in every if table.title == title]
+        made = made or [table for table in every if (title or "") in table.title]
         if not made:
             raise ValueError(f"{file} has no table of {suite!r} with {title!r} in its title")
         titled = len(made) > 1

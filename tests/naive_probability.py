@@ -12,19 +12,20 @@ from scipy.optimize import minimize
 from naive import soft_score
 
 
-def scores(costs, codes, w, D, taus):
-    """Compute u_k of every sample, with one bandwidth per class; D holds the distances to all nodes."""
-    u = np.empty((len(D), len(taus)))
+def scores(costs, codes, w, D, tau):
+    """Compute u_k of every sample; D holds the distances to all nodes."""
+    n_classes = codes.max() + 1
+    u = np.empty((len(D), n_classes))
     for t, distances in enumerate(D):
         offers = np.maximum(costs, distances)
-        for k, tau in enumerate(taus):
+        for k in range(n_classes):
             u[t, k] = -soft_score(offers[codes == k], w[codes == k], tau)
     return u
 
 
-def forest_exponents(u, floors, slopes, biases):
-    """Compute a_k * log(e^u_k + e^floor_k) + b_k."""
-    return slopes * np.logaddexp(u, floors) + biases
+def forest_logits(u, floor, slopes, biases):
+    """Compute a_k * log(e^u_k + e^floor) + b_k."""
+    return slopes * np.logaddexp(u, floor) + biases
 
 
 def softmax(z):
@@ -32,7 +33,7 @@ def softmax(z):
     return e / e.sum(axis=1, keepdims=True)
 
 
-def targets(y, w, n_classes, a=0.5):
+def targets(y, w, n_classes, a=0.25):
     """Compute targets: (N_k + a)/(N_k + 2a) for a sample's class k; the other classes share the rest."""
     counts = np.array([w[y == k].sum() for k in range(n_classes)])
     T = np.empty((len(y), n_classes))
@@ -75,8 +76,8 @@ def pool(parts, y, w, ridge=40.0, temperature=8.0):
     return minimum(objective, start, bounds), objective
 
 
-def trust(parts, pooled, prior, y, w):
-    """Compute the trust in a pool: a logistic function of the mean gain of parts and pool over the prior."""
+def confidence(parts, pooled, prior, y, w):
+    """Compute the confidence in a pool: a logistic function of the mean gain of parts and pool."""
     before = w.sum() * log_loss(np.tile(prior, (len(y), 1)), y, w)
     gains = [max(before - w.sum() * log_loss(z, y, w), -5.0) for z in [*parts, pooled]]
     return 1.0 / (1.0 + np.exp((2.75 + 1.0 / len(parts) - np.mean(gains)) / 2.0))
@@ -90,32 +91,41 @@ def quantile(x, w, share):
     return (x[max(lower, 0)] + x[min(upper, len(x) - 1)]) / 2.0
 
 
-def squash(x, w, new):
-    """Compute asinh((x - median) / (IQR / 1.349)), standardised."""
-    iqr = quantile(x, w, 0.75) - quantile(x, w, 0.25)
-    scale = iqr / 1.349 if iqr > 0.0 else np.repeat(x, w).std()
-    if scale == 0.0:
-        return np.zeros(len(new))
-    z = np.arcsinh((x - quantile(x, w, 0.5)) / scale)
-    new = np.arcsinh((new - quantile(x, w, 0.5)) / scale)
-    z = np.repeat(z, w)
-    return (new - z.mean()) / z.std()
+def moved_inside(X, w, new):
+    """Scale features, and move new samples into the range of the samples X; return both."""
+    scaled, moved = np.empty(X.shape), np.empty(new.shape)
+    for f, x in enumerate(X.T):
+        median = quantile(x, w, 0.5)
+        iqr = quantile(x, w, 0.75) - quantile(x, w, 0.25)
+        scale = iqr / 1.349 if iqr > 0.0 else np.repeat(x, w).std()
+        scaled[:, f], moved[:, f] = (x - median) / scale, (new[:, f] - median) / scale
+    low, high = scaled.min(axis=0), scaled.max(axis=0)
+    for sample in moved:
+        border = np.where(sample < 0.0, low, high)
+        ratios = [max(x / b, 1.0) if b != 0.0 else 1.0 for x, b in zip(sample, border, strict=True)]
+        for f, ratio in enumerate(ratios):
+            inside = min(max(sample[f], low[f]), high[f])
+            sample[f] = inside * (1.0 / ratio + (ratio - 1.0) / max(ratios))
+    return scaled, moved
+
+
+def squash(X, w, new):
+    """Compute asinh((x - median) / (IQR / 1.349)) of new samples moved inside, standardised by X."""
+    scaled, moved = moved_inside(X, w, new)
+    z = np.repeat(np.arcsinh(scaled), w, axis=0)
+    return (np.arcsinh(moved) - z.mean(axis=0)) / z.std(axis=0)
 
 
 def splines(x, knots):
-    """Evaluate six cubic B-splines of one feature, extended by their tangents beyond the knots."""
+    """Evaluate six cubic B-splines of one feature, constant beyond the knots."""
     before, after = knots[1] - knots[0], knots[-1] - knots[-2]
     every = [
         *(knots[0] - before * np.arange(3, 0, -1)),
         *knots,
         *(knots[-1] + after * np.arange(1, 4)),
     ]
-    columns = []
-    for number in range(6):
-        one = BSpline(np.array(every), np.eye(7)[number], 3)
-        inside = np.clip(x, knots[0], knots[-1])
-        columns.append(one(inside) + one(inside, 1) * (x - inside))
-    return np.column_stack(columns)
+    inside = np.clip(x, knots[0], knots[-1])
+    return np.column_stack([BSpline(np.array(every), np.eye(7)[j], 3)(inside) for j in range(6)])
 
 
 def step(x, cut):
@@ -158,7 +168,7 @@ def best_split(X, r, h, features, edges):
     for feature in features:
         for edge in edges[feature]:
             left = X[:, feature] <= edge
-            if min(h[left].sum(), h[~left].sum()) < 3.0:
+            if min(h[left].sum(), h[~left].sum()) < 0.2:
                 continue
             gain = sum(r[side].sum() ** 2 / (h[side].sum() + 1.0) for side in (left, ~left))
             gain -= r.sum() ** 2 / (h.sum() + 1.0)
@@ -197,20 +207,20 @@ def boosted(X, y, w, n_classes, n_samples, n_rounds, new):
         features = sorted(ranked[: min((n_features + 1) // 2, n_tried)])
         for k in classes:
             r, h = (y == k) - P[:, k], P[:, k] * (1.0 - P[:, k])
-            for samples, exponents in ((X, z), (new, found)):
+            for samples, logits in ((X, z), (new, found)):
                 steps = rate * tree_steps(X, r, h, features, edges, samples, depth)
                 if n_classes == 2:
-                    exponents += np.outer(steps, [-0.5, 0.5])
+                    logits += np.outer(steps, [-0.5, 0.5])
                 else:
-                    exponents[:, k] += steps * (n_classes - 1) / n_classes
+                    logits[:, k] += steps * (n_classes - 1) / n_classes
     return found
 
 
-def trees_exponents(part, scaled):
+def trees_logits(part, scaled):
     """Compute logits of fitted trees, sample by sample."""
-    n_classes = len(part["intercepts"])
-    found = np.tile(part["intercepts"], (len(scaled), 1))
-    trees = zip(part["features"], part["cuts"], part["values"], strict=True)
+    n_classes = len(part.intercepts)
+    found = np.tile(part.intercepts, (len(scaled), 1))
+    trees = zip(part.features, part.cuts, part.values, strict=True)
     for number, (features, cuts, values) in enumerate(trees):
         for i, sample in enumerate(scaled):
             node = 0
@@ -224,38 +234,32 @@ def trees_exponents(part, scaled):
     return found
 
 
-def additive_exponents(part, scaled):
-    """Compute logits of a regression, feature by feature; `part` holds its parameters by name."""
-    basis = part["basis"]
-    cut = np.clip(scaled, basis["low"], basis["high"])
-    blocks = [cut[:, [feature]] for feature in basis["plain"]]
+def additive_logits(part, scaled):
+    """Compute logits of a regression, feature by feature."""
+    basis = part.basis
+    blocks = [scaled[:, [feature]] for feature in basis.plain]
     blocks += [
-        splines(cut[:, feature], knots)
-        for feature, knots in zip(basis["smooth"], basis["knots"].T, strict=True)
+        splines(scaled[:, feature], knots)
+        for feature, knots in zip(basis.smooth, basis.knots.T, strict=True)
     ]
-    for pair, cuts, means in zip(basis["pairs"], basis["cuts"], basis["means"], strict=True):
-        first, second = (step(cut[:, f], c) - m for f, c, m in zip(pair, cuts, means, strict=True))
+    for pair, cuts, means in zip(basis.pairs, basis.cuts, basis.means, strict=True):
+        first, second = (
+            step(scaled[:, f], c) - m for f, c, m in zip(pair, cuts, means, strict=True)
+        )
         blocks.append((first * second)[:, None])
     columns = np.hstack([np.empty((len(scaled), 0)), *blocks])
-    return (columns - part["center"]) @ part["coefficients"].T + part["intercepts"]
+    return (columns - part.center) @ part.coefficients.T + part.intercepts
 
 
-def probabilities(fitted, u, new):
-    """Pool the forest's scores u with regressions and trees, and mix with the prior.
-
-    `fitted` holds all parameters by name.
-    """
-    scale = fitted["scaling"]
-    scaled = np.arcsinh((new - scale["center"]) / scale["scale"])
-    scaled = (scaled - scale["mean"]) * scale["factor"]
-    forest, pool = fitted["forest_scaling"], fitted["pool"]
-    parts = [forest_exponents(u, forest["floors"], forest["slopes"], forest["biases"])]
-    for part in fitted["on_features"].values():
-        parts.append((trees_exponents if "values" in part else additive_exponents)(part, scaled))
-    parts = [part - part.mean(axis=1, keepdims=True) for part in parts]
-    z = sum(weight * part for weight, part in zip(pool["weights"], parts, strict=True))
-    trust = fitted["trust"]
-    return softmax(trust * (z + pool["biases"]) + (1.0 - trust) * fitted["prior"])
+def probabilities(pool, u, scaled):
+    """Pool the forest's scores u with the components on scaled samples, and mix with the prior."""
+    forest = pool.forest
+    parts = [forest_logits(u, forest.floor, forest.slopes, forest.biases)]
+    for part in pool.components.values():
+        parts.append((trees_logits if hasattr(part, "cuts") else additive_logits)(part, scaled))
+    z = sum(weight * part for weight, part in zip(pool.weights, parts, strict=True)) + pool.biases
+    z = pool.confidence * z + (1.0 - pool.confidence) * pool.prior
+    return softmax(z)[:, np.argsort(pool.classes)]
 
 
 # Linear maps --------------------------------------------------------------------------------------
@@ -266,13 +270,6 @@ def repeat(X, y, w=None):
     if w is None:
         return np.asarray(X, dtype=float), np.asarray(y)
     return np.repeat(np.asarray(X, dtype=float), w, axis=0), np.repeat(y, w)
-
-
-def standardise(X, new):
-    """Standardise by the samples X; constant features become 0."""
-    varies = np.ptp(X, axis=0) > 0.0
-    scale = np.where(varies, X.std(axis=0), 1.0)
-    return (X - X.mean(axis=0)) / scale * varies, (new - X.mean(axis=0)) / scale * varies, varies
 
 
 def effect_sizes(X, y):
@@ -290,43 +287,50 @@ def within(Z, y):
     return np.array([z - Z[y == label].mean(axis=0) for z, label in zip(Z, y, strict=True)])
 
 
-def ledoit_wolf(R, delta="auto"):
-    """Estimate the covariance of centred rows as in section 3.2 of the paper, or with a given shrinkage."""
+def ledoit_wolf(R):
+    """Estimate the covariance of centred rows as in section 3.2 of the paper."""
     n, d = R.shape
     S = sum(np.outer(r, r) for r in R) / n
     m = np.trace(S) / d
     distance = ((S - m * np.eye(d)) ** 2).sum()
     chance = sum(((np.outer(r, r) - S) ** 2).sum() for r in R) / n**2
-    if delta == "auto":
-        delta = min(chance, distance) / distance if distance > 0.0 else 0.0
+    delta = min(chance, distance) / distance if distance > 0.0 else 0.0
     return delta * m * np.eye(d) + (1.0 - delta) * S
 
 
-def weights(X, y, new, w=None):
-    X, y = repeat(X, y, w)
-    _, mapped, _ = standardise(X, new)
-    return mapped * effect_sizes(X, y)
+def weights(Z, y, new):
+    """Multiply features by their effect sizes."""
+    return new * effect_sizes(Z, y)
 
 
-def whitening(X, y, new, w=None, shrinkage="auto"):
-    """Multiply by the inverse square root of the covariance; constant features stay 0."""
-    X, y = repeat(X, y, w)
-    Z, mapped, varies = standardise(X, new)
-    covariance = ledoit_wolf(within(Z[:, varies], y), shrinkage)
-    found = np.zeros_like(mapped)
-    found[:, varies] = mapped[:, varies] @ np.linalg.inv(sqrtm(covariance).real)
+def whitening(Z, y, new):
+    """Multiply by the inverse square root of the covariance within the classes; constant features stay 0."""
+    varies = np.ptp(Z, axis=0) > 0.0
+    covariance = ledoit_wolf(within(Z[:, varies], y))
+    found = np.zeros_like(new)
+    found[:, varies] = new[:, varies] @ np.linalg.inv(sqrtm(covariance).real)
     return found
 
 
-def discriminant(X, y, new, w=None, shrinkage="auto", strength=1.0):
-    """Multiply whitened samples by the square root of I + s B."""
-    Z, mapped = (whitening(X, y, samples, w, shrinkage) for samples in (X, new))
-    Z, y = repeat(Z, y, w)
+def discriminant(Z, y, new):
+    """Multiply whitened samples by the square root of I + B."""
+    Z, mapped = (whitening(Z, y, samples) for samples in (Z, new))
     B = sum(
         (y == label).mean() * np.outer(Z[y == label].mean(axis=0), Z[y == label].mean(axis=0))
         for label in np.unique(y)
     )
-    return mapped @ sqrtm(np.eye(len(B)) + strength * B).real
+    return mapped @ sqrtm(np.eye(len(B)) + B).real
 
 
-LINEAR_MAPS = {"weights": weights, "whitening": whitening, "discriminant": discriminant}
+def principal(Z, new, n_directions):
+    """Project on the directions of the largest variances."""
+    _, _, directions = np.linalg.svd(Z - Z.mean(axis=0))
+    return new @ directions[:n_directions].T
+
+
+LINEAR_MAPS = {
+    "none": lambda Z, y, new: new,
+    "weights": weights,
+    "whitening": whitening,
+    "discriminant": discriminant,
+}

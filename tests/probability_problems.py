@@ -15,11 +15,6 @@ X3, Y3 = make_blobs(90, centers=3, cluster_std=3.0, random_state=0)
 NEW3 = np.random.default_rng(3).uniform(-8, 10, size=(40, 2))
 DUPLICATES = np.repeat([[0.0, 0.0], [1.0, 0.0]], 40, axis=0)
 DUPLICATE_LABELS = np.repeat([0, 1, 0, 1], [30, 10, 5, 35])
-SWARMS = ["pso", "bat", "firefly"]
-
-
-def paper(**parameters):
-    return POPFClassifier(method="paper", **parameters)
 
 
 def distances(A, B):

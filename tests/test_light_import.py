@@ -35,7 +35,7 @@ def added_by(*steps):
         {"import popf.metrics": {"numba", "popf.engine"}},
         {
             CLASSIFIER: HEAVY | {"popf.io", "popf.engine.training"},
-            "import popf.probability.features": HEAVY | {"scipy.optimize"},
+            "import popf.probability.linear_maps": HEAVY | {"scipy.optimize"},
             COMMAND_LINE: HEAVY | {"popf.io", "popf.tables", "rich"},
             DISPLAY: {"matplotlib"},
         },

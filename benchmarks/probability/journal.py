@@ -2,7 +2,7 @@
 
 import json
 
-from ..results import machine, now, revision
+from ..results import machine, now, revision, write
 
 DIGITS = 6
 
@@ -13,8 +13,11 @@ class Journal:
     def __init__(self, path):
         self.path = path
         self.runs = {}
+        self.head = {}
         if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+            head, *lines = path.read_text(encoding="utf-8").splitlines()
+            self.head = json.loads(head)
+            for line in lines:
                 self.take(json.loads(line))
 
     def take(self, run):
@@ -34,14 +37,24 @@ class Journal:
 
     def add(self, run):
         """Append a run to the file."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = not self.path.exists()
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.head = {"date": now(), "revision": revision(), "machine": machine()}
+            self.path.write_text(as_line(self.head), encoding="utf-8")
         with open(self.path, "a", encoding="utf-8") as file:
-            if new:
-                head = {"date": now(), "revision": revision(), "machine": machine()}
-                file.write(json.dumps(head, ensure_ascii=False) + "\n")
-            file.write(json.dumps(rounded(run), ensure_ascii=False) + "\n")
+            file.write(as_line(rounded(run)))
         self.take(rounded(run))
+
+    def rewrite(self, names):
+        """Write one line per run, and note in the head at which revision `names` were repeated."""
+        again = {**self.head.get("again", {}), **dict.fromkeys(names, revision())}
+        self.head["again"] = again
+        write(self.path, "".join(map(as_line, [self.head, *self.runs.values()])))
+
+
+def as_line(value):
+    """Format a value as a line of JSON."""
+    return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 def rounded(value):

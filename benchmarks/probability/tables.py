@@ -1,4 +1,4 @@
-"""Build tables from the runs: means over datasets, ranks, paired tests, calibration.
+"""Build tables from the runs: means over datasets, ranks, paired tests, regret, times, calibration.
 
 Every dataset counts once, by its means over seeds. A contestant that failed on one seed of a dataset has no
 mean there, because it would be of other splits than those of its rivals.
@@ -10,13 +10,15 @@ import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
 from ..tables import Table
-from .contestants import CONTESTANTS, LESS, OURS, PRIOR, SVM
+from .contestants import BOOSTING, CONTESTANTS, OURS, PRIOR, SVM, TUNED
 from .measure import N_BINS
 
 #: Its label marks a train/test split and is not a diagnosis, so means are also shown without this dataset.
 MISLABELLED = "liver-disorders"
 #: The measures in the table of means; the files have more.
 SHOWN = ("log loss", "Brier", "ECE")
+#: How far above the best of the tuned rivals a log loss is called a regret.
+MUCH = 1.1
 
 
 def tables(runs):
@@ -28,7 +30,7 @@ def tables(runs):
     for (group, size), some in parts.items():
         where = group if size is None else f"{group}, {size:,} training samples"
         means = means_of(some)
-        made += [overall(where, means), summary(where, means), beside_best(where, means)]
+        made += [overall(where, means), summary(where, means), regrets(where, means)]
         made += [by_dataset(where, means), calibration(where, some)]
     for group in dict.fromkeys(group for group, size in parts if size):
         made.append(
@@ -80,11 +82,13 @@ def overall(where, means):
             f"{ranks[name]:.2f}" if name in ranks else "",
             *against_svm,
             f"{max(excess):+.3f}" if excess else "",
-            f"{1e3 * np.mean([row[name]['fit'] for row in mine.values()]):.0f} ms",
+            regret_count(mine, name),
+            *times(mine, name, (SVM, BOOSTING)),
             str(len(mine)),
         )
     header = ("", "ratio to SVC", SHOWN[0], f"without {MISLABELLED}", *SHOWN[1:], "rank")
-    header += ("wins : losses", "p", "worst excess", "fit", "sets")
+    header += ("wins : losses", "p", "worst excess", "regret")
+    header += ("fit", "÷ SVC", "÷ LightGBM, folds", "sets")
     ordered = sorted(rows.values(), key=lambda row: (row[1] or "9", row[2]))
     return Table(f"Means over {len(means)} sets, {where}", header, ordered).without_empty_columns()
 
@@ -102,31 +106,70 @@ def against(means, name, rival):
     return ours.mean() / theirs.mean(), wins, p
 
 
+def best_tuned(row):
+    """Return the tuned rival with the lowest log loss on a dataset, None if none has run."""
+    rivals = [name for name in TUNED if name in row]
+    return min(rivals, key=lambda name: row[name]["log loss"], default=None)
+
+
+def regret(row, name):
+    """Return the ratio of a log loss to that of the best tuned rival, None if none has run."""
+    best = best_tuned(row)
+    return None if best is None else row[name]["log loss"] / row[best]["log loss"]
+
+
+def regret_count(means, name):
+    """Count the datasets where `name` is more than 10 % above the best of the tuned rivals."""
+    ratios = [regret(row, name) for row in means.values() if best_tuned(row)]
+    return f"{sum(ratio > MUCH for ratio in ratios)} of {len(ratios)}" if ratios else ""
+
+
+def times(means, name, rivals):
+    """Return the mean time of a fit, and its ratio to that of each rival: the geometric mean."""
+    cells = [f"{1e3 * np.mean([row[name]['fit'] for row in means.values()]):.0f} ms"]
+    for rival in rivals:
+        ratios = [time_ratio(row, name, rival) for row in means.values() if rival in row]
+        cells.append(f"{np.exp(np.mean(np.log(ratios))):.2g}" if ratios else "")
+    return cells
+
+
+def time_ratio(row, name, rival):
+    """Return the ratio of fit times; no fit is taken to be faster than the clock can tell."""
+    ours, theirs = (max(row[one]["fit"], 1e-6) for one in (name, rival))
+    return ours / theirs
+
+
 def summary(where, means):
-    """Tabulate mean log losses of the current contestants and their ratios to ours, lowest first."""
+    """Tabulate mean log losses, their ratios to ours, regret and times, lowest loss first."""
     rows = []
-    for name in CONTESTANTS | LESS:
+    for name in CONTESTANTS:
         mine = {dataset: row for dataset, row in means.items() if name in row}
         if not mine:
             continue
         losses = [row[name]["log loss"] for row in mine.values()]
         ratio, wins, _ = against(mine, name, OURS)
         won = "" if not wins else " of ".join((wins.split(" : ")[1], str(len(mine))))
-        rows.append((name, f"{np.mean(losses):.3f}", f"{ratio:.2f}" if wins else "", won))
-    header = ("", "log loss", f"ratio to {OURS}", f"{OURS} is better on")
-    return Table(f"Summary, {where}", header, sorted(rows, key=lambda row: row[1]))
+        cells = regret_count(mine, name), *times(mine, name, (BOOSTING,))
+        rows.append((name, f"{np.mean(losses):.3f}", f"{ratio:.2f}" if wins else "", won, *cells))
+    header = ("", "log loss", f"ratio to {OURS}", f"{OURS} is better on", "regret", "fit")
+    header += ("÷ LightGBM, folds",)
+    ordered = sorted(rows, key=lambda row: row[1])
+    return Table(f"Summary, {where}", header, ordered).without_empty_columns()
 
 
-def beside_best(where, means):
-    """Tabulate our log loss on every dataset, and that of the best rival there."""
+def regrets(where, means):
+    """Tabulate our log loss beside that of the best tuned rival, the largest ratio first."""
     rows = []
-    for dataset, row in sorted(means.items()):
-        rivals = [name for name in row if not name.startswith(OURS)]
-        if OURS in row and rivals:
-            best = min(rivals, key=lambda name: row[name]["log loss"])
+    for dataset, row in means.items():
+        best = best_tuned(row)
+        if OURS in row and best:
             cells = (f"{row[name]['log loss']:.3f}" for name in (OURS, best))
-            rows.append((dataset, *cells, best))
-    return Table(f"Best rivals, {where}", ("log loss", OURS, "best rival", ""), rows)
+            time = f"{time_ratio(row, OURS, BOOSTING):.2g}" if BOOSTING in row else ""
+            rows.append((dataset, *cells, best, f"{regret(row, OURS):.2f}", time))
+    header = ("log loss", OURS, "best tuned rival", "", "ratio", "fit ÷ LightGBM, folds")
+    ordered = sorted(rows, key=lambda row: -float(row[4]))
+    table = Table(f"Regret, {where}", header, ordered)
+    return table.without_empty_columns() if rows else table
 
 
 def by_dataset(where, means):

@@ -205,8 +205,8 @@ def test_a_fit_ends_with_what_the_model_and_its_parts_score(place, tmp_path, cap
     said = printed(capsys, *fitting(place / "train.csv", tmp_path / "m.popf"))
     lines = said.out.splitlines()
     at = lines.index("Cross-validation on the training rows")
-    names = ["the model", "forest alone", "linear alone", "spline alone", "pairs alone"]
-    names += ["trees alone", "class frequencies"]
+    names = ["the model", "forest alone", "linear alone", "additive alone", "trees alone"]
+    names += ["class frequencies"]
     for line, name in zip(lines[at + 2 :], names, strict=False):
         assert line.strip().startswith(name)
     model = popf.load(tmp_path / "m.popf")[-1]

@@ -118,9 +118,14 @@ def test_the_temporary_folder_goes_with_the_estimator(few_samples, tmp_path, mon
     del model
     gc.collect()
     assert list(tmp_path.glob("popf-*")) == []
-    lasting = DaskOPFClassifier(scratch=tmp_path / "scratch").fit(*few_samples)
-    copy = pickle.loads(pickle.dumps(lasting))
+    scratch = tmp_path / "scratch"
+    copy = pickle.loads(pickle.dumps(DaskOPFClassifier(scratch=scratch).fit(*few_samples)))
     np.testing.assert_array_equal(copy.predict(few_samples[0]), labels)
+    lasting = DaskPOPFClassifier(method="forest", scratch=scratch).fit(*few_samples)
+    copy = pickle.loads(pickle.dumps(lasting))
+    expected = lasting.predict_proba(few_samples[0])
+    np.testing.assert_array_equal(copy.predict_proba(few_samples[0]), expected)
+    np.testing.assert_array_equal(copy.opf_.costs_, lasting.opf_.costs_)
 
 
 def test_what_lies_on_the_cluster_is_not_pickled(client, few_samples):
@@ -137,7 +142,7 @@ def test_bad_input_gives_one_clear_error(client, few_samples):
     nan = X.copy()
     nan[31, 1] = np.nan
     mixed = da.from_array(np.array(["a"] * 30 + [1] * 30, dtype=object), chunks=30)
-    words, three = pd.DataFrame({"a": X[:, 0], "b": ["x"] * 60}), np.arange(60) % 3
+    words = pd.DataFrame({"a": X[:, 0], "b": ["x"] * 60})
 
     def fit(*arguments, estimator=DaskOPFClassifier, **parameters):
         return estimator(**{"client": client, **parameters}).fit(*arguments)
@@ -164,7 +169,7 @@ def test_bad_input_gives_one_clear_error(client, few_samples):
         (lambda: fit(*lazy, block_size=0), ValueError, "block_size"),
         (lambda: fit(*lazy, metric="precomputed"), ValueError, "precomputed"),
         (lambda: fit(*lazy, metric="mahalanobis"), ValueError, "metric_params"),
-        (lambda: fit(lazy[0], three, method="paper", **popf), ValueError, "Only binary"),
+        (lambda: fit(*lazy, method="paper", **popf), ValueError, "method"),
         (lambda: fit(*lazy, threshold=2.0, **popf), ValueError, "threshold"),
     ):
         with pytest.raises(error, match=message):

@@ -1,20 +1,23 @@
 """Forests on a cluster are those of one machine, to the bit; probabilities but for rounding."""
 
+import contextlib
+
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 
-from dask_problems import SEED, as_dask, samples, two_classes
+from dask_problems import SEED, Here, as_dask, samples, two_classes
 from gpus import DEVICES
 from popf import OPFClassifier, POPFClassifier
 from popf.dask import DaskOPFClassifier, DaskPOPFClassifier
-from popf.probability import fitting
+from popf.dask import forest as dask_forest
+from popf.probability import folds
 from strategies import assert_same_forest
 
-PAPER = {"method": "paper", "box": ((-100.0, 100.0), (-100.0, 100.0))}
-FITTED = ("A_", "B_", "bandwidths_", "slopes_", "biases_", "prior_weight_", "pool_weights_")
+FITTED = ("bandwidth_", "prior_weight_", "pool_weights_", "linear_map_losses_", "held_out_losses_")
 
 
 @pytest.mark.parametrize("device", ["cpu", *DEVICES])
@@ -75,11 +78,12 @@ def assert_same_probabilities(model, plain, new, tolerance=1e-9):
         for found in (getattr(model, method)(new), getattr(model.to_local(), method)(new)):
             np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
     np.testing.assert_array_equal(model.predict(new), plain.predict(new))
+    assert model.linear_map_ == plain.linear_map_
+    np.testing.assert_array_equal(model.interactions_, plain.interactions_)
+    np.testing.assert_array_equal(model.opf_.costs_, plain.opf_.costs_)
     for name in FITTED:
-        assert hasattr(model, name) == hasattr(plain, name)
-        if hasattr(plain, name):
-            expected = pytest.approx(getattr(plain, name), rel=tolerance, abs=1e-12)
-            assert getattr(model, name) == expected
+        expected = pytest.approx(getattr(plain, name), rel=tolerance, abs=1e-12)
+        assert getattr(model, name) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,10 +91,10 @@ def assert_same_probabilities(model, plain, new, tolerance=1e-9):
     [
         (2, {}),
         (3, {}),
-        (2, {"method": "forest", "squash": False, "linear_map": None, "background": False}),
-        (3, {"method": "forest", "metric": "manhattan"}),
-        (2, {"method": "forest", "metric": "log_euclidean", "class_bandwidths": False}),
-        (2, PAPER),
+        (3, {"method": "forest", "linear_map": "discriminant"}),
+        (2, {"method": "forest", "squash": False}),
+        (3, {"metric": "manhattan"}),
+        (2, {"method": "forest", "metric": "log_euclidean"}),
     ],
     ids=str,
 )
@@ -107,20 +111,57 @@ def test_probabilities_are_those_of_one_machine(client, params, n_classes):
     assert_same_probabilities(model, plain, new)
 
 
-@pytest.mark.parametrize(
-    "limits", [{}, {"N_FOR_ONE_SPLIT": 200}, {"N_FOR_ONE_SPLIT": 150, "N_TO_SPLIT": 200}]
-)
-def test_bandwidths_are_fitted_to_more_samples_than_choose_the_rest(client, monkeypatch, limits):
-    for name, limit in {"N_TO_CHOOSE": 100, **limits}.items():
-        monkeypatch.setattr(fitting, name, limit)
+def test_one_part_is_held_out_as_on_one_machine(client, monkeypatch):
+    monkeypatch.setattr(folds, "N_FOR_ONE_SPLIT", 200)
     rng = np.random.default_rng(SEED)
     X, y = two_classes(250, 3, rng)
-    X[:, 0] = np.round(X[:, 0], 1)  # samples are ordered by further features, too
+    X[:, 0] = np.round(X[:, 0], 1)
     plain = POPFClassifier().fit(X, y)
     model = DaskPOPFClassifier(client).fit(*as_dask(X, y, 90))
-    # A single split sums over blocks, in another order.
-    tolerance = 1e-8 if limits else 1e-9
-    assert_same_probabilities(model, plain, rng.normal(size=(70, 3)), tolerance)
+    assert_same_probabilities(model, plain, rng.normal(size=(70, 3)))
+
+
+def many(n, rng, signal=1.5):
+    """Samples of three classes of different frequency, some of them twice, of which few are fetched."""
+    X = np.round(rng.normal(size=(n, 2)), 2)
+    X[: n // 10] = X[-(n // 10) :]
+    y = np.digitize(signal * X[:, 0] + rng.logistic(size=n), [-2.5, 2.0])
+    return X, np.array(["rare", "usual", "some"])[y]
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.5])
+def test_choices_on_a_subsample_of_many_are_honest(client, monkeypatch, signal):
+    monkeypatch.setattr(folds, "MAX_SAMPLES", 1000)
+    rng = np.random.default_rng(SEED)
+    X, y = many(3000, rng, signal)
+    new, truth = many(4000, rng, signal)
+    model = DaskPOPFClassifier(client, method="forest").fit(*as_dask(X, y, 700))
+    loss = log_loss(truth, model.predict_proba(new))
+    assert loss == pytest.approx(model.held_out_losses_["pool"], abs=0.05)
+    frequencies = np.unique(y, return_counts=True)[1] / len(y)
+    ignorant = log_loss(truth, np.tile(frequencies, (len(new), 1)))
+    assert loss < ignorant + (0.005 if signal == 0.0 else -0.1)
+    # The forest is that of all samples.
+    local = model.to_local()
+    assert len(model.pool_.forest.nodes) == len(pd.DataFrame(X).assign(y=y).drop_duplicates())
+    expected = OPFClassifier().fit(local.prepare(X), y).costs_
+    np.testing.assert_array_equal(model.opf_.costs_, expected)
+    np.testing.assert_allclose(local.predict_proba(new), model.predict_proba(new), atol=1e-9)
+    # Neither partitions nor the order of the rows matter.
+    order = rng.permutation(len(X))
+    again = DaskPOPFClassifier(client, method="forest").fit(*as_dask(X[order], y[order], 300))
+    np.testing.assert_allclose(again.predict_proba(new), model.predict_proba(new), atol=1e-9)
+
+
+def test_no_more_samples_are_fetched_than_choices_need(monkeypatch):
+    monkeypatch.setattr(folds, "MAX_SAMPLES", 200)
+    tasks = Here()
+    monkeypatch.setattr(dask_forest, "tasks_on", lambda client: contextlib.nullcontext(tasks))
+    X, y = many(1000, np.random.default_rng(SEED))
+    DaskPOPFClassifier(method="forest").fit(*as_dask(X, y, 250))
+    fetched = [len(given[1]) for name, given in tasks.done if name == "fetch-rows"]
+    assert len(fetched) == 4
+    assert 190 <= sum(fetched) <= 200 + 3 * folds.MIN_PER_CLASS
 
 
 def test_groups_are_held_out_as_on_one_machine(client, tmp_path):
@@ -152,7 +193,7 @@ def test_samples_may_all_have_company(client):
     y[::4] = X[::4, 0] > 0
     plain = POPFClassifier(method="forest").fit(X, y)
     model = DaskPOPFClassifier(client, method="forest").fit(*as_dask(X, y, 160))
-    np.testing.assert_allclose(model.bandwidths_, plain.bandwidths_, rtol=1e-12)
+    assert model.bandwidth_ == pytest.approx(plain.bandwidth_, rel=1e-12)
     np.testing.assert_allclose(model.predict_proba(points), plain.predict_proba(points), rtol=1e-9)
 
 

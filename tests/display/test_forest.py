@@ -84,10 +84,16 @@ def test_pipelines_and_probabilities_are_drawn_by_their_forest():
     assert layout.sample == pytest.approx(model[0].transform(MOONS[[3]] + 0.01)[0])
 
 
-def test_a_model_with_a_map_is_drawn_as_its_forest_sees_the_samples():
-    model = POPFClassifier("forest", linear_map="weights").fit(MOONS, MOON)
+@pytest.mark.parametrize("linear_map", ["none", "weights", "discriminant"])
+def test_a_model_with_a_map_is_drawn_as_its_forest_sees_the_samples(linear_map):
+    model = POPFClassifier("forest", linear_map=linear_map).fit(MOONS, MOON)
     layout = prepare_forest(model, sample=[0.2, 0.3], resolution=10)
-    assert layout.axis_names == ("mapped feature 0", "mapped feature 1")
+    if linear_map == "discriminant":
+        assert layout.axis_names == ("mapped feature 0", "mapped feature 1")
+    else:  # the axes are features, in an order that does not depend on that of the columns
+        moved = model.prepare(np.add(MOONS[:1], [1e-3, 0.0]))[0] != model.prepare(MOONS[:1])[0]
+        assert layout.axis_names[np.argmax(moved)] == "feature 0, squashed"
+        assert layout.axis_names[np.argmin(moved)] == "feature 1, squashed"
     u, v = layout.predecessors[layout.predecessors >= 0], np.flatnonzero(layout.predecessors >= 0)
     lengths = np.linalg.norm(layout.coordinates[u] - layout.coordinates[v], axis=1)
     assert lengths == pytest.approx(model.opf_.forest_.lengths[v])

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import naive
 from gpus import DEVICES, gpu
 from popf import OPFClassifier, POPFClassifier
-from popf.engine.gpu import backend, cuda, host
-from popf.engine.soft_scores import CompetingPoints
+from popf.engine.gpu import backend, competing, cuda, host
+from popf.engine.soft_scores import CompetingNodes
 from popf.engine.structures import LOW_DIMENSION
 from popf.forest.validation import backend_for, is_on_gpu
 from strategies import (
@@ -168,7 +168,7 @@ def test_probabilities(device, n_classes, d):
     X = rng.normal(size=(400, d)) + 1.5 * y[:, None]
     new = rng.normal(size=(100, d)) + 1.0
     w = rng.integers(1, 3, 400).astype(float)
-    only_forest = {"method": "forest", "linear_map": None}  # regressions take no device
+    only_forest = {"method": "forest", "linear_map": "none"}  # regressions take no device
     on_device = POPFClassifier(device=device, algorithm="brute", **only_forest)
     on_device.fit(X, y, sample_weight=w)
     here = POPFClassifier(**only_forest).fit(X, y, sample_weight=w)
@@ -178,18 +178,24 @@ def test_probabilities(device, n_classes, d):
 
 @each_device
 def test_soft_scores_equal_those_of_the_processor(device, monkeypatch):
-    monkeypatch.setattr(backend, "SOFT_ROWS", 33)
-    monkeypatch.setattr(backend, "SOFT_COLUMNS", 57)
+    monkeypatch.setattr(competing, "ROWS", 33)
+    monkeypatch.setattr(competing, "COLUMNS", 57)
     rng = np.random.default_rng(3)
     samples = rng.normal(size=(300, 7))
     samples[10:20] = samples[:10]  # at no distance, where products cancel
     samples[-1, 3] = 1e20  # must not blur the others
     codes, weights = rng.integers(0, 3, 300), rng.integers(1, 4, 300).astype(float)
-    nodes = CompetingPoints.build(samples, codes, 0.5 * rng.random(300), weights)
+    costs, kernels = 0.5 * rng.random(300), backend_for(device)
+    nodes, plain = (
+        kernels.competing_nodes(samples, codes, costs, weights),
+        CompetingNodes.build(codes, costs, weights),
+    )
+    D = np.sqrt(naive.squared_distances(samples[:100], samples[plain.order]))
     chains = np.array([5.6, 4.0])[:, None] * 0.5 ** np.arange(9)
     for taus in (chains, np.array([[0.3]])):
-        mine = backend_for(device).soft_scores(nodes, samples[:100], taus)
-        assert_allclose(mine, nodes.scores(samples[:100], taus), rtol=1e-8, atol=1e-8)
+        mine = kernels.soft_scores(nodes, samples[:100], taus)
+        expected = plain.scores(lambda start, stop: D[start:stop], 100, taus, 7, 1)
+        assert_allclose(mine, expected, rtol=1e-8, atol=1e-8)
 
 
 @each_device

@@ -9,7 +9,7 @@ import pytest
 import naive
 from popf import OPFClassifier, OPFClustering, single_linkage
 from popf.engine.runtime.simd import LANES
-from popf.engine.soft_scores import CompetingNodes, CompetingPoints, CompetingSpace
+from popf.engine.soft_scores import CompetingNodes, CompetingSpace
 from strategies import ALGORITHMS, TINY_MEMORY, assert_same_conquest, assert_same_forest, grid
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -49,15 +49,13 @@ def test_sums(interpret):
     X, codes = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
     costs, weights, queries = rng.random(n), rng.integers(1, 4, n) * 1.0, rng.normal(size=(6, 3))
     taus = 2.0 * 0.5 ** np.arange(9)[None]
-    space, line = (
-        kind.build(X, codes, costs, weights) for kind in (CompetingSpace, CompetingPoints)
-    )
+    space = CompetingSpace.build(X, codes, costs, weights)
     nodes = CompetingNodes.build(codes, costs, weights)
     D = np.sqrt(naive.squared_distances(queries, X[nodes.order]))
 
     def scores():
         blocks = (lambda start, stop: D[start:stop]), len(D), taus, 4, 1
-        return space.scores(queries, taus), line.scores(queries, taus), nodes.scores(*blocks)
+        return space.scores(queries, taus), nodes.scores(*blocks)
 
     compiled = scores()
     interpret()

@@ -48,11 +48,6 @@ def make_path_costs(rng, d):
     return blocks, 1, rng.normal(size=(6, d)), 2, costs, np.zeros((4, 2 * LANES)), 8
 
 
-def make_row(rng, d):
-    row, norms, costs = 8.0 * rng.random((4, 64)), 40.0 + rng.random(64), 3.0 * rng.random(64)
-    return row, 2, 16, 8 * (d % 5 + 1), 30.0, norms, costs, np.zeros((3, 48)), 1
-
-
 def make_sums(rng, d):
     costs, weights = 1.0 + 50.0 * rng.random((3, 48)), rng.random(64)
     return costs, 1, 8 * (d % 6 + 1), weights, 8, 1.0, -0.7, rng.random((3, 12, 8)), 2
@@ -71,7 +66,6 @@ EXACT = {
 ROUNDED = {
     "path_costs": (simd.path_costs, make_path_costs),
     "path_costs_of_four": (simd.path_costs_of_four, make_path_costs),
-    "costs_from_products": (simd.costs_from_products, make_row),
     "smallest": (simd.smallest, lambda rng, d: (rng.random((3, 64)), 1, 8 * (d % 8 + 1))),
     "add_exponentials": (simd.add_exponentials, make_sums),
     "add_chain": (simd.add_chain, make_sums),

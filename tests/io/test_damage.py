@@ -1,36 +1,46 @@
 """Damaged and malicious model files: never a crash, never code that runs, always `ModelFileError`.
 
 First traps, made on purpose, and what is said of each. Then some hundred random mutations of several kinds
-of model; ``POPF_FUZZ=10000 pytest tests/io/test_damage.py`` runs so many. Three sorts of damage are done:
+of model; ``POPF_FUZZ=10000 pytest tests/io/test_damage.py`` runs so many. Two sorts of damage are done:
 
 - to bytes: flips, zeros, deletions, insertions, copies, truncations. Checksums must find these, or the model
   loaded must be what it was;
-- to the archive with its checksums made right again: members swapped, dropped, added, renamed, changed;
-- to the header with its checksum made right again, as someone with a purpose would. Then a file may be a model,
-  another one; what loads must answer without a crash.
+- to the header and to numbers of arrays, with the checksums made right again, as someone with a purpose would.
+  Then a file may be a model, another one; what loads must answer without a crash.
+
+That every wrong value in a state is refused is tested in ``tests/test_state.py``.
 """
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import random
 import sys
 import tracemalloc
 import warnings
-import zipfile
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import pairwise_distances as distances
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 import popf
-from popf import OPFClassifier, OPFOutlierDetector, PlattOPFClassifier, POPFClassifier
+from damaged_states import damaged_states
+from popf import (
+    KNNOPFClassifier,
+    OPFClassifier,
+    OPFClustering,
+    OPFOutlierDetector,
+    PlattOPFClassifier,
+    POPFClassifier,
+)
 from popf.io import ModelFileError, container, describe
 from popf.table_models.model import TablePreparation
+from refusals import refused
 
 # Of each sort, to each kind.
 N_MUTATIONS = -(-int(os.environ.get("POPF_FUZZ", "360")) // 12)
@@ -63,36 +73,45 @@ def outliers():
     return OPFOutlierDetector(4, metric="manhattan").fit(FRAME), FRAME
 
 
+def clusters():
+    return OPFClustering(4, metric="precomputed").fit(distances(FRAME, FRAME)), distances(
+        FRAME, FRAME
+    )
+
+
+def neighbours():
+    scalers = MinMaxScaler(), RobustScaler()
+    return make_pipeline(*scalers, KNNOPFClassifier()).fit(FRAME, LABELS), FRAME
+
+
 MODELS = {
-    make.__name__: make for make in (forest, metric_forest, probabilities, pipeline, outliers)
+    make.__name__: make
+    for make in (forest, metric_forest, probabilities, pipeline, outliers, clusters, neighbours)
 }
 
 
-def rewrite(content, change):
-    """Change the members of a container, and make its checksums right."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    del members[container.SUMS]
-    change(members)
-    sums = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in members.items()]
-    file = io.BytesIO()
-    with warnings.catch_warnings(), zipfile.ZipFile(file, "w") as archive:
-        warnings.simplefilter("ignore")
-        for name, data in members.items():
-            archive.writestr(name, data)
-        archive.writestr(container.SUMS, "".join(sums))
-    return file.getvalue()
+def unpack(content):
+    """Return the whole header, the description of the model in it, and the data of a file."""
+    length = int.from_bytes(content[:8], "little")
+    whole = json.loads(content[8 : 8 + length])
+    return whole, json.loads(whole[container.METADATA]["popf"]), bytearray(content[8 + length :])
 
 
-def with_header(change):
-    """Make a change of the header one of the members."""
+def with_right_checksums(content, change):
+    """Change header, description and data in place, and make the checksums right again."""
+    whole, header, data = unpack(content)
+    change(whole, header, data)
+    metadata = whole[container.METADATA]
+    metadata |= {"popf": json.dumps(header), "data_sha256": hashlib.sha256(data).hexdigest()}
+    metadata.pop("sha256")
+    metadata["sha256"] = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    text = json.dumps(whole).encode()
+    return len(text).to_bytes(8, "little") + text + data
 
-    def change_members(members):
-        header = json.loads(members[container.HEADER])
-        change(header)
-        members[container.HEADER] = json.dumps(header).encode()
 
-    return change_members
+@cache
+def made(kind):
+    return MODELS[kind]()
 
 
 # Traps
@@ -111,284 +130,181 @@ def refuse(path, content, match, reads=(popf.load, describe)):
             read(path)
 
 
-def test_a_zip_bomb_is_refused_unopened(model_path, content):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        with zipfile.ZipFile(io.BytesIO(content)) as original:
-            for name in original.namelist():
-                archive.writestr(name, original.read(name))
-        archive.writestr("bomb.npy", bytes(50_000_000))
-    assert len(file.getvalue()) < 100_000
-    refuse(model_path, file.getvalue(), "compressed or encrypted")
-
-
 @pytest.mark.parametrize(
-    ("dtype", "shape", "match"),
+    ("entry", "match"),
     [
-        ("<f8", [10**12, 2], "should take"),
-        ("<f8", [2**63, 2**63], "should take"),
-        ("<f8", [10**12, 0], "should take"),
-        ("<f8", [-1, 2], "has shape"),
-        ("<f8", [24, 2, 1], "has shape"),
-        ("<f8", [24.0, 2], "has shape"),
-        ("<U100000000", [24, 2], "should take"),
-        ("<U0", [10**12], r"has dtype '<U0'"),
-        ("|O", [24, 2], r"has dtype '\|O'"),
-        ("<M8[s]", [24, 2], "has dtype"),
+        ({"shape": [10**12, 2]}, "should take"),
+        ({"shape": [2**63, 2**63]}, "should take"),
+        ({"shape": [10**12, 0], "data_offsets": [0, 0]}, "should take"),
+        ({"shape": [-1, 2]}, "has shape"),
+        ({"shape": [24, 2, 1]}, "has shape"),
+        ({"shape": [24.0, 2]}, "has shape"),
+        ({"dtype": "|O"}, r"has dtype '\|O'"),
+        ({"dtype": "F32"}, "should take"),
+        ({"data_offsets": [8, 392]}, "should take"),
+        ({"data_offsets": [-384, 0]}, "should take"),
+        ({"data_offsets": []}, "damaged"),
     ],
 )
-def test_absurd_arrays_are_refused_before_they_are_made(model_path, content, dtype, shape, match):
-    def change(header):
-        (name,) = (name for name in header["arrays"] if "samples" in name)
-        header["arrays"][name] = {"dtype": dtype, "shape": shape}
+def test_absurd_arrays_are_refused_before_they_are_made(model_path, content, entry, match):
+    def change(whole, *_):
+        (name,) = (name for name in whole if "samples" in name)
+        whole[name] |= entry
 
-    refuse(model_path, rewrite(content, with_header(change)), match)
+    refuse(model_path, with_right_checksums(content, change), match)
 
 
 def test_a_small_file_takes_little_memory(model_path, content):
-    # 17 kB that once took 7.7 GB: text whose width is claimed, nested so that each claim is small.
-    text = {"!": "text", "dtype": "<U60000000", "values": ["a"]}
-    nested = {"!": "dict", "items": [[f"{i}", text] for i in range(200)]}
-
-    def claim(header):
-        header["model"]["parameters"]["metric_params"] = nested
+    def claim(whole, header, _):
+        header["model"]["parameters"]["metric_params"] = {"p": {"!": "text", "name": "none"}}
+        whole["none"] = {"dtype": "U32", "shape": [0, 10**9], "data_offsets": [0, 0]}
 
     tracemalloc.start()
-    refuse(model_path, rewrite(content, with_header(claim)), "kind 'text'", [popf.load])
+    refuse(model_path, with_right_checksums(content, claim), "should take", [popf.load])
+    refuse(model_path, (2**60).to_bytes(8, "little") + b"{" * 99, "not begin", [popf.load])
+    refuse(model_path, bytes(8) + b"{" * 99, "not begin", [popf.load])
     assert tracemalloc.get_traced_memory()[1] < 20e6
     tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 200_000, '{"format": NaN}', '{"a": 1, "a": 2}', "1" * 10_000, '"\xff', "null", "{}",
-     " " * (container.MAX_HEADER + 1)],
-    ids=["deep", "nan", "twice", "long number", "no text", "null", "nothing", "too long"],
+    ['{"a": ' * 100_000, '{"__metadata__": NaN}', '{"a": 1, "a": 2}', "{" + "1" * 10_000, '{"\xff',
+     "{}", '{"__metadata__": []}', '{"__metadata__": {"format": "popf-model"}}'],
+    ids=["deep", "nan", "twice", "long number", "no text", "nothing", "a list", "no version"],
 )  # fmt: skip
-def test_odd_json_is_refused(model_path, content, text):
-    def change(members):
-        members[container.HEADER] = text.encode("latin1")
-
-    refuse(model_path, rewrite(content, change), "damaged")
+def test_odd_json_is_refused(model_path, text):
+    data = text.encode("latin1")
+    refuse(model_path, len(data).to_bytes(8, "little") + data, "damaged|not a popf model")
 
 
-def test_a_long_list_of_members_is_refused_before_it_is_read(model_path):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for i in range(1000):
-            archive.writestr(f"{i:05000d}", b"")
-    refuse(model_path, file.getvalue(), "its zip directory declares")
+def test_a_missing_end_is_noticed(model_path, content):
+    refuse(model_path, content[:-9], "copied in full")
+    refuse(model_path, content + b"more", "copied in full")
 
 
-def test_overlapping_members_are_refused(model_path):
-    # Every entry of the directory points at the same bytes, as in bombs that need no compression.
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("0.npy", bytes(100_000))
-        first = archive.infolist()[0]
-        for i in range(1, 1000):
-            entry = zipfile.ZipInfo(f"{i}.npy")
-            entry.header_offset, entry.CRC = 0, first.CRC
-            entry.file_size = entry.compress_size = first.file_size
-            archive.filelist.append(entry)
-            archive.NameToInfo[entry.filename] = entry
-        archive._didModify = True
-    refuse(model_path, file.getvalue(), "damaged")
-
-
-def test_names_in_a_file_reach_nothing_outside(model_path, content, tmp_path):
-    target = tmp_path / "outside.npy"
-
-    def change(members):
-        name = next(name for name in members if name != container.HEADER)
-        members[str(target)] = members.pop(name)
-
-    refuse(model_path, rewrite(content, change), "damaged")
-    assert not target.exists()
-
-
-def forest_entry(header, name):
-    """Find the pair of a name and a value in the state of the forest."""
-    return next(pair for pair in header["model"]["fitted"]["forest_"]["items"] if pair[0] == name)
-
-
-FOREST_TRAPS = [
-    (lambda header: header["model"].update({"class": "os.system"}), r"estimator 'os\.system'"),
-    (lambda header: header["model"].pop("parameters"), "'parameters' is missing"),
-    (
-        lambda header: header["model"]["fitted"]["forest_"]["items"].remove(
-            forest_entry(header, "algorithm")
-        ),
-        "forest_ of OPFClassifier lacks algorithm",
-    ),
-    (
-        lambda header: header["model"]["parameters"].update(n_jobs=4096),
-        "cannot set the parameter 'n_jobs'",
-    ),
+HEADER_TRAPS = [
+    (lambda model: model.update({"class": "os.system"}), r"unknown class 'os\.system'"),
+    (lambda model: model.pop("parameters"), "'parameters' is missing"),
+    (lambda model: model["parameters"].update(n_jobs=4096), "cannot set the parameter 'n_jobs'"),
+    (lambda model: model["parameters"].update(memory="/tmp"), "cannot set the parameter 'memory'"),
     (  # which would hide a property
-        lambda header: header["model"]["fitted"].update(costs_=1),
+        lambda model: model["fitted"].update(costs_=1),
         "OPFClassifier has no attribute 'costs_'",
     ),
     (
-        lambda header: forest_entry(header, "codes").__setitem__(1, 3),
+        lambda model: model["fitted"]["forest_"].pop("algorithm"),
+        "forest_ of OPFClassifier lacks algorithm",
+    ),
+    (
+        lambda model: model["fitted"]["forest_"].update(codes=3),
         "codes of forest_ of OPFClassifier must be an array of integers",
     ),
     (  # one array for two names
-        lambda header: forest_entry(header, "metric_params").__setitem__(
-            1, forest_entry(header, "samples")[1]
-        ),
-        "_samples_of_forest_of_the_model' is missing",
+        lambda model: model["fitted"]["forest_"].update(lower=model["fitted"]["forest_"]["higher"]),
+        "_higher_of_forest_of_the_model' is missing",
     ),
     (
-        lambda header: header["model"]["fitted"].update(
-            classes_={"!": "objects", "items": ["no", "yes"]}
-        ),
+        lambda model: model["fitted"].update(classes_={"!": "objects", "items": ["no", "yes"]}),
         "_classes_of_the_model' is not used",
     ),
 ]
 
 
-def set_in_solution(header, name, value):
-    """Change a value of `solution_`, a list of one dict of pairs."""
-    (solution,) = header["model"]["steps"][-1][1]["fitted"]["solution_"]
-    solution["items"] = [[key, value if key == name else old] for key, old in solution["items"]]
+@pytest.mark.parametrize(("change", "match"), HEADER_TRAPS)
+def test_what_is_wrong_in_a_header_is_named(model_path, content, change, match):
+    damaged = with_right_checksums(content, lambda _whole, header, _data: change(header["model"]))
+    refuse(model_path, damaged, match, [popf.load])
 
 
-COUNTS = [-1, {"!": "float", "value": "nan"}, True]
-PIPELINE_TRAPS = [
-    (
-        lambda header, value=value: set_in_solution(header, "n_evaluations", value),
-        "n_evaluations of solution_ must be an integer",
-    )
-    for value in COUNTS
-] + [
-    (
-        lambda header: header["model"]["parameters"].update(memory="/tmp"),
-        "cannot set the parameter 'memory'",
-    )
-]
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_wrong_value_in_a_file_is_refused_on_loading(kind, model_path, monkeypatch):
+    model = made(kind)[0]
+    final = getattr(model, "steps", [("", model)])[-1][1]
+    states = list(damaged_states(type(final), final.__getstate__()))
+    for name, state in random.Random(0).sample(states, 30):
+        with monkeypatch.context() as patch:
+            patch.setattr(type(final), "__getstate__", lambda self, state=state: state)
+            try:
+                popf.save(model, model_path)
+            except TypeError:  # a value that no file can hold
+                continue
+        refused(lambda: popf.load(model_path), name, kind=ModelFileError)
 
 
-@pytest.mark.parametrize(
-    ("make", "change", "match"),
-    [(forest, *trap) for trap in FOREST_TRAPS] + [(pipeline, *trap) for trap in PIPELINE_TRAPS],
-)
-def test_what_is_wrong_in_a_header_is_named(model_path, make, change, match):
-    popf.save(make()[0], model_path)
-    changed = rewrite(model_path.read_bytes(), with_header(change))
-    refuse(model_path, changed, match, [popf.load])
-
-
-@pytest.mark.parametrize(
-    ("part", "name", "value"),
-    [
-        (None, "bandwidths", [1e305, 1e305]),
-        (None, "nodes", [10**6]),
-        (None, "trust", 2.0),
-        ("forest_scaling", "slopes", [-1.0, 1.0]),
-        ("pool", "weights", [1e305]),
-    ],
-)
-def test_absurd_parameters_of_probabilities_are_refused(part, name, value):
+def test_values_that_contradict_each_other_are_refused(model_path, monkeypatch):
     model = probabilities()[0]
     state = model.__getstate__()
-    found = state["evidence_"][part] if part else state["evidence_"]
-    found[name] = np.array(value) if isinstance(value, list) else value
-    with pytest.raises(ValueError, match=f"{name} of .*evidence_"):
-        model.__setstate__(state)
-    del found[name]
-    with pytest.raises(ValueError, match=f"lacks {name}"):
-        model.__setstate__(state)
+    state["pool_"]["forest"]["node_codes"][:] = 0  # so that two classes have no nodes
+    monkeypatch.setattr(type(model), "__getstate__", lambda self: state)
+    popf.save(model, model_path)
+    with pytest.raises(ModelFileError, match="nodes of every class"):
+        popf.load(model_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("features", lambda trees: np.full_like(trees["features"], 9)),
-        ("features", lambda trees: trees["features"][:-1]),
-        ("cuts", lambda trees: trees["cuts"] * np.nan),
-        ("values", lambda trees: trees["values"][:, 1:]),
-    ],
-)
-def test_absurd_trees_are_refused(name, change):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
-    model = popf.POPFClassifier(linear_map=None, squash=True).fit(X, y)
-    state = model.__getstate__()
-    trees = state["evidence_"]["on_features"]["trees"]
-    trees[name] = change(trees)
-    with pytest.raises(ValueError, match=f"{name} of .*trees"):
-        model.__setstate__(state)
+def test_steps_that_do_not_fit_each_other_are_refused(model_path):
+    model = pipeline()[0]
+    scaler = StandardScaler().fit(np.random.default_rng(0).normal(size=(9, 4)))
+    model.steps[1] = ("standardscaler", scaler)
+    popf.save(model, model_path)
+    with pytest.raises(ModelFileError, match="does not take 4 features"):
+        popf.load(model_path)
+
+
+@pytest.mark.parametrize("value", [np.array([0.0, 1.0]), np.array([np.nan, 1.0]), np.ones(3), 1.0])
+def test_scalers_are_checked(model_path, value):
+    scaler = StandardScaler().fit(FRAME)
+    scaler.scale_ = value
+    popf.save(make_pipeline(scaler, OPFClassifier().fit(FRAME, LABELS)), model_path)
+    with pytest.raises(ModelFileError, match="scale_ of StandardScaler must be"):
+        popf.load(model_path)
 
 
 # Random damage
 
 
-def answers(model, X):
-    return [model.predict(X).tobytes(), model.decision_function(X).tobytes()]
-
-
-# Damage to bytes
-
-
 def damage_bytes(content, chance):
     """Change some bytes somewhere, one way or another."""
     data = bytearray(content)
-    at = chance.randrange(len(data))
+    at = chance.randrange(chance.choice([16, 2000, len(data)])) % len(data)  # often in the header
     length = min(chance.choice([1, 1, 2, 4, 16, 200]), len(data) - at)
-    start = chance.randrange(len(data))
-    way = chance.randrange(6)
+    way = chance.randrange(4)
     if way == 0:
         data[at] ^= 1 << chance.randrange(8)
     elif way == 1:
-        filling = chance.choice([chance.randbytes(length), bytes(length), b"\xff" * length])
-        data[at : at + length] = filling
+        filling = [chance.randbytes(length), bytes(length), data[: len(data) - at][-length:]]
+        data[at : at + length] = chance.choice(filling)
     elif way == 2:
-        data[at : at + length] = data[start : start + length]
-    elif way == 3:
         data[at:at] = chance.randbytes(length)
-    elif way == 4:
+    else:
         del data[at : chance.choice([at + length, len(data)])]
-    else:  # where the archive keeps its sizes and offsets
-        data[len(data) - chance.randrange(1, 400)] = chance.randrange(256)
     return bytes(data)
 
 
-# Damage with the checksums made right again
-
-
-def damage_members(members, chance):
-    names = [name for name in members if name != container.HEADER]
-    one, other = chance.choice(names), chance.choice(names)
-    data = bytearray(members[one])
-    way = chance.randrange(6)
-    if way == 0:
-        members[one], members[other] = members[other], members[one]
-    elif way == 1:
-        del members[one]
-    elif way == 2:
-        members[chance.choice(["more.npy", "../../outside.npy", "/etc/outside", "a b"])] = b"x"
-    elif way == 3:
-        members[f"{chance.randrange(99)}{one}"] = members.pop(one)
-    elif way == 4:
-        data[chance.randrange(min(128, len(data)))] ^= 1 << chance.randrange(8)
-        members[one] = bytes(data)
-    else:  # the numbers of an array
-        at = 128 + 8 * chance.randrange(max(1, (len(data) - 128) // 8))
-        odd = [np.int64(value) for value in (-1, 0, 1, 2**31, 2**62, -(2**63))]
-        odd += [np.float64(value) for value in (np.nan, np.inf, -np.inf, -1.0, 1e308, 5e-324)]
-        data[at : at + 8] = chance.choice(odd).tobytes()[: len(data) - at]
-        members[one] = bytes(data)
+def damage_numbers(whole, _header, data, chance):
+    """Change a number of an array, or exchange the names of two arrays."""
+    entries = {name: whole.pop(name) for name in list(whole) if name != container.METADATA}
+    one, other = chance.choice(list(entries)), chance.choice(list(entries))
+    names = {one: other, other: one} if chance.randrange(4) == 0 else {}
+    whole |= {names.get(name, name): entry for name, entry in entries.items()}
+    (start, stop), dtype = entries[one]["data_offsets"], container.DTYPES[entries[one]["dtype"]]
+    odd = [-1, 0, 1, 2**31, 2**62, -(2**63)]
+    if "f" in dtype:
+        odd = [np.nan, np.inf, -np.inf, -1.0, 0.0, 1e308, 5e-324]
+    if stop > start:
+        number = np.array([chance.choice(odd)]).astype(dtype).tobytes()
+        at = start + len(number) * chance.randrange((stop - start) // len(number))
+        data[at : at + len(number)] = number
 
 
 ODD = [
     *(None, True, False, 0, 1, -1, 2, 3, 24, 10**6, 10**30, 0.5, -0.5, 1e308, "", "x", "auto"),
     *("forest", "paper", "euclidean", "precomputed", "manhattan", "kd_tree", "brute", "__class__"),
     *([], [0], ["a"], {}, {"!": "array", "name": "000_x"}, {"!": "float", "value": "nan"}),
-    *({"!": "tuple", "items": []}, {"!": "dict", "items": []}, {"!": "objects", "items": [None, 1]}),
-    *({"!": "number", "name": "000_x"}, {"!": "estimator", "class": "os.system"}),
-    {"!": "estimator", "class": "StandardScaler", "parameters": {}, "fitted": {}},
-    {"!": "solver", "class": "PSO", "fields": {"n_agents": 10**12}},
+    *({"!": "tuple", "items": []}, {"a": {}}, {"!": "objects", "items": [None, 1]}),
+    *({"!": "number", "name": "000_x"}, {"!": "object", "class": "os.system"}),
+    {"!": "object", "class": "StandardScaler", "parameters": {}, "fitted": {}},
+    {"!": "object", "class": "PSO", "parameters": {"n_agents": 10**12}, "fitted": {}},
 ]  # fmt: skip
 
 
@@ -401,27 +317,21 @@ def places(entry):
             yield from places(entry[key])
 
 
-def damage_header(members, chance):
-    def change(header):
-        for _ in range(chance.choice([1, 1, 2, 3])):
-            where, key = chance.choice(list(places(header)))
-            way = chance.randrange(4)
-            if way == 0:
-                del where[key]
-            elif way == 1 and isinstance(where[key], int | float):
-                where[key] = where[key] + chance.choice([-1, 1, 10**9])
-            elif way == 2:
-                other, name = chance.choice(list(places(header)))
-                where[key] = json.loads(json.dumps(other[name]))
-            else:
-                where[key] = json.loads(json.dumps(chance.choice(ODD)))
-
-    with_header(change)(members)
+def damage_header(_whole, header, _data, chance):
+    """Delete, replace or copy some values of the description."""
+    for _ in range(chance.choice([1, 1, 2, 3])):
+        where, key = chance.choice(list(places(header["model"])))
+        other, name = chance.choice(list(places(header)))
+        if chance.randrange(4) == 0:
+            del where[key]
+        else:
+            value = chance.choice([other[name], *random.Random(chance.random()).sample(ODD, 2)])
+            where[key] = json.loads(json.dumps(value))
 
 
 # What must hold
 
-REFUSALS = (ValueError, TypeError, KeyError, IndexError, AttributeError)
+REFUSALS = (ValueError, TypeError)
 
 
 def try_to_load(path):
@@ -440,14 +350,15 @@ def try_to_load(path):
 class Watch:
     """Notes whether code was run while files were loaded.
 
-    What Numba compiles, or fetches from its pickled cache, and what is imported is not the file's doing.
+    What Numba compiles or fetches from its cache, what is imported, and what `inspect` parses is not the
+    file's doing.
     """
 
     BAD = (
         *("exec", "compile", "pickle", "socket", "subprocess", "ctypes.dlopen"),
         *("os.system", "os.exec", "os.spawn", "os.posix_spawn", "os.fork"),
     )
-    OTHERS = ("numba", "llvmlite", "importlib")
+    OTHERS = ("numba", "llvmlite", "importlib", "inspect")
 
     def __init__(self):
         self.on, self.seen = False, []
@@ -475,9 +386,14 @@ def watch():
     return Watch()
 
 
+def answers(model, X):
+    methods = ("predict", "decision_function", "score_samples")
+    return [getattr(model, name)(X).tobytes() for name in methods if hasattr(model, name)]
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_damaged_bytes_are_found_or_harmless(kind, model_path, watch):
-    model, X = MODELS[kind]()
+    model, X = made(kind)
     popf.save(model, model_path)
     content, expected = model_path.read_bytes(), answers(model, X)
     loaded = 0
@@ -493,17 +409,18 @@ def test_damaged_bytes_are_found_or_harmless(kind, model_path, watch):
     assert os.listdir(model_path.parent) == [model_path.name]
 
 
-@pytest.mark.parametrize("damage", [damage_members, damage_header])
+@pytest.mark.parametrize("damage", [damage_numbers, damage_header])
 @pytest.mark.parametrize("kind", MODELS)
 def test_damage_under_right_checksums_never_crashes(kind, damage, model_path, watch):
-    model, X = MODELS[kind]()
+    model, X = made(kind)
     popf.save(model, model_path)
     content = model_path.read_bytes()
     refused = 0
     for seed in range(N_MUTATIONS):
         chance = random.Random(seed)
-        changed = rewrite(content, lambda members, chance=chance: damage(members, chance))
-        model_path.write_bytes(changed)
+        model_path.write_bytes(
+            with_right_checksums(content, lambda *parts, chance=chance: damage(*parts, chance))
+        )
         with watch:
             found = try_to_load(model_path)
         if found is None:

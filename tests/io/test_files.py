@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import popf
-from popf import OPFClassifier, POPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier, POPFClassifier
 from popf import files as atomic
 from popf.io import ModelFileError, align, container, describe
 from saved_models import CANCER_X, CANCER_Y, IRIS_X, IRIS_Y
@@ -85,12 +85,18 @@ def test_describe_tells_the_facts_without_the_arrays(model_path):
     assert set(known["libraries"]) == {"python", "numpy", "scipy", "scikit-learn", "numba"}
 
 
-def test_numpy_reads_the_arrays_too(model_path):
+def test_arrays_lie_in_a_file_as_in_safetensors(model_path):
     model = OPFClassifier().fit(IRIS_X, IRIS_Y)
     popf.save(model, model_path)
-    with np.load(model_path, allow_pickle=False) as arrays:
-        (samples,) = (arrays[name] for name in arrays if "samples" in name)
-    assert samples.tobytes() == IRIS_X.tobytes()
+    content = model_path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    assert all(type(value) is str for value in header["__metadata__"].values())
+    (samples,) = (entry for name, entry in header.items() if "samples" in name)
+    first, last = samples["data_offsets"]
+    assert (samples["dtype"], samples["shape"]) == ("F64", [150, 4])
+    assert content[start + first : start + last] == IRIS_X.tobytes()
+    assert start % 8 == 0
 
 
 # Columns by name
@@ -191,7 +197,7 @@ REFUSED = {
     ),
     "no forest": (lambda: PCA(2), r"the model is a sklearn PCA"),
     "random numbers": (
-        lambda: POPFClassifier(random_state=np.random.RandomState(0)),
+        lambda: PlattOPFClassifier(random_state=np.random.RandomState(0)),
         r"random_state of the model is a random number generator.*set_params",
     ),
     "attribute": (with_an_attribute, r"attribute '_notes'"),
@@ -265,10 +271,10 @@ def an_npz_file():
     ("content", "message"),
     [
         (b"", "it is empty"),
-        (an_npz_file(), "another kind of zip"),
+        (an_npz_file(), r"a zip archive.*format 1: fit the model again"),
         (b"a,b\n1,2\n", "not a popf model"),
         (pickle.dumps(OPFClassifier()), "looks like a pickle"),
-        (b"PK\x03\x04" + bytes(200), "copied in full"),
+        (b"\x02" + bytes(7) + b"{}", "header is that of another format"),
     ],
 )
 def test_foreign_files_are_refused(model_path, content, message):
@@ -278,10 +284,17 @@ def test_foreign_files_are_refused(model_path, content, message):
             read(model_path)
 
 
-def test_a_newer_file_asks_for_an_upgrade(model_path, monkeypatch):
-    monkeypatch.setattr(container, "FORMAT_VERSION", 2)
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (3, r"a newer version, popf .* in format 3.*upgrade popf"),
+        (1, r"an older .*fit the model again"),
+    ],
+)
+def test_a_file_in_another_format_says_what_to_do(model_path, monkeypatch, version, said):
+    monkeypatch.setattr(container, "FORMAT_VERSION", version)
     popf.save(OPFClassifier().fit(IRIS_X, IRIS_Y), model_path)
     monkeypatch.undo()
     for read in (popf.load, describe):
-        with pytest.raises(ModelFileError, match=r"newer popf.*format 2.*upgrade popf"):
+        with pytest.raises(ModelFileError, match=said):
             read(model_path)

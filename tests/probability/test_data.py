@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from popf import OPFClassifier, POPFClassifier
-from popf.probability import fitting, held_out, training
+from popf.probability import fitting, folds
 from popf.probability.fitting import warn_if_useless
 from probability_problems import (
     DUPLICATE_LABELS,
@@ -66,87 +66,38 @@ def test_order_of_the_rows_of_larger_sets(n):
     samples = rng.normal(size=(n, 3))
     y = (np.sin(2.0 * samples[:, 0]) + samples[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(int)
     queries, shuffled = rng.normal(size=(50, 3)), rng.permutation(n)
-    model = POPFClassifier() if n < 3000 else POPFClassifier("forest", linear_map=None)
+    model = POPFClassifier() if n < 3000 else POPFClassifier("forest", linear_map="none")
     P = model.fit(samples, y).predict_proba(queries)
     again = model.fit(samples[shuffled], y[shuffled]).predict_proba(queries)
     assert_allclose(again, P, rtol=0, atol=1e-6)
 
 
-def test_some_of_many_samples_choose_for_all(monkeypatch):
-    limits = {"N_TO_CHOOSE": 200, "N_FOR_ONE_SPLIT": 300, "N_TO_SPLIT": 500}
+@pytest.mark.parametrize("method", ["pooled", "forest"])
+def test_some_of_many_samples_choose_for_all(method, monkeypatch):
+    limits = {"MANY": 100, "N_FOR_ONE_SPLIT": 300, "N_HELD_OUT": 150, "MAX_SAMPLES": 500}
     for name, limit in limits.items():
-        monkeypatch.setattr(fitting, name, limit)
+        monkeypatch.setattr(folds, name, limit)
     rng = np.random.default_rng(1)
     n = 2000
     samples, shuffled = rng.normal(size=(n, 2)), rng.permutation(n)
     y = (samples[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
     y[::200] = 2  # all of them are in the subset, where the class is four times as frequent
-    model = POPFClassifier("forest").fit(samples, y)
+    model = POPFClassifier(method).fit(samples, y)
     P = model.predict_proba(samples)
-    assert_allclose(P.mean(axis=0), np.bincount(y) / n, rtol=0.1, atol=0.002)
-    again = POPFClassifier("forest").fit(samples[shuffled], y[shuffled])
+    assert len(model.opf_.costs_) == n
+    again = POPFClassifier(method).fit(samples[shuffled], y[shuffled])
     assert_allclose(again.predict_proba(samples), P, rtol=0, atol=1e-9)
-    monkeypatch.setattr(fitting, "N_TO_SPLIT", n)
-    whole = POPFClassifier("forest").fit(samples, y)
-    assert_allclose(model.bandwidths_, whole.bandwidths_, rtol=1.5)
-    assert log_loss(y, P) < 1.05 * log_loss(y, whole.predict_proba(samples))
+    monkeypatch.setattr(folds, "MAX_SAMPLES", n)
+    whole = POPFClassifier(method).fit(samples, y)
+    assert log_loss(y, P) < 1.1 * log_loss(y, whole.predict_proba(samples))
 
 
-@pytest.mark.parametrize("n_for_features", [500, 5000])
-def test_parts_on_features_of_many_samples(n_for_features, monkeypatch):
-    for name, limit in {"N_TO_CHOOSE": 200, "N_FOR_ONE_SPLIT": 300}.items():
-        monkeypatch.setattr(fitting, name, limit)
-    for module in (fitting, training):
-        monkeypatch.setattr(module, "N_FOR_FEATURES", n_for_features)
-    sizes, learner_of_kind = [], fitting.learner_of_kind
-
-    def spy(kind, scaled, *rest, **named):
-        sizes.append(len(scaled.codes))
-        return learner_of_kind(kind, scaled, *rest, **named)
-
-    for module in (fitting, held_out):
-        monkeypatch.setattr(module, "learner_of_kind", spy)
-    rng = np.random.default_rng(3)
-    samples, shuffled = rng.normal(size=(1500, 3)), rng.permutation(1500)
-    odds = samples[:, 0] + np.abs(samples[:, 1])
-    y = (odds + rng.logistic(size=1500) > 1.0).astype(int)
-    model = POPFClassifier().fit(samples, y)
-    # Parts that were fitted to N_FOR_FEATURES samples are kept, others are fitted to all samples.
-    largest = {500: pytest.approx(500, abs=5), 5000: 1500}
-    assert max(sizes) == largest[n_for_features]
-    P = model.predict_proba(samples)
-    again = POPFClassifier().fit(samples[shuffled], y[shuffled]).predict_proba(samples)
-    assert_allclose(again, P, rtol=0, atol=1e-9)
-    truth = 1.0 / (1.0 + np.exp(1.0 - odds))
-    assert log_loss(y, P) < 1.03 * log_loss(y, truth)
-
-
-def test_what_is_held_out_of_many_samples_chose_no_map_before(monkeypatch):
-    scored, choose = [], fitting.choose
-
-    def spy(training, splits, *rest):
-        places = np.concatenate([split.scored for split in splits])
-        scored.append(training.ordered.rows[places])
-        return choose(training, splits, *rest)
-
-    limits = {"N_TO_CHOOSE": 100, "N_FOR_ONE_SPLIT": 250}
-    for name, limit in {**limits, "choose": spy}.items():
-        monkeypatch.setattr(fitting, name, limit)
-    samples = np.random.default_rng(2).normal(size=(300, 2))
-    POPFClassifier().fit(samples, (samples[:, 0] > 0).astype(int))
-    before, later = scored
-    assert len(before) >= 100 <= len(later)
-    assert not set(before) & set(later)
-
-
-@pytest.mark.parametrize("method", ["forest", "paper"])
-def test_threads_and_memory(method):
+def test_threads_and_memory():
     rng = np.random.default_rng(0)
     samples = rng.normal(size=(size(400), 12)) * 3.0
     y = (samples[:, 0] + rng.normal(size=len(samples)) > 0).astype(int)
     queries = rng.normal(size=(150, 12)) * 3.0
-    parameters = {} if method == "paper" else {"linear_map": None}
-    P = POPFClassifier(method, **parameters).fit(samples, y).predict_proba(queries)
+    P = POPFClassifier(linear_map="none").fit(samples, y).predict_proba(queries)
     others = [
         ("n_jobs", 2),
         ("working_memory", 0.05),
@@ -154,7 +105,7 @@ def test_threads_and_memory(method):
         ("algorithm", "brute"),
     ]
     for name, value in others:
-        other = POPFClassifier(method, **parameters, **{name: value}).fit(samples, y)
+        other = POPFClassifier(linear_map="none", **{name: value}).fit(samples, y)
         assert_allclose(other.predict_proba(queries), P, rtol=0, atol=1e-12)
 
 
@@ -170,10 +121,12 @@ def months(n_consumers, seed, n_months=8):
     return samples, np.repeat(y, n_months), np.repeat(np.arange(n_consumers), n_months)
 
 
-@pytest.mark.parametrize("limits", [{}, {"N_TO_CHOOSE": 200, "N_FOR_ONE_SPLIT": 300}], ids=str)
+@pytest.mark.parametrize(
+    "limits", [{}, {"N_FOR_ONE_SPLIT": 300, "N_HELD_OUT": 240, "N_FOLDS_OF_MANY": 2}], ids=str
+)
 def test_groups_are_held_out_whole(monkeypatch, limits):
     for name, limit in limits.items():
-        monkeypatch.setattr(fitting, name, limit)
+        monkeypatch.setattr(folds, name, limit)
     samples, y, consumers = months(60, 0)
     queries, truth, _ = months(300, 1)
     torn = POPFClassifier().fit(samples, y)
@@ -203,9 +156,6 @@ def test_groups_and_weights():
     D = distances(samples, samples)
     model = POPFClassifier(metric="precomputed").fit(D, y, groups=consumers)
     assert model.held_out_losses_["pool"] > 0.4
-    paper = POPFClassifier("paper", box=((-50, 50), (-50, 50)))
-    P = paper.fit(samples, y).predict_proba(samples)
-    assert_array_equal(paper.fit(samples, y, groups=consumers).predict_proba(samples), P)
 
 
 @pytest.mark.parametrize(
@@ -234,9 +184,9 @@ def test_groups_that_cannot_be(groups, said):
 def test_groups_travel_through_searches():
     samples, y, consumers = months(24, 5, 4)
     with config_context(enable_metadata_routing=True):
-        model = POPFClassifier("forest", linear_map=None, squash=True)
+        model = POPFClassifier("forest", linear_map="none")
         model.set_fit_request(groups=True)
-        search = GridSearchCV(model, {"background": [True, False]}, cv=GroupKFold(4))
+        search = GridSearchCV(model, {"squash": [True, False]}, cv=GroupKFold(4))
         search.fit(samples, y, groups=consumers)
     best = clone(search.best_estimator_).fit(samples, y, groups=consumers)
     P = best.predict_proba(samples)
@@ -250,7 +200,7 @@ def test_groups_travel_through_searches():
 # Weights -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_classes", "linear_map"), [(2, "auto"), (3, "auto"), (2, None)])
+@pytest.mark.parametrize(("n_classes", "linear_map"), [(2, "auto"), (3, "auto"), (2, "none")])
 def test_integer_weights_are_repetition(n_classes, linear_map):
     samples, y, queries = SETS[n_classes]
     w = np.random.default_rng(1).integers(0, 4, len(y))
@@ -260,12 +210,11 @@ def test_integer_weights_are_repetition(n_classes, linear_map):
     assert_allclose(weighted, repeated, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["pooled", "paper"])
-def test_zero_weights_are_absence_from_a_matrix_of_distances(method):
+def test_zero_weights_are_absence_from_a_matrix_of_distances():
     kept = np.arange(len(Y)) % 3 > 0
     D, new = distances(WIDE, WIDE), distances(WIDE_NEW, WIDE)
     D[0, 1] = 7.0  # not symmetric, but the first sample has no weight
-    model = POPFClassifier(method, metric="precomputed")
+    model = POPFClassifier(metric="precomputed")
     P = model.fit(D, Y, sample_weight=kept * 1.0).predict_proba(new)
     model.fit(D[np.ix_(kept, kept)], Y[kept])
     assert_array_equal(model.predict_proba(new[:, kept]), P)
@@ -309,36 +258,16 @@ def test_scattered_copies_follow_neither_the_order_of_rows_nor_weights_for_copie
     assert np.ptp(P[:, 1]) > 0.2
 
 
-def test_noise_of_categories_is_answered_by_the_class_frequencies():
-    rng = np.random.default_rng(0)
-    samples, new = rng.integers(0, 2, (2, 1000, 6))
-    y = np.arange(1000) % 2
-    assert log_loss(y, POPFClassifier().fit(samples, y).predict_proba(new)) < np.log(2.0) + 0.002
-
-
-@pytest.mark.parametrize(("n", "d", "n_classes"), [(100, 5, 2), (120, 4, 3)])
-def test_noise_is_answered_by_the_class_frequencies(n, d, n_classes):
-    excess = []
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        samples, y = rng.normal(size=(n, d)), np.arange(n) % n_classes
-        new, truth = rng.normal(size=(2000, d)), np.arange(2000) % n_classes
-        P = POPFClassifier().fit(samples, y).predict_proba(new)
-        excess.append(log_loss(truth, P) - log_loss(truth, [np.bincount(y) / n] * 2000))
-    assert max(excess) < 0.015
-    assert np.mean(excess) < 0.0025
-
-
 def test_probabilities_that_are_no_better_than_the_frequencies_are_reported():
-    masses = np.array([200.0, 200.0])
+    weights, frequencies = np.ones(400), np.array([0.5, 0.5])
     with pytest.warns(UserWarning, match="80%.*50%.*OPFClassifier"):
-        warn_if_useless(0.0, 0.8, 400.0, masses)
-    for trust, accuracy in ((0.9, 0.8), (0.0, 0.55), (0.0, 0.3)):
-        warn_if_useless(trust, accuracy, 400.0, masses)
+        warn_if_useless(0.0, 0.8, weights, frequencies)
+    for confidence, accuracy in ((0.9, 0.8), (0.0, 0.55), (0.0, 0.3)):
+        warn_if_useless(confidence, accuracy, weights, frequencies)
 
 
 def test_a_fit_warns_where_the_forest_is_good_and_the_probabilities_are_not(monkeypatch):
-    monkeypatch.setattr(fitting, "trust_in", lambda *_: 0.0)
+    monkeypatch.setattr(fitting, "confidence_in", lambda *_: 0.0)
     with pytest.warns(UserWarning, match="The forest labels .* OPFClassifier may serve you better"):
         POPFClassifier().fit(X, Y)
 

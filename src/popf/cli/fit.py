@@ -113,7 +113,6 @@ def fit(
             save(table_model.model, output, X=example, facts=table_model.layout.as_facts())
     for note in fitted.rows.notes:
         say(f"note: {as_options(note)}")
-    chosen = getattr(table_model.final, "linear_map_", None)
     facts = {
         "output": str(output),
         "n_rows": sum(fitted.counts.values()),
@@ -129,7 +128,7 @@ def fit(
         "threshold_from": table_model.layout.threshold_from if table_model.binary else None,
         "cost_per_row": fitted.costs,
         "held_out": fitted.held_out,
-        "linear_map": None if chosen is None else type(chosen).__name__,
+        "linear_map": getattr(table_model.final, "linear_map_", None),
         "n_prototypes": len(table_model.final.opf_.prototypes_),
         "test": None if fitted.test is None else evaluation_facts(table_model, *fitted.test, seed),
     }

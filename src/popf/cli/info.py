@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 import typer
 
@@ -35,12 +34,13 @@ def info(
     For a table, show how `popf fit` would read its columns; for svmlight, LibOPF and opfython files, the
     samples, features and labels. Of a model file only the header is read, and no code in it is ever run.
     """
+    from popf.io.container import is_model
     from popf.tables.formats import SUFFIXES, format_of_file
     from popf.tables.table import suffix_of
 
     check_file(file)
-    # A model is a zip file, whatever its suffix.
-    if suffix_of(file) not in SUFFIXES or is_zipfile(file):
+    # A model may have any suffix.
+    if suffix_of(file) not in SUFFIXES or is_model(file):
         facts, lines = _model(file)
     elif format_of_file(file) in ("csv", "parquet"):
         facts, lines = _table(open_data(file, delimiter, encoding, decimal, na))

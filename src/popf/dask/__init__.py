@@ -1,5 +1,7 @@
 """Forests on a Dask cluster and on data larger than memory, identical to those of one machine.
 
+Probabilities are chosen by `popf.probability` on a sample in memory; only their forest is distributed.
+
 ``forest``       `DaskOPFClassifier`, and the base class of both estimators
 ``probability``  `DaskPOPFClassifier`
 ``cluster``      the client, the check of its workers, tasks with readable names

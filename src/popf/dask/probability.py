@@ -1,7 +1,6 @@
-"""`DaskPOPFClassifier`, and the chunked training samples for its fit."""
+"""`DaskPOPFClassifier`: everything is chosen in memory, on a sample; only the last forest is distributed."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -9,49 +8,42 @@ from dask import delayed
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from popf.dask.blocks import Block, checked_rows, common_classes, labels_of_chunk, make_blocks
-from popf.dask.cluster import Settings, Tasks, tasks_on
+from popf.dask.blocks import checked_rows, common_classes, labels_of_chunk, make_blocks
+from popf.dask.cluster import Tasks, backend_here, tasks_on
 from popf.dask.forest import DaskClassifier
 from popf.dask.growing import ForestInBlocks, grow_forest
-from popf.dask.prediction import Part, Query, add_sums, first_of
+from popf.dask.prediction import Part, Query, add_sums
 from popf.dask.sources import Rows, Source
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.structures import FloatArray, IntArray, Resources
+from popf.forest.classifier import OPFClassifier
+from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.validation import validate_groups
+from popf.probability import folds
 from popf.probability.classifier import (
+    PoolAttributes,
     POPFClassifier,
-    check_classes,
     check_parameters,
-    fit_paper,
-    paper_exponents,
+    what_to_fit,
 )
-from popf.probability.features import Candidate, Preparation
-from popf.probability.fitting import fit_evidence, options_of
-from popf.probability.pooling import Evidence, EvidenceAttributes
-from popf.probability.softmax import chosen_classes, decisions, log_softmax
-from popf.probability.training import (
-    N_FOR_DISTANCE,
-    GrownForest,
-    SamplesInMemory,
-    TrainingSamples,
-    median_cost,
-    order_samples,
-)
-from popf.solvers import Solver
-from popf.solvers.base import PAPER_BOX
+from popf.probability.fitting import fit_pool
+from popf.probability.folds import CanonicalSamples, Keys, Nodes
+from popf.probability.forest_component import Growing, Prepare
+from popf.probability.logits import log_odds, log_softmax, most_probable
 
 
-class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
+class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
     """Probabilistic Optimum-Path Forest classifier for Dask collections, memory maps and Parquet folders.
 
-    Fits the same model as `popf.POPFClassifier`: everything is chosen and fitted on the same samples, and
-    scores are sums over blocks, so that probabilities agree up to rounding. Predictions are Dask arrays, series
-    or dataframes with the partitions of X; for X in memory they are computed at once.
+    Everything besides the forest is chosen and fitted in this process, on at most 50,000 samples; the forest is
+    grown on all samples in blocks. Up to 50,000 samples the model is that of `popf.POPFClassifier`, and
+    probabilities agree up to rounding. Beyond, the two choose on different subsamples. Predictions are Dask
+    arrays, series or dataframes with the partitions of X; for X in memory they are computed at once.
 
     Parameters
     ----------
     client, metric, metric_params, algorithm, n_jobs, working_memory, device, block_size, scratch
         As for `DaskOPFClassifier`.
-    method, squash, linear_map, background, class_bandwidths, threshold, smoothing, solver, box, random_state
+    method, squash, linear_map, threshold
         As for `popf.POPFClassifier`.
 
     Attributes
@@ -60,10 +52,10 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         The forest, for inspection (costs, prototypes, spanning tree), without samples; `to_local` adds them.
     classes_, n_features_in_, feature_names_in_
         As of `popf.OPFClassifier`.
-    pool_weights_, interactions_, held_out_losses_, held_out_accuracies_, held_out_aucs_, prior_weight_
-        As of `popf.POPFClassifier`: the weights of the pool, and scores of each part on held-out samples.
-    linear_map_, linear_map_losses_, bandwidths_, slopes_, biases_, A_, B_, solution_
-        As of `popf.POPFClassifier`: the fitted parameters.
+    pool_, pool_weights_, prior_weight_, bandwidth_, linear_map_, linear_map_losses_, interactions_
+        As of `popf.POPFClassifier`: everything besides the forest that was fitted.
+    held_out_losses_, held_out_accuracies_, held_out_aucs_
+        As of `popf.POPFClassifier`: scores of each component on held-out samples.
     n_blocks_, n_block_pairs_ : int
         Number of blocks, and number of pairs of blocks that had to be compared.
 
@@ -73,7 +65,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from popf.dask import DaskPOPFClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X, y = da.from_array(X / X.std(axis=0), chunks=(200, 30)), da.from_array(y, chunks=200)
+    >>> X, y = da.from_array(X, chunks=(200, 30)), da.from_array(y, chunks=200)
     >>> model = DaskPOPFClassifier().fit(X[:400], y[:400])
     >>> model.predict_proba(X[400:403]).compute().round(1)
     array([[1., 0.],
@@ -86,15 +78,9 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         client: Any = None,
         *,
         method: str = "pooled",
-        squash: str | bool = "auto",
-        linear_map: Any = "auto",
-        background: bool = True,
-        class_bandwidths: bool = True,
+        squash: bool = True,
+        linear_map: str = "auto",
         threshold: float = 0.5,
-        smoothing: float | None = None,
-        solver: str | Solver = "newton",
-        box: Any = PAPER_BOX,
-        random_state: int | np.random.RandomState | None = None,
         metric: str | Callable[..., float] = "euclidean",
         metric_params: Mapping[str, Any] | None = None,
         algorithm: str = "auto",
@@ -108,13 +94,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self.method = method
         self.squash = squash
         self.linear_map = linear_map
-        self.background = background
-        self.class_bandwidths = class_bandwidths
         self.threshold = threshold
-        self.smoothing = smoothing
-        self.solver = solver
-        self.box = box
-        self.random_state = random_state
         self.metric = metric
         self.metric_params = metric_params
         self.algorithm = algorithm
@@ -125,7 +105,7 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         self.scratch = scratch
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit to samples that are never gathered in one process.
+        """Fit to samples of which at most 50,000 are gathered in one process.
 
         Parameters
         ----------
@@ -143,36 +123,31 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
     def _fit(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any, groups: Any) -> ForestInBlocks:
         check_parameters(self)
         source, settings = self._open(tasks, X, y, sample_weight, groups)
-        if self.method == "paper":
-            return self._fit_paper(tasks, source, settings)
-        training = open_samples(tasks, source, settings)
-        self._evidence, grown = fit_evidence(training, options_of(self, settings.metric))
-        model: ForestInBlocks = grown.forest
-        self.opf_ = self._plain_forest(model)
-        self._samples = source, training.rows
-        return model
+        canonical = fetch_canonical(tasks, source)
+        maps, components = what_to_fit(self, settings.metric)
+        here = Resources(settings.n_threads, settings.n_bytes, backend_here(settings.device))
+        growing = Growing(settings.metric, settings.algorithm, here)
+        grown: list[ForestInBlocks] = []
 
-    def _fit_paper(self, tasks: Tasks, source: Source, settings: Settings) -> ForestInBlocks:
-        samples = make_blocks(tasks, source, settings)
-        check_classes(len(samples.classes), self.method)
-        model = grow_forest(tasks, samples, settings)
-        self.opf_ = self._plain_forest(model)
-        self.solution_ = fit_paper(
-            self.opf_.forest_,
-            samples.weights,
-            self.solver,
-            self.box,
-            self.smoothing,
-            self.random_state,
-        )
-        self.A_, self.B_ = self.solution_.theta.tolist()
-        self._evidence: Evidence | None = None
-        return model
+        def grow(prepare: Prepare) -> OptimumPathForest:
+            chunks = [delayed(prepare_rows)(chunk, prepare) for chunk in source.chunks]
+            blocks = make_blocks(tasks, source._replace(chunks=chunks), settings)
+            grown.append(grow_forest(tasks, blocks, settings))
+            return grown[0].to_forest()
+
+        self.pool_, _ = fit_pool(canonical, maps, components, growing, grow)
+        self._source = source
+        return grown[0]
+
+    @property
+    def opf_(self) -> OPFClassifier:
+        """The forest, without samples."""
+        return self._plain_forest(self._model)
 
     def predict_proba(self, X: Any) -> Any:
         """Predict the probability of every class, lazily if X is lazy."""
         check_is_fitted(self)
-        return self._predict(X, lambda exponents: np.exp(log_softmax(exponents)), self.classes_)
+        return self._predict(X, lambda logits: np.exp(log_softmax(logits)), self.classes_)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Predict the logarithm of the probability of every class, lazily if X is lazy."""
@@ -184,32 +159,31 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         check_is_fitted(self)
         classes, threshold = self.classes_, self.threshold
 
-        def labels(exponents: FloatArray) -> NDArray[Any]:
-            return np.asarray(classes[chosen_classes(exponents, threshold)])
+        def labels(logits: FloatArray) -> NDArray[Any]:
+            return np.asarray(classes[most_probable(logits, threshold)])
 
         return self._predict(X, labels, None, classes.dtype)
 
     def decision_function(self, X: Any) -> Any:
-        """Compute the log odds of ``classes_[1]``, or exponents whose softmax gives the probabilities."""
+        """Compute the log odds of ``classes_[1]``, or for more than two classes the logits of all."""
         check_is_fitted(self)
-        return self._predict(X, decisions, self.classes_ if len(self.classes_) > 2 else None)
+        return self._predict(X, log_odds, self.classes_ if len(self.classes_) > 2 else None)
 
     def to_local(self) -> POPFClassifier:
         """Return the equivalent plain estimator, with all samples in this process."""
         check_is_fitted(self)
         samples = prepared = self._model.gather_samples()
-        if self._evidence is not None and self._evidence.preparation.changes:
-            source, rows = self._samples
+        if self.pool_.forest.matrix is not None:
             with tasks_on(self.client) as tasks:
-                samples = fetch_rows(tasks, source, rows)
-        ours = ("classes_", "opf_", "n_blocks_", "n_block_pairs_")
-        fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in ours}
-        return POPFClassifier.from_evidence(
-            self._parameters_of(POPFClassifier),
-            self._plain_forest(self._model, prepared),
-            self._evidence,
-            {**fitted, "samples_": samples},
-        )
+                samples = fetch_rows(tasks, self._source, self._model.samples.rows)
+        local = POPFClassifier(**self._parameters_of(POPFClassifier))
+        local.pool_, local.classes_, local.samples_ = self.pool_, self.classes_, samples
+        local.n_features_in_, local.device_ = self.n_features_in_, self._model.settings.device
+        if hasattr(self, "feature_names_in_"):
+            local.feature_names_in_ = self.feature_names_in_
+        local.opf_ = self._plain_forest(self._model, prepared)
+        local.competition_ = self.pool_.competition(local.opf_.forest_)
+        return local
 
     def _predict(
         self,
@@ -218,169 +192,78 @@ class DaskPOPFClassifier(EvidenceAttributes, DaskClassifier):
         columns: NDArray[Any] | None,
         dtype: Any = np.float64,
     ) -> Any:
-        """Predict from the exponents whose softmax gives the probabilities."""
-        evidence = self._evidence
-        steps = self._paper_steps() if evidence is None else self._evidence_steps(evidence)
-        offer, combine, exponents_of = steps
-
-        def finish(offers: FloatArray, X: FloatArray) -> NDArray[Any]:
-            return prediction_of(exponents_of(offers, X))
-
-        return self._run(Query(offer, combine, finish, columns, dtype), X)
-
-    def _paper_steps(self) -> tuple[Callable[..., FloatArray], ...]:
-        metric, a, b = self._model.settings.metric, self.A_, self.B_
-
-        def exponents(offers: FloatArray, X: FloatArray) -> FloatArray:
-            costs = metric.transform(offers[:, 0], offers[:, 4].astype(np.int64))
-            return paper_exponents(offers[:, 2].astype(np.int64), costs, a, b)
-
-        return Part.conquer, first_of, exponents
-
-    def _evidence_steps(self, evidence: Evidence) -> tuple[Callable[..., FloatArray], ...]:
-        # Without the nodes, which are in the parts.
-        nodes, weights = evidence.nodes[:0], evidence.node_weights[:0]
-        evidence = replace(evidence, nodes=nodes, node_weights=weights)
-        asks_forest, masses = evidence.asks_forest, self._model.samples.log_masses
+        """Predict from the logits of the classes."""
+        none = np.empty(0, np.int64)  # the nodes are in the parts
+        forest = self.pool_.forest._replace(nodes=none, node_codes=none, node_weights=np.empty(0))
+        pool, log_masses = self.pool_._replace(forest=forest), self._model.samples.log_masses
 
         def offer(part: Part, X: FloatArray) -> FloatArray:
-            if not asks_forest:
-                return np.zeros((len(X), len(masses), 1))
-            return part.sums(evidence.preparation.apply(X), evidence.distinct_bandwidths)
+            if not pool.uses_forest:
+                return np.empty((len(X), 0))
+            return part.sums(pool.prepare(X), np.array([[forest.bandwidth]]))[:, :, 0]
 
-        def exponents(sums: FloatArray, X: FloatArray) -> FloatArray:
-            return evidence.combine(X, sums - masses[:, None] if asks_forest else None)
+        def finish(sums: FloatArray, X: FloatArray) -> NDArray[Any]:
+            scores = (sums - log_masses)[:, pool.classes] if pool.uses_forest else None
+            return prediction_of(pool.combine(X, scores))
 
-        return offer, add_sums, exponents
+        return self._run(Query(offer, add_sums, finish, columns, dtype), X)
 
 
-@dataclass(frozen=True)
-class SamplesInChunks(TrainingSamples):
-    """Training samples in chunks, never gathered in one process; `ordered` holds positions in `rows`."""
+def fetch_canonical(tasks: Tasks, source: Source) -> CanonicalSamples:
+    """Fetch the training set: all distinct samples or, of many, those with the smallest keys in every class.
 
-    tasks: Tasks
-    source: Source
-    rows: IntArray  # rows of positive weight
-    classes: NDArray[Any]
-    settings: Settings
+    Keys depend only on the values of a sample, so partitions and the order of the rows change nothing. Rows
+    are numbered as in the blocks, among the samples of positive weight.
+    """
+    calls = zip(source.chunks, source.starts, strict=False)
+    described = tasks.gather(tasks.submit_lazy("describe-rows", describe_rows, calls))
+    labels, all_weights, all_keys = zip(*described, strict=True)
+    classes = common_classes([labels_of_chunk(y) for y in labels])
+    codes = np.concatenate([np.searchsorted(classes, y) for y in labels])
+    weights, keys = np.concatenate(all_weights), np.concatenate(all_keys)
+    used, groups = np.flatnonzero(weights), None
+    if source.groups is not None:
+        parts = tasks.gather(tasks.submit_lazy("read-groups", np.asarray, zip(source.groups)))
+        values = np.concatenate(parts)
+        groups = validate_groups(values, values, used)
+    nodes, merged = folds.merge_samples(keys, codes, weights[used], groups)
+    some = folds.stratified_subsample(codes[nodes], folds.MAX_SAMPLES)
+    rows = nodes[some]
+    groups = None if groups is None else groups[rows]
+    samples = fetch_rows(tasks, source, used[rows])
+    canonical = folds.canonical_samples(samples, codes[rows], merged[some], groups)
+    training = canonical.training._replace(rows=rows[canonical.training.rows])
+    every = canonical.nodes._replace(rows=rows[canonical.nodes.rows])
+    if len(some) < len(nodes):
+        every = Nodes(nodes, np.argsort(canonical.classes)[codes[nodes]], merged)
+    return canonical._replace(training=training, nodes=every)
 
-    def features(self, places: IntArray) -> FloatArray:
-        """Fetch the samples at some positions of the order."""
-        return fetch_rows(self.tasks, self.source, self.rows[self.ordered.rows[places]])
 
-    def take(self, places: IntArray) -> SamplesInMemory:
-        """Fetch the samples at some positions of the order into memory."""
-        ordered = self.ordered.take(places)
-        return SamplesInMemory(
-            ordered._replace(rows=np.arange(len(places))),
-            self.n_classes,
-            self.metric,
-            self.algorithm,
-            self.resources._replace(backend=None),
-            self.features(places),
-            ordered.codes,
-        )
-
-    def grow(self, places: IntArray | None, candidate: Candidate) -> GrownForest:
-        """Prepare samples and grow a forest on them in blocks; `places` are distinct samples, None for all."""
-        everyone = np.arange(len(self.ordered.rows)) if places is None else places
-        preparation = self.fit_features(everyone, candidate)
-        weights = np.full(sum(self.source.sizes), -1.0)  # -1 stands for the sample's own weight
-        if places is not None:
-            chosen = self.ordered.take(places)
-            weights[:] = 0.0
-            np.add.at(weights, self.rows[chosen.rows], chosen.weights)
-        by_chunk = np.split(weights, self.source.starts[1:-1])
-        chunks = [
-            delayed(_prepare_rows)(chunk, preparation, own)
-            for chunk, own in zip(self.source.chunks, by_chunk, strict=True)
-        ]
-        samples = make_blocks(self.tasks, self.source._replace(chunks=chunks), self.settings)
-        model = grow_forest(self.tasks, samples, self.settings)
-        nodes = np.searchsorted(samples.rows, self.rows[self.ordered.rows[everyone]])
-        unit = median_cost(model.to_forest(), nodes, self.ordered.weights[everyone])
-        if unit == 0.0:  # every node coincides with another
-            few = preparation.apply(self.features(everyone[:N_FOR_DISTANCE]))
-            unit = _mean_distance(self.tasks, model, few, nodes) or 1.0
-        settings = model.settings
-
-        def scores(new: IntArray, taus: FloatArray) -> FloatArray:
-            def sums(block: Block, costs: FloatArray, queries: FloatArray) -> FloatArray:
-                return Part(settings, costs, block).sums(queries, taus)
-
-            prepared = preparation.apply(self.features(new))
-            queries = self.tasks.client.scatter(prepared, broadcast=False)
-            offers = self.tasks.map("sum-paths", sums, samples.blocks, model.costs, queries)
-            found = np.full((len(new), self.n_classes, taus.size), -np.inf)
-            present = np.searchsorted(self.classes, samples.classes)
-            found[:, present] = add_sums(*offers) - samples.log_masses[:, None]
-            return found
-
-        return GrownForest(preparation, model, None, unit, scores)
+def describe_rows(rows: Rows, start: int) -> tuple[NDArray[Any], FloatArray, Keys]:
+    """Return labels and keys of the samples of positive weight, and the weights of all."""
+    X, y, weights = checked_rows(rows, start)
+    return y[weights > 0.0], weights, folds.keys_of_values(X[weights > 0.0])
 
 
 def fetch_rows(tasks: Tasks, source: Source, rows: IntArray) -> FloatArray:
     """Fetch some rows of X."""
     wanted, back = np.unique(rows, return_inverse=True)
-    starts = source.starts
-    by_chunk = np.split(wanted, np.searchsorted(wanted, starts[1:-1]))
+    by_chunk = np.split(wanted, np.searchsorted(wanted, source.starts[1:-1]))
     calls = [
         (chunk, which - start)
-        for chunk, start, which in zip(source.chunks, starts, by_chunk, strict=False)
+        for chunk, start, which in zip(source.chunks, source.starts, by_chunk, strict=False)
         if len(which)
     ]
-    found = tasks.gather(tasks.submit_lazy("take-rows", _take, calls))
+    found = tasks.gather(tasks.submit_lazy("fetch-rows", take_rows, calls))
     return np.asarray(np.concatenate(found)[back])
 
 
-def open_samples(tasks: Tasks, source: Source, settings: Settings) -> SamplesInChunks:
-    """Order all samples by class and values, fetching one feature at a time for as long as samples tie."""
-    calls = zip(source.chunks, source.starts, strict=False)
-    labelled = tasks.submit_lazy("read-labels", lambda *rows: checked_rows(*rows)[1:], calls)
-    found = tasks.gather(labelled)
-    weights = np.concatenate([weights for _, weights in found])
-    rows = np.flatnonzero(weights)
-    classes = common_classes([labels_of_chunk(y[w > 0.0]) for y, w in found])
-    codes = np.searchsorted(classes, np.concatenate([y for y, _ in found])[rows])
-
-    def columns() -> Iterator[FloatArray]:
-        for feature in range(source.columns.shape[1]):
-            calls = [(chunk, (slice(None), feature)) for chunk in source.chunks]
-            found = tasks.gather(tasks.submit_lazy("take-feature", _take, calls))
-            yield np.concatenate(found)[rows]
-
-    groups = None
-    if source.groups is not None:
-        values = np.concatenate(
-            tasks.gather(tasks.submit_lazy("read-groups", np.asarray, zip(source.groups)))
-        )
-        groups = validate_groups(values, values, rows)
-    ordered = order_samples(columns(), codes.astype(np.int64), weights[rows], groups)
-    how = settings.metric, settings.algorithm, settings.resources
-    return SamplesInChunks(ordered, len(classes), *how, tasks, source, rows, classes, settings)
+def take_rows(rows: Rows, which: IntArray) -> FloatArray:
+    """Return some samples of a chunk."""
+    return checked_rows(rows)[0][which]
 
 
-def _mean_distance(tasks: Tasks, model: ForestInBlocks, few: FloatArray, nodes: IntArray) -> float:
-    """Compute the mean positive distance from a few samples to nodes, as in memory; 0 if there is none."""
-    metric, exponent = model.settings.metric, model.settings.exponent
-
-    def sum_and_count(block: Block, copies: IntArray) -> tuple[float, int]:
-        points = np.ldexp(block.points, exponent)
-        distances = metric.transform(metric.blocks(few, points)(0, len(few)))
-        counts = ((distances > 0.0) & (distances < np.inf)) * copies[block.samples]
-        return float(distances[counts > 0] @ counts[counts > 0]), int(counts.sum())
-
-    copies = np.bincount(nodes, minlength=len(model.samples.rows))
-    sums = tasks.map("sum-distances", sum_and_count, model.samples.blocks, copies)
-    total, n = np.sum(sums, axis=0)
-    return float(total / n) if n else 0.0
-
-
-def _take(rows: Rows, which: Any) -> FloatArray:
-    return np.ascontiguousarray(checked_rows(rows)[0][which])
-
-
-def _prepare_rows(rows: Rows, preparation: Preparation, weights: FloatArray) -> Rows:
-    """Prepare the features of a chunk; a negative weight stands for the sample's own weight."""
-    X, y, own = checked_rows(rows)
-    return Rows(preparation.apply(X), y, np.where(weights < 0.0, own, weights))
+def prepare_rows(rows: Rows, prepare: Prepare) -> Rows:
+    """Prepare the samples of a chunk for the forest."""
+    X, y, weights = checked_rows(rows)
+    return Rows(prepare(X), y, weights)

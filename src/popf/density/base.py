@@ -1,7 +1,6 @@
-"""Base class of the density estimators: checks, growing the forest, claiming new samples, and state."""
+"""Base class of the density estimators: checks, growing the forest, and claiming new samples."""
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,7 +8,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from popf.engine.structures import FloatArray, IntArray
-from popf.forest.state import Fields, read_features
 from popf.forest.validation import (
     check_precomputed,
     resources_of,
@@ -18,6 +16,7 @@ from popf.forest.validation import (
     validate_new,
 )
 from popf.formatting import check_integer
+from popf.state import Part, StateMixin
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from popf.forest.metrics import Metric
 
 
-class DensityEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+class DensityEstimator(StateMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator whose ``forest_`` is a `DensityForest`."""
 
-    forest_: "DensityForest"
+    forest_: Annotated["DensityForest", Part("popf.density.forest.DensityForest")]
 
     @property
     def n_neighbors_(self) -> int:
@@ -85,26 +84,6 @@ class DensityEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         new = validate_new(self, X, self.forest_.metric, np.arange(len(self.forest_.node_of)))
         return self.forest_.claim(new, resources_of(self))
-
-    @abstractmethod
-    def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
-        """Read the fitted attributes other than the forest."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "forest_" in state:
-            state["forest_"] = self.forest_.to_arrays()
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "forest_" in state:
-            from popf.density.forest import DensityForest
-
-            fields = Fields(state, type(self).__name__)
-            features = read_features(fields)
-            forest = DensityForest.from_arrays(fields.fields("forest_"), features["n_features_in_"])
-            state = {**state, **features, **self._read_fitted(fields, forest), "forest_": forest}
-        super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

@@ -1,7 +1,7 @@
 """The Optimum-Path Forest classifier on a nearest-neighbour graph."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,11 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.density.base import DensityEstimator
 from popf.engine.structures import FloatArray, IntArray
-from popf.forest.state import Fields
 from popf.forest.validation import check_enough_classes, to_device_of, validate_samples
-
-if TYPE_CHECKING:
-    from popf.density.forest import DensityForest
+from popf.state import Float, Labels, Sizes, StateError
 
 
 class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
@@ -73,8 +70,8 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
     array([1, 4])
     """
 
-    classes_: NDArray[Any]
-    accuracies_: FloatArray | None
+    classes_: Annotated[NDArray[Any], Labels()]
+    accuracies_: Annotated[FloatArray, Float("n_tried", low=0.0, high=1.0)] | None
 
     def __init__(
         self,
@@ -134,10 +131,7 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.unique(self.roots_)
 
-    def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
-        classes = fields.labels("classes_")
-        if len(classes) <= forest.node_codes.max():
-            raise fields.refuse("classes_", "the labels of all classes of the samples")
-        given = fields.value("accuracies_") is None
-        accuracies = None if given else fields.floats("accuracies_", (None,), 0.0, 1.0)
-        return {"classes_": classes, "accuracies_": accuracies}
+    def check_state(self, sizes: Sizes) -> None:
+        """Check that all nodes belong to the classes; see `popf.state`."""
+        if self.forest_.node_codes.max() >= len(self.classes_):
+            raise StateError("the labels of all classes of the samples", "classes_")

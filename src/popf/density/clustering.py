@@ -1,7 +1,7 @@
 """Clustering by optimum paths from the maxima of a density."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Annotated, Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.base import ClusterMixin
@@ -9,12 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.density.base import DensityEstimator
 from popf.engine.structures import FloatArray, IntArray
-from popf.forest.state import Fields
 from popf.forest.validation import to_device_of
 from popf.formatting import check_real
-
-if TYPE_CHECKING:
-    from popf.density.forest import DensityForest
+from popf.state import Float
 
 
 class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
@@ -91,7 +88,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
     array([0, 1])
     """
 
-    cuts_: FloatArray | None
+    cuts_: Annotated[FloatArray, Float("n_tried", low=0.0)] | None
 
     def __init__(
         self,
@@ -185,7 +182,3 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         """The number of clusters."""
         check_is_fitted(self)
         return int(self.forest_.labels.max()) + 1
-
-    def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
-        given = fields.value("cuts_") is None
-        return {"cuts_": None if given else fields.floats("cuts_", (None,), 0.0)}

@@ -7,7 +7,7 @@ the rows. A new sample is claimed by the node, among its k nearest, that offers 
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from popf.engine.points import distinct_distances, scale_exponent, scaled_copy, 
 from popf.engine.runtime.threads import map_chunks
 from popf.engine.space_tree import SpaceTree, build_space_tree
 from popf.engine.structures import FloatArray, IntArray, Resources
-from popf.forest.metrics import Metric, choose_metric
-from popf.forest.state import Fields
+from popf.forest.metrics import Metric
+from popf.forest.state import MetricSpec
+from popf.state import Float, Integer, Sizes, StateError
 
 # Densities of training samples are scaled to this range.
 LOWEST, HIGHEST = 1.0, 1000.0
@@ -47,15 +48,24 @@ class Removal(NamedTuple):
 class Paths(NamedTuple):
     """Densities of the nodes, and their optimum paths."""
 
-    longest: float  # the longest arc; σ is a third of it
-    raw: FloatArray  # unscaled densities
-    values: FloatArray  # the lowest density on the path to each node
-    roots: IntArray  # the root of each path
+    #: The longest arc; σ is a third of it.
+    longest: Annotated[float, Float(low=0.0)]
+    #: Unscaled densities; no mean is below exp(-4.5).
+    raw: Annotated[FloatArray, Float("n_nodes", low=0.01, high=1.0)]
+    #: The lowest density on the path to each node, possibly of a root that was lowered.
+    values: Annotated[FloatArray, Float("n_nodes", low=-HIGHEST, high=HIGHEST)]
+    #: The root of each path.
+    roots: Annotated[IntArray, Integer("n_nodes", of="n_nodes")]
 
     @property
     def density(self) -> FloatArray:
         """The scaled densities of the nodes."""
         return scaled(self.raw, self.raw)
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Check the roots; see `popf.state`."""
+        if (self.roots[self.roots] != self.roots).any():
+            raise StateError("nodes that are roots themselves", "roots")
 
 
 class Claims(NamedTuple):
@@ -123,11 +133,14 @@ class NodeIndex:
 class DensityForest:
     """A fitted forest: the nodes and their optimum paths."""
 
-    metric: Metric
-    points: FloatArray | None  # of the nodes; None if the metric is precomputed
-    node_of: IntArray  # the node of each sample
-    node_codes: IntArray  # the class of each node, 0 where there are no classes
-    n_neighbors: int
+    metric: Annotated[Metric, MetricSpec()]
+    #: The class of each node, 0 where there are no classes.
+    node_codes: Annotated[IntArray, Integer("n_nodes")]
+    #: The node of each sample.
+    node_of: Annotated[IntArray, Integer("n_samples", of="n_nodes")]
+    #: The samples at the nodes; None if the metric is precomputed.
+    points: Annotated[FloatArray, Float("n_nodes", "n_features")] | None
+    n_neighbors: Annotated[int, Integer(low=1, of="n_samples")]
     paths: Paths
 
     @property
@@ -157,50 +170,18 @@ class DensityForest:
         graph = self._index.graph_of(new, self.n_neighbors, resources)
         return claim_rows(graph, self.n_neighbors, self.paths)
 
-    def to_arrays(self) -> dict[str, Any]:
-        """Return the state for `from_arrays`."""
-        return {
-            "metric": self.metric.source,
-            "metric_params": self.metric.params,
-            "n_neighbors": self.n_neighbors,
-            "samples": self.points,
-            "node_of": self.node_of,
-            "codes": self.node_codes,
-            "longest": self.paths.longest,
-            "densities": self.paths.raw,
-            "values": self.paths.values,
-            "roots": self.paths.roots,
-        }
-
-    @classmethod
-    def from_arrays(cls, fields: Fields, n_features: int) -> "DensityForest":
-        """Check the arrays of a forest and rebuild it."""
-        metric = choose_metric(fields.value("metric"), fields.value("metric_params"))
-        codes = fields.integers("codes", (None,), 0, 2**62)
-        n_nodes = len(codes)
-        node_of = fields.integers("node_of", (None,), 0, n_nodes - 1)
-        if len(node_of) < 2 or len(np.unique(node_of)) < n_nodes:
-            raise fields.refuse("node_of", "at least two samples, and at least one of every node")
-        points = None
-        if metric.precomputed:
-            if fields.value("samples") is not None:
-                raise fields.refuse("samples", "None, as the metric is precomputed")
-            if len(node_of) != n_features:
-                raise fields.refuse("node_of", f"one node for each of {n_features} samples")
-        else:
-            points = fields.floats("samples", (n_nodes, n_features))
-            metric.check(points)
-        roots = fields.integers("roots", (n_nodes,), 0, n_nodes - 1)
-        if not ((roots[roots] == roots).all() and (codes[roots] == codes).all()):
-            raise fields.refuse("roots", "nodes of the same class that are roots themselves")
-        paths = Paths(
-            fields.number("longest", 0.0, float(np.finfo(np.float64).max)),
-            fields.floats("densities", (n_nodes,), 0.01, 1.0),  # no mean is below exp(-4.5)
-            fields.floats("values", (n_nodes,), -HIGHEST, HIGHEST),
-            roots,
-        )
-        k = fields.integer("n_neighbors", 1, len(node_of) - 1)
-        return cls(metric, points, node_of, codes, k, paths)
+    def check_state(self, sizes: Sizes) -> None:
+        """Check nodes, classes and what the metric needs; see `popf.state`."""
+        if len(np.unique(self.node_of)) < len(self.node_codes):
+            raise StateError("nodes, each with at least one sample", "node_of")
+        if (self.node_codes[self.paths.roots] != self.node_codes).any():
+            raise StateError("the classes of the roots", "node_codes")
+        if self.metric.precomputed and len(self.node_of) != sizes["n_features"]:
+            raise StateError(f"the nodes of {sizes['n_features']} samples", "node_of")
+        if (self.points is None) != self.metric.precomputed:
+            raise StateError("None only if the metric is precomputed", "points")
+        if self.points is not None:
+            self.metric.check(self.points)
 
 
 class Grown(NamedTuple):
@@ -242,7 +223,7 @@ def grow_forest(
         k = int(np.argmax(tried)) + 1 if len(tried) else 1
     paths = _grow_paths(graph, k, node_codes, removal)
     kept = None if metric.precomputed else points
-    return Grown(DensityForest(metric, kept, node_of, node_codes, k, paths), graph, tried)
+    return Grown(DensityForest(metric, node_codes, node_of, kept, k, paths), graph, tried)
 
 
 def order_nodes(

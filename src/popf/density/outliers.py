@@ -1,7 +1,7 @@
 """Detection of outliers: samples with low density compared with their cluster."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,9 +9,9 @@ from sklearn.base import OutlierMixin
 
 from popf.density.base import DensityEstimator
 from popf.engine.structures import FloatArray, IntArray
-from popf.forest.state import Fields
 from popf.forest.validation import to_device_of
 from popf.formatting import check_real
+from popf.state import Float
 
 if TYPE_CHECKING:
     from popf.density.forest import DensityForest
@@ -62,8 +62,8 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
     array([1.1, 0. ])
     """
 
-    offset_: float
-    scores_: FloatArray
+    offset_: Annotated[float, Float()]
+    scores_: Annotated[FloatArray, Float("n_samples", low=0.0)]
 
     def __init__(
         self,
@@ -158,10 +158,6 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         known = found.twins >= 0
         scores[known] = self.scores_[self.forest_.rows[found.twins[known]]]
         return scores
-
-    def _read_fitted(self, fields: Fields, forest: "DensityForest") -> dict[str, Any]:
-        scores = fields.floats("scores_", (len(forest.node_of),), 0.0)
-        return {"offset_": fields.number("offset_"), "scores_": scores}
 
 
 def _relative_density(forest: "DensityForest", raw: FloatArray, nodes: IntArray) -> FloatArray:

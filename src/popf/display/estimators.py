@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from popf.engine.structures import FloatArray
+from popf.engine.structures import FloatArray, IntArray
 
 
 def steps_of(estimator: Any) -> list[Any]:
@@ -45,6 +45,18 @@ def as_forest_sees(estimator: Any, X: Any) -> FloatArray:
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         prepare = getattr(last, "prepare", np.asarray)
         return np.ascontiguousarray(prepare(X), dtype=np.float64)
+
+
+def features_of_axes(classifier: Any) -> IntArray | None:
+    """Return the feature behind each axis of the forest's space; None if a linear map mixes features."""
+    pool: Any = getattr(classifier, "pool_", None)
+    matrix = None if pool is None else pool.forest.matrix
+    if matrix is None:
+        return np.arange(classifier.n_features_in_)
+    if not np.array_equal(matrix, np.diag(np.diagonal(matrix))):
+        return None
+    features: IntArray = pool.scaler.columns
+    return features
 
 
 def one_sample(sample: Any) -> Any:

@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
 
 from popf.display import canvas
-from popf.display.estimators import as_forest_sees, fitted_step, last_step, one_sample
+from popf.display.estimators import (
+    as_forest_sees,
+    features_of_axes,
+    fitted_step,
+    last_step,
+    one_sample,
+)
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import Path
@@ -93,7 +99,8 @@ def prepare_forest(
 
 def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
     last, n_features = last_step(estimator), samples.shape[1]
-    if getattr(last, "linear_map_", None) is not None:
+    features = features_of_axes(last)
+    if features is None:
         return [f"mapped feature {k}" for k in range(n_features)]
     names = getattr(last, "feature_names_in_", None)
     if names is None and hasattr(estimator, "feature_names_in_"):
@@ -103,7 +110,7 @@ def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
         names = [f"feature {k}" for k in range(n_features)]
     given: Any = getattr(last, "samples_", samples)
     squashed = not np.array_equal(samples, given)
-    return [f"{name}, squashed" if squashed else str(name) for name in names]
+    return [f"{names[k]}, squashed" if squashed else str(names[k]) for k in features]
 
 
 def _choose_axes(

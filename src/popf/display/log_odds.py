@@ -77,7 +77,7 @@ def log_odds_of(
     """Select one sample and two classes from the terms of all samples."""
     classes = split.classes.tolist()
     parts: Any = (split.prior, split.forest[row], split.total[row], split.features[row])
-    if len(classes) == 2:  # log odds as exponents of both classes, the first 0
+    if len(classes) == 2:  # log odds as logits of both classes, the first 0
         parts = (np.stack([np.zeros_like(part), part], axis=-1) for part in parts)
     prior, forest, total, features = parts
     if pos_label is None:
@@ -92,7 +92,7 @@ def log_odds_of(
         raise ValueError(f"against={against!r} is the positive class itself; choose another class.")
     shares = (features[:, code] - features[:, rival]).tolist()
     named = [pair for pair in zip(split.feature_names, shares, strict=True) if pair[1] != 0.0]
-    exponents = np.exp(total - total.max())
+    odds = np.exp(total - total.max())
     return LogOdds(
         classes[code],
         classes[rival],
@@ -100,7 +100,7 @@ def log_odds_of(
         float(forest[code] - forest[rival]),
         dict(sorted(named, key=lambda pair: -abs(pair[1]))),
         float(total[code] - total[rival]),
-        float(exponents[code] / exponents.sum()),
+        float(odds[code] / odds.sum()),
     )
 
 

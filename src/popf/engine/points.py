@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,7 +135,7 @@ def sort_by_values(columns: Iterable[FloatArray], n_rows: int) -> tuple[IntArray
     return order, np.cumsum(~repeats) - 1
 
 
-def hash64(numbers: IntArray) -> NDArray[np.uint64]:
+def hash64(numbers: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
     """Hash integers with SplitMix64's mixing function (Steele, Lea, Flood, 2014)."""
     mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

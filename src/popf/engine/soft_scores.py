@@ -6,10 +6,9 @@ smallest score becomes the one that conquers. Exponentials are computed relative
 class so far, so that no score overflows or underflows, however small tau is.
 
 Bandwidths form an array of shape (n_chains, n_halvings); each is half of the one before it in its row, so that
-five or nine of them cost one exponential. Scores have the shape (n_queries, n_classes, n_chains, n_halvings).
+nine of them cost one exponential. Scores have the shape (n_queries, n_classes, n_chains, n_halvings).
 
-`CompetingNodes` sums over blocks of distances of any metric. For Euclidean distances, `CompetingSpace` is used
-in low dimension and `CompetingPoints` in high dimension.
+`CompetingSpace` sums over Euclidean distances, `CompetingNodes` over blocks of distances of any metric.
 """
 
 from typing import NamedTuple
@@ -21,17 +20,14 @@ from popf.engine.runtime.simd import (
     CHAIN,
     LANES,
     QUERIES,
-    SHORT_CHAIN,
     WIDTH,
     add_chain,
     add_exponentials,
-    add_short_chain,
-    costs_from_products,
     path_costs,
     path_costs_of_four,
     smallest,
 )
-from popf.engine.runtime.threads import BufferPool, map_chunks, one_blas_thread
+from popf.engine.runtime.threads import map_chunks
 from popf.engine.space_tree import build_space_tree
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, ceil_div
 
@@ -42,10 +38,6 @@ CHUNK_BLOCKS = CHUNK // LANES
 ERROR = 1e-8
 # Queries per call: few enough for Ctrl-C, even with millions of nodes.
 CALL_QUERIES = 64
-# Queries and nodes per tile: enough for BLAS, few enough to stay in the cache.
-TILE_QUERIES, TILE_NODES = 256, 1024
-# Samples from which the centre is computed.
-CENTER_SAMPLE_SIZE = 1000
 
 
 class Scratch(NamedTuple):
@@ -87,9 +79,6 @@ def _add_paths(scratch, row, size, weights, start, taus):
         first, rate = chain * n_halvings, -1.0 / taus[chain, 0]
         if n_halvings == CHAIN:
             add_chain(costs, row, size, weights, start, low, rate, sums, first)
-            continue
-        if n_halvings == SHORT_CHAIN:
-            add_short_chain(costs, row, size, weights, start, low, rate, sums, first)
             continue
         for half in range(n_halvings):
             rate = -1.0 / taus[chain, half]
@@ -314,127 +303,3 @@ def _compete_in_space(space, queries, taus, bounds, scratch, scores):
                 for g in range(QUERIES):
                     _add_paths(scratch, g, (last - first) * LANES, weights, first * LANES, taus)
             _write_scores(scratch, mass, taus, scores[q : q + n_here, k])
-
-
-class CompetingPoints(NamedTuple):
-    """Training nodes in one matrix, sorted by class and within a class by norm.
-
-    ``|x - y|² = |x|² + |y|² - 2 x·y`` suffers from cancellation where x and y are close. With unit roundoff u
-    and d features, its error is at most ``E = 2 (d + 16) u (|x|² + |y|²)`` (see `tiles`), and that of the
-    distance ``E / (2 |x - y|)``. Where that exceeds the allowed error, the distance is computed directly.
-    Points are centred at their median, and sorted by norm within each class, so that outliers neither reduce
-    the precision of other points nor cause their distances to be recomputed.
-    """
-
-    points: FloatArray  # relative to `center`; each class starts at a multiple of sixteen
-    norms: FloatArray  # squared, infinite where there is no node
-    costs: FloatArray  # C_v, infinite where there is no node
-    weights: FloatArray  # how many samples each node stands for, 0 where there is no node
-    starts: IntArray  # class k is range(starts[k], starts[k + 1])
-    masses: FloatArray  # the sum of the weights of each class
-    center: FloatArray
-
-    @classmethod
-    def build(
-        cls, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
-    ) -> "CompetingPoints":
-        """Sort samples of the classes 0, 1, ..."""
-        # A single outlier could shift the mean so far that products cancel for all other samples.
-        center = np.median(samples[:: max(1, len(samples) // CENTER_SAMPLE_SIZE)], axis=0)
-        moved = samples - center
-        norms = np.einsum("ij,ij->i", moved, moved)
-        sizes, order = np.bincount(codes), np.lexsort((norms, codes))
-        starts = np.append(0, np.cumsum(ceil_div(sizes, LANES) * LANES))
-        shifts = starts[:-1] - (np.cumsum(sizes) - sizes)
-        places = np.arange(len(codes)) + shifts[codes[order]]
-
-        def padded(values: FloatArray, fill_value: float) -> FloatArray:
-            filled = np.full((starts[-1], *values.shape[1:]), fill_value)
-            filled[places] = values[order]
-            return filled
-
-        return cls(
-            points=padded(moved, 0.0),
-            norms=padded(norms, np.inf),
-            costs=padded(costs, np.inf),
-            weights=padded(weights, 0.0),
-            starts=starts,
-            masses=np.bincount(codes, weights=weights).astype(np.float64),
-            center=center,
-        )
-
-    def largest_norm(self, start: int, stop: int) -> float:
-        """Return the largest squared norm of the nodes from `start` to `stop`."""
-        norms = self.norms[start:stop]
-        return float(norms[np.isfinite(norms)].max(initial=0.0))
-
-    def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
-        """Compute the scores of queries, which must have the scale of the samples."""
-        scores = np.full((len(queries), len(self.masses), *taus.shape), np.inf)
-        pool = BufferPool(lambda: np.empty(TILE_QUERIES * TILE_NODES))
-
-        def compete(start: int, stop: int) -> None:
-            with pool.borrow() as memory:
-                self._compete(queries[start:stop] - self.center, taus, scores[start:stop], memory)
-
-        with one_blas_thread():
-            map_chunks(compete, len(queries), TILE_QUERIES, n_threads)
-        return scores
-
-    def _compete(
-        self, queries: FloatArray, taus: FloatArray, scores: FloatArray, memory: FloatArray
-    ) -> None:
-        """Let the classes compete for the queries of a tile, one class after the other."""
-        n_queries, scratch = len(queries), _scratch_for(len(queries), taus.size)
-        norms = np.einsum("ij,ij->i", queries, queries)
-        for k, mass in enumerate(self.masses):
-            scratch.low[:], scratch.sums[:] = np.inf, 0.0
-            for start in range(self.starts[k], self.starts[k + 1], TILE_NODES):
-                stop = min(start + TILE_NODES, int(self.starts[k + 1]))
-                shape = n_queries, stop - start
-                products = memory[: shape[0] * shape[1]].reshape(shape)
-                np.matmul(queries, self.points[start:stop].T, out=products)
-                largest = self.largest_norm(start, stop)
-                least = recompute_below(norms, largest, queries.shape[1], taus)
-                _add_tile(products, self, start, queries, norms, least, taus, scratch)
-            _write_scores(scratch, mass, taus, scores[:, k])
-
-
-def recompute_below(
-    norms: FloatArray, largest: float, n_features: int, taus: FloatArray
-) -> FloatArray:
-    """Return, for each query, the squared distance below which the error of products exceeds `ERROR`.
-
-    `norms` are the squared norms of the queries, `largest` is the largest one of the nodes.
-    """
-    # The error of a cost, in units of the bandwidth, is the relative error of its exponential.
-    allowed = ERROR * float(taus.min())
-    error = 2.0 * (n_features + 16) * float(np.finfo(np.float64).eps) * (norms + largest)
-    with np.errstate(over="ignore"):
-        least: FloatArray = (error / (2.0 * allowed)) ** 2
-    return least
-
-
-@jit
-def _add_tile(products, nodes, start, queries, norms, least, taus, scratch):
-    """Convert products to path costs, recompute small distances directly, and add the exponentials."""
-    points, weights, costs = nodes.points, nodes.weights, scratch.costs
-    stop = start + products.shape[1]
-    node_norms, floors = nodes.norms[start:stop], nodes.costs[start:stop]
-    for q in range(products.shape[0]):
-        norm, small = norms[q], least[q]
-        for first in range(0, products.shape[1], CHUNK):
-            size = min(CHUNK, products.shape[1] - first)
-            lowest = costs_from_products(
-                products, q, first, size, norm, node_norms, floors, costs, q
-            )
-            if lowest <= small:
-                for i in range(size):
-                    v = first + i
-                    if norm + node_norms[v] - 2.0 * products[q, v] <= small:
-                        squared = 0.0
-                        for f in range(points.shape[1]):
-                            gap = queries[q, f] - points[start + v, f]
-                            squared += gap * gap
-                        costs[q, i] = max(floors[v], np.sqrt(squared))
-            _add_paths(scratch, q, size, weights, start + first, taus)

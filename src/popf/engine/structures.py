@@ -150,8 +150,13 @@ class Backend(Protocol):
     ) -> tuple[Conquest, IntArray]:
         """Find the conqueror of each query, and the queries for which it is uncertain."""
 
+    def competing_nodes(
+        self, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
+    ) -> Any:
+        """Sort training nodes of the classes 0, 1, ..., for `soft_scores`."""
+
     def soft_scores(self, nodes: Any, queries: FloatArray, taus: FloatArray) -> FloatArray:
-        """Compute the soft scores of queries, like ``nodes.scores`` of `soft_scores.CompetingPoints`."""
+        """Compute the soft scores of queries, like `soft_scores.CompetingSpace.scores`."""
 
 
 class Resources(NamedTuple):

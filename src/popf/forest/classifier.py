@@ -1,7 +1,8 @@
 """The Optimum-Path Forest classifier."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from inspect import signature
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,7 @@ from popf.forest.optimum_path_forest import (
     class_margins,
     grow_forest,
 )
-from popf.forest.state import Fields, forest_from_arrays, forest_to_arrays, read_features, read_rows
+from popf.forest.state import ForestState, SampleIndices
 from popf.forest.validation import (
     resources_of,
     set_metric_tags,
@@ -24,6 +25,7 @@ from popf.forest.validation import (
     validate_new,
     validate_training,
 )
+from popf.state import Labels, Part, Sizes, StateError, StateMixin
 
 
 def _of_forest(name: str, doc: str) -> Any:
@@ -36,7 +38,7 @@ def _of_forest(name: str, doc: str) -> Any:
     return property(get, doc=doc)
 
 
-class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Optimum-Path Forest classifier.
 
     The *prototypes* are the training samples where classes meet in a minimum spanning tree. They compete
@@ -120,7 +122,10 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([2, 3])
     """
 
-    forest_: OptimumPathForest
+    classes_: Annotated[NDArray[Any], Labels()]
+    forest_: Annotated[OptimumPathForest, Part(ForestState)]
+    sample_indices_: Annotated[IntArray, SampleIndices()]
+    device_: str
 
     def __init__(
         self,
@@ -298,26 +303,32 @@ class OPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model.forest_ = forest
         return model
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "forest_" in state:
-            state["forest_"] = forest_to_arrays(self.forest_)
-            whole = np.array_equal(self.sample_indices_, np.arange(len(self.forest_)))
-            state["sample_indices_"] = None if whole else self.sample_indices_
-            del state["device_"]  # the GPU may not exist where the state is loaded
-        return state
+    @classmethod
+    def inside(
+        cls, model: Any, forest: OptimumPathForest, sample_indices: IntArray, device: str = "cpu"
+    ) -> Self:
+        """Return the fitted classifier in another estimator, whose parameters it shares."""
+        parameters = {name: getattr(model, name) for name in signature(cls).parameters}
+        samples = forest.samples
+        n_features = model.n_features_in_ if samples is None else samples.shape[1]
+        return cls.from_forest(forest, parameters, n_features, sample_indices, device)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "forest_" in state:
-            fields = Fields(state, type(self).__name__)
-            features, classes = read_features(fields), fields.labels("classes_")
-            n_features = features["n_features_in_"]
-            forest = forest_from_arrays(fields.fields("forest_"), classes, n_features)
-            n_columns = n_features if forest.metric.precomputed else None
-            rows = read_rows(fields, len(forest), n_columns)
-            state = {**state, **features, "classes_": classes, "forest_": forest}
-            state["sample_indices_"], state["device_"] = rows, "cpu"
-        super().__setstate__(state)
+    @classmethod
+    def restored(cls, model: Any, samples: FloatArray | None, sizes: Sizes) -> Self:
+        """Restore ``model.opf_``, an `InnerForest`, on the samples that the forest was grown on."""
+        inner = model.opf_
+        forest = inner.with_samples(samples, sizes)
+        forest.classes = model.classes_
+        opf = cls.inside(model, forest, inner.sample_indices)
+        opf.check_state(sizes)
+        return opf
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Give the forest its labels, and check the rows; see `popf.state`."""
+        self.forest_.classes = self.classes_
+        self.device_ = "cpu"  # a GPU may not exist where the state is loaded
+        if self.forest_.metric.precomputed and self.sample_indices_[-1] >= sizes["n_features"]:
+            raise StateError("columns of the precomputed distances", "sample_indices_")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

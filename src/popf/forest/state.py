@@ -1,225 +1,187 @@
-"""Convert fitted estimators to plain values and back, for pickle, joblib, skops, `copy` and `popf.save`.
+"""What is stored of metrics, forests, and forests in other estimators; see `popf.state`.
 
-The contract, for every estimator of popf:
-
-- ``__getstate__`` returns a dict: every parameter under its own name and, once fitted, values under public
-  names that end in an underscore. Values are C-contiguous arrays of numbers or text, numbers, text, None,
-  lists, tuples and dicts of these, or other estimators that follow this contract. Anything that can be
-  computed from these values is left out.
-- ``__setstate__`` accepts such a dict from an untrusted source. It reads every value through `Fields`, which
-  raises ValueError naming the value that is missing or wrong, and recomputes the rest; search structures are
-  built on first use.
+A forest is stored as samples, classes, predecessors and the edges of the spanning tree. Costs and roots are
+recomputed from these, bit for bit, so no state can hold an inconsistent forest. Search
+structures are built on first use.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from popf.engine.structures import FloatArray, Forest, IntArray, SpanningTree, TrainingResult
+from popf.engine.structures import FloatArray, Forest, IntArray, SpanningTree
 from popf.forest.optimum_path_forest import OptimumPathForest
+from popf.state import Choice, Float, Integer, Sizes, Spec, StateError
 
-# Largest absolute value of a fitted number; it leaves room for sums and products.
-LARGEST = 1e300
-Shape = tuple[int | None, ...]
+if TYPE_CHECKING:
+    from popf.forest.metrics import Metric
+
 # Rows processed at a time, few enough to stay in the cache.
 CHUNK_ROWS = 4096
 
 
-class Fields:
-    """Checked access to the values of a state; errors name the wrong value and the `owner` of the state."""
+class MetricSpec(Spec):
+    """A metric, with the parameters that were estimated from the samples."""
 
-    def __init__(self, state: Any, owner: str) -> None:
-        if not isinstance(state, Mapping):
-            raise ValueError(f"the state of {owner} must be a dict, not {_shown(state)}.")
-        self._state, self._owner = state, owner
+    def write(self, value: "Metric") -> dict[str, Any]:
+        """Return the name or function of the metric, and its parameters."""
+        return {"source": value.source, "params": value.params}
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._state
+    def read(self, value: Any, owner: str, sizes: Sizes) -> "Metric":
+        """Look the metric up; the parameters of named metrics must be finite."""
+        from popf.forest.metrics import choose_metric
 
-    def items(self) -> list[tuple[str, Any]]:
-        """List names and values."""
-        return list(self._state.items())
-
-    def refuse(self, name: str, wanted: str) -> ValueError:
-        """Return the error for a wrong value."""
-        got = _shown(self._state[name])
-        return ValueError(f"{name} of {self._owner} must be {wanted}, not {got}.")
-
-    def value(self, name: str) -> Any:
-        """Return a value unchecked."""
-        if name not in self._state:
-            raise ValueError(f"{self._owner} lacks {name}.")
-        return self._state[name]
-
-    def fields(self, name: str) -> "Fields":
-        """Return a nested dict as `Fields`."""
-        return Fields(self.value(name), f"{name} of {self._owner}")
-
-    def choice(self, name: str, choices: Sequence[str]) -> str:
-        """Return a string that is one of `choices`."""
-        value = self.value(name)
-        if not (isinstance(value, str) and value in choices):
-            raise self.refuse(name, f"one of {', '.join(map(repr, choices))}")
-        return value
-
-    def integer(self, name: str, low: int, high: int = 2**62) -> int:
-        """Return an integer from `low` to `high`."""
-        value: Any = self.value(name)
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not (whole and low <= value <= high):
-            raise self.refuse(name, f"an integer from {low} to {high}")
-        return int(value)
-
-    def number(self, name: str, low: float = -LARGEST, high: float = LARGEST) -> float:
-        """Return a number from `low` to `high`."""
-        value: Any = self.value(name)
-        real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not (real and low <= value <= high):
-            raise self.refuse(name, f"a number from {low:g} to {high:g}")
-        return float(value)
-
-    def integers(self, name: str, shape: Shape, low: int, high: int) -> IntArray:
-        """Return an array of integers; None in `shape` stands for any length."""
-        array = self._array(name, shape, "iu", "integers")
-        if array.size and not (array.min() >= low and array.max() <= high):
-            raise self.refuse(name, f"integers from {low} to {high}")
-        return array.astype(np.int64, copy=False)
-
-    def floats(
-        self, name: str, shape: Shape, low: float = -np.inf, high: float = np.inf
-    ) -> FloatArray:
-        """Return an array of finite numbers, C-contiguous."""
-        array = self._array(name, shape, "f", "numbers")
-        if not (np.isfinite(array).all() and (array >= low).all() and (array <= high).all()):
-            raise self.refuse(name, f"finite numbers from {low:g} to {high:g}")
-        return np.ascontiguousarray(array, dtype=np.float64)
-
-    def texts(self, name: str, shape: Shape) -> NDArray[Any]:
-        """Return an array of text."""
-        return self._array(name, shape, "U", "text")
-
-    def labels(self, name: str) -> NDArray[Any]:
-        """Return the labels of at least two classes."""
-        array = self.value(name)
-        if not (
-            isinstance(array, np.ndarray)
-            and array.ndim == 1
-            and 2 <= len(array) == len(set(array.tolist()))
-        ):
-            raise self.refuse(name, "an array of at least two different labels")
-        return array
-
-    def _array(self, name: str, shape: Shape, kinds: str, what: str) -> NDArray[Any]:
-        array = self.value(name)
-        if not (
-            isinstance(array, np.ndarray)
-            and array.dtype.kind in kinds
-            and array.ndim == len(shape)
-            and all(wanted in (None, n) for wanted, n in zip(shape, array.shape, strict=True))
-        ):
-            lengths = ", ".join("any" if n is None else str(n) for n in shape)
-            raise self.refuse(name, f"an array of {what} of shape ({lengths})")
-        return array
+        try:
+            source, params = value["source"], value["params"]
+            if isinstance(source, str):
+                for each in params.values():
+                    if not np.isfinite(np.asarray(each, dtype=np.float64)).all():
+                        raise ValueError("parameters must be finite")
+            return choose_metric(source, params)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StateError(f"a metric with its parameters ({error})") from error
 
 
-def read_features(fields: Fields) -> dict[str, Any]:
-    """Read ``n_features_in_`` and, if present, ``feature_names_in_``."""
-    n_features = fields.integer("n_features_in_", 1)
-    if "feature_names_in_" not in fields:
-        return {"n_features_in_": n_features}
-    names = fields.value("feature_names_in_")
-    if not (
-        isinstance(names, np.ndarray)
-        and names.shape == (n_features,)
-        and all(isinstance(name, str) for name in names)
-    ):
-        raise fields.refuse("feature_names_in_", f"an array of {n_features} names")
-    return {"n_features_in_": n_features, "feature_names_in_": names.astype(object, copy=False)}
+class SampleIndices(Spec):
+    """The rows of X that are training samples, in ascending order; stored as None if they are all."""
+
+    def write(self, value: IntArray) -> IntArray | None:
+        """Return None for all rows."""
+        return None if np.array_equal(value, np.arange(len(value))) else value
+
+    def read(self, value: Any, owner: str, sizes: Sizes) -> IntArray:
+        """Check the order."""
+        if value is None:
+            return np.arange(sizes["n_samples"])
+        rows: IntArray = Integer("n_samples").read(value, owner, sizes)
+        if not (np.diff(rows) > 0).all():
+            raise StateError("the rows that were used, in ascending order")
+        return rows
 
 
-def forest_to_arrays(forest: OptimumPathForest) -> dict[str, Any]:
-    """Return samples, classes, predecessors and the tree's edges.
+class ForestState(NamedTuple):
+    """The stored part of an `OptimumPathForest`."""
 
-    Costs and roots are recomputed from these, bit for bit, so no state can hold an inconsistent forest.
-    """
-    tree, metric = forest.spanning_tree, forest.metric
-    index = np.int32 if len(forest) <= 2**31 else np.int64
-    arrays = {
-        "metric": metric.source,
-        "metric_params": metric.params,
-        "algorithm": forest.algorithm,
-        "samples": forest.samples,
-        "codes": forest.codes.astype(np.min_scalar_type(len(forest.classes))),
-        "predecessors": forest.predecessors.astype(index),
-        "lower": tree.lower.astype(index),
-        "higher": tree.higher.astype(index),
-    }
-    if not metric.euclidean:
-        arrays["lengths"], arrays["weights"] = forest.lengths, tree.weights
-    return arrays
+    metric: Annotated["Metric", MetricSpec()]
+    algorithm: Annotated[str, Choice("kd_tree", "brute", "prim")]
+    codes: Annotated[IntArray, Integer("n_samples", of="n_classes")]
+    samples: Annotated[FloatArray, Float("n_samples", "n_features")] | None  # None: precomputed
+    predecessors: Annotated[IntArray, Integer("n_samples", low=-1, of="n_samples")]
+    lower: Annotated[IntArray, Integer("n_samples - 1", of="n_samples")]
+    higher: Annotated[IntArray, Integer("n_samples - 1", of="n_samples")]
+    # None if the metric is Euclidean: then they follow from the samples.
+    lengths: Annotated[FloatArray, Float("n_samples", low=0.0)] | None
+    weights: Annotated[FloatArray, Float("n_samples - 1", low=0.0)] | None
 
-
-def forest_from_arrays(fields: Fields, classes: NDArray[Any], n_features: int) -> OptimumPathForest:
-    """Check the arrays of a forest and rebuild it; its index is built on first use."""
-    from popf.engine.points import scale_exponent, scaled_copy
-    from popf.forest.metrics import choose_metric
-
-    metric = choose_metric(fields.value("metric"), fields.value("metric_params"))
-    algorithms = ("kd_tree", "brute", "prim") if metric.euclidean else ("prim",)
-    algorithm = fields.choice("algorithm", algorithms)
-    codes = fields.integers("codes", (None,), 0, len(classes) - 1)
-    n = len(codes)
-    if n < 2 or np.bincount(codes, minlength=len(classes)).min() == 0:
-        raise fields.refuse("codes", "at least two samples, and at least one of every class")
-    predecessors = fields.integers("predecessors", (n,), -1, n - 1)
-    inner = predecessors >= 0
-    if not (codes[predecessors] == codes)[inner].all():
-        raise fields.refuse("predecessors", "samples of the same class")
-    lower = fields.integers("lower", (n - 1,), 0, n - 1)
-    higher = fields.integers("higher", (n - 1,), 0, n - 1)
-    if not ((lower < higher).all() and _is_connected(lower, higher, n)):
-        raise fields.refuse(
-            "higher", "the higher ends of a tree's edges, with the others in 'lower'"
+    @classmethod
+    def of(cls, forest: OptimumPathForest) -> Self:
+        """Return what is stored of a forest."""
+        tree, euclidean = forest.spanning_tree, forest.metric.euclidean
+        index = np.int32 if len(forest) <= 2**31 else np.int64
+        return cls(
+            metric=forest.metric,
+            algorithm=forest.algorithm,
+            codes=forest.codes.astype(np.min_scalar_type(len(forest.classes))),
+            samples=forest.samples,
+            predecessors=forest.predecessors.astype(index),
+            lower=tree.lower.astype(index),
+            higher=tree.higher.astype(index),
+            lengths=None if euclidean else forest.lengths,
+            weights=None if euclidean else tree.weights,
         )
-    samples, exponent = None, 0
-    if metric.precomputed:
-        if fields.value("samples") is not None:
-            raise fields.refuse("samples", "None, as the metric is precomputed")
-    else:
-        samples = fields.floats("samples", (n, n_features))
-        metric.check(samples)
-    if metric.euclidean and samples is not None:
-        exponent = scale_exponent(samples)
-        points = scaled_copy(samples, exponent)
-        before = np.where(inner, predecessors, np.arange(n))
-        lengths = _squared_distances(points, np.arange(n), before)
-        weights = _squared_distances(points, lower, higher)
-    else:
-        lengths = np.where(inner, fields.floats("lengths", (n,), 0.0), 0.0)
-        weights = fields.floats("weights", (n - 1,), 0.0)
-    costs, roots = _costs_and_roots(predecessors, lengths)
-    if inner[roots].any():
-        raise fields.refuse("predecessors", "paths that start at a prototype")
-    trained = TrainingResult(
-        SpanningTree(lower, higher, weights), ~inner, Forest(costs, predecessors, lengths, roots)
-    )
-    return OptimumPathForest(
-        metric, codes, trained, algorithm, exponent=exponent, samples=samples, classes=classes
-    )
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Check the classes, the paths, the tree, and what the metric needs."""
+        if np.bincount(self.codes, minlength=sizes["n_classes"]).min() == 0:
+            raise StateError("at least one sample of every class", "codes")
+        inner = self.predecessors >= 0
+        if not (self.codes[self.predecessors] == self.codes)[inner].all():
+            raise StateError("samples of the same class", "predecessors")
+        if not _is_tree(self.lower, self.higher, len(self.codes)):
+            raise StateError(
+                "the higher ends of a tree's edges, with the others in 'lower'", "higher"
+            )
+        metric = self.metric
+        if not metric.euclidean and self.algorithm != "prim":
+            raise StateError("'prim', as the metric is not Euclidean", "algorithm")
+        for name, absent in (
+            ("samples", metric.precomputed),
+            ("lengths", metric.euclidean),
+            ("weights", metric.euclidean),
+        ):
+            if (getattr(self, name) is None) != absent:
+                raise StateError(f"{'None' if absent else 'an array'} with this metric", name)
+        if self.samples is not None:
+            metric.check(self.samples)
+
+    def restore(self, sizes: Sizes) -> OptimumPathForest:
+        """Compute costs and roots, and return the forest; its classes are numbers."""
+        from popf.engine.points import scale_exponent, scaled_copy
+        from popf.engine.structures import TrainingResult
+
+        n, exponent = len(self.codes), 0
+        first = self.predecessors < 0
+        before = np.where(first, np.arange(n), self.predecessors)
+        lengths: Any = self.lengths
+        weights: Any = self.weights
+        samples: Any = self.samples
+        if self.metric.euclidean:
+            exponent = scale_exponent(samples)
+            points = scaled_copy(samples, exponent)
+            lengths = _squared_distances(points, np.arange(n), before)
+            weights = _squared_distances(points, self.lower, self.higher)
+        lengths = np.where(first, 0.0, lengths)
+        costs, roots = _costs_and_roots(before, lengths)
+        if not first[roots].all():
+            raise StateError("paths that start at a prototype", "predecessors")
+        trained = TrainingResult(
+            SpanningTree(self.lower, self.higher, weights),
+            first,
+            Forest(costs, self.predecessors, lengths, roots),
+        )
+        return OptimumPathForest(
+            self.metric, self.codes, trained, self.algorithm, exponent=exponent, samples=samples
+        )
 
 
-def read_rows(fields: Fields, n_samples: int, n_columns: int | None) -> IntArray:
-    """Read which rows of X were used, None for all; with `n_columns`, rows also index columns of distances."""
-    rows = np.arange(n_samples)
-    if fields.value("sample_indices_") is not None:
-        rows = fields.integers("sample_indices_", (n_samples,), 0, 2**62)
-    if not (np.diff(rows) > 0).all() or (n_columns is not None and rows[-1] >= n_columns):
-        raise fields.refuse("sample_indices_", "the rows that were used, in ascending order")
-    return rows
+class _WithoutSamples(ForestState):
+    """A forest that is checked and restored when its samples are known."""
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Check nothing yet."""
+
+    def restore(self, sizes: Sizes) -> Any:
+        """Return what was stored."""
+        return self
+
+
+class InnerForest(NamedTuple):
+    """The stored part of an `OPFClassifier` in an estimator, from whose samples the forest's follow."""
+
+    forest: _WithoutSamples
+    sample_indices: Annotated[IntArray, SampleIndices()]
+
+    @classmethod
+    def of(cls, opf: Any) -> Self:
+        """Return what is stored of the `OPFClassifier`."""
+        return cls(_WithoutSamples.of(opf.forest_)._replace(samples=None), opf.sample_indices_)
+
+    def with_samples(self, samples: FloatArray | None, sizes: Sizes) -> OptimumPathForest:
+        """Check and restore the forest."""
+        if samples is not None:
+            samples = Float("n_samples", "n_prepared").read(samples, "", sizes)
+        whole = ForestState(*self.forest._replace(samples=samples))
+        whole.check_state(sizes)
+        return whole.restore(sizes)
+
+
+def _is_tree(lower: IntArray, higher: IntArray, n: int) -> bool:
+    """Return whether n - 1 edges connect all samples."""
+    graph = coo_array((np.ones(n - 1, dtype=np.int8), (lower, higher)), shape=(n, n))
+    components = connected_components(graph, directed=False)[0]
+    return bool((lower < higher).all() and components == 1)
 
 
 def _squared_distances(points: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
@@ -233,25 +195,10 @@ def _squared_distances(points: FloatArray, first: IntArray, second: IntArray) ->
     return total
 
 
-def _costs_and_roots(predecessors: IntArray, lengths: FloatArray) -> tuple[FloatArray, IntArray]:
+def _costs_and_roots(before: IntArray, lengths: FloatArray) -> tuple[FloatArray, IntArray]:
     """Find the largest edge and the root of each path by pointer doubling."""
-    n = len(predecessors)
-    roots = np.where(predecessors < 0, np.arange(n), predecessors)
-    costs = lengths.copy()
-    for _ in range(n.bit_length()):
+    roots, costs = before, lengths.copy()
+    for _ in range(len(before).bit_length()):
         np.maximum(costs, costs[roots], out=costs)
         roots = roots[roots]
     return costs, roots
-
-
-def _is_connected(lower: IntArray, higher: IntArray, n: int) -> bool:
-    graph = coo_array((np.ones(n - 1, dtype=np.int8), (lower, higher)), shape=(n, n))
-    return bool(connected_components(graph, directed=False)[0] == 1)
-
-
-def _shown(value: Any) -> str:
-    """Describe a value briefly for an error message."""
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} of shape {value.shape}"
-    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
-    return text if len(text) <= 80 else f"{text[:80]} ..."

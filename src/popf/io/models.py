@@ -1,9 +1,8 @@
 """Save, load and describe models, and align frames with the columns that a model was fitted on.
 
 Values that JSON supports are written as they are. All others become an object with a key ``"!"`` that names one
-of a fixed list of kinds; arrays go to the container. popf's estimators are stored by their state, see
-`popf.forest.state`, scikit-learn's scalers by their parameters and public fitted attributes. Only the classes
-listed here can be created from a file.
+of a fixed list of kinds; arrays go to the container. Estimators are stored by their parameters and fitted
+attributes, as `popf.state` describes them. Only the classes listed here can be created from a file.
 """
 
 import json
@@ -11,6 +10,7 @@ import math
 import os
 import platform
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from popf.files import replacing
-from popf.forest.state import Fields, read_features
 from popf.formatting import check_choice, listed, near_words
 from popf.io import container
 from popf.io.container import Arrays, ModelFileError, can_hold
-from popf.paper import SOLVERS, Solver
+from popf.paper import SOLVERS
+from popf.state import Float, OrNone, Spec, StateMixin, read_fields, specs_of
 
 # Number of names listed in a message.
 SHOWN = 10
@@ -39,21 +39,30 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 MODELS = {
     "OPFClassifier": "popf.forest.classifier",
     "POPFClassifier": "popf.probability.classifier",
-    "PlattOPFClassifier": "popf.paper.classifier",
     "SemiSupervisedOPFClassifier": "popf.forest.semi_supervised",
     "OPFClustering": "popf.density.clustering",
     "OPFOutlierDetector": "popf.density.outliers",
     "KNNOPFClassifier": "popf.density.classifier",
+    "PlattOPFClassifier": "popf.paper.classifier",
 }
 OWN = {
     **MODELS,
-    "EffectSizeWeights": "popf.probability.features",
-    "WithinClassWhitening": "popf.probability.features",
-    "DiscriminantStretch": "popf.probability.features",
     "TablePreparation": "popf.table_models.model",
+    **{solver.__name__: solver.__module__ for solver in SOLVERS.values()},
 }
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 MODULES = {**OWN, **dict.fromkeys(SCALERS, "sklearn.preprocessing"), "Pipeline": "sklearn.pipeline"}
+_PER_FEATURE = (
+    *("mean_", "var_", "center_", "min_", "max_abs_"),
+    *("data_min_", "data_max_", "data_range_"),
+)
+#: Fitted attributes of these scalers.
+SCALED: dict[str, Spec] = {
+    **specs_of(StateMixin),
+    **dict.fromkeys(_PER_FEATURE, OrNone(Float("n_features"))),
+    "scale_": OrNone(Float("n_features", low=5e-324)),
+    "n_samples_seen_": Float(low=0.0),
+}
 
 # Runtime settings are not part of a model: a file must not start threads or write to a folder.
 NOT_KEPT = ("n_jobs", "working_memory", "device", "memory", "verbose")
@@ -61,13 +70,10 @@ NOT_KEPT = ("n_jobs", "working_memory", "device", "memory", "verbose")
 ONLY_IN_MEMORY = ("_metadata_request", "_sklearn_version")
 TOP = "the model"
 KIND = "!"
-_SOLVERS: dict[str, Any] = {solver.__name__: solver for solver in SOLVERS.values()}
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 #: The types that skops must trust to load popf's estimators, anywhere in a pipeline.
-trusted_types = [f"{module}.{name}" for name, module in OWN.items()] + [
-    f"{solver.__module__}.{solver.__name__}" for solver in SOLVERS.values()
-]
+trusted_types = [f"{module}.{name}" for name, module in OWN.items()]
 
 
 def save(
@@ -84,7 +90,7 @@ def save(
     Parameters
     ----------
     model : estimator of popf, or Pipeline
-        A fitted estimator, or a pipeline of scikit-learn's scalers and popf's transformers that ends in one.
+        A fitted estimator, or a pipeline of scikit-learn's scalers that ends in one.
     path : str or path-like
     X : frame or array, default=None
         Some training samples; the dtypes of their columns are stored in the file.
@@ -153,7 +159,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     popf.io.ModelFileError
-        If the file is not a popf model, is damaged, or was written by a newer version of popf.
+        If the file is not a popf model, is damaged, or was written in the format of another version of popf.
     """
     header, arrays = container.read(path)
     try:
@@ -165,6 +171,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         if type(final).__name__ not in MODELS:
             raise ValueError("it does not end in a popf estimator")
         check_is_fitted(final)
+        _check_steps(model)
     except Exception as error:
         # The checksum is right, so the file was written by another version of popf, or with bad intent.
         raise ModelFileError(
@@ -347,23 +354,16 @@ class Encoder:
             return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
         if isinstance(value, np.ndarray):
             return self._array(value, where)
-        if type(value) in (list, tuple):
-            items = [self.value(item, f"{where}[{i}]") for i, item in enumerate(value)]
-            return items if type(value) is list else {KIND: "tuple", "items": items}
-        if isinstance(value, Mapping):
-            pairs = [
-                [self.value(key, where), self.value(item, f"{key} of {where}")]
-                for key, item in value.items()
-            ]
-            return {KIND: "dict", "items": pairs}
         if isinstance(value, np.str_):
             return str(value)
         if isinstance(value, np.generic) and can_hold(value.dtype):
             return {**self._array(np.asarray(value), where), KIND: "number"}
-        if isinstance(value, Solver) and _SOLVERS.get(type(value).__name__) is type(value):
-            fields = {name: self.value(item, where) for name, item in vars(value).items()}
-            return {KIND: "solver", "class": type(value).__name__, "fields": fields}
-        return self._estimator(value, where)
+        if type(value) in (list, tuple):
+            items = [self.value(item, f"{where}[{i}]") for i, item in enumerate(value)]
+            return items if type(value) is list else {KIND: "tuple", "items": items}
+        if isinstance(value, dict) and all(type(key) is str and key != KIND for key in value):
+            return {key: self.value(item, f"{key} of {where}") for key, item in value.items()}
+        return self._object(value, where)
 
     def _array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
         if array.dtype.kind == "O" and array.ndim == 1:
@@ -375,6 +375,10 @@ class Encoder:
                         "booleans and None can be saved. Convert such labels to text first."
                     )
             return {KIND: "objects", "items": items}
+        kind = "array"
+        if array.dtype.kind == "U" and array.ndim == 1:  # as code points, one row for each text
+            kind, width = "text", max(1, array.dtype.itemsize // 4)
+            array = array.astype(f"=U{width}").view(np.uint32).reshape(-1, width)
         if not can_hold(array.dtype) or array.ndim > 2:
             raise TypeError(
                 f"{where} is an array of {array.dtype} in {array.ndim} dimensions, which popf.save "
@@ -383,35 +387,37 @@ class Encoder:
         letters = re.sub(r"[^A-Za-z0-9]+", "_", where)
         name = f"{len(self.arrays):03d}_{letters[:100]}"
         self.arrays[name] = array
-        return {KIND: "array", "name": name}
+        return {KIND: kind, "name": name}
 
-    def _estimator(self, estimator: Any, where: str) -> dict[str, Any]:
-        name = type(estimator).__name__
-        if name not in MODULES or type(estimator) is not _class(name):
-            raise TypeError(_refusal(estimator, where))
-        state = dict(estimator.__getstate__())  # a copy, as it may be the estimator's own dict
-        parameters = {key: state.pop(key) for key in estimator.get_params(deep=False)}
-        entry: dict[str, Any] = {KIND: "estimator", "class": name}
+    def _object(self, value: Any, where: str) -> dict[str, Any]:
+        """Encode an estimator or a solver by its parameters and fitted attributes."""
+        name = type(value).__name__
+        if name not in MODULES or type(value) is not _class(name):
+            raise TypeError(_refusal(value, where))
+        state = {
+            key: each for key, each in value.__getstate__().items() if key not in ONLY_IN_MEMORY
+        }
+        parameters = {key: state.pop(key) for key in signature(type(value)).parameters}
+        entry: dict[str, Any] = {KIND: "object", "class": name}
         if name == "Pipeline":
             within = "step {!r}" if where == TOP else f"{{!r}} of {where}"
             entry["steps"] = [
                 [label, self.value(step, within.format(label))]
                 for label, step in parameters.pop("steps")
             ]
-        entry["parameters"] = {
-            key: self.value(value, f"{key} of {where}")
-            for key, value in parameters.items()
-            if key not in NOT_KEPT
-        }
-        state = {key: value for key, value in state.items() if key not in ONLY_IN_MEMORY}
         for key in state:
-            if not _is_fitted_value(key, type(estimator)):
+            if key not in _fitted_attributes(name):
                 raise TypeError(
                     f"{where}, a {name}, has an attribute {key!r} that popf.save does not support. Delete "
                     "it, or save the model with skops."
                 )
+        entry["parameters"] = {
+            key: self.value(each, f"{key} of {where}")
+            for key, each in parameters.items()
+            if key not in NOT_KEPT
+        }
         entry["fitted"] = {
-            key: self.value(value, f"{key} of {where}") for key, value in state.items()
+            key: self.value(each, f"{key} of {where}") for key, each in state.items()
         }
         return entry
 
@@ -437,8 +443,8 @@ def _refusal(value: Any, where: str) -> str:
         )
     return (
         f"{where} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which popf.save does not support. "
-        f"It saves popf's estimators, alone or in a Pipeline after {', '.join(SCALERS)} or popf's own "
-        "transformers. Save other models with skops: skops.io.dump(model, path), and "
+        f"It saves popf's estimators, alone or in a Pipeline after {', '.join(SCALERS)}. "
+        "Save other models with skops: skops.io.dump(model, path), and "
         "skops.io.load(path, trusted=popf.io.trusted_types)."
     )
 
@@ -456,72 +462,83 @@ class Decoder:
         if not isinstance(entry, dict):
             return entry
         match entry.get(KIND):
-            case "estimator":
-                return self._estimator(entry)
-            case "array" | "number" as kind:
+            case None:
+                return {key: self.value(item) for key, item in entry.items()}
+            case "object":
+                return self._object(entry)
+            case "array" | "number" | "text" as kind:
                 # Removed, so that two values cannot share an array, which one of them might change.
                 array = self.arrays.pop(entry["name"])
-                return array if kind == "array" else array[()]
+                return (
+                    _as_text(array) if kind == "text" else array[()] if kind == "number" else array
+                )
             case "objects":
                 if not all(map(_is_plain, entry["items"])):
                     raise ValueError("an array of objects holds values other than text and numbers")
                 objects = np.empty(len(entry["items"]), dtype=object)
                 objects[:] = entry["items"]
                 return objects
-            case "dict":
-                return {self.value(key): self.value(value) for key, value in entry["items"]}
             case "tuple":
                 return tuple(self.value(item) for item in entry["items"])
             case "float":
                 return _FLOATS[entry["value"]]
-            case "solver":
-                fields = {name: self.value(item) for name, item in entry["fields"].items()}
-                return _SOLVERS[entry["class"]](**fields)
             case kind:
                 raise ValueError(f"it holds a value of unknown kind {str(kind)[:80]!r}")
 
-    def _estimator(self, entry: dict[str, Any]) -> Any:
+    def _object(self, entry: dict[str, Any]) -> Any:
         name = entry["class"]
         if name not in MODULES:
-            raise ValueError(f"it holds an unknown estimator {str(name)[:80]!r}")
+            raise ValueError(f"it holds an unknown class {str(name)[:80]!r}")
         make = _class(name)
-        parameters = {key: self.value(value) for key, value in entry["parameters"].items()}
-        known = set(signature(make).parameters) - {"steps", *NOT_KEPT}
+        parameters = {key: self.value(each) for key, each in entry["parameters"].items()}
         for key in parameters:
-            if key not in known:
+            if key not in signature(make).parameters or key in ("steps", *NOT_KEPT):
                 raise ValueError(f"a file cannot set the parameter {key[:80]!r} of {name}")
         if name == "Pipeline":
             steps = [(str(label), self.value(step)) for label, step in entry["steps"]]
             return make(steps, **parameters)
-        fitted = {key: self.value(value) for key, value in entry["fitted"].items()}
-        for key in fitted:
-            if not _is_fitted_value(key, make):
+        fitted, specs = {}, _fitted_attributes(name)
+        for key, each in entry["fitted"].items():
+            if key not in specs:
                 raise ValueError(f"{name} has no attribute {key[:80]!r}")
-        if name in SCALERS and fitted:
-            _check_scaler(Fields(fitted, name), fitted)
-        estimator = make(**parameters)
-        estimator.__setstate__({**estimator.__getstate__(), **fitted})
-        return estimator
+            fitted[key] = self.value(each)
+        made = make(**parameters)
+        if name in SCALERS:
+            read_fields({key: specs[key] for key in fitted}, fitted, name, {})
+        if fitted:
+            made.__setstate__({**made.__getstate__(), **fitted})
+        return made
+
+
+def _as_text(codes: NDArray[Any]) -> NDArray[Any]:
+    """Convert rows of code points to text."""
+    if codes.dtype != np.uint32 or codes.ndim != 2 or (codes > sys.maxunicode).any():
+        raise ValueError("an array holds invalid text")
+    return codes.view(f"=U{codes.shape[1]}")[:, 0]
 
 
 def _class(name: str) -> Any:
     return getattr(import_module(MODULES[name]), name)
 
 
-def _is_fitted_value(name: str, kind: type) -> bool:
-    """Return whether it is the name of a public fitted attribute that hides no attribute of the class."""
-    return name.endswith("_") and not name.startswith("_") and not hasattr(kind, name)
+def _fitted_attributes(name: str) -> dict[str, Spec]:
+    """Return the fitted attributes that a file may set, with their specifications."""
+    if name in SCALERS:
+        return SCALED
+    return specs_of(_class(name)) if issubclass(_class(name), StateMixin) else {}
 
 
-def _check_scaler(fields: Fields, fitted: dict[str, Any]) -> None:
-    """Raise ValueError unless every array of a scaler has one number per feature."""
-    features = read_features(fields)
-    for name, value in fitted.items():
-        if name in features or value is None or isinstance(value, int | float | np.number):
+def _check_steps(model: Any) -> None:
+    """Transform a row by the steps of a pipeline, to find those that do not fit each other."""
+    row: Any = None
+    for _, step in getattr(model, "steps", [])[:-1]:
+        if step is None or step == "passthrough":
             continue
-        if not (
-            isinstance(value, np.ndarray)
-            and value.shape == (features["n_features_in_"],)
-            and value.dtype.kind in "fiu"
-        ):
-            raise fields.refuse(name, "one number per feature")
+        check_is_fitted(step)
+        if type(step).__name__ == "TablePreparation":  # needs a frame
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the row has no names
+            row = step.transform(np.zeros((1, step.n_features_in_)) if row is None else row)
+    if row is not None and row.shape[1] != model.steps[-1][1].n_features_in_:
+        raise ValueError(f"its last step does not take {row.shape[1]} features")

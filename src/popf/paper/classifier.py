@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import Path, grow_forest
-from popf.forest.state import Fields, read_features
+from popf.forest.state import InnerForest
 from popf.forest.validation import (
     resources_of,
     set_metric_tags,
@@ -28,6 +28,17 @@ from popf.paper.local import NelderMead, Newton
 from popf.paper.platt import PlattObjective, platt_probability, platt_targets
 from popf.paper.solver import PAPER_BOX, Solution, Solver, check_box
 from popf.paper.swarms import PSO, Bat, Firefly
+from popf.state import (
+    Float,
+    Labels,
+    Part,
+    Sizes,
+    Spec,
+    StateError,
+    StateMixin,
+    from_plain,
+    to_plain,
+)
 
 SOLVERS: dict[str, type[Solver]] = {
     "newton": Newton,
@@ -38,7 +49,23 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
-class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Solutions(Spec):
+    """The solution for two classes, or a list of one for each of more; always stored as a list."""
+
+    def write(self, value: Any) -> list[dict[str, Any]]:
+        """Convert the solutions."""
+        return [to_plain(each) for each in (value if isinstance(value, list) else [value])]
+
+    def read(self, value: Any, owner: str, sizes: Sizes) -> Any:
+        """Check and rebuild the solutions."""
+        n_fits = sizes["n_classes"] if sizes["n_classes"] > 2 else 1
+        if not (isinstance(value, list) and len(value) == n_fits):
+            raise StateError(f"a list of {n_fits}")
+        solutions = [from_plain(Solution, each, owner) for each in value]
+        return solutions if n_fits > 1 else solutions[0]
+
+
+class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""The paper's P-OPF: Platt scaling of the signed cost of the optimum path.
 
     A forest gives every sample a label y, +1 or -1, and the cost C of its optimum path (section 2 of [1]_);
@@ -115,8 +142,10 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
            [0.78, 0.22]])
     """
 
-    opf_: OPFClassifier
-    solution_: Solution | list[Solution]
+    classes_: Annotated[NDArray[Any], Labels()]
+    opf_: Annotated[OPFClassifier, Part(InnerForest)]
+    samples_: Annotated[FloatArray, Float("n_samples", "n_features")] | None
+    solution_: Annotated[Solution | list[Solution], Solutions()]
     A_: float | FloatArray
     B_: float | FloatArray
 
@@ -166,7 +195,8 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solver, _ = solver_of(self.solver), check_box(self.box)
         check_share("threshold", self.threshold)
         check_real("smoothing", self.smoothing, 0.0, strictly=True)
-        self.__dict__.pop("opf_", None)  # so that a failed fit leaves the estimator unfitted
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # so that a failed fit does not leave old attributes
         data = validate_training(self, X, y, sample_weight)
         forest = grow_forest(
             data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
@@ -179,10 +209,12 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             objective = PlattObjective(signed, targets, data.weights)
             solutions.append(solver.minimize(objective, self.box, self.random_state))
             self._warn(solutions[-1], f"class {data.classes[k]!s}: " if n_classes > 2 else "")
-        shared = {name: getattr(self, name) for name in OPFClassifier().get_params()}
-        n_features = self.n_features_in_
-        opf = OPFClassifier.from_forest(forest, shared, n_features, data.rows, data.device)
-        self._keep(opf, solutions)
+        self.classes_, self.device_ = data.classes, data.device
+        self.samples_ = forest.samples
+        self.solution_ = solutions if n_classes > 2 else solutions[0]
+        self._set_parameters()
+        # Set last, because it marks the model as fitted: see __sklearn_is_fitted__.
+        self.opf_ = OPFClassifier.inside(self, forest, data.rows, data.device)
         return self
 
     def _warn(self, solution: Solution, start: str) -> None:
@@ -204,22 +236,12 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=3,
             )
 
-    def _keep(self, opf: OPFClassifier, solutions: list[Solution]) -> None:
-        """Set the fitted attributes."""
-        self.classes_, self.device_ = opf.classes_, opf.device_
-        if len(solutions) == 1:
-            self.solution_ = solutions[0]
-            self.A_, self.B_ = solutions[0].theta.tolist()
+    def _set_parameters(self) -> None:
+        """Set A and B from the solutions."""
+        if isinstance(self.solution_, list):
+            self.A_, self.B_ = np.transpose([solution.theta for solution in self.solution_]).copy()
         else:
-            self.solution_ = solutions
-            self.A_ = np.array([solution.theta[0] for solution in solutions])
-            self.B_ = np.array([solution.theta[1] for solution in solutions])
-        self.opf_ = opf  # last: see __sklearn_is_fitted__
-
-    @property
-    def samples_(self) -> FloatArray | None:
-        """The training samples; None with precomputed distances."""
-        return self.opf_.forest_.samples
+            self.A_, self.B_ = self.solution_.theta.tolist()
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Compute the probability of every class, equation 8.
@@ -322,30 +344,15 @@ class PlattOPFClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         log_odds: FloatArray = -(slopes * signed + offsets)
         return log_odds
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "opf_" in state:
-            for name in ("classes_", "device_", "A_", "B_"):  # see _keep
-                del state[name]
-            found = self.solution_ if isinstance(self.solution_, list) else [self.solution_]
-            state["solution_"] = [dict(vars(solution)) for solution in found]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "opf_" not in state:
-            super().__setstate__(state)
-            return
-        fields = Fields(state, type(self).__name__)
-        features, opf, found = read_features(fields), state["opf_"], fields.value("solution_")
-        n_features = features["n_features_in_"]
-        if not (isinstance(opf, OPFClassifier) and vars(opf).get("n_features_in_") == n_features):
-            raise fields.refuse("opf_", f"a fitted OPFClassifier of {n_features} features")
-        check_is_fitted(opf)
-        n_fits = len(opf.classes_) if len(opf.classes_) > 2 else 1
-        if not (isinstance(found, list) and len(found) == n_fits):
-            raise fields.refuse("solution_", f"a list of {n_fits}")
-        super().__setstate__({**state, **features})
-        self._keep(opf, [read_solution(Fields(each, "solution_")) for each in found])
+    def check_state(self, sizes: Sizes) -> None:
+        """Restore the forest, A and B; see `popf.state`."""
+        self.opf_ = OPFClassifier.restored(self, self.samples_, sizes)
+        self.device_ = self.opf_.device_
+        self._set_parameters()
+        with np.errstate(over="ignore"):
+            highest = self.A_ * self.opf_.forest_.costs.max()
+        if not np.isfinite(highest).all():
+            raise StateError("solutions with finite log odds of the samples", "solution_")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "opf_")
@@ -369,16 +376,3 @@ def solver_of(solver: Any) -> Solver:
     raise error(
         f"`solver` must be one of {tuple(SOLVERS)} or an object of popf.paper, not {solver!r}."
     )
-
-
-def read_solution(fields: Fields) -> Solution:
-    """Check the values of a `Solution` in a state."""
-    history = fields.floats("history", (None,))
-    if not len(history):
-        raise fields.refuse("history", "at least one value")
-    path = fields.floats("path", (len(history), 2))
-    converged, message = bool(fields.value("converged")), str(fields.value("message"))
-    ends, at_bound = ("lower", "upper", None), fields.value("at_bound")
-    if at_bound not in [(a, b) for a in ends for b in ends]:
-        raise fields.refuse("at_bound", "two of 'lower', 'upper' and None")
-    return Solution(history, path, fields.integer("n_evaluations", 1), converged, message, at_bound)

@@ -4,13 +4,15 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from popf.engine.structures import FloatArray
 from popf.formatting import check_integer, check_real
+from popf.state import Choice, Float, Integer, Sizes, StateError
 
 Objective = Callable[[FloatArray], Any]
 RandomNumbers = int | np.random.RandomState | np.random.Generator | None
@@ -18,6 +20,7 @@ RandomNumbers = int | np.random.RandomState | np.random.Generator | None
 PAPER_BOX = ((-10.0, 10.0), (-10.0, 10.0))
 # A parameter this close to a bound, relative to the width of the box, counts as being on it.
 AT_BOUND = 1e-6
+SIDES = ("lower", "upper", None)
 
 
 class Box(NamedTuple):
@@ -67,12 +70,17 @@ class Solution:
     ('lower', None)
     """
 
-    history: FloatArray
-    path: FloatArray
-    n_evaluations: int
+    history: Annotated[FloatArray, Float("n_points")]
+    path: Annotated[FloatArray, Float("n_points", 2)]
+    n_evaluations: Annotated[int, Integer(low=1)]
     converged: bool
     message: str
-    at_bound: tuple[str | None, str | None]
+    at_bound: Annotated[tuple[str | None, str | None], Choice(*product(SIDES, SIDES))]
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Check that there is a point; see `popf.state`."""
+        if not len(self.path):
+            raise StateError("at least one point", "path")
 
     @property
     def theta(self) -> FloatArray:

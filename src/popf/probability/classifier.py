@@ -1,23 +1,22 @@
 """The probabilistic Optimum-Path Forest classifier."""
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, Self
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from popf.engine.structures import FloatArray, IntArray
+from popf.engine.runtime.threads import one_blas_thread
+from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
-from popf.forest.optimum_path_forest import OptimumPathForest, Path, grow_forest
+from popf.forest.optimum_path_forest import Path
+from popf.forest.state import InnerForest
 from popf.forest.validation import (
-    TrainingData,
     resources_of,
     set_metric_tags,
     to_device_of,
@@ -25,61 +24,79 @@ from popf.forest.validation import (
     validate_new,
     validate_training,
 )
-from popf.probability.features import LINEAR_MAPS
-from popf.probability.pooling import Evidence, EvidenceAttributes, ProbabilityExplanation
-from popf.probability.softmax import chosen_classes, decisions, log_softmax
-from popf.solvers import PlattObjective, Solution, Solver, platt_targets, solver_of
-from popf.solvers.base import PAPER_BOX, check_box
+from popf.formatting import check_choice
+from popf.probability.explain import ProbabilityExplanation, explain
+from popf.probability.linear_maps import AS_GIVEN, MAPS
+from popf.probability.logits import log_odds, log_softmax, most_probable
+from popf.state import Float, Labels, Part, Sizes, StateError, StateMixin
 
-METHODS = ("pooled", "forest", "paper")
-MAPS = ("auto", *LINEAR_MAPS)
+if TYPE_CHECKING:
+    from popf.forest.metrics import Metric
+    from popf.probability.pool import FittedPool
+    from popf.probability.soft_competition import SoftCompetition
+
+METHODS = ("pooled", "forest")
 
 
-class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+def _of_pool(path: str, doc: str) -> Any:
+    """Create a property for a fitted attribute that is stored in the pool, at the dotted `path`."""
+
+    def get(self: "PoolAttributes") -> Any:
+        if "pool_" not in self.__dict__:
+            raise AttributeError("only available after fit.")
+        return attrgetter(path)(self.pool_)
+
+    return property(get, doc=doc)
+
+
+class PoolAttributes:
+    """Fitted attributes that are read from an estimator's pool."""
+
+    pool_: "FittedPool"
+
+    pool_weights_ = _of_pool("weights_by_name", "The weight of each component in the pool.")
+    prior_weight_ = _of_pool("prior_weight", "The weight of the class frequencies.")
+    bandwidth_ = _of_pool("forest.bandwidth", "The bandwidth of the forest.")
+    linear_map_ = _of_pool("map_name", "The linear map that was chosen.")
+    linear_map_losses_ = _of_pool("map_losses", "The held-out loss of the forest by map.")
+    interactions_ = _of_pool("pairs", "Pairs of features whose products are in the pool.")
+    held_out_losses_ = _of_pool("scores.losses", "The held-out log loss of each component.")
+    held_out_accuracies_ = _of_pool("scores.accuracies", "The accuracy of each component.")
+    held_out_aucs_ = _of_pool("scores.aucs", "The area under the ROC curve of each component.")
+
+
+class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Probabilistic Optimum-Path Forest classifier.
 
-    Predicts probabilities from the path costs of an optimum-path forest, by one of three methods:
+    Predicts probabilities by a weighted sum of logits of four components, fitted to held-out samples:
 
     **forest**: every training node v offers the sample t a path of cost :math:`c_v = \max(C_v, d(v, t))`. The
-    score of class k is :math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau_k}`, and the
-    probabilities are the softmax of :math:`a_k u_k + b_k`, fitted to held-out samples.
+    score of class k is :math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau}`, and its logit
+    :math:`a_k u_k + b_k`. The forest learns local structure in all features together.
 
-    **pooled** (the default): a weighted sum of logits. The forest learns local structure in all features
-    together; logistic regressions on features, splines and pairs of features learn global, additive effects;
-    boosted trees learn rules. The weights are fitted to held-out samples. Features need no scaling: they are
-    squashed first, so that units and heavy tails do not matter.
+    **linear** and **additive**: ridge logistic regressions on features, and on splines and pairs of features,
+    learn global effects that add up.
 
-    **paper**: the P-OPF of Fernandes et al. [1]_, for two classes: :math:`P = 1 / (1 + e^{A y C + B})`, where C
-    is the sample's own cost, and A and B are fitted in a box to the costs of the training samples. It is meant
-    for comparison: it is overconfident, and depends on the scale of the features.
+    **trees**: boosted trees learn rules.
 
-    Results do not depend on the order of the rows, and only the swarm solvers of the paper's method are random.
+    Features need no scaling: they are squashed first, so that units and heavy tails do not matter. Nothing is
+    random, and results depend neither on the order of rows and columns nor on the names of the classes.
+    The paper's own method is `popf.PlattOPFClassifier`.
 
     Parameters
     ----------
-    method : {"pooled", "forest", "paper"}, default="pooled"
-        How probabilities are computed. With ``metric="precomputed"`` or a callable, "pooled" is "forest".
-    squash : "auto" or bool, default="auto"
-        Whether the forest uses asinh((x - median) / (IQR / 1.35)) of every feature x, standardised. "auto" also
-        tries features that are only standardised; False leaves them unchanged. Only for Euclidean metrics.
-    linear_map : None, "auto", "weights", "whitening", "discriminant" or a transformer, default="auto"
-        Linear map of the features, so that distances separate the classes better: one of `popf.probability`, or
-        any transformer. "auto" tries none and all three, for Euclidean metrics. Not for the paper's method.
-    background : bool, default=True
-        Whether samples far from all training samples get the class frequencies, by a floor under the scores.
-    class_bandwidths : bool, default=True
-        Whether each class may have its own bandwidth and slope, if this clearly lowers the held-out loss.
+    method : {"pooled", "forest"}, default="pooled"
+        Whether all components are pooled, or the forest is used alone. With ``metric="precomputed"`` or a
+        callable, "pooled" is "forest".
+    squash : bool, default=True
+        Whether the forest uses asinh((x - median) / (IQR / 1.35)) of every feature x, standardised, and at most
+        24 directions of these; if not, it uses features as given. Only for Euclidean metrics.
+    linear_map : {"auto", "none", "weights", "whitening", "discriminant"}, default="auto"
+        Linear map of the squashed features, so that distances separate the classes better: weights by effect
+        size, whitening within the classes, or that and stretching between them. "auto" chooses by held-out
+        log loss.
     threshold : float, default=0.5
         For two classes, the lowest probability of ``classes_[1]`` at which it is predicted.
-    smoothing : float or None, default=None
-        a in the targets (N + a) / (N + 2a), which replace 1 for a class of N samples. None is Platt's 1 for the
-        paper's method, and Jeffreys' 1/2 otherwise.
-    solver : {"newton", "nelder-mead", "pso", "bat", "firefly"} or a solver, default="newton"
-        Solver for A and B in the paper's method, by name or as an object of `popf.solvers`.
-    box : pair of pairs, default=((-10, 10), (-10, 10))
-        Bounds of A and B in the paper's method.
-    random_state : int, RandomState or None, default=None
-        Seed of the swarm solvers of the paper's method.
     metric, metric_params, algorithm, n_jobs, working_memory, device
         As for `OPFClassifier`.
 
@@ -91,26 +108,30 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         The forest, grown on squashed and mapped samples; see `prepare`. `explain` takes samples as given.
     samples_ : ndarray of shape (n_samples, n_features) or None
         The training samples of positive weight, as given; None with precomputed distances.
-    pool_weights_, interactions_ : dict of float, ndarray of shape (n_pairs, 2)
-        The weight of each part in the pool, and the pairs of features whose products are in the pool.
+    pool_ : FittedPool
+        Everything else that was fitted: components, weights and biases.
+    pool_weights_ : dict of float
+        The weight of each component in the pool.
     held_out_losses_, held_out_accuracies_, held_out_aucs_ : dict of float
-        Log loss, accuracy and area under the ROC curve on held-out samples: of each part by name, of the
+        Log loss, accuracy and area under the ROC curve on held-out samples: of each component by name, of the
         ``"pool"``, and of the class frequencies (``"prior"``).
-    bandwidths_, slopes_, biases_ : ndarray of shape (n_classes,)
-        :math:`\tau_k` in the unit of the forest's metric, :math:`a_k` and :math:`b_k`.
     prior_weight_ : float
         Weight of the class frequencies in the logits, from 0 to 1; large if held-out losses hardly beat them.
-    linear_map_, linear_map_losses_ : object or None, dict of float
-        The fitted map, and the held-out log loss of the forest with each map that was tried; ``"unsquashed"``
-        stands for standardised features without a map.
-    A_, B_, solution_ : float, float, Solution
-        Slope and offset of the paper's method, and the result of the solver.
+    bandwidth_ : float
+        :math:`\tau`, in the unit of the forest's metric.
+    linear_map_ : str
+        The map that was chosen.
+    linear_map_losses_ : dict of float
+        The held-out log loss of the forest with each map that was tried.
+    interactions_ : ndarray of shape (n_pairs, 2)
+        The pairs of features whose products are in the pool.
     device_, n_features_in_, feature_names_in_
         As of `OPFClassifier`.
 
     See Also
     --------
     OPFClassifier : The forest without probabilities.
+    PlattOPFClassifier : The P-OPF of the paper.
 
     References
     ----------
@@ -124,26 +145,24 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = POPFClassifier().fit(X[::2], y[::2])
     >>> model.predict_proba(X[5:8]).round(1)
-    array([[0.8, 0.2],
+    array([[0.9, 0.1],
            [1. , 0. ],
            [1. , 0. ]])
     """
 
-    opf_: OPFClassifier
+    classes_: Annotated[NDArray[Any], Labels()]
+    opf_: Annotated[OPFClassifier, Part(InnerForest)]
+    samples_: Annotated[FloatArray, Float("n_samples", "n_features")] | None
+    pool_: Annotated["FittedPool", Part("popf.probability.pool.FittedPool")]
+    competition_: "SoftCompetition | None"  # derived from forest and pool
 
     def __init__(
         self,
         method: str = "pooled",
         *,
-        squash: str | bool = "auto",
-        linear_map: Any = "auto",
-        background: bool = True,
-        class_bandwidths: bool = True,
+        squash: bool = True,
+        linear_map: str = "auto",
         threshold: float = 0.5,
-        smoothing: float | None = None,
-        solver: str | Solver = "newton",
-        box: Any = PAPER_BOX,
-        random_state: int | np.random.RandomState | None = None,
         metric: str | Callable[..., float] = "euclidean",
         metric_params: Mapping[str, Any] | None = None,
         algorithm: str = "auto",
@@ -154,13 +173,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         self.method = method
         self.squash = squash
         self.linear_map = linear_map
-        self.background = background
-        self.class_bandwidths = class_bandwidths
         self.threshold = threshold
-        self.smoothing = smoothing
-        self.solver = solver
-        self.box = box
-        self.random_state = random_state
         self.metric = metric
         self.metric_params = metric_params
         self.algorithm = algorithm
@@ -182,81 +195,33 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         X : array-like of shape (n_samples, n_features)
             Training samples, or the distances between them if ``metric="precomputed"``.
         y : array-like of shape (n_samples,)
-            Labels, of any type; two classes for the paper's method.
+            Labels, of any type.
         sample_weight : array-like of shape (n_samples,), default=None
             A sample of weight 2 counts as two samples, one of weight 0 is left out.
         groups : array-like of shape (n_samples,), default=None
             Groups of samples that belong together, such as the months of a consumer. A group is held out as a
             whole; otherwise the model is evaluated on consumers that it has seen, and becomes overconfident
-            about others. The paper's method holds nothing out.
+            about others.
 
         Returns
         -------
         self : POPFClassifier
         """
+        from popf.probability.fitting import fit
+
         check_parameters(self)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # so that a failed fit does not leave old attributes
         data = validate_training(self, X, y, sample_weight)
-        check_classes(len(data.classes), self.method)
         numbers = validate_groups(groups, X, data.rows)
-        paper = self.method == "paper"
-        forest = self._fit_paper(data) if paper else self._fit_evidence(data, numbers)
+        maps, components = what_to_fit(self, data.metric)
+        self.pool_, forest = fit(data, numbers, maps, components, self.algorithm)
         self.classes_, self.device_ = data.classes, data.device
-        self.samples_ = None if data.metric.precomputed else data.samples
+        self.samples_ = None if data.metric.precomputed else data.samples.copy()
+        self.competition_ = self.pool_.competition(forest)
         # Set last, because it marks the model as fitted: see __sklearn_is_fitted__.
-        self.opf_ = self._forest_classifier(forest, data.rows, data.device)
+        self.opf_ = OPFClassifier.inside(self, forest, data.rows, data.device)
         return self
-
-    def _fit_paper(self, data: TrainingData) -> OptimumPathForest:
-        forest = grow_forest(
-            data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
-        )
-        found = fit_paper(
-            forest, data.weights, self.solver, self.box, self.smoothing, self.random_state
-        )
-        self.solution_: Solution = found
-        self.A_, self.B_ = found.theta.tolist()
-        self._evidence: Evidence | None = None
-        return forest
-
-    def _fit_evidence(self, data: TrainingData, groups: IntArray | None) -> OptimumPathForest:
-        from popf.probability.fitting import fit_evidence, options_of
-        from popf.probability.training import order_in_memory
-
-        options = options_of(self, data.metric)
-        # Parameters of a metric, such as variances, need no labels: they are estimated once for all folds.
-        if options.linear_map in (None, "auto"):
-            data = replace(data, metric=data.metric.fitted(data.samples))
-        training = order_in_memory(data, self.algorithm, groups)
-        self._evidence, grown = fit_evidence(training, options)
-        forest: OptimumPathForest = grown.forest
-        forest.classes = data.classes
-        return forest
-
-    def _forest_classifier(
-        self, forest: OptimumPathForest, rows: IntArray, device: str
-    ) -> OPFClassifier:
-        names = ("metric", "metric_params", "algorithm", "n_jobs", "working_memory", "device")
-        parameters = {name: getattr(self, name) for name in names}
-        samples = forest.samples
-        n_features = self.n_features_in_ if samples is None else samples.shape[1]
-        return OPFClassifier.from_forest(forest, parameters, n_features, rows, device)
-
-    @classmethod
-    def from_evidence(
-        cls,
-        parameters: Mapping[str, Any],
-        opf: OPFClassifier,
-        evidence: Evidence | None,
-        fitted: Mapping[str, Any],
-    ) -> Self:
-        """Build a fitted classifier from fitted components; `evidence` is None for the paper's method."""
-        model = cls(**parameters)
-        model._evidence, model.opf_ = evidence, opf
-        model.classes_, model.device_ = opf.classes_, opf.device_
-        model.__dict__.update(fitted)
-        return model
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Predict the probability of every class.
@@ -269,7 +234,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return to_device_of(X, np.exp(log_softmax(self._exponents(X))))
+        return to_device_of(X, np.exp(log_softmax(self._logits(X))))
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Predict the log probability of every class, accurate even for probabilities near 0 or 1.
@@ -282,7 +247,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return to_device_of(X, log_softmax(self._exponents(X)))
+        return to_device_of(X, log_softmax(self._logits(X)))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict labels; of two classes, ``classes_[1]`` if its probability reaches the threshold.
@@ -295,7 +260,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples,)
         """
-        chosen = chosen_classes(self._exponents(X), self.threshold)
+        chosen = most_probable(self._logits(X), self.threshold)
         return to_device_of(X, self.classes_[chosen])
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -309,7 +274,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return to_device_of(X, decisions(self._exponents(X)))
+        return to_device_of(X, log_odds(self._logits(X)))
 
     def explain(self, X: ArrayLike) -> list[Path]:
         """Trace the forest's path to each sample, from a prototype to the sample.
@@ -323,7 +288,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         list of Path
         """
-        return self.opf_.explain(self.prepare(X))
+        return self.opf_.forest_.explain(self.prepare(X), resources_of(self))
 
     def prepare(self, X: ArrayLike) -> FloatArray:
         """Squash and map samples, as for the forest.
@@ -336,8 +301,7 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         -------
         ndarray of shape (n_samples, n_prepared)
         """
-        new = self._validated(X)
-        return new if self._evidence is None else self._evidence.preparation.apply(new)
+        return self.pool_.prepare(self._validated(X))
 
     def explain_proba(self, X: ArrayLike) -> ProbabilityExplanation:
         """Split each sample's log odds into a constant and the contributions of the forest and each feature.
@@ -365,143 +329,67 @@ class POPFClassifier(EvidenceAttributes, ClassifierMixin, BaseEstimator):  # typ
         True
         """
         new = self._validated(X)
-        if self._evidence is None:
-            raise ValueError("explain_proba needs method='pooled' or 'forest', not 'paper'.")
         names = getattr(self, "feature_names_in_", None)
-        return self._evidence.explain(new, self._exponents(X), self.classes_, names)
+        return explain(self.pool_, new, self._logits(X), self.classes_, names)
 
-    def _exponents(self, X: ArrayLike) -> FloatArray:
+    def _logits(self, X: ArrayLike) -> FloatArray:
         """Compute the logits of the classes, whose softmax gives the probabilities."""
         new = self._validated(X)
-        if self._evidence is not None:
-            return self._evidence.exponents(new, self.opf_.forest_, resources_of(self))
-        found = self.opf_.forest_.conquer(new, resources_of(self))
-        return paper_exponents(self.opf_.forest_.codes[found.nodes], found.costs, self.A_, self.B_)
+        return self.pool_.logits(new, self.competition_, resources_of(self))
 
     def _validated(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         new = validate_new(self, X, self.opf_.forest_.metric, self.opf_.sample_indices_)
-        if self._evidence is None or not self._evidence.preparation.changes:
+        if self.pool_.forest.matrix is None:
             self.opf_.forest_.metric.check(new)
         return new
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "opf_" in state:
-            from popf.probability.state import to_plain
-
-            state = to_plain(state)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "forest_" not in state:
-            super().__setstate__(state)
-            return
-        from popf.probability.state import restore
-
-        state, forest, rows = restore(state, type(self).__name__)
-        super().__setstate__(state)
-        self.opf_ = self._forest_classifier(forest, rows, "cpu")
+    def check_state(self, sizes: Sizes) -> None:
+        """Restore the forest on prepared samples, and check the pool against it; see `popf.state`."""
+        pool = self.pool_
+        with one_blas_thread():  # as in the fit
+            prepared = None if self.samples_ is None else pool.prepare(self.samples_)
+        self.opf_ = OPFClassifier.restored(self, prepared, sizes)
+        self.device_ = self.opf_.device_
+        forest, metric = self.opf_.forest_, self.opf_.forest_.metric
+        if pool.forest.matrix is not None and not metric.euclidean:
+            raise StateError("a pool without a linear map, as the metric is not Euclidean", "pool_")
+        if (pool.classes[pool.forest.node_codes] != forest.codes[pool.forest.nodes]).any():
+            raise StateError("a pool whose nodes have their classes in the forest", "pool_")
+        unit = 2.0**-forest.exponent if metric.name == "euclidean" else 1.0
+        if not 1e-307 <= pool.forest.bandwidth * unit <= 1e300:
+            raise StateError("a pool with a bandwidth in the range of the costs", "pool_")
+        self.competition_ = pool.competition(forest)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "opf_")
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.method != "paper"
-        return set_metric_tags(tags, self.metric)
+        return set_metric_tags(super().__sklearn_tags__(), self.metric)
 
 
 def check_parameters(model: Any) -> None:
-    """Raise an error if a parameter that the method uses is invalid."""
-    if model.method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, not {model.method!r}.")
+    """Raise an error if a parameter is invalid."""
+    check_choice("method", model.method, METHODS)
+    check_choice("linear_map", model.linear_map, ("auto", *MAPS))
     threshold: Any = model.threshold
     if not (isinstance(threshold, Real) and 0.0 < float(threshold) < 1.0):
         raise ValueError(f"threshold must be a number between 0 and 1, not {threshold!r}.")
-    smoothing: Any = model.smoothing
-    if smoothing is not None and not (
-        isinstance(smoothing, Real) and 0.0 < float(smoothing) < np.inf
-    ):
-        raise ValueError(f"smoothing must be None or a positive number, not {smoothing!r}.")
-    if not (model.squash == "auto" or isinstance(model.squash, bool | np.bool_)):
-        raise ValueError(f"squash must be 'auto', True or False, not {model.squash!r}.")
-    for name in ("background", "class_bandwidths"):
-        value = getattr(model, name)
-        if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name} must be True or False, not {value!r}.")
-    _check_map(model.linear_map, model.method, model.metric)
-    if model.method == "paper":
-        check_box(model.box)
-        solver_of(model.solver)
+    if not isinstance(model.squash, bool | np.bool_):
+        raise ValueError(f"squash must be True or False, not {model.squash!r}.")
 
 
-def check_classes(n_classes: int, method: str) -> None:
-    """Raise an error if the method does not support this number of classes."""
-    if n_classes > 2 and method == "paper":
-        raise ValueError(
-            f"Only binary classification is supported by method='paper', but y has {n_classes} "
-            "classes: use method='pooled' or 'forest'."
-        )
+def what_to_fit(model: Any, metric: "Metric") -> tuple[Sequence[str], Sequence[str]]:
+    """Return the maps that the forest may use, and the components on features."""
+    from popf.probability.held_out import COMPONENTS
 
-
-def _check_map(choice: Any, method: str, metric: Any) -> None:
-    """Raise an error unless `choice` is None, a name or a transformer, and possible with method and metric."""
-    if choice is None or (isinstance(choice, str) and choice == "auto"):
-        return
-    fits = hasattr(choice, "fit") and hasattr(choice, "transform")
-    transformer = fits and not isinstance(choice, type)
-    if not (choice in MAPS if isinstance(choice, str) else transformer):
-        error = ValueError if isinstance(choice, str) else TypeError
-        raise error(f"linear_map must be None, one of {MAPS} or a transformer, not {choice!r}.")
-    if method == "paper":
-        raise ValueError(
-            f"linear_map={choice!r} needs method='pooled' or 'forest'. With method='paper', put the map "
-            "before POPFClassifier in a pipeline."
-        )
-    if isinstance(metric, str) and metric == "precomputed":
-        raise ValueError(
-            f"linear_map={choice!r} maps features, but with metric='precomputed' X holds distances: "
-            "use linear_map=None, or pass features and another metric."
-        )
-
-
-def fit_paper(
-    forest: OptimumPathForest,
-    weights: FloatArray,
-    solver: str | Solver,
-    box: Any,
-    smoothing: float | None,
-    random_state: Any,
-) -> Solution:
-    """Fit A and B of :math:`P = 1 / (1 + e^{A y C + B})`; warn if the solver fails or a bound is reached."""
-    solver = solver_of(solver)
-    signed = _signed(forest.codes, forest.costs)
-    targets = platt_targets(forest.codes, weights, 1.0 if smoothing is None else smoothing)
-    solution = solver.minimize(PlattObjective(signed, targets, weights), box, random_state)
-    if not solution.converged:
-        warnings.warn(
-            f"solver {solver!r} did not converge ({solution.message}); its best point is used. "
-            "Increase its number of iterations.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    if any(solution.at_bound):
-        a, b = solution.theta
-        warnings.warn(
-            f"A = {a:.4g}, B = {b:.4g} is at a bound of the box {box!r}: the best values lie outside it. "
-            "Rescale the features or widen the box, or use method='pooled', which does not depend on scale.",
-            UserWarning,
-            stacklevel=4,
-        )
-    return solution
-
-
-def paper_exponents(codes: IntArray, costs: FloatArray, a: float, b: float) -> FloatArray:
-    """Compute the logits of both classes from the class and cost of the path that conquers each sample."""
-    half = -(a * _signed(codes, costs) + b) / 2.0
-    return np.column_stack([-half, half])
-
-
-def _signed(codes: IntArray, costs: FloatArray) -> FloatArray:
-    return np.where(codes == 1, costs, -costs)
+    maps: Sequence[str] = MAPS if model.linear_map == "auto" else (model.linear_map,)
+    if not (model.squash and metric.euclidean):
+        if model.linear_map not in ("auto", "none"):
+            raise ValueError(
+                f"linear_map={model.linear_map!r} needs squashed features and a Euclidean metric: use "
+                "linear_map='auto', which takes features as given otherwise."
+            )
+        maps = (AS_GIVEN,)
+    features = isinstance(model.metric, str) and not metric.precomputed
+    return maps, tuple(COMPONENTS) if model.method == "pooled" and features else ()

@@ -1,203 +1,178 @@
-"""Scores of samples by forests, regressions and trees that were not fitted to them.
+"""Held-out logits of all components, and choices on them.
 
-Samples are split into folds, or many samples once; each part is fitted to the samples of a split that are not
-scored. Regressions and trees are the *parts on features*.
+One function holds out: each component is fitted to the samples of a split and scores the others. Choices are
+honest where they are scored: the logits of each fold come with choices and weights from the other folds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from popf.engine.structures import FloatArray, IntArray
-from popf.probability.basis import N_PRODUCTS, N_SPLINES
-from popf.probability.boosting import BoostedTrees, Boosting
-from popf.probability.features import Candidate
-from popf.probability.regressions import (
-    ROUGH_TOLERANCE,
-    AdditiveEvidence,
-    RidgeRegressions,
-    regressions_of_kind,
+from popf.engine.runtime.threads import map_items, run_both
+from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.probability.additive import Additive, Linear
+from popf.probability.components import Component, Fold, Split
+from popf.probability.folds import CanonicalSamples
+from popf.probability.forest_component import (
+    Calibration,
+    Growing,
+    HeldOutForest,
+    hold_out_forest,
 )
-from popf.probability.soft_competition import BandwidthGrid, SharedScalings, fit_shared_scalings
-from popf.probability.softmax import Labels, log_losses
-from popf.probability.training import (
-    N_FOLDS,
-    GrownForest,
-    OrderedSamples,
-    ScaledSamples,
-    TrainingSamples,
-    deal_folds,
-    take_evenly,
-)
+from popf.probability.linear_maps import AS_GIVEN
+from popf.probability.logits import Labels, log_losses, prior_logits
+from popf.probability.pool import FOREST, POOL, PRIOR, Scores, fit_weights
+from popf.probability.scaler import fit_scaler
+from popf.probability.trees import Trees
 
-#: Factor by which the grid of bandwidths is shifted if the best one is at its end, and how often.
-SHIFT, MAX_SHIFTS = 16.0, 1
-#: Ratio to the lowest log loss above which no weaker ridge and no more trees are tried.
+COMPONENTS: dict[str, "Linear | Additive | Trees"] = {
+    "linear": Linear(),
+    "additive": Additive(),
+    "trees": Trees(),
+}
+#: Ratio to the lowest log loss above which no higher complexity is tried.
 STOPPING_RATIO = 1.02
-#: Pairs of features are tried only if their regression has at most this number of coefficients.
-MAX_COEFFICIENTS_WITH_PAIRS = 500
+#: A wider bandwidth is preferred if the log likelihood of all held-out samples is lower by at most this.
+INDIFFERENCE = 0.5
 
 
-class Split(NamedTuple):
-    """Positions in the order of the samples: those that parts are fitted to, and those that are scored."""
+class HeldOutComponent(NamedTuple):
+    """Logits of held-out samples by one component, for several complexities."""
 
-    fitted: IntArray
-    scored: IntArray
-
-
-def fold_splits(ordered: OrderedSamples) -> list[Split]:
-    """Divide samples into folds; each is scored by parts that are fitted to all other samples."""
-    folds = deal_folds(ordered)
-    splits = [
-        Split(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
-        for fold in range(N_FOLDS)
-    ]
-    return [split for split in splits if len(split.scored) and len(split.fitted)]
+    complexities: list[Any]
+    logits: list[FloatArray]
+    losses: FloatArray  # (n_complexities, n_rows)
 
 
-def one_split(ordered: OrderedSamples, n_scored: int) -> Split:
-    """Hold out about `n_scored` samples: whole groups, and at most half of the groups of any class."""
-    numbers, which = np.unique(ordered.groups, return_inverse=True)
-    # A group with several classes counts for the rarest of them, which is written last.
-    rarest_last = np.argsort(-np.bincount(ordered.codes)[ordered.codes], kind="stable")
-    codes = np.empty(len(numbers), np.int64)
-    codes[which[rarest_last]] = ordered.codes[rarest_last]
-    n_groups = -(-n_scored * len(numbers) // len(which))
-    scored = np.isin(which, take_evenly(codes, n_groups, largest_part=0.5))
-    return Split(np.flatnonzero(~scored), np.flatnonzero(scored))
+class Choice(NamedTuple):
+    """What is chosen on held-out samples."""
+
+    map: int  # number of the forest's map
+    calibration: Calibration  # of the forest's scores
+    bandwidth: float  # of the forests, in the unit of the metric
+    complexities: dict[str, Any]
+    logits: FloatArray  # of held-out samples: (n_components, n_rows, n_classes)
 
 
-def held_out_labels(
-    training: TrainingSamples, splits: Sequence[Split], masses: FloatArray
-) -> Labels:
-    """Collect the labels of all scored samples; those of a single split are divided into folds, too."""
-    scored = np.concatenate([np.empty(0, np.int64), *(split.scored for split in splits)])
-    codes, weights = training.ordered.codes[scored], training.ordered.weights[scored]
-    if len(splits) != 1:
-        folds = np.repeat(np.arange(len(splits)), [len(split.scored) for split in splits])
-        return Labels(codes, weights, folds, masses)
-    # Larger fractions of rare classes are held out, so classes are reweighted to their shares of all samples.
-    own = np.bincount(codes, weights=weights, minlength=len(masses))
-    balanced = weights * np.divide(masses, own, where=own > 0.0, out=np.ones_like(own))[codes]
-    folds = np.unique(training.ordered.groups[scored], return_inverse=True)[1] % N_FOLDS
-    return Labels(codes, balanced * (weights.sum() / balanced.sum()), folds, masses)
+class HeldOut(NamedTuple):
+    """Held-out logits of all components, from which one can choose."""
+
+    forests: Sequence[HeldOutForest]  # one for each map
+    components: Mapping[str, HeldOutComponent]
+    labels: Labels
+
+    def choose(self, rows: BoolArray) -> Choice:
+        """Choose map, bandwidth and complexities on the held-out samples that `rows` selects."""
+        weights = self.labels.weights * rows
+        totals = [forest.losses @ weights for forest in self.forests]
+        best = int(np.argmin([own.min() for own in totals]))
+        step = simplest(totals[best])
+        calibration, logits = self.forests[best].calibrated(step, self.labels, rows)
+        found, complexities = [logits], {}
+        for name, component in self.components.items():
+            own = int(np.argmin(component.losses @ weights))
+            complexities[name] = component.complexities[own]
+            found.append(component.logits[own])
+        bandwidth = float(self.forests[best].taus[step])
+        return Choice(int(best), calibration, bandwidth, complexities, np.stack(found))
+
+    def unseen_logits(self) -> dict[str, FloatArray]:
+        """Compute the logits of each fold by choices and weights from the other folds."""
+        labels, names = self.labels, [FOREST, *self.components, POOL]
+        found = np.empty((len(names), len(labels.codes), labels.n_classes))
+        for fold in np.unique(labels.folds):
+            here = labels.folds == fold
+            logits = self.choose(~here).logits
+            weights, biases = fit_weights(logits[:, ~here], labels.take(~here))
+            found[:-1, here] = logits[:, here]
+            found[-1, here] = np.tensordot(weights, logits[:, here], axes=1) + biases
+        prior = np.broadcast_to(labels.prior, found.shape[1:])
+        return {**dict(zip(names, found, strict=True)), PRIOR: prior}
+
+    def scores(self) -> Scores:
+        """Score each component by name, the pool, and the class frequencies."""
+        labels, logits = self.labels, self.unseen_logits()
+        return Scores(
+            {name: labels.log_loss(own) for name, own in logits.items()},
+            {name: labels.accuracy(own) for name, own in logits.items()},
+            {name: labels.area_under_curve(own) for name, own in logits.items()},
+        )
 
 
-class HeldOutForest(NamedTuple):
-    """Scores of held-out samples at all bandwidths of a grid, and fits with one bandwidth for all classes."""
-
-    scores: FloatArray
-    grid: BandwidthGrid
-    bandwidths: FloatArray  # those of the grid, in the unit of the forest's metric
-    shared: SharedScalings
+def simplest(losses: FloatArray) -> int:
+    """Return the first choice, from simple to complex, whose log loss in all hardly exceeds the lowest."""
+    return int(np.flatnonzero(losses <= losses.min() + INDIFFERENCE)[0])
 
 
-def hold_out_forest(
-    training: TrainingSamples,
-    splits: Sequence[Split],
-    candidate: Candidate,
-    labels: Labels,
-    smoothing: float,
-    background: bool,
-    known: FloatArray | None,
-) -> HeldOutForest:
-    """Score held-out samples by forests that were not fitted to them, on a grid around the best bandwidth.
-
-    The grid is shifted if the best bandwidth is at its end. If bandwidths are `known` from fewer samples, a
-    smaller grid around them saves time.
-    """
-    forests = [training.grow(split.fitted, candidate) for split in splits]
-    unit = float(np.mean([grown.unit for grown in forests]))
-    grid = BandwidthGrid() if known is None else BandwidthGrid.for_more_samples(known, unit)
-    for attempt in range(MAX_SHIFTS + 1):
-        found = [
-            _scores_on_grid(grown, split.scored, grid)
-            for grown, split in zip(forests, splits, strict=True)
-        ]
-        scores = np.concatenate(found)
-        shared = fit_shared_scalings(scores, labels, smoothing, background)
-        step, last = shared.best.steps[0], scores.shape[2] - 1
-        if attempt == MAX_SHIFTS or 0 < step < last or shared.best.slopes[0] == 0.0:
-            break
-        grid = grid._replace(widest=grid.widest * (SHIFT if step == 0 else 1.0 / SHIFT))
-    return HeldOutForest(scores, grid, grid.ranked(unit), shared)
-
-
-def _scores_on_grid(grown: GrownForest, places: IntArray, grid: BandwidthGrid) -> FloatArray:
-    """Compute scores at all bandwidths of the grid, the widest first."""
-    scores = grown.scores(places, grid.chains(grown.unit))
-    by_chain = scores.reshape(*scores.shape[:2], grid.n_chains, -1)
-    return np.swapaxes(by_chain, 2, 3).reshape(scores.shape)
+def hold_out(
+    canonical: CanonicalSamples,
+    maps: Sequence[str],
+    components: Sequence[str],
+    growing: Growing,
+) -> HeldOut:
+    """Score held-out samples by forests with several maps, and by components on features."""
+    training, resources = canonical.training, growing.resources
+    positions = training.splits()
+    scored = np.concatenate([np.empty(0, np.int64), *(held_out for _, held_out in positions)])
+    labels = Labels(
+        training.codes[scored],
+        training.weights[scored],
+        training.inner_folds[scored],
+        prior_logits(training.class_weights),
+    )
+    if len(np.unique(labels.codes)) < 2:
+        return HeldOut([], {}, labels)
+    splits = [make_split(canonical, *each, maps, components) for each in positions]
+    if len(maps) > 1:
+        growing = growing._replace(resources=resources._replace(n_threads=1))
+    forests, found = run_both(
+        lambda: map_items(
+            lambda name: hold_out_forest(splits, name, labels, growing), maps, resources.n_threads
+        ),
+        lambda: map_items(
+            lambda name: hold_out_component(COMPONENTS[name], splits, labels),
+            components,
+            resources.n_threads,
+        ),
+        resources.n_threads,
+    )
+    return HeldOut(forests, dict(zip(components, found, strict=True)), labels)
 
 
-class HeldOutPart(NamedTuple):
-    """Logits of held-out samples by one of the parts on features, for several strengths."""
-
-    strengths: list[float]
-    exponents: list[FloatArray]
-    losses: FloatArray  # (n_strengths, n_rows)
-    fits: list[list[AdditiveEvidence | BoostedTrees]]  # by strength and split
-
-    def first_fit(self, strength: float) -> AdditiveEvidence | BoostedTrees:
-        """Return the fit with this strength in the first split."""
-        return self.fits[self.strengths.index(strength)][0]
-
-
-def hold_out_part(
-    kind: str,
-    known: float | None,
-    fitted: Sequence[ScaledSamples],
-    scored: Sequence[FloatArray],
-    labels: Labels,
-    n_samples: int,
-) -> HeldOutPart:
-    """Fit and score a part, from the strongest ridge or the fewest trees on, until the loss clearly rises.
-
-    If a strength is `known` from fewer samples, only those near it are tried. `n_samples` is the number of
-    samples, held out or not.
-    """
-    sizes = len(labels.masses), n_samples
-    learners = [learner_of_kind(kind, each, *sizes, None, ROUGH_TOLERANCE) for each in fitted]
-    columns = [
-        learner.centered_columns(each.scaling.apply(new))
-        for learner, each, new in zip(learners, fitted, scored, strict=True)
-    ]
-    first = learners[0]
-    strengths = first.strengths if known is None else first.strengths_near(known)
-    exponents: list[FloatArray] = []
-    means: list[float] = []
-    fits: list[list[AdditiveEvidence | BoostedTrees]] = []
-    for strength in strengths:
-        fits.append([learner.fit(strength) for learner in learners])
-        found = [fit.exponents_of_columns(new) for fit, new in zip(fits[-1], columns, strict=True)]
-        exponents.append(np.concatenate(found))
-        means.append(labels.log_loss(exponents[-1]))
-        if means[-1] > STOPPING_RATIO * min(means):
-            break
-    losses = log_losses(np.stack(exponents), labels.codes)
-    return HeldOutPart(list(strengths[: len(exponents)]), exponents, losses, fits)
+def make_split(
+    canonical: CanonicalSamples,
+    fitted: IntArray,
+    held_out: IntArray,
+    maps: Sequence[str],
+    components: Sequence[str],
+) -> Split:
+    """Scale the samples of a split, if that is needed, by those that components are fitted to."""
+    training = canonical.training
+    samples, queries = training.samples[fitted], training.queries(held_out, fitted)
+    weights, given = training.weights[fitted], None
+    if maps[0] == AS_GIVEN:
+        given = training.queries(fitted, fitted), queries
+    if components or maps[0] != AS_GIVEN:
+        scaler = fit_scaler(samples, weights, canonical.columns)
+        samples, queries = scaler.apply(samples), scaler.apply(queries)
+    codes, n_classes = training.codes[fitted], training.n_classes
+    return Split(Fold(samples, codes, weights, n_classes, len(training.codes)), queries, given)
 
 
-def learner_of_kind(
-    kind: str,
-    scaled: ScaledSamples,
-    n_classes: int,
-    n_samples: int,
-    near: Any,
-    tolerance: float,
-) -> Boosting | RidgeRegressions:
-    """Create the learner for a part on features: boosted "trees", or one of the kinds of regressions.
-
-    `n_samples` is the number of samples, of which `scaled` may be a part.
-    """
-    if kind == "trees":
-        return Boosting(*scaled[1:], n_classes, n_samples)
-    return regressions_of_kind(kind, *scaled[1:], n_classes, near, tolerance)
-
-
-def feature_parts(parts: tuple[str, ...], n_features: int, n_classes: int) -> tuple[str, ...]:
-    """List the parts on features; "pairs" needs two features, and not too many coefficients."""
-    n_slopes = (n_features * N_SPLINES + N_PRODUCTS) * (1 if n_classes == 2 else n_classes)
-    without = () if n_features > 1 and n_slopes <= MAX_COEFFICIENTS_WITH_PAIRS else ("pairs",)
-    return tuple(name for name in parts[1:] if name not in without)
+def hold_out_component(
+    component: Component, splits: Sequence[Split], labels: Labels
+) -> HeldOutComponent:
+    """Score held-out samples along every path of complexities, until the loss clearly rises."""
+    found: list[FloatArray] = []
+    complexities: list[Any] = []
+    for path in component.paths:
+        means: list[float] = []
+        scored = [component.score_path(split.fold, split.queries, path) for split in splits]
+        for complexity, *own in zip(path, *scored, strict=False):
+            found.append(np.concatenate(own))
+            complexities.append(complexity)
+            means.append(labels.log_loss(found[-1]))
+            if means[-1] > STOPPING_RATIO * min(means):
+                break
+    return HeldOutComponent(complexities, found, log_losses(np.stack(found), labels.codes))

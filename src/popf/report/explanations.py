@@ -27,8 +27,8 @@ NOTE = (
     "preprocessing, which cannot be inverted."
 )
 METHODS = {
-    "pooled": "the forest, pooled with boosted trees and with logistic regressions on features, splines and "
-    "pairs of features",
+    "pooled": "the forest, pooled with boosted trees and with logistic regressions on features, and on splines "
+    "and pairs of features",
     "forest": "the forest alone: each class is scored by the paths through all of its training samples",
 }
 PAPER = "the paper’s P-OPF: the cost of the optimum path alone"
@@ -36,8 +36,7 @@ HELD_OUT = {
     "pool": "pool",
     "forest": "forest",
     "linear": "logistic regression",
-    "spline": "logistic regression on splines",
-    "pairs": "logistic regression on splines and pairs",
+    "additive": "logistic regression on splines and pairs",
     "trees": "boosted trees",
     "prior": "class frequencies",
 }
@@ -61,10 +60,9 @@ def _summarise_model(final: Any, known: Mapping[str, Any]) -> Entries:
     if steps:
         entries.append(("Preprocessing", ", then ".join(steps)))
     entries.append(("Probabilities from", PAPER if hasattr(final, "A_") else METHODS[final.method]))
-    if getattr(final, "linear_map_", None) is not None:
-        text, tried = type(final.linear_map_).__name__, getattr(final, "linear_map_losses_", {})
-        if tried:
-            text += f" (held-out log loss of each candidate: {_pairs(tried, '.4g')})"
+    if len(getattr(final, "linear_map_losses_", ())) > 1:
+        tried = _pairs(final.linear_map_losses_, ".4g")
+        text = f"{final.linear_map_} (held-out log loss of each candidate: {tried})"
         entries.append(("Linear map of the features", text))
     if hasattr(final, "A_"):
         pairs = zip(np.atleast_1d(final.A_), np.atleast_1d(final.B_), strict=True)
@@ -72,8 +70,7 @@ def _summarise_model(final: Any, known: Mapping[str, Any]) -> Entries:
         entries.append(("Slope A and offset B", text))
     if hasattr(final, "pool_weights_"):
         entries.append(("Pool weights", _pairs(final.pool_weights_, ".2f")))
-        taus = ", ".join(f"{tau:.5g}" for tau in final.bandwidths_)
-        entries.append(("Bandwidths τ by class", taus))
+        entries.append(("Bandwidth τ", f"{final.bandwidth_:.5g}"))
     losses = {HELD_OUT[name]: loss for name, loss in getattr(final, "held_out_losses_", {}).items()}
     if losses:
         entries.append(("Log loss on held-out training samples", _pairs(losses, ".3g")))

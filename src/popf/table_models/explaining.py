@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 
-from popf.display.estimators import as_forest_sees, steps_of
+from popf.display.estimators import as_forest_sees, features_of_axes, steps_of
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import for_json
@@ -50,9 +50,9 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     >>> from popf.table_models.model import Layout
     >>> frame = pandas.DataFrame({"size": [0.0, 1.0, 2.0, 7.0, 8.0, 9.0]})
     >>> fitted = POPFClassifier().fit(frame, ["no", "no", "no", "yes", "yes", "yes"])
-    >>> why = explain_row(TableModel(fitted, Layout(["size"])), pandas.DataFrame({"size": [8.5]}))
+    >>> why = explain_row(TableModel(fitted, Layout(["size"])), pandas.DataFrame({"size": [8.4]}))
     >>> [(node["training_row"], node["values"]["size"]) for node in why["path"]]
-    [(4, 7.0), (5, 8.0), (None, 8.5)]
+    [(4, 7.0), (5, 8.0), (None, 8.4)]
     """
     scored = table_model.score(frame)
     names = [str(label) for label in table_model.classes.tolist()]
@@ -166,8 +166,8 @@ def _contributions(
     """Split the squared length of the longest arc by feature; None if that is not possible."""
     final = table_model.final
     samples = getattr(final, "opf_", final).forest_.samples
-    plain = final.metric == "euclidean" and getattr(final, "linear_map_", None) is None
-    if samples is None or not plain:
+    features = features_of_axes(final)
+    if samples is None or features is None or final.metric != "euclidean":
         return None
     ends = np.vstack([samples[path.nodes], sample])[path.bottleneck :][:2]
     squares = (ends[1] - ends[0]) ** 2
@@ -181,6 +181,6 @@ def _contributions(
     if squares.sum() == 0.0:
         return None
     shares = dict.fromkeys(table_model.features, 0.0)
-    for owner, square in zip(owners, (squares / squares.sum()).tolist(), strict=True):
-        shares[owner] += square
+    for feature, share in zip(features, (squares / squares.sum()).tolist(), strict=True):
+        shares[owners[feature]] += share
     return dict(sorted(shares.items(), key=lambda item: -item[1]))

@@ -129,8 +129,7 @@ def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) ->
     if options.method == "paper":
         classifier = PlattOPFClassifier(**shared)
     else:
-        linear_map = None if options.linear_map == "none" else options.linear_map
-        classifier = POPFClassifier(options.method, linear_map=linear_map, **shared)
+        classifier = POPFClassifier(options.method, linear_map=options.linear_map, **shared)
     return Pipeline([("columns", preparation), ("popf", classifier)])
 
 

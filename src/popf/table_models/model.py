@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.files import check_file
-from popf.forest.state import LARGEST, Fields, read_features
 from popf.formatting import check_share, listed
 from popf.io import align, describe, load
-from popf.probability.features import weighted_quantile
+from popf.probability.scaler import weighted_quantile
+from popf.state import Float, Integer, Sizes, StateError, StateMixin, Text
 from popf.tables import ColumnTypes, Table
 
 #: Key under which the layout of the table is stored in the facts of a model file.
@@ -49,7 +49,7 @@ class Layout:
         return {FACTS: asdict(self)}
 
 
-class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TablePreparation(StateMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Fill in missing cells, standardise numbers, and encode categories as columns of 0 and 1.
 
     A row of weight 2 counts as two rows in every step. All fitted values are arrays.
@@ -73,6 +73,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     rows_ : ndarray of int of shape (n_rows,)
         The index of the training frame: the rows of the file.
     """
+
+    fill_numbers_: Annotated[FloatArray, Float("n_numbers")]
+    mean_: Annotated[FloatArray, Float("n_numbers")]
+    scale_: Annotated[FloatArray, Float("n_numbers", low=1e-300)]
+    known_: Annotated[NDArray[np.str_], Text("n_known")]
+    n_known_: Annotated[IntArray, Integer("n_categorical", low=1, high=2**31)]
+    rows_: Annotated[IntArray, Integer("n_rows")]
 
     def __init__(
         self,
@@ -153,10 +160,21 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         }
         return {name: n for name, n in counts.items() if n}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if "mean_" in state:  # fitted
-            state = {**state, **_fitted_values(Fields(state, type(self).__name__))}
-        super().__setstate__(state)
+    def check_state(self, sizes: Sizes) -> None:
+        """Check the parameters that the fitted values depend on, and the categories; see `popf.state`."""
+        if self.missing not in MISSING:
+            raise StateError(f"one of {', '.join(map(repr, MISSING))}", "missing")
+        names = [*self.numbers, *self.categories]
+        if sorted(names) != sorted(getattr(self, "feature_names_in_", ())):
+            raise StateError("those of the features that are not categories", "numbers")
+        for name, length in (("mean_", len(self.numbers)), ("n_known_", len(self.categories))):
+            if len(getattr(self, name)) != length:
+                raise StateError(f"an array of shape ({length})", name)
+        if len(self.known_) != self.n_known_.sum():
+            raise StateError(f"an array of shape ({self.n_known_.sum()})", "known_")
+        for words in self._known_by_column():
+            if len(set(words.tolist())) != len(words):
+                raise StateError("different values in every column", "known_")
 
     def _numbers(self, X: Any) -> FloatArray:
         numbers: FloatArray = X[list(self.numbers)].to_numpy(dtype=np.float64)
@@ -178,25 +196,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _known_by_column(self) -> list[NDArray[Any]]:
         return np.split(self.known_, np.cumsum(self.n_known_))[:-1]
-
-
-def _fitted_values(fields: Fields) -> dict[str, Any]:
-    """Check and return the fitted values of an untrusted state; see `popf.forest.state`."""
-    fields.choice("missing", MISSING)
-    values = read_features(fields)
-    names = [*fields.value("numbers"), *fields.value("categories")]
-    if sorted(names) != sorted(values["feature_names_in_"].tolist()):
-        raise fields.refuse("numbers", "those of the features that are not categories")
-    n_numbers, n_categorical = len(fields.value("numbers")), len(fields.value("categories"))
-    for name, low in (("fill_numbers_", -LARGEST), ("mean_", -LARGEST), ("scale_", 1e-300)):
-        values[name] = fields.floats(name, (n_numbers,), low, LARGEST)
-    values["n_known_"] = n_known = fields.integers("n_known_", (n_categorical,), 1, 2**31)
-    values["known_"] = known = fields.texts("known_", (int(n_known.sum()),))
-    for words in np.split(known, np.cumsum(n_known)):
-        if len(set(words.tolist())) != len(words):
-            raise fields.refuse("known_", "different values in every column")
-    values["rows_"] = fields.integers("rows_", (None,), 0, 2**62)
-    return values
 
 
 def _texts(column: Any) -> Any:

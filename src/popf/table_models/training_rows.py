@@ -12,7 +12,7 @@ from popf.engine.structures import FloatArray
 from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import check_choice, check_share, unknown
 from popf.metrics.thresholds import check_costs
-from popf.probability.classifier import MAPS
+from popf.probability.linear_maps import MAPS
 from popf.table_models.model import MISSING, infinite_cells, missing_numbers
 from popf.tables import ColumnTypes, Table
 from popf.tables.columns import MANY_VALUES, Column, RowGroups, group_rows, labels_of
@@ -51,7 +51,7 @@ class FitOptions:
     method : {"pooled", "forest", "paper"}
         How to compute probabilities: by a method of `POPFClassifier`, or by the paper's, `PlattOPFClassifier`.
     linear_map, metric : str
-        As in `POPFClassifier`; "none" for no map.
+        As in `POPFClassifier`.
     test_size : float or None
         Fraction of the rows to test on, stratified by class; rows with the same `id` stay together.
     seed, n_jobs : int
@@ -81,7 +81,7 @@ def check_options(options: FitOptions) -> None:
     """Raise ValueError for options that are unknown, out of range or contradictory."""
     check_choice("`missing`", options.missing, MISSING)
     check_choice("`method`", options.method, METHODS)
-    check_choice("`linear_map`", options.linear_map, ("none", *MAPS))
+    check_choice("`linear_map`", options.linear_map, ("auto", *MAPS))
     if options.method == "paper" and options.linear_map not in ("none", "auto"):
         raise ValueError(
             f"`linear_map={options.linear_map!r}` needs `method='pooled'` or `method='forest'`."

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.engine.gpu.competing import CompetingPoints
 from popf.engine.gpu.cuda_source import WIDTH
 from popf.engine.gpu.host import CANDIDATES, Array, HostKernels, Pair
 from popf.engine.mst.boruvka import offer_arcs, wanted_points
-from popf.engine.soft_scores import CompetingPoints, recompute_below
 from popf.engine.structures import (
     Conquest,
     FloatArray,
@@ -45,8 +45,6 @@ CENTER_SAMPLE_SIZE = 1000
 N_NEIGHBOURS = 12
 # Pairs of a tile that may pass at a time, at least its columns; if more pass, the rows are split in half.
 CAPACITY = 1 << 24
-# Rows and columns of a tile of the soft competition.
-SOFT_ROWS, SOFT_COLUMNS = 8192, 8192
 
 
 class Block(NamedTuple):
@@ -308,36 +306,17 @@ class GpuBackend:
                 whole[here] = part
         return found, np.flatnonzero(~certain)
 
+    def competing_nodes(
+        self, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
+    ) -> CompetingPoints:
+        """Sort training nodes of the classes 0, 1, ..., for `soft_scores`."""
+        return CompetingPoints.build(samples, codes, costs, weights)
+
     def soft_scores(
         self, nodes: CompetingPoints, queries: FloatArray, taus: FloatArray
     ) -> FloatArray:
-        """Compute scores like ``nodes.scores``: products in float64, small distances recomputed directly."""
-        kernels, flat = self.kernels, taus.ravel()
-        scores = np.full((len(queries), len(nodes.masses), *taus.shape), np.inf)
-        points = kernels.put(nodes.points)
-        node_arrays = tuple(kernels.put(part) for part in (nodes.norms, nodes.costs, nodes.weights))
-        for here in _slices(0, len(queries), SOFT_ROWS):
-            centred = queries[here] - nodes.center
-            norms = np.einsum("ij,ij->i", centred, centred)
-            mine, row_norms = kernels.put(centred), kernels.put(norms)
-            for k, mass in enumerate(nodes.masses):
-                low = kernels.xp.full(len(norms), np.inf)
-                sums = kernels.xp.zeros((len(norms), taus.size))
-                for part in _slices(int(nodes.starts[k]), int(nodes.starts[k + 1]), SOFT_COLUMNS):
-                    largest = nodes.largest_norm(part.start, part.stop)
-                    least = kernels.put(recompute_below(norms, largest, queries.shape[1], taus))
-                    kernels.add_terms(
-                        kernels.multiply(mine, points[part]),
-                        (mine, row_norms, least),
-                        (points[part], *(array[part] for array in node_arrays)),
-                        taus,
-                        (low, sums),
-                    )
-                lowest, totals = kernels.get(low), kernels.get(sums)
-                reached = np.flatnonzero(np.isfinite(lowest))
-                found = lowest[reached, None] / flat - np.log(totals[reached] / mass)
-                scores[here.start + reached, k] = found.reshape(-1, *taus.shape)
-        return scores
+        """Compute soft scores: products in float64, small distances recomputed directly."""
+        return nodes.scores(queries, taus, self.kernels)
 
 
 def _slices(low: int, high: int, size: int) -> list[slice]:

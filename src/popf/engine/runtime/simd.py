@@ -280,8 +280,8 @@ def lowest_bit(mask):
 
 WIDTH = 8  # numbers per vector, so that the nine sums of a chain stay in registers
 # Bandwidths in a chain, each half of the one before: exp(-x / (tau / 2)) is the square of exp(-x / tau), so
-# five or nine of them cost one exponential.
-SHORT_CHAIN, CHAIN = 5, 9
+# nine of them cost one exponential.
+CHAIN = 9
 QUERIES = 4  # queries for which a block is loaded once
 # A term of e^-345 times the largest one is negligible, and its square is still a normal number.
 LEAST_EXPONENT = -345.0
@@ -397,37 +397,6 @@ def _smallest_lane(builder: Any, lanes: Any) -> Any:
     return builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
 
 
-def _costs_from_products(builder, products, row, start, size, norm, norms, costs, out, at):
-    values = builder.gep(row_of(builder, products, row), [start])
-    node_norms, floors = (builder.gep(array.data, [start]) for array in (norms, costs))
-    target, norm = row_of(builder, out, at), _EIGHT.splat(builder, norm)
-    least = cgutils.alloca_once_value(builder, _constant(float("inf")))
-    with cgutils.for_range(builder, builder.udiv(size, integer(WIDTH))) as loop:
-        step = builder.mul(loop.index, integer(WIDTH))
-        total = builder.fadd(norm, _EIGHT.load(builder, node_norms, step))
-        product = _EIGHT.load(builder, values, step)
-        squared = _multiply_add(builder, product, _constant(-2.0), total)
-        squared = larger(builder, squared, _constant(0.0))
-        builder.store(smaller(builder, squared, builder.load(least)), least)
-        distance = _root(builder, smaller(builder, squared, _constant(1e308)))
-        cost = larger(builder, distance, _EIGHT.load(builder, floors, step))
-        _EIGHT.store(builder, cost, target, step)
-    return _smallest_lane(builder, builder.load(least))
-
-
-@lowered_by(_costs_from_products, types.float64)
-def costs_from_products(products, row, start, size, norm, norms, costs, out, at):
-    """Compute the path costs of `size` nodes, a multiple of eight, from a row of products.
-
-    The nodes v from `start` on have the costs ``costs[v]`` and the squared distances ``norm + norms[v] -
-    2 products[row, v]``, the smallest of which is returned. Path costs are written to ``out[at]``.
-    """
-    here = slice(start, start + size)
-    squared = np.maximum(norm + norms[here] - 2.0 * products[row, here], 0.0)
-    out[at, :size] = np.maximum(np.sqrt(squared), costs[here])
-    return float(squared.min(initial=np.inf))
-
-
 def _smallest(builder, values, row, size):
     base = row_of(builder, values, row)
     # Four independent minima, which need not wait for each other.
@@ -497,5 +466,4 @@ def _make_adder(n_bandwidths: int) -> VectorOperation:
 #: rate)``, for one bandwidth or a chain of them, to the eight lanes of ``sums[row, first ...]``. The costs are
 #: ``costs[row, :size]``, for the nodes from `start` on. A node of infinite cost and finite weight adds nothing.
 add_exponentials = _make_adder(1)
-add_short_chain = _make_adder(SHORT_CHAIN)
 add_chain = _make_adder(CHAIN)

@@ -1,4 +1,4 @@
-"""Boosted trees, which learn thresholds and interactions of several features.
+"""Boosted trees ("trees"), which learn rules: thresholds, and interactions of several features.
 
 Every round adds a small tree to the logits of each class, or one tree to the log odds of two classes. Splits
 and leaves are chosen by Newton steps on the log loss with a ridge penalty (Friedman, 2001; Chen and Guestrin,
@@ -6,7 +6,8 @@ and leaves are chosen by Newton steps on the log loss with a ridge penalty (Frie
 they are deeper, and bins smaller. Nothing is random: a hash selects the features.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,18 @@ from numpy.typing import NDArray
 from popf.engine.points import hash64
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.structures import FloatArray, IntArray
+from popf.probability.components import Fold
+from popf.probability.logits import Coefficient, from_log_odds
+from popf.state import Integer, Sizes, StateError
 
 ComplexArray = NDArray[np.complex128]
 
+#: Numbers of rounds to try, for two classes; more classes need a tree each, and get twice the rate for half as
+#: many rounds.
+N_ROUNDS = (5, 10, 20, 40, 80, 160, 320, 640)
+RATE = 0.1
 #: Rounds per call of the compiled code; Ctrl-C takes effect between calls.
 ROUNDS_PER_CALL = 10
-#: Learning rates for two classes, and for more, which need a tree each: twice the rate for half the rounds.
-RATE, MULTICLASS_RATE = 0.1, 0.2
 #: Ridge penalty on the values of leaves.
 RIDGE = 1.0
 #: Depth of a tree, with few samples and with many; in between, twice the samples add 1.
@@ -29,10 +35,10 @@ DEPTHS, SAMPLES_PER_LEAF = (4, 7), 100
 BINS, SAMPLES_PER_BIN = (32, 255), 80
 #: Maximum number of features per tree, with many samples and with few; in between, samples × features is fixed.
 FEATURES, VALUES_PER_TREE = (20, 100), 300_000
-#: Maximum of samples × features × trees if more rounds are tried than fewer samples needed.
-MAX_VALUES = 150_000_000
-#: Minimum sum of p (1 - p) on either side of a split.
-MIN_CHILD_CURVATURE = 3.0
+#: Maximum of samples × features × trees beyond the first rounds, so that large fits stay short.
+MAX_VALUES, SURE_ROUNDS = 150_000_000, 320
+#: Minimum sum of p (1 - p) on either side of a split. With 3.0, trees lost 10 to 35 % on tables of rules.
+MIN_CHILD_CURVATURE = 0.2
 #: Lower bound of a sample's curvature p (1 - p), so that steps are bounded.
 MIN_SAMPLE_CURVATURE = 1e-6
 #: Relative and absolute margin by which a split must beat the best one so far: more than rounding errors.
@@ -47,33 +53,37 @@ class BoostedTrees(NamedTuple):
     its children's values, so that features contribute 0 on average.
     """
 
-    features: NDArray[np.int32]  # (n_trees, n_inner): feature that splits a node, -1 for no split
-    cuts: FloatArray  # (n_trees, n_inner)
-    values: FloatArray  # (n_trees, n_nodes): 0 at the roots
-    intercepts: FloatArray  # (n_classes,)
+    #: Feature that splits a node, -1 for no split.
+    features: Annotated[
+        NDArray[np.int32], Integer("n_trees", "n_inner", low=-1, of="n_features", dtype=np.int32)
+    ]
+    cuts: Annotated[FloatArray, Coefficient("n_trees", "n_inner")]
+    #: 0 at the roots.
+    values: Annotated[FloatArray, Coefficient("n_trees", "n_tree_nodes")]
+    intercepts: Annotated[FloatArray, Coefficient("n_classes")]
 
-    def exponents(self, samples: FloatArray) -> FloatArray:
-        """Compute the logits of the classes: (n_samples, n_classes)."""
+    def check_state(self, sizes: Sizes) -> None:
+        """Check the numbers of trees and nodes, and the roots; see `popf.state`."""
+        if len(self.features) % self._n_outputs:
+            raise StateError(f"a multiple of {self._n_outputs} trees", "features")
+        n_nodes = 2 * sizes["n_inner"] + 1
+        if self.values.shape[1] != n_nodes or self.values[:, 0].any():
+            raise StateError(f"values of {n_nodes} nodes, 0 at the roots", "values")
+
+    def logits(self, samples: FloatArray) -> FloatArray:
+        """Compute the logits of scaled samples: (n_samples, n_classes)."""
         found = np.zeros((len(samples), self._n_outputs))
         _add_values(np.ascontiguousarray(samples), *self._trees(), found)
-        return _to_logits(found) + self.intercepts
+        return from_log_odds(found) + self.intercepts
 
-    def exponents_of_columns(self, columns: FloatArray) -> FloatArray:
-        """Compute the logits of the classes from columns, which for trees are the samples themselves."""
-        return self.exponents(columns)
-
-    def without_intercepts(self) -> tuple["BoostedTrees", FloatArray]:
-        """Split into trees with mean 0 over the training samples, and the intercepts."""
-        return self._replace(intercepts=np.zeros_like(self.intercepts)), self.intercepts
-
-    def shares(self, samples: FloatArray) -> FloatArray:
-        """Split the logits without intercepts by feature: (n_samples, n_features, n_classes).
+    def contributions(self, samples: FloatArray) -> FloatArray:
+        """Split logits minus intercepts by feature: (n_samples, n_features, n_classes).
 
         On the path to a leaf, each change in value is attributed to the feature that the node splits on.
         """
         found = np.zeros((*samples.shape, self._n_outputs))
         _add_shares(np.ascontiguousarray(samples), *self._trees(), found)
-        return _to_logits(found)
+        return from_log_odds(found)
 
     @property
     def _n_outputs(self) -> int:
@@ -85,72 +95,72 @@ class BoostedTrees(NamedTuple):
         return self.features, np.where(self.features < 0, np.inf, self.cuts), self.values
 
 
-def _to_logits(found: FloatArray) -> FloatArray:
-    """Convert the log odds of two classes to logits; return the logits of more classes unchanged."""
-    return found * np.array([-0.5, 0.5]) if found.shape[-1] == 1 else found
+class Trees:
+    """The component of boosted trees; its complexity is the number of rounds."""
+
+    paths: Sequence[Sequence[Any]] = (N_ROUNDS,)
+
+    def fit(self, fold: Fold, complexity: Any) -> BoostedTrees:
+        """Boost for a number of rounds."""
+        return _Boosting(fold).boost_to(complexity)
+
+    def score_path(
+        self, fold: Fold, queries: FloatArray, path: Sequence[Any]
+    ) -> Iterator[FloatArray]:
+        """Boost for more and more rounds, as far as that is quick."""
+        boosting, logits = _Boosting(fold), np.zeros((len(queries), fold.n_classes))
+        for n_rounds in path:
+            if n_rounds > max(SURE_ROUNDS, boosting.most_rounds):
+                return
+            logits = logits + boosting.boost_to(n_rounds).logits(queries)
+            yield logits
 
 
-class Boosting:
-    """Boosting on samples, for an increasing number of rounds; some of the classes may have no samples.
+class _Boosting:
+    """Boosting on the samples of a fold, for an increasing number of rounds.
 
-    Depth, bins and features of a tree depend on `n_samples`, the number of all samples, of which these may be a
-    part: so they are the same in a fold and in the final fit.
+    Depth, bins and features of a tree depend on the number of all samples: so they are the same in a fold and
+    in the final fit.
     """
 
-    def __init__(
-        self,
-        samples: FloatArray,
-        codes: IntArray,
-        weights: FloatArray,
-        n_classes: int,
-        n_samples: int,
-    ) -> None:
-        #: Numbers of rounds to try.
-        self.strengths = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
-        if n_classes > 2:
-            self.strengths = (2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
-        # Scale small weights up to a mean of 1.
-        weights = weights * max(1.0, len(weights) / weights.sum())
-        self._depth = int(np.clip(np.log2(n_samples / SAMPLES_PER_LEAF), *DEPTHS))
-        max_bins = int(np.clip(n_samples // SAMPLES_PER_BIN, *BINS))
-        bins = [_bins(column, weights, max_bins) for column in samples.T]
+    def __init__(self, fold: Fold) -> None:
+        self._codes, self._weights, n_classes = fold.codes, fold.weights, fold.n_classes
+        self._depth = int(np.clip(np.log2(fold.n_samples / SAMPLES_PER_LEAF), *DEPTHS))
+        max_bins = int(np.clip(fold.n_samples // SAMPLES_PER_BIN, *BINS))
+        bins = [_bins(column, fold.weights, max_bins) for column in fold.samples.T]
         self._bins = np.array([own for own, _ in bins], dtype=np.uint8).T.copy()
         self._n_bins = np.array([len(edges) + 1 for _, edges in bins], dtype=np.int64)
         self._edges = np.zeros((len(bins), max_bins))
         for row, (_, edges) in zip(self._edges, bins, strict=True):
             row[: len(edges)] = edges
-        self._codes, self._weights = codes, weights
         self._n_outputs = 1 if n_classes == 2 else n_classes
-        max_features = int(np.clip(VALUES_PER_TREE // n_samples, *FEATURES))
+        max_features = int(np.clip(VALUES_PER_TREE // fold.n_samples, *FEATURES))
         self._n_tried = min((len(bins) + 1) // 2, max_features)
         # Half a sample is added to each class, because a class may have none.
-        logs = np.log(np.bincount(codes, weights=weights, minlength=n_classes) + 0.5)
+        logs = np.log(np.bincount(fold.codes, weights=fold.weights, minlength=n_classes) + 0.5)
         self._start = logs[1:] - logs[:1] if n_classes == 2 else logs - logs.mean()
-        self._outputs = np.tile(self._start, (len(codes), 1))
-        self._trees = [_empty_trees(0, self._depth)]
-        self._roots = [np.empty(0)]
+        self._outputs = np.tile(self._start, (len(fold.codes), 1))
         self._n_rounds = 0
 
-    def centered_columns(self, samples: FloatArray) -> FloatArray:
-        """Return new samples unchanged, for `BoostedTrees.exponents_of_columns`."""
-        return samples
+    @property
+    def most_rounds(self) -> int:
+        """The number of rounds that a fit can afford."""
+        return MAX_VALUES // (self._outputs.size * self._n_tried)
 
-    def strengths_near(self, known: float) -> tuple[float, ...]:
-        """Return the numbers of rounds to try if one is `known` from fewer samples: up to twice as many."""
-        values_per_round = self._outputs.size * self._n_tried
-        more = min(2.0 * known, float(MAX_VALUES // values_per_round))
-        return (known, more) if more > known else (known,)
+    def boost_to(self, n_rounds: int) -> BoostedTrees:
+        """Boost up to so many rounds, half as many with more than two classes; return the new trees."""
+        last = n_rounds if self._n_outputs == 1 else n_rounds // 2
+        start = self._start if self._n_rounds == 0 else np.zeros_like(self._start)
+        parts = []
+        while self._n_rounds < last:
+            parts.append(self._add_trees(min(ROUNDS_PER_CALL, last - self._n_rounds)))
+        features, cuts, values, roots = (np.concatenate(each) for each in zip(*parts, strict=True))
+        intercepts = start + roots.reshape(-1, self._n_outputs).sum(axis=0)
+        return BoostedTrees(features, cuts, values, from_log_odds(intercepts))
 
-    def fit(self, n_rounds: float) -> BoostedTrees:
-        """Boost up to `n_rounds` rounds, continuing the last fit; rounds already done are kept."""
-        while self._n_rounds < n_rounds:
-            self._add_trees(min(ROUNDS_PER_CALL, int(n_rounds) - self._n_rounds))
-        features, cuts, values = (np.concatenate(each) for each in zip(*self._trees, strict=True))
-        roots = np.concatenate(self._roots).reshape(-1, self._n_outputs).sum(axis=0)
-        intercepts = _to_logits((self._start + roots)[None])[0]
-        return BoostedTrees(features, cuts, values, intercepts)
-
-    def _add_trees(self, n_rounds: int) -> None:
+    def _add_trees(
+        self, n_rounds: int
+    ) -> tuple[NDArray[np.int32], FloatArray, FloatArray, FloatArray]:
         n_features = self._bins.shape[1]
         numbers = hash64(self._n_rounds * n_features + np.arange(n_rounds * n_features))
         ranked = np.argsort(numbers.reshape(n_rounds, n_features), axis=1)
@@ -168,9 +178,8 @@ class Boosting:
             *trees,
             roots,
         )
-        self._trees.append(trees)
-        self._roots.append(roots)
         self._n_rounds += n_rounds
+        return *trees, roots
 
 
 def _empty_trees(n_trees: int, depth: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
@@ -275,7 +284,8 @@ def _partition(
         members[n_left], spare[n_right] = i, i  # without a branch, which would be mispredicted
         above = bins[i, feature] > cut
         n_left, n_right = n_left + (not above), n_right + above
-    members[n_left:] = spare[:n_right]
+    for position in range(n_right):  # Numba takes 3 s to compile the assignment of a slice
+        members[n_left + position] = spare[position]
     return n_left
 
 
@@ -304,7 +314,7 @@ def _boost(
     totals = np.empty(n_nodes, np.complex128)
     sums = np.empty((n_inner, n_tried, max_bins), np.complex128)
     is_open, masses = np.empty(n_nodes, np.bool_), np.empty(n_nodes)
-    rate = RATE if n_outputs == 1 else MULTICLASS_RATE * (n_outputs - 1.0) / n_outputs
+    rate = RATE if n_outputs == 1 else 2.0 * RATE * (n_outputs - 1.0) / n_outputs
     for tree in range(n_trees):
         output = tree % n_outputs
         if output == 0:
