@@ -284,7 +284,8 @@ def _partition(
         members[n_left], spare[n_right] = i, i  # without a branch, which would be mispredicted
         above = bins[i, feature] > cut
         n_left, n_right = n_left + (not above), n_right + above
-    for position in range(n_right):  # Numba takes 3 s to compile the assignment of a slice
+    # A loop, because Numba takes seconds to compile the assignment of a slice.
+    for position in range(n_right):
         members[n_left + position] = spare[position]
     return n_left
 
@@ -350,7 +351,9 @@ def _boost(
                 members = order[starts[fewer] : ends[fewer]]
                 _sum_by_bin(bins, members, tried[tree], own, sums[fewer])
             if is_open[more]:
-                sums[more] = sums[node] - sums[fewer]
+                for number in range(n_tried):
+                    for k in range(max_bins):
+                        sums[more, number, k] = sums[node, number, k] - sums[fewer, number, k]
         masses[:] = 0.0
         for node in range(n_inner, n_nodes):
             values[tree, node] = rate * totals[node].real / (totals[node].imag + RIDGE)
