@@ -75,6 +75,7 @@ def test_order_of_the_rows_of_larger_sets(n):
 @pytest.mark.parametrize("method", ["pooled", "forest"])
 def test_some_of_many_samples_choose_for_all(method, monkeypatch):
     limits = {"MANY": 100, "N_FOR_ONE_SPLIT": 300, "N_HELD_OUT": 150, "MAX_SAMPLES": 500}
+    limits |= {"N_FOLDS_OF_MANY": 2}  # so that a third is held out
     for name, limit in limits.items():
         monkeypatch.setattr(folds, name, limit)
     rng = np.random.default_rng(1)
@@ -89,7 +90,7 @@ def test_some_of_many_samples_choose_for_all(method, monkeypatch):
     assert_allclose(again.predict_proba(samples), P, rtol=0, atol=1e-9)
     monkeypatch.setattr(folds, "MAX_SAMPLES", n)
     whole = POPFClassifier(method).fit(samples, y)
-    assert log_loss(y, P) < 1.1 * log_loss(y, whole.predict_proba(samples))
+    assert log_loss(y, P) < 1.05 * log_loss(y, whole.predict_proba(samples))
 
 
 def test_threads_and_memory():
@@ -256,6 +257,26 @@ def test_scattered_copies_follow_neither_the_order_of_rows_nor_weights_for_copie
     P = weighted.predict_proba(samples)
     assert_allclose(repeated.predict_proba(samples), P, rtol=0, atol=1e-6)
     assert np.ptp(P[:, 1]) > 0.2
+
+
+def test_noise_of_categories_is_answered_by_the_class_frequencies():
+    rng = np.random.default_rng(0)
+    samples, new = rng.integers(0, 2, (2, 1000, 6))
+    y = np.arange(1000) % 2
+    assert log_loss(y, POPFClassifier().fit(samples, y).predict_proba(new)) < np.log(2.0) + 0.002
+
+
+@pytest.mark.parametrize(("n", "d", "n_classes"), [(100, 5, 2), (120, 4, 3)])
+def test_noise_is_answered_by_the_class_frequencies(n, d, n_classes):
+    excess = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        samples, y = rng.normal(size=(n, d)), np.arange(n) % n_classes
+        new, truth = rng.normal(size=(2000, d)), np.arange(2000) % n_classes
+        P = POPFClassifier().fit(samples, y).predict_proba(new)
+        excess.append(log_loss(truth, P) - log_loss(truth, [np.bincount(y) / n] * 2000))
+    assert max(excess) < 0.015
+    assert np.mean(excess) < 0.0025
 
 
 def test_probabilities_that_are_no_better_than_the_frequencies_are_reported():

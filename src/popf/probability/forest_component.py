@@ -29,9 +29,11 @@ from popf.state import Float, Integer, Sizes, StateError
 WIDEST, N_CHAINS = 8.0, 2
 #: Lower bound of scores, so that their squares stay finite.
 MIN_SCORE = -1e100
+#: The background is worth 0.25 % on average, and 0.9 % with many classes.
 #: The floor lies FLOOR_DEPTH below this quantile of the held-out samples' best scores.
 FLOOR_QUANTILE, FLOOR_DEPTH = 0.02, 2.0
-#: Ridge that shrinks the slopes of the classes towards their mean, and one that makes them equal.
+#: Ridge that shrinks the slopes of the classes towards their mean, and one that makes them equal. With equal
+#: slopes the forest alone lost 0.7 % on average, and 15 to 20 % where one class spreads more widely.
 SLOPE_RIDGE, EQUAL = 2.0, 1e9
 #: Maximum number of samples of a forest that scores others; with more, that took longer than all else together.
 MAX_NODES = 10_000
