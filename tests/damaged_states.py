@@ -92,7 +92,8 @@ def _outside(spec):
         return [np.int64(spec.low - 1), np.int64(-(2**63)), np.int64(2**63 - 1), 1.0]
     if isinstance(spec, Float):
         below, above = math.nextafter(spec.low, -math.inf), math.nextafter(spec.high, math.inf)
-        return [np.nan, -np.inf, below, *([np.inf, above] if spec.high < np.inf else [])]
+        found = [-np.inf, below, *([np.inf, above] if spec.high < np.inf else [])]
+        return found if spec.gaps else [np.nan, *found]
     return []
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from popf.io import load, save
     from popf.paper.classifier import PlattOPFClassifier
     from popf.probability.classifier import POPFClassifier
+    from popf.probability.table_encoder import TableEncoder
 
 __all__ = [
     "KNNOPFClassifier",
@@ -28,6 +29,7 @@ __all__ = [
     "POPFClassifier",
     "PlattOPFClassifier",
     "SemiSupervisedOPFClassifier",
+    "TableEncoder",
     "__version__",
     "load",
     "minimum_spanning_tree",
@@ -46,6 +48,7 @@ _LAZY_IMPORTS = {
     "POPFClassifier": "popf.probability",
     "PlattOPFClassifier": "popf.paper",
     "SemiSupervisedOPFClassifier": "popf.forest",
+    "TableEncoder": "popf.probability",
     "load": "popf.io",
     "minimum_spanning_tree": "popf.forest",
     "prune": "popf.forest",

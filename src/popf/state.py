@@ -107,6 +107,8 @@ class Flag(Text):
 class Float(Text):
     """A finite number from `low` to `high`, or below the length `of` that name; or an array of these.
 
+    With `gaps`, numbers of the array may also be NaN.
+
     A single number is itself the length called `size`, if that is given.
     """
 
@@ -122,8 +124,10 @@ class Float(Text):
         of: str = "",
         dtype: Any = None,
         size: str = "",
+        gaps: bool = False,
     ) -> None:
         super().__init__(*shape)
+        self.gaps = gaps
         self.low = self.lowest if low is None else low
         self.high = self.highest if high is None else high
         self.of, self.size, self.dtype = of, size, self.dtype if dtype is None else dtype
@@ -132,7 +136,8 @@ class Float(Text):
         """Check kind, shape and range."""
         array = np.asarray(super().read(value, owner, sizes))
         high = sizes[self.of] - 1 if self.of else self.high
-        if array.size and not self.low <= array.min().item() <= array.max().item() <= high:
+        some = array[~np.isnan(array)] if self.gaps else array
+        if some.size and not self.low <= some.min().item() <= some.max().item() <= high:
             raise StateError((self.many if self.shape else self.one) + _range(self.low, high))
         found = np.ascontiguousarray(array, dtype=self.dtype)
         if self.size:

@@ -226,7 +226,7 @@ def fetch_canonical(tasks: Tasks, source: Source) -> CanonicalSamples:
         parts = tasks.gather(tasks.submit_lazy("read-groups", np.asarray, zip(source.groups)))
         values = np.concatenate(parts)
         groups = validate_groups(values, values, used)
-    nodes, merged = folds.merge_samples(keys, codes, weights[used], groups)
+    nodes, merged, _ = folds.merge_samples(keys, codes, weights[used], groups)
     some = folds.stratified_subsample(codes[nodes], folds.MAX_SAMPLES)
     rows = nodes[some]
     groups = None if groups is None else groups[rows]

@@ -61,11 +61,15 @@ class TrainingData(LabelledSamples):
 
 
 def validate_training(
-    estimator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    gaps: bool = False,
 ) -> TrainingData:
-    """Check the parameters of `OPFClassifier` and the data passed to `fit`."""
+    """Check the parameters of `OPFClassifier` and the data passed to `fit`; X may have `gaps`."""
     metric, device, resources = validate_parameters(estimator, X)
-    data = validate_samples(estimator, X, y, sample_weight, metric.precomputed)
+    data = validate_samples(estimator, X, y, sample_weight, metric.precomputed, gaps)
     check_enough_classes(data.classes)
     if metric.precomputed:
         data = replace(data, samples=check_precomputed(data.samples))
@@ -90,13 +94,20 @@ def validate_samples(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     precomputed: bool = False,
+    gaps: bool = False,
 ) -> LabelledSamples:
     """Check samples, labels and weights; drop samples of weight 0, with their columns if `precomputed`."""
     X, y = to_host(X), to_host(y)
     if y is not None:
         check_no_label_missing(np.asarray(y))
     samples, labels = validate_data(
-        estimator, X, y, dtype=np.float64, order="C", ensure_min_samples=2
+        estimator,
+        X,
+        y,
+        dtype=np.float64,
+        order="C",
+        ensure_min_samples=2,
+        ensure_all_finite="allow-nan" if gaps else True,
     )
     check_labels(labels)
     if precomputed:

@@ -8,7 +8,8 @@ Nothing here uses pickle, and no code in a file is run.
 """
 
 from popf.io.container import ModelFileError
-from popf.io.models import align, describe, load, save
+from popf.io.models import describe, load, save
 from popf.io.models import trusted_types as trusted_types
+from popf.tables.alignment import align
 
 __all__ = ["ModelFileError", "align", "describe", "load", "save"]

@@ -131,10 +131,10 @@ def group_numbers(groups: ArrayLike, n_samples: int) -> tuple[Labels, IntArray]:
 
 
 def is_missing(label: Any) -> bool:
-    """Return whether a label is missing: None, NaN, or pandas' NA."""
+    """Return whether a value is missing: None, NaN, or pandas' NA or NaT."""
     if isinstance(label, Real):
         return bool(label != label)
-    return label is None or type(label).__name__ == "NAType"
+    return label is None or type(label).__name__ in ("NAType", "NaTType")
 
 
 def are_missing(values: Labels) -> BoolArray:

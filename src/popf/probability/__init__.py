@@ -1,6 +1,9 @@
 """The probabilistic Optimum-Path Forest classifier, a pool of components.
 
 ``classifier``        the estimator and its parameters
+``columns``           the columns of a table as a matrix
+``encoding``          gaps, categories and dates as numbers
+``table_encoder``     the same as a transformer
 ``fitting``           the fit, step by step
 ``folds``             canonical order of samples, columns and classes, and folds
 ``scaler``            scaling of the features
@@ -18,5 +21,6 @@
 
 from popf.probability.classifier import POPFClassifier
 from popf.probability.explain import ProbabilityExplanation
+from popf.probability.table_encoder import TableEncoder
 
-__all__ = ["POPFClassifier", "ProbabilityExplanation"]
+__all__ = ["POPFClassifier", "ProbabilityExplanation", "TableEncoder"]

@@ -45,12 +45,12 @@ class Basis(NamedTuple):
     """
 
     #: Features that are used unchanged.
-    plain: Annotated[IntArray, Integer("n_plain", of="n_features")]
+    plain: Annotated[IntArray, Integer("n_plain", of="n_encoded")]
     #: Features with splines.
-    smooth: Annotated[IntArray, Integer("n_smooth", of="n_features")]
+    smooth: Annotated[IntArray, Integer("n_smooth", of="n_encoded")]
     knots: Annotated[FloatArray, Coefficient(N_KNOTS, "n_smooth")]
     #: Features whose steps are multiplied.
-    pairs: Annotated[IntArray, Integer("n_pairs", 2, of="n_features")]
+    pairs: Annotated[IntArray, Integer("n_pairs", 2, of="n_encoded")]
     #: Positions and means of the steps.
     cuts: Annotated[FloatArray, Coefficient("n_pairs", 2)]
     means: Annotated[FloatArray, Float("n_pairs", 2, low=0.0, high=1.0)]

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from popf.engine.runtime.threads import one_blas_thread
-from popf.engine.structures import FloatArray
+from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import Path
 from popf.forest.state import InnerForest
@@ -25,6 +25,7 @@ from popf.forest.validation import (
     validate_training,
 )
 from popf.formatting import check_choice
+from popf.probability.columns import Columns, names_of_features, read_new, read_training
 from popf.probability.explain import ProbabilityExplanation, explain
 from popf.probability.linear_maps import AS_GIVEN, MAPS
 from popf.probability.logits import log_odds, log_softmax, most_probable
@@ -32,6 +33,7 @@ from popf.state import Float, Labels, Part, Sizes, StateError, StateMixin
 
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
+    from popf.probability.encoding import FittedTable
     from popf.probability.pool import FittedPool
     from popf.probability.soft_competition import SoftCompetition
 
@@ -79,7 +81,8 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
 
     **trees**: boosted trees learn rules.
 
-    Features need no scaling: they are squashed first, so that units and heavy tails do not matter. Nothing is
+    Features may be numbers, text, categories, booleans and dates, with gaps, in a DataFrame or an array.
+    Numbers need no scaling: they are squashed first, so that units and heavy tails do not matter. Nothing is
     random, and results depend neither on the order of rows and columns nor on the names of the classes.
     The paper's own method is `popf.PlattOPFClassifier`.
 
@@ -95,6 +98,9 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         Linear map of the squashed features, so that distances separate the classes better: weights by effect
         size, whitening within the classes, or that and stretching between them. "auto" chooses by held-out
         log loss.
+    categorical_features : "from_dtype" or array-like, default="from_dtype"
+        Names, indices or a mask of columns of numbers that are categories. Columns of text and of a categorical
+        dtype always are.
     threshold : float, default=0.5
         For two classes, the lowest probability of ``classes_[1]`` at which it is predicted.
     metric, metric_params, algorithm, n_jobs, working_memory, device
@@ -107,7 +113,10 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
     opf_ : OPFClassifier
         The forest, grown on squashed and mapped samples; see `prepare`. `explain` takes samples as given.
     samples_ : ndarray of shape (n_samples, n_features) or None
-        The training samples of positive weight, as given; None with precomputed distances.
+        The training samples of positive weight, as given; None with precomputed distances. Gaps are NaN, and
+        ``table_.columns.values(samples_)`` gives the texts of categories and dates.
+    table_ : FittedTable or None
+        The kinds of the columns, and how they become numbers; None with precomputed distances.
     pool_ : FittedPool
         Everything else that was fitted: components, weights and biases.
     pool_weights_ : dict of float
@@ -124,7 +133,7 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
     linear_map_losses_ : dict of float
         The held-out log loss of the forest with each map that was tried.
     interactions_ : ndarray of shape (n_pairs, 2)
-        The pairs of features whose products are in the pool.
+        The pairs of columns whose products are in the pool.
     device_, n_features_in_, feature_names_in_
         As of `OPFClassifier`.
 
@@ -152,7 +161,8 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
 
     classes_: Annotated[NDArray[Any], Labels()]
     opf_: Annotated[OPFClassifier, Part(InnerForest)]
-    samples_: Annotated[FloatArray, Float("n_samples", "n_features")] | None
+    samples_: Annotated[FloatArray, Float("n_samples", "n_features", gaps=True)] | None
+    table_: Annotated["FittedTable", Part("popf.probability.encoding.FittedTable")] | None
     pool_: Annotated["FittedPool", Part("popf.probability.pool.FittedPool")]
     competition_: "SoftCompetition | None"  # derived from forest and pool
 
@@ -162,6 +172,7 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         *,
         squash: bool = True,
         linear_map: str = "auto",
+        categorical_features: Any = "from_dtype",
         threshold: float = 0.5,
         metric: str | Callable[..., float] = "euclidean",
         metric_params: Mapping[str, Any] | None = None,
@@ -173,6 +184,7 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         self.method = method
         self.squash = squash
         self.linear_map = linear_map
+        self.categorical_features = categorical_features
         self.threshold = threshold
         self.metric = metric
         self.metric_params = metric_params
@@ -192,7 +204,7 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or DataFrame of shape (n_samples, n_features)
             Training samples, or the distances between them if ``metric="precomputed"``.
         y : array-like of shape (n_samples,)
             Labels, of any type.
@@ -212,10 +224,18 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         check_parameters(self)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # so that a failed fit does not leave old attributes
-        data = validate_training(self, X, y, sample_weight)
+        distances = self.metric == "precomputed"
+        matrix, columns = (X, None) if distances else read_training(X, self.categorical_features)
+        data = validate_training(self, matrix, y, sample_weight, gaps=not distances)
+        if columns is not None:
+            validate_data(self, X, skip_check_array=True)  # sets the names of the features
+        elif not distances:
+            columns = Columns.of_numbers(names_of_features(self))
         numbers = validate_groups(groups, X, data.rows)
         maps, components = what_to_fit(self, data.metric)
-        self.pool_, forest = fit(data, numbers, maps, components, self.algorithm)
+        self.pool_, forest, self.table_ = fit(
+            data, numbers, maps, components, self.algorithm, columns
+        )
         self.classes_, self.device_ = data.classes, data.device
         self.samples_ = None if data.metric.precomputed else data.samples.copy()
         self.competition_ = self.pool_.competition(forest)
@@ -329,8 +349,19 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         True
         """
         new = self._validated(X)
-        names = getattr(self, "feature_names_in_", None)
-        return explain(self.pool_, new, self._logits(X), self.classes_, names)
+        logits = self.pool_.logits(new, self.competition_, resources_of(self))
+        found = explain(self.pool_, new, logits, self.classes_)
+        if self.table_ is None:
+            return found
+        return found.by_column(self.table_.encoding.owners, self.table_.columns.names.tolist())
+
+    @property
+    def interactions_(self) -> IntArray:
+        """Pairs of columns whose products are in the pool."""
+        pairs = super().interactions_
+        return (
+            pairs if self.table_ is None else np.unique(self.table_.encoding.owners[pairs], axis=0)
+        )
 
     def _logits(self, X: ArrayLike) -> FloatArray:
         """Compute the logits of the classes, whose softmax gives the probabilities."""
@@ -338,20 +369,35 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         return self.pool_.logits(new, self.competition_, resources_of(self))
 
     def _validated(self, X: ArrayLike) -> FloatArray:
+        """Check new samples; return them as numbers."""
         check_is_fitted(self)
-        new = validate_new(self, X, self.opf_.forest_.metric, self.opf_.sample_indices_)
+        if self.table_ is None:
+            new = validate_new(self, X, self.opf_.forest_.metric, self.opf_.sample_indices_)
+        else:
+            new = self.table_.encode(read_new(self, X, self.table_.columns))
         if self.pool_.forest.matrix is None:
             self.opf_.forest_.metric.check(new)
         return new
+
+    def _training_numbers(self) -> Any:
+        """Return the training samples as numbers."""
+        if self.table_ is None or self.samples_ is None:
+            return self.samples_
+        self.table_.columns.check_matrix(self.samples_)
+        return self.table_.encode_training(self.samples_)
 
     def check_state(self, sizes: Sizes) -> None:
         """Restore the forest on prepared samples, and check the pool against it; see `popf.state`."""
         pool = self.pool_
         with one_blas_thread():  # as in the fit
-            prepared = None if self.samples_ is None else pool.prepare(self.samples_)
+            numbers = self._training_numbers()
+            prepared = None if numbers is None else pool.prepare(numbers)
         self.opf_ = OPFClassifier.restored(self, prepared, sizes)
         self.device_ = self.opf_.device_
         forest, metric = self.opf_.forest_, self.opf_.forest_.metric
+        n_numbers = self.n_features_in_ if self.table_ is None else len(self.table_.encoding.owners)
+        if pool.scaler is not None and len(pool.scaler.columns) != n_numbers:
+            raise StateError("a pool whose features are those of the encoded table", "pool_")
         if pool.forest.matrix is not None and not metric.euclidean:
             raise StateError("a pool without a linear map, as the metric is not Euclidean", "pool_")
         if (pool.classes[pool.forest.node_codes] != forest.codes[pool.forest.nodes]).any():
@@ -365,7 +411,9 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         return hasattr(self, "opf_")
 
     def __sklearn_tags__(self) -> Tags:
-        return set_metric_tags(super().__sklearn_tags__(), self.metric)
+        tags = set_metric_tags(super().__sklearn_tags__(), self.metric)
+        tags.input_tags.allow_nan = not tags.input_tags.pairwise
+        return tags
 
 
 def check_parameters(model: Any) -> None:

@@ -1,12 +1,12 @@
 """Explanations of probabilities: log odds as a sum over the forest and the features."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from popf.engine.structures import FloatArray
+from popf.engine.structures import FloatArray, IntArray
 from popf.probability.logits import centered, log_odds
 
 if TYPE_CHECKING:
@@ -42,6 +42,14 @@ class ProbabilityExplanation:
     classes: NDArray[Any]
     feature_names: list[str]
 
+    def by_column(self, owners: IntArray, names: list[str]) -> "ProbabilityExplanation":
+        """Sum the contributions of features by the columns that they come from, which have the `names`."""
+        shape = self.features.shape
+        found = np.zeros((shape[0], len(names), *shape[2:]))
+        for position, owner in enumerate(owners.tolist()):
+            found[:, owner] += self.features[:, position]
+        return replace(self, features=found, feature_names=names)
+
     def to_pandas(self) -> "pandas.DataFrame":
         """Return a table with one row per sample: prior, forest, one column for each feature, and total.
 
@@ -67,7 +75,7 @@ class ProbabilityExplanation:
 
 
 def explain(
-    pool: "FittedPool", new: FloatArray, total: FloatArray, classes: NDArray[Any], names: Any = None
+    pool: "FittedPool", new: FloatArray, total: FloatArray, classes: NDArray[Any]
 ) -> ProbabilityExplanation:
     """Split the logits `total`; the forest's part is what the constant and the features leave."""
     prior, features = pool.biases.copy(), np.zeros((*new.shape, len(classes)))
@@ -81,9 +89,6 @@ def explain(
     prior, features = prior[given], pool.confidence * features[..., given]
     prior, features, total = (log_odds(centered(values)) for values in (prior, features, total))
     forest = total - prior - features.sum(axis=1)
-    if names is None:
-        names = [f"x{number}" for number in range(features.shape[1])]
+    names = [f"x{number}" for number in range(features.shape[1])]
     constant = float(prior) if len(classes) == 2 else prior
-    return ProbabilityExplanation(
-        constant, forest, features, total, classes, [str(name) for name in names]
-    )
+    return ProbabilityExplanation(constant, forest, features, total, classes, names)

@@ -12,7 +12,9 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.forest.optimum_path_forest import OptimumPathForest, grow_forest
 from popf.forest.validation import TrainingData
 from popf.probability.additive import AdditiveModel
+from popf.probability.columns import Columns
 from popf.probability.components import Fold
+from popf.probability.encoding import FittedTable, fit_table
 from popf.probability.folds import CanonicalSamples, canonical_samples
 from popf.probability.forest_component import (
     Calibration,
@@ -47,22 +49,29 @@ def fit(
     maps: Sequence[str],
     components: Sequence[str],
     algorithm: str,
-) -> tuple[FittedPool, OptimumPathForest]:
-    """Fit the pool and its forest.
+    columns: Columns | None,
+) -> tuple[FittedPool, OptimumPathForest, FittedTable | None]:
+    """Fit the pool, its forest, and the encoding of the table's `columns`; both None for distances.
 
     `maps` are those that the forest may use; `components` are those on features.
     """
-    metric = data.metric.fitted(data.samples) if maps[0] == AS_GIVEN else data.metric
-    growing = Growing(metric, algorithm, data.resources)
     canonical = canonical_samples(
-        data.samples, data.codes, data.weights, groups, metric.precomputed
+        data.samples, data.codes, data.weights, groups, data.metric.precomputed
     )
+    samples, table = data.samples, None
+    if columns is not None:
+        table = fit_table(columns, canonical)
+        samples = table.encode_training(samples)
+        if not table.encoding.trivial or samples is not data.samples:
+            canonical = canonical._replace(kinds=columns.kinds)
+    growing = Growing(data.metric, algorithm, data.resources)
 
     def grow(prepare: Prepare) -> OptimumPathForest:
-        samples = prepare(data.samples)
-        return grow_forest(samples, data.codes, metric, data.resources, algorithm, data.classes)
+        prepared = prepare(samples)
+        metric = data.metric.fitted(prepared)
+        return grow_forest(prepared, data.codes, metric, data.resources, algorithm, data.classes)
 
-    return fit_pool(canonical, maps, components, growing, grow)
+    return *fit_pool(canonical, maps, components, growing, grow, table), table
 
 
 def fit_pool(
@@ -71,6 +80,7 @@ def fit_pool(
     components: Sequence[str],
     growing: Growing,
     grow: Callable[[Prepare], OptimumPathForest],
+    table: FittedTable | None = None,
 ) -> tuple[FittedPool, OptimumPathForest]:
     """Choose, pool and fit components on the training set, and `grow` the forest on all samples.
 
@@ -82,7 +92,7 @@ def fit_pool(
         held_out = hold_out(canonical, maps, components, growing)
         pooled = pool_held_out(held_out)
         name = maps[pooled.choice.map]
-        fold, scaler = scale_all(canonical, bool(components) or name != AS_GIVEN)
+        fold, scaler = scale_all(canonical, bool(components) or name != AS_GIVEN, table)
         matrix = None
         if name != AS_GIVEN:
             matrix = fit_map(name, fold.samples, fold.codes, fold.weights)
@@ -151,12 +161,17 @@ def pool_held_out(held_out: HeldOut) -> Pooled:
     )
 
 
-def scale_all(canonical: CanonicalSamples, scaled: bool) -> tuple[Fold, FeatureScaler | None]:
-    """Return all training samples, scaled if that is needed, and the scaler."""
-    training, scaler = canonical.training, None
+def scale_all(
+    canonical: CanonicalSamples, scaled: bool, table: FittedTable | None
+) -> tuple[Fold, FeatureScaler | None]:
+    """Return all training samples, encoded and scaled if that is needed, and the scaler."""
+    training, columns, scaler = canonical.training, canonical.columns, None
     samples, n_samples = training.samples, len(training.codes)
+    if table is not None and canonical.kinds is not None:
+        samples = table.encoding.apply(samples, training.cross_folds)
+        columns = table.encoding.in_order(columns)
     if scaled:
-        scaler = fit_scaler(samples, training.weights, canonical.columns)
+        scaler = fit_scaler(samples, training.weights, columns)
         samples = scaler.apply(samples)
     return Fold(samples, training.codes, training.weights, training.n_classes, n_samples), scaler
 

@@ -24,6 +24,8 @@ N_FOR_ONE_SPLIT, N_HELD_OUT = 8_000, 5_000
 #: Maximum number of samples for all choices and for components on features. Half as many raised the log loss of
 #: 120,000 × 100 by 3 to 5 %.
 MAX_SAMPLES = 50_000
+#: Number of folds in which encodings are cross-fitted.
+N_CROSS_FOLDS = 8
 #: Minimum number of samples per class in a subsample, unless the class has fewer.
 MIN_PER_CLASS = 20
 #: Copies are dealt to folds one by one if there are fewer distinct samples than this, or if the classes of two
@@ -47,6 +49,7 @@ class TrainingSet(NamedTuple):
     inner_folds: (
         IntArray  # divide the held-out samples, to score choices that were made on the others
     )
+    cross_folds: IntArray  # for the cross-fitting of encodings
     n_classes: int
     precomputed: bool = False
 
@@ -55,6 +58,11 @@ class TrainingSet(NamedTuple):
         """The weight of each class."""
         found = np.bincount(self.codes, weights=self.weights, minlength=self.n_classes)
         return found.astype(np.float64)
+
+    @property
+    def labelled(self) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
+        """Samples, classes, weights and folds, to fit an encoding to."""
+        return self.samples, self.codes, self.weights, self.cross_folds
 
     def splits(self) -> list[tuple[IntArray, IntArray]]:
         """List the positions of fitted and of held-out samples, for every fold or for a single part."""
@@ -87,6 +95,10 @@ class CanonicalSamples(NamedTuple):
     nodes: Nodes
     columns: IntArray  # canonical column j is the given column columns[j]
     classes: IntArray  # canonical class k is the given class classes[k]
+    cross_folds: IntArray  # of all rows; -1 for those that are not in the training set
+    kinds: NDArray[np.str_] | None = (
+        None  # of the columns, if samples must be encoded; see `columns`
+    )
 
 
 def canonical_samples(
@@ -101,7 +113,7 @@ def canonical_samples(
     Samples of the same group, if `groups` are given, share a fold.
     """
     points, values = (_points_of_distances if precomputed else _points_of_samples)(samples)
-    rows, weights = merge_samples(points, codes, weights, groups)
+    rows, weights, merged = merge_samples(points, codes, weights, groups)
     codes, points = codes[rows], points[rows]
     keys, columns = find_keys(values, points, codes, weights)
     codes, classes = _order_classes(codes, keys)
@@ -122,6 +134,10 @@ def canonical_samples(
     if len(rows) >= N_FOR_ONE_SPLIT:
         inner_folds = numbers // n_folds % N_FOLDS_OF_MANY
     folds = np.where(_can_be_held_out(codes, numbers), numbers % n_folds, -1)
+    cross_folds = numbers % N_CROSS_FOLDS
+    of_rows = np.full(len(merged), -1)
+    of_rows[rows] = cross_folds
+    of_rows = of_rows[merged]
     training = TrainingSet(
         samples[np.ix_(rows, rows)] if precomputed else samples[rows],
         codes,
@@ -129,10 +145,11 @@ def canonical_samples(
         rows,
         folds,
         inner_folds,
+        cross_folds,
         len(classes),
         precomputed,
     )
-    return CanonicalSamples(training, nodes, columns, classes)
+    return CanonicalSamples(training, nodes, columns, classes, of_rows)
 
 
 def find_keys(
@@ -201,9 +218,10 @@ def _sum_of_hashes(values: Keys, columns: Keys) -> Keys:
 
 def merge_samples(
     points: NDArray[Any], codes: IntArray, weights: FloatArray, groups: IntArray | None
-) -> tuple[IntArray, FloatArray]:
-    """Merge equal samples of a class and group; return a row of each, by point, and the sum of their weights.
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Merge equal samples of a class and group.
 
+    Return one row of each, by point, the sum of their weights, and for every row the one that stands for it.
     Weights are multiplied so that their mean is at least 1.
     """
     weights = weights * max(1.0, len(weights) / weights.sum())
@@ -215,7 +233,9 @@ def merge_samples(
     for kind in kinds:
         new[1:] |= kind[order][1:] != kind[order][:-1]
     first = np.flatnonzero(new)
-    return order[first], np.add.reduceat(weights[order], first)
+    merged = np.empty_like(order)
+    merged[order] = order[first][np.cumsum(new) - 1]
+    return order[first], np.add.reduceat(weights[order], first), merged
 
 
 def _order_classes(codes: IntArray, keys: Keys) -> tuple[IntArray, IntArray]:

@@ -46,14 +46,15 @@ Prepare = Callable[[FloatArray], FloatArray]
 class Growing(NamedTuple):
     """How forests are grown."""
 
-    metric: Metric  # fitted to the samples, unless they are mapped
+    metric: Metric
     algorithm: str
     resources: Resources
 
     def grow(self, samples: FloatArray, codes: IntArray) -> OptimumPathForest:
         """Grow a forest on samples whose classes need not be 0, 1, ..."""
         present = np.unique(codes, return_inverse=True)[1]
-        return grow_forest(samples, present, self.metric, self.resources, self.algorithm)
+        metric = self.metric.fitted(samples)
+        return grow_forest(samples, present, metric, self.resources, self.algorithm)
 
 
 class HeldOutForest(NamedTuple):
@@ -204,7 +205,7 @@ class ForestModel(NamedTuple):
     """The fitted forest component, without the forest itself."""
 
     #: The map of scaled features, None for features as given.
-    matrix: Annotated[FloatArray, Coefficient("n_features", "n_prepared")] | None
+    matrix: Annotated[FloatArray, Coefficient("n_encoded", "n_prepared")] | None
     #: Samples of the forest that compete, each on behalf of all samples equal to it.
     nodes: Annotated[IntArray, Integer("n_nodes", of="n_samples")]
     #: Their canonical classes.

@@ -13,6 +13,7 @@ from popf.engine.runtime.threads import map_items, run_both
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.probability.additive import Additive, Linear
 from popf.probability.components import Component, Fold, Split
+from popf.probability.encoding import fit_encoding
 from popf.probability.folds import CanonicalSamples
 from popf.probability.forest_component import (
     Calibration,
@@ -147,16 +148,21 @@ def make_split(
     maps: Sequence[str],
     components: Sequence[str],
 ) -> Split:
-    """Scale the samples of a split, if that is needed, by those that components are fitted to."""
-    training = canonical.training
-    samples, queries = training.samples[fitted], training.queries(held_out, fitted)
-    weights, given = training.weights[fitted], None
+    """Encode and scale the samples of a split, if that is needed, by those that components are fitted to."""
+    training, columns = canonical.training, canonical.columns
+    samples, queries = training.queries(fitted, fitted), training.queries(held_out, fitted)
+    codes, weights, n_classes = training.codes[fitted], training.weights[fitted], training.n_classes
+    given = None
+    if canonical.kinds is not None:
+        folds = training.cross_folds[fitted]
+        encoding = fit_encoding(canonical.kinds, samples, codes, weights, folds, n_classes)
+        samples, queries = encoding.apply(samples, folds), encoding.apply(queries)
+        columns = encoding.in_order(columns)
     if maps[0] == AS_GIVEN:
-        given = training.queries(fitted, fitted), queries
+        given = samples, queries
     if components or maps[0] != AS_GIVEN:
-        scaler = fit_scaler(samples, weights, canonical.columns)
+        scaler = fit_scaler(samples, weights, columns)
         samples, queries = scaler.apply(samples), scaler.apply(queries)
-    codes, n_classes = training.codes[fitted], training.n_classes
     return Split(Fold(samples, codes, weights, n_classes, len(training.codes)), queries, given)
 
 

@@ -25,18 +25,18 @@ class FeatureScaler(NamedTuple):
     """
 
     #: The order of the features; all other arrays are in this order.
-    columns: Annotated[IntArray, Integer("n_features", of="n_features")]
+    columns: Annotated[IntArray, Integer("n_encoded", of="n_encoded")]
     #: c: the median.
-    center: Annotated[FloatArray, Float("n_features")]
+    center: Annotated[FloatArray, Float("n_encoded")]
     #: s: the interquartile range / 1.349, or the standard deviation.
-    scale: Annotated[FloatArray, Float("n_features", low=TINY)]
+    scale: Annotated[FloatArray, Float("n_encoded", low=TINY)]
     #: The training range of (x - c) / s.
-    low: Annotated[FloatArray, Float("n_features", low=-MAX_RATIO, high=0.0)]
-    high: Annotated[FloatArray, Float("n_features", low=0.0, high=MAX_RATIO)]
+    low: Annotated[FloatArray, Float("n_encoded", low=-MAX_RATIO, high=0.0)]
+    high: Annotated[FloatArray, Float("n_encoded", low=0.0, high=MAX_RATIO)]
     #: m and f bring the result to mean 0 and variance 1.
-    mean: Annotated[FloatArray, Float("n_features", low=-1e3, high=1e3)]
+    mean: Annotated[FloatArray, Float("n_encoded", low=-1e3, high=1e3)]
     #: f is 0 for a constant feature.
-    factor: Annotated[FloatArray, Float("n_features", low=0.0, high=1e15)]
+    factor: Annotated[FloatArray, Float("n_encoded", low=0.0, high=1e15)]
 
     def check_state(self, sizes: Sizes) -> None:
         """Check the order; see `popf.state`."""

@@ -55,7 +55,7 @@ class BoostedTrees(NamedTuple):
 
     #: Feature that splits a node, -1 for no split.
     features: Annotated[
-        NDArray[np.int32], Integer("n_trees", "n_inner", low=-1, of="n_features", dtype=np.int32)
+        NDArray[np.int32], Integer("n_trees", "n_inner", low=-1, of="n_encoded", dtype=np.int32)
     ]
     cuts: Annotated[FloatArray, Coefficient("n_trees", "n_inner")]
     #: 0 at the roots.
