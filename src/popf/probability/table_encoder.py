@@ -1,6 +1,6 @@
 """The encoding of tables as a transformer."""
 
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,10 @@ from sklearn.utils.validation import (
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.validation import check_any_weight, check_weights
 from popf.probability.columns import Columns, names_of_features, read_new, read_training
-from popf.probability.encoding import FittedTable, fit_table
-from popf.probability.folds import canonical_samples
 from popf.state import Part, StateMixin
+
+if TYPE_CHECKING:
+    from popf.probability.encoding import FittedTable
 
 
 class TableEncoder(StateMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -59,16 +60,16 @@ class TableEncoder(StateMixin, TransformerMixin, BaseEstimator):  # type: ignore
     --------
     >>> import pandas
     >>> from popf import TableEncoder
-    >>> frame = pandas.DataFrame({"size": [1.0, None, 3.0], "sex": ["f", "m", None]})
+    >>> frame = pandas.DataFrame({"size": [1.0, None, 3.0] * 3, "sex": ["f", "m", "f"] * 3})
     >>> encoder = TableEncoder().set_output(transform="pandas")
-    >>> encoder.fit_transform(frame)
-       size
-    0   1.0
-    1   2.0
-    2   3.0
+    >>> encoder.fit_transform(frame)[:3]
+       size  size is missing  sex = f
+    0   1.0              0.0      1.0
+    1   2.0              1.0      0.0
+    2   3.0              0.0      1.0
     """
 
-    table_: Annotated[FittedTable, Part(FittedTable)]
+    table_: Annotated["FittedTable", Part("popf.probability.encoding.FittedTable")]
 
     def __init__(self, categorical_features: Any = "from_dtype") -> None:
         self.categorical_features = categorical_features
@@ -163,6 +164,9 @@ class TableEncoder(StateMixin, TransformerMixin, BaseEstimator):  # type: ignore
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, IntArray]:
         """Fit; return the matrix of all rows, and their folds, -1 for rows that nothing is fitted to."""
+        from popf.probability.encoding import fit_table
+        from popf.probability.folds import canonical_samples
+
         matrix, columns = read_training(X, self.categorical_features)
         found: FloatArray = validate_data(
             self, matrix, dtype=np.float64, order="C", ensure_all_finite="allow-nan"
