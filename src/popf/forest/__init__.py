@@ -6,6 +6,7 @@
 ``spanning_tree``        the minimum spanning tree, and single-linkage clustering
 ``optimum_path_forest``  the forest: growing it, conquering new samples, tracing their paths
 ``validation``           validation of parameters, samples, labels and weights; choice of CPU or GPU
+``alignment``            `align`: match the columns of new data with those of a model
 ``metrics``              distance metrics by name
 ``state``                conversion of fitted estimators to plain values and back
 """

@@ -7,9 +7,9 @@
 Nothing here uses pickle, and no code in a file is run.
 """
 
+from popf.forest.alignment import align
 from popf.io.container import ModelFileError
 from popf.io.models import describe, load, save
 from popf.io.models import trusted_types as trusted_types
-from popf.tables.alignment import align
 
 __all__ = ["ModelFileError", "align", "describe", "load", "save"]

@@ -18,11 +18,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.forest.alignment import align
 from popf.forest.validation import to_host
 from popf.formatting import listed
 from popf.metrics.checks import is_missing
 from popf.state import Integer, Sizes, StateError, Text
-from popf.tables.alignment import align
 
 NUMBER, CATEGORY, DATE = "number", "category", "date"
 KINDS = (NUMBER, CATEGORY, DATE)
