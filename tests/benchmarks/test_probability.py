@@ -256,7 +256,9 @@ def test_encodings_by_hand_have_flags_for_gaps_parts_of_dates_and_levels():
     n_places = len(levels) - n_rare + (n_rare > 0)
     one_hot = encoded_by_hand(task).fit_transform(X, y)
     means = encoded_by_hand(task, 20).fit_transform(X, y)
-    assert one_hot.shape[1] - means.shape[1] == n_places - 1
+    # A number and its flag; days, month and weekday (the hour is always 6), and a flag for each part; the side.
+    assert one_hot.shape[1] == 2 + 3 + 4 + 1 + n_places
+    assert means.shape[1] == 2 + 3 + 4 + 1 + 1
     new = X.assign(place="unseen")
     assert np.isfinite(encoded_by_hand(task, 20).fit(X, y).transform(new)).all()
 
