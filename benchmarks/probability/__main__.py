@@ -11,9 +11,12 @@ from joblib import Parallel, delayed
 from ..results import FOLDER
 from .contestants import CONTESTANTS, OURS, PRIOR, SVM
 from .datasets import DESIGN_GROUPS, GROUPS, QUICK, datasets
+from .frame_contestants import FRAME_CONTESTANTS
 from .journal import Journal
-from .measure import measure
+from .measure import contestants_for, measure
 from .tables import draw, tables
+
+EVERY = list(CONTESTANTS | FRAME_CONTESTANTS)
 
 
 def main(arguments=None):
@@ -34,18 +37,17 @@ def main(arguments=None):
     if options.list:
         for name in names:
             print(f"{known[name].group}: {name}")
-        print("contestants:", ", ".join(CONTESTANTS))
+        print("contestants:", ", ".join(EVERY))
         return 0
     paths = [options.out or FOLDER / f"{'quick-' * options.quick}probability.jsonl"]
     if options.again and not options.out:
         paths = sorted(FOLDER.glob("probability-*.jsonl"))
     for path in paths:
         journal = Journal(path)
-        todo = [
-            (known[name], size, seed, wanted)
-            for name, size, seed, wanted in planned(options, names, journal)
-            if wanted
-        ]
+        todo = []
+        for name, size, seed, wanted in planned(options, names, journal):
+            some = [one for one in wanted if one in contestants_for(known[name])]
+            todo += [(known[name], size, seed, some)] if some else []
         status = run_all(todo, journal, options.n_jobs)
         if options.again and todo:
             journal.rewrite(options.contestants)
@@ -100,10 +102,11 @@ def command_line():
     add("--group", nargs="+", choices=GROUPS,
         help="groups of datasets (default: the first four; with --again, all)")  # fmt: skip
     add("--datasets", nargs="+", default=[], metavar="NAME", help="run only these; see --list")
-    add("--contestants", nargs="+", default=list(CONTESTANTS), choices=CONTESTANTS, metavar="NAME",
+    add("--contestants", nargs="+", default=EVERY, choices=EVERY, metavar="NAME",
         help="run only these; see --list")  # fmt: skip
     add("--sizes", nargs="+", type=int, metavar="N",
-        help="numbers of training samples (default: a quarter of every dataset)")  # fmt: skip
+        help="numbers of training samples (default: a quarter of every dataset, of frames at most "
+        "500 rows)")  # fmt: skip
     add("--seeds", type=int, metavar="N", help="number of splits of each dataset (default 20)")
     add("--n-jobs", type=int, default=1, metavar="K", help="number of parallel runs (default 1)")
     add("--quick", action="store_true", help="run 3 seeds of a few small datasets")

@@ -22,6 +22,8 @@ from sklearn.svm import SVC
 
 from popf import PlattOPFClassifier, POPFClassifier
 
+from .frames import Columns
+
 OURS, SVM, PRIOR = "popf", "SVC + Platt", "class prior"
 #: LightGBM tuned by folds: the rival whose fit times ours are compared with.
 BOOSTING = "LightGBM, folds"
@@ -34,12 +36,13 @@ WIDTHS = (0.1, 0.5, 2.0, 10.0)
 
 @dataclass(frozen=True)
 class Task:
-    """What a contestant may depend on: the size of the training set, and the seed."""
+    """What a contestant may depend on: the size of the training set, the seed, and a frame's columns."""
 
     n_samples: int
     n_features: int
     n_classes: int
     seed: int
+    columns: Columns | None = None
 
 
 def folds(task, n_folds=N_FOLDS):
@@ -125,6 +128,8 @@ class BoostingByFolds:
     mean of the numbers of rounds of its folds.
     """
 
+    sizes = ({"num_leaves": 7}, {"num_leaves": 15}, {"num_leaves": 63})
+
     def __init__(self, task):
         from lightgbm import LGBMClassifier
 
@@ -136,19 +141,19 @@ class BoostingByFolds:
     def fit(self, X, y):
         splits = list(folds(self.task, 5).split(X, y))
         tried = []
-        for n_leaves in (7, 15, 63):
-            stopped = [self.stop_early(n_leaves, X, y, *split) for split in splits]
+        for i, size in enumerate(self.sizes):
+            stopped = [self.stop_early(size, X, y, *split) for split in splits]
             n_rounds, loss = np.mean(stopped, axis=0)
-            tried.append((loss, n_leaves, max(1, round(n_rounds))))
-        _, n_leaves, n_rounds = min(tried)
-        self.model = self.make(n_estimators=n_rounds, num_leaves=n_leaves, **self.settings)
+            tried.append((loss, i, max(1, round(n_rounds))))
+        _, i, n_rounds = min(tried)
+        self.model = self.make(n_estimators=n_rounds, **self.sizes[i], **self.settings)
         self.model.fit(X, y)
 
-    def stop_early(self, n_leaves, X, y, kept, held_out):
+    def stop_early(self, size, X, y, kept, held_out):
         """Return the best number of rounds, and its log loss on the samples held out."""
         from lightgbm import early_stopping
 
-        model = self.make(n_estimators=2000, num_leaves=n_leaves, **self.settings)
+        model = self.make(n_estimators=2000, **size, **self.settings)
         model.fit(X[kept], y[kept], eval_X=X[held_out], eval_y=y[held_out],
                   callbacks=[early_stopping(50, verbose=False)])  # fmt: skip
         (loss,) = model.best_score_["valid_0"].values()

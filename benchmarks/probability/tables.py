@@ -11,6 +11,7 @@ from scipy.stats import rankdata, wilcoxon
 
 from ..tables import Table
 from .contestants import BOOSTING, CONTESTANTS, OURS, PRIOR, SVM, TUNED
+from .frame_contestants import BY_HAND, FRAME_CONTESTANTS
 from .measure import N_BINS
 
 #: Its label marks a train/test split and is not a diagnosis, so means are also shown without this dataset.
@@ -32,6 +33,8 @@ def tables(runs):
         means = means_of(some)
         made += [overall(where, means), summary(where, means), regrets(where, means)]
         made += [by_dataset(where, means), calibration(where, some)]
+        if group == "frames":
+            made.append(by_hand(where, means))
     for group in dict.fromkeys(group for group, size in parts if size):
         made.append(
             by_size(group, {size: parts[g, size] for g, size in parts if g == group and size})
@@ -142,7 +145,7 @@ def time_ratio(row, name, rival):
 def summary(where, means):
     """Tabulate mean log losses, their ratios to ours, regret and times, lowest loss first."""
     rows = []
-    for name in CONTESTANTS:
+    for name in CONTESTANTS | FRAME_CONTESTANTS:
         mine = {dataset: row for dataset, row in means.items() if name in row}
         if not mine:
             continue
@@ -170,6 +173,47 @@ def regrets(where, means):
     ordered = sorted(rows, key=lambda row: -float(row[4]))
     table = Table(f"Regret, {where}", header, ordered)
     return table.without_empty_columns() if rows else table
+
+
+def by_hand(where, means):
+    """Tabulate our log loss on every frame beside LightGBM's, and that of the better encoding by hand.
+
+    Which encoding is better is judged by the test rows, in favour of encoding by hand. The last row has
+    geometric means of the ratios of log losses and fit times. Until popf has run, its columns are left out.
+    """
+    rows, ratios = [], []
+    for dataset, row in means.items():
+        encodings = [name for name in BY_HAND if name in row]
+        if not encodings or BOOSTING not in row:
+            continue
+        best = min(encodings, key=lambda name: row[name]["log loss"])
+        pairs = [(OURS, best), (OURS, BOOSTING), (best, BOOSTING)]
+        cells = [ratio_of(row, *pair, what) for what in ("log loss", "fit") for pair in pairs]
+        losses = (f"{row[n]['log loss']:.3f}" if n in row else "" for n in (OURS, best, BOOSTING))
+        rows.append((dataset, *losses, best.removeprefix("popf, "), *as_text(cells)))
+        ratios.append(cells)
+    if rows:
+        logs = np.log(np.array(ratios, dtype=float))
+        known = np.isfinite(logs)
+        with np.errstate(invalid="ignore"):
+            geometric = np.exp(np.where(known, logs, 0.0).sum(axis=0) / known.sum(axis=0))
+        rows.append(("geometric mean", "", "", "", "", *as_text(geometric)))
+    ratio_names = (f"{OURS} ÷ by hand", f"{OURS} ÷ LightGBM", "by hand ÷ LightGBM")
+    header = ("log loss", OURS, "by hand", BOOSTING, "", *ratio_names)
+    header += tuple(f"fit: {name}" for name in ratio_names)
+    table = Table(f"By hand, {where}", header, rows)
+    return table.without_empty_columns() if rows else table
+
+
+def ratio_of(row, name, rival, what):
+    """Return the ratio of a measure, nan if `name` has not run."""
+    return row[name][what] / row[rival][what] if name in row else np.nan
+
+
+def as_text(ratios):
+    """Format three ratios of log losses, and three of times; nothing for nan."""
+    digits = (".3f", ".3f", ".3f", ".2g", ".2g", ".2g")
+    return ["" if np.isnan(r) else f"{r:{d}}" for r, d in zip(ratios, digits, strict=True)]
 
 
 def by_dataset(where, means):

