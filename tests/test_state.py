@@ -22,7 +22,6 @@ from popf.state import (
     from_plain,
     to_plain,
 )
-from popf.table_models.model import TablePreparation
 from refusals import refused
 
 # Parts
@@ -191,7 +190,7 @@ ESTIMATORS = [
     popf.OPFClustering(5),
     popf.OPFOutlierDetector(5, metric="minkowski", metric_params={"p": 3}),
     popf.KNNOPFClassifier(metric="precomputed"),
-    TablePreparation(["u", "w"], ["v"]),
+    popf.TableEncoder(["v"]),
 ]
 
 

@@ -28,7 +28,7 @@ def test_a_path_is_told_in_the_units_of_the_data(place, tmp_path, capsys, linear
         assert station["label"] == row["stolen"] == why["path_label"]
     assert own["values"]["demand"] == new["demand"][16]
     model = popf.load(tmp_path / "m.popf")
-    forest, prepared = model[-1].opf_, model[-1].prepare(model[:-1].transform(new[16:17]))
+    forest, prepared = model.opf_, model.prepare(new[COLUMNS][16:17])
     (path,) = forest.explain(prepared)
     assert [s["training_row"] for s in stations] == [node + 1 for node in path.nodes]
     assert [s["length"] for s in why["path"][1:]] == pytest.approx(path.weights.tolist())

@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import StandardScaler
 
 import popf
 from table_commands import QUICK, consumers, facts, fit, fitting, pd, printed, run, scores
@@ -14,16 +13,10 @@ from table_commands import QUICK, consumers, facts, fit, fitting, pd, printed, r
 FEATURES = ["demand", "load", "region"]
 
 
-def test_scores_are_those_of_the_same_pipeline_built_by_hand(place, tmp_path):
-    frame = consumers(200)
-    scaler = StandardScaler().fit(frame[["demand", "load"]])
-
-    def by_hand(rows):
-        one_hot = np.column_stack([rows["region"] == name for name in ("north", "south")])
-        return np.column_stack([scaler.transform(rows[["demand", "load"]]), one_hot])
-
-    model = popf.POPFClassifier().fit(by_hand(frame), frame["stolen"])
-    new = by_hand(pd.read_csv(place / "new.csv"))
+def test_scores_are_those_of_the_model_in_python(place, tmp_path):
+    columns, frame = ["demand", "load", "region"], consumers(200)
+    model = popf.POPFClassifier().fit(frame[columns], frame["stolen"])
+    new = pd.read_csv(place / "new.csv")[columns]
     scored = scores(place, tmp_path / "scored.csv")
     assert list(scored) == ["consumer", "probability_no", "probability_yes", "predicted"]
     probabilities = scored[["probability_no", "probability_yes"]]

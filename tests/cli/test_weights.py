@@ -31,13 +31,13 @@ def fitted(folder, capsys, frame, *words):
 
 
 def test_only_the_ratios_of_weights_matter(tmp_path, capsys):
-    frame, filled = with_gaps(consumers(N)), ("--missing", "median")
+    frame = with_gaps(consumers(N))
     weighted, large = (
-        fitted(tmp_path, capsys, frame.assign(weight=weights), *WEIGHED, *filled)[0]
+        fitted(tmp_path, capsys, frame.assign(weight=weights), *WEIGHED)[0]
         for weights in (WEIGHTS, 1e6 * WEIGHTS)
     )
     assert_allclose(weighted, large, rtol=0, atol=1e-9)
-    plain, _ = fitted(tmp_path, capsys, frame[WEIGHTS > 0], *filled)
+    plain, _ = fitted(tmp_path, capsys, frame[WEIGHTS > 0])
     assert np.abs(weighted - plain).max() > 0.01  # or the weights would not matter here
 
 
@@ -111,10 +111,7 @@ def test_what_is_wrong_is_said_with_the_row_of_the_file(tmp_path, capsys):
         return refused(capsys, *fitting(tmp_path / "t.csv", tmp_path / "m.popf", *WEIGHED))
 
     assert "in 1 row, the first is row 21" in said(stolen=(20, np.nan))
-    assert "'demand' (1), first in row 21" in said(demand=(20, np.nan))
     assert "row 21: column 'demand' holds infinity" in said(demand=(20, np.inf))
     assert "row 21: the weight in 'weight' must be a non-negative number" in said(weight=(20, -1.0))
     assert "all weights in 'weight' are 0" in said(weight=(slice(None), 0.0))
     assert "only one class, no" in said(weight=(base["stolen"] == "yes", 0.0))
-    empty = said(height=(slice(10, None), np.nan))
-    assert "'height' is empty in the rows to fit" in empty

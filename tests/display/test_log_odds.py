@@ -9,10 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from display_examples import MOON, MOONS, new_axes, pooled
-from popf import POPFClassifier
+from popf import POPFClassifier, TableEncoder
 from popf.display import LogOddsDisplay
 from popf.display.log_odds import log_odds_of, split_log_odds
-from popf.table_models.model import TablePreparation
 
 pd = pytest.importorskip("pandas")
 
@@ -63,13 +62,15 @@ def test_what_a_pipeline_makes_of_one_column_is_summed():
     frame = pd.DataFrame({"size": rng.normal(size=80), "kind": rng.choice(["a", "b", "c"], 80)})
     frame.loc[::9, "size"] = np.nan
     y = (frame["size"].fillna(0) + (frame["kind"] == "c") + rng.normal(size=80) > 0.4).to_numpy()
-    columns = TablePreparation(["size"], ["kind"], missing="median")
+    columns = TableEncoder()
     model = make_pipeline(columns, POPFClassifier()).fit(frame, y)
     split = split_log_odds(model, frame[:5])
     plain = model[-1].explain_proba(columns.transform(frame[:5]))
     assert split.feature_names == ["size", "kind"]
-    assert plain.features.shape == (5, 4)
-    expected = np.column_stack([plain.features[:, 0], plain.features[:, 1:].sum(axis=1)])
+    assert plain.features.shape == (5, 5)  # a flag of gaps, and three kinds
+    expected = np.column_stack(
+        [plain.features[:, :2].sum(axis=1), plain.features[:, 2:].sum(axis=1)]
+    )
     np.testing.assert_allclose(split.features, expected, rtol=0, atol=1e-15)
     np.testing.assert_array_equal(split.total, plain.total)
 

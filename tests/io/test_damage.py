@@ -37,9 +37,9 @@ from popf import (
     OPFOutlierDetector,
     PlattOPFClassifier,
     POPFClassifier,
+    TableEncoder,
 )
 from popf.io import ModelFileError, container, describe
-from popf.table_models.model import TablePreparation
 from refusals import refused
 
 # Of each sort, to each kind.
@@ -63,7 +63,7 @@ def probabilities():
 
 
 def pipeline():
-    prepare = TablePreparation(["a", "b"], ["c"], missing="median")
+    prepare = TableEncoder()
     paper = PlattOPFClassifier("nelder-mead", box=None)
     frame = FRAME.assign(c=np.array(["x", "y", "z"], dtype=object)[np.arange(24) % 3])
     return make_pipeline(prepare, StandardScaler(), paper).fit(frame, LABELS), frame
@@ -247,7 +247,7 @@ def test_steps_that_do_not_fit_each_other_are_refused(model_path):
     scaler = StandardScaler().fit(np.random.default_rng(0).normal(size=(9, 4)))
     model.steps[1] = ("standardscaler", scaler)
     popf.save(model, model_path)
-    with pytest.raises(ModelFileError, match="does not take 4 features"):
+    with pytest.raises(ModelFileError, match="expecting 4 features"):
         popf.load(model_path)
 
 

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
+from popf.dates import date_format
 from popf.probability.columns import (
     CATEGORY,
     DATE,
+    EMPTY,
     NUMBER,
-    date_format,
     is_table,
     read_columns,
     read_training,
@@ -50,7 +51,7 @@ KINDS = {
         [DAY, NAN],
     ),
     "times": ([time(1), None, time(0, 1)], NUMBER, [3600, NAN, 60]),
-    "empty": ([None, None], NUMBER, [NAN, NAN]),
+    "empty": ([None, None], EMPTY, [NAN, NAN]),
     "dates": (pd.to_datetime(["1970-01-02", None]), DATE, [DAY, NAN]),
     "dates in a time zone": (
         pd.to_datetime(["1970-01-02 02:00+02:00", None], utc=True).tz_convert("Asia/Tokyo"),
@@ -128,6 +129,12 @@ def test_new_rows():
     assert_array_equal(columns.read(later), columns.read(new))
 
 
+def test_cells_in_columns_that_were_empty_are_ignored():
+    columns, _ = read(pd.DataFrame({"c": [None, None]}))
+    for cells in (["a"], [1.0], pd.to_datetime(["2020-01-01"])):
+        assert_array_equal(columns.read(pd.DataFrame({"c": cells})), [[NAN]])
+
+
 def test_values_of_a_matrix():
     frame = pd.DataFrame(
         {"x": [1.0, None], "c": ["b", None], "day": pd.to_datetime(["2020-02-03", None])}
@@ -150,8 +157,8 @@ def test_what_is_a_table():
 @pytest.mark.parametrize(
     ("words", "format_"),
     [
-        (["2020-01-31", "2020-02-01"], "ISO"),
-        (["2020-01-31T05:06:07Z"], "ISO"),
+        (["2020-01-31", "2020-02-01"], "ISO 8601"),
+        (["2020-01-31T05:06:07Z"], "ISO 8601"),
         (["3/4/2020"], "%m/%d/%Y"),
         (["3/4/2020", "13/4/2020"], "%d/%m/%Y"),
         (["31.12.1999"], "%d.%m.%Y"),
@@ -160,6 +167,7 @@ def test_what_is_a_table():
         (["A 123", "B 456"], ""),
         (["2020-01-31", "unknown"], ""),
         (["12-34"], ""),
+        (["12:34", "1:05"], "%H:%M"),
     ],
 )
 def test_formats_of_dates(words, format_):

@@ -23,7 +23,7 @@ from popf.formatting import aligned, counted, listed
 EXAMPLES = """\b
 Examples:
   popf fit data.csv --target stolen -o model.popf
-  popf fit data.csv --target stolen --id consumer --missing median -o model.popf
+  popf fit data.csv --target stolen --id consumer -o model.popf
   popf fit data.csv --target stolen --positive yes --cost-fp 1 --cost-fn 20 -o model.popf
   popf fit data.parquet --target species --test-size 0.25 -o model.popf
 """
@@ -40,9 +40,8 @@ def fit(
     categorical: list[str] | None = column(
         None, "Numeric column to treat as categories. Repeatable."
     ),
-    missing: str = option("refuse", "Missing numbers: refuse, or fill in by median or mean."),
     positive: str | None = option(
-        None, "Positive class. Default: the rarer of two.", metavar="LABEL"
+        None, "Positive class. Default: 1, true or yes; else the rarer of two.", metavar="LABEL"
     ),
     threshold: float | None = option(
         None, "Probability from which a row is predicted positive. Default: 0.5."
@@ -61,7 +60,11 @@ def fit(
         "Linear map of the features: none, weights, whitening, discriminant, or auto for the best.",
     ),
     metric: str = option("euclidean", "Distance metric."),
-    scale: bool = option(True, "Standardise numbers.", "--scale/--no-scale"),
+    scale: bool = option(
+        True,
+        "Standardise features, for the paper's method and other metrics.",
+        "--scale/--no-scale",
+    ),
     test_size: float | None = option(
         None,
         "Fraction of the rows to test on, such as 0.25; rows with equal ids stay together.",
@@ -77,8 +80,8 @@ def fit(
 ) -> int:
     """Fit a model to a table of labelled rows.
 
-    Numbers are standardised and text columns become categories. The model file contains the prepared
-    training rows: share it only with people who may see them.
+    Text columns are categories or dates, and cells may be missing. The model file contains the training rows:
+    share it only with people who may see them.
     """
     check_output(output, [data])
     from popf.io import save
@@ -90,7 +93,6 @@ def fit(
         drop=drop or (),
         categorical=categorical or (),
         sample_weight=sample_weight,
-        missing=missing,
         scale=scale,
         positive=positive,
         threshold=threshold,
@@ -120,8 +122,7 @@ def fit(
         "n_zero_weight": fitted.rows.n_weightless,
         "classes": list(fitted.counts),
         "class_counts": list(fitted.counts.values()),
-        "missing": table_model.layout.missing,
-        "n_imputed": fitted.n_imputed,
+        "gaps": fitted.gaps,
         "columns": column_facts(fitted.rows.columns),
         "positive": table_model.positive,
         "threshold": table_model.threshold,
@@ -151,7 +152,7 @@ def _held_out_lines(held_out: dict[str, dict[str, float]]) -> list[str]:
 
 def _column_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """List the columns by the role in which they were read."""
-    titles = {"number": "numbers", "category": "categories", "id": "ids"}
+    titles = {"number": "numbers", "category": "categories", "date": "dates", "id": "ids"}
     by_title: dict[str, list[str]] = {}
     for name, found in facts["columns"].items():
         role = found["read_as"]
@@ -171,9 +172,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if facts["n_zero_weight"]:
         rows.append(("left out", f"{counted(facts['n_zero_weight'], 'row')} of weight 0"))
     rows += _column_rows(facts)
-    if facts["n_imputed"]:
-        filled = f"{counted(facts['n_imputed'], 'number')} filled in by the {facts['missing']}"
-        rows.append(("missing", filled))
+    if facts["gaps"]:
+        total = counted(sum(facts["gaps"].values()), "cell")
+        gaps = listed([f"{name} ({n:,})" for name, n in facts["gaps"].items()], 12)
+        rows.append(("missing", f"{total} in {gaps}"))
     if facts["linear_map"]:
         rows.append(("linear map", facts["linear_map"]))
     if facts["positive"] is not None:

@@ -53,7 +53,7 @@ def info(
 def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
     """Describe how each column of a table is read, and problems with it."""
     text = table.text()
-    columns = column_facts(table.columns(text=text))
+    columns = column_facts(table.columns(dict.fromkeys(table.unnamed, "dropped"), text=text))
     rows = [["column", "read as", "values", "missing"]]
     remarks = []
     for name, found in columns.items():
@@ -100,6 +100,7 @@ def _model(file: Path) -> tuple[dict[str, Any], list[str]]:
     known = describe(file)
     table = known["facts"].get("table")
     table = table if isinstance(table, dict) else {}
+    table.pop("rows", None)  # may be many
     steps = [kind for _, kind in known["steps"][:-1]]
     categories = table.get("categories") or []
     names = [feature["name"] or f"column {i}" for i, feature in enumerate(known["features"], 1)]
@@ -116,7 +117,6 @@ def _model(file: Path) -> tuple[dict[str, Any], list[str]]:
         rows += [
             ("target", str(table.get("target"))),
             ("ids", listed(table.get("ids") or ["none"])),
-            ("missing values", str(table.get("missing"))),
         ]
         if len(known["classes"]) == 2:
             positive = known["classes"][1 if table.get("positive") == 1 else 0]

@@ -1,13 +1,16 @@
 """Helpers that read fitted estimators, for displays and reports."""
 
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from popf.engine.structures import FloatArray, IntArray
+from popf.probability.columns import names_of_features
 
 
 def steps_of(estimator: Any) -> list[Any]:
@@ -47,12 +50,25 @@ def as_forest_sees(estimator: Any, X: Any) -> FloatArray:
         return np.ascontiguousarray(prepare(X), dtype=np.float64)
 
 
+def owners_after(step: Any, owners: list[str] | None) -> list[str] | None:
+    """Name the input column from which a step makes each output column; None if columns have no names."""
+    if hasattr(step, "owners_"):  # a TableEncoder, which makes several columns from one
+        given = names_of_features(step) if owners is None else owners
+        return [given[column] for column in step.owners_]
+    if isinstance(step, OneToOneFeatureMixin):
+        return owners
+    with suppress(AttributeError, ValueError):  # a step without feature names
+        return [str(name) for name in step.get_feature_names_out()]
+    return None
+
+
 def features_of_axes(classifier: Any) -> IntArray | None:
     """Return the feature behind each axis of the forest's space; None if a linear map mixes features."""
     pool: Any = getattr(classifier, "pool_", None)
     matrix = None if pool is None else pool.forest.matrix
     if matrix is None:
-        return np.arange(classifier.n_features_in_)
+        table = getattr(classifier, "table_", None)
+        return np.arange(classifier.n_features_in_ if table is None else len(table.encoding.owners))
     if not np.array_equal(matrix, np.diag(np.diagonal(matrix))):
         return None
     features: IntArray = pool.scaler.columns

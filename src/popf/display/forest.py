@@ -102,7 +102,10 @@ def _feature_names(estimator: Any, samples: FloatArray) -> list[str]:
     features = features_of_axes(last)
     if features is None:
         return [f"mapped feature {k}" for k in range(n_features)]
+    table = getattr(last, "table_", None)
     names = getattr(last, "feature_names_in_", None)
+    if names is not None and table is not None:
+        names = table.encoding.names(table.columns)
     if names is None and hasattr(estimator, "feature_names_in_"):
         with suppress(AttributeError, ValueError):  # a step without feature names
             names = estimator[:-1].get_feature_names_out()

@@ -2,16 +2,14 @@
 
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import OneToOneFeatureMixin
 
 from popf.display import canvas
-from popf.display.estimators import fitted_step, one_sample, steps_of
+from popf.display.estimators import fitted_step, one_sample, owners_after, steps_of
 from popf.formatting import counted
 from popf.metrics.checks import class_index
 from popf.probability import ProbabilityExplanation
@@ -60,7 +58,7 @@ def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:
     owners = None if columns is None else [str(name) for name in columns]
     for step in steps:
         X = step.transform(X)
-        owners = _owners(step, owners)
+        owners = owners_after(step, owners)
     with warnings.catch_warnings():  # arrays have no feature names
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         split: ProbabilityExplanation = last.explain_proba(X)
@@ -102,17 +100,6 @@ def log_odds_of(
         float(total[code] - total[rival]),
         float(odds[code] / odds.sum()),
     )
-
-
-def _owners(step: Any, owners: list[str] | None) -> list[str] | None:
-    """Name the input column from which a step makes each output column; None if columns have no names."""
-    if hasattr(step, "owners"):  # may make several columns from one, such as a category
-        return [str(name) for name in step.owners()]
-    if isinstance(step, OneToOneFeatureMixin):
-        return owners
-    with suppress(AttributeError, ValueError):  # a step without feature names
-        return [str(name) for name in step.get_feature_names_out()]
-    return None
 
 
 class LogOddsDisplay:

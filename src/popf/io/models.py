@@ -45,7 +45,7 @@ MODELS = {
 }
 OWN = {
     **MODELS,
-    "TablePreparation": "popf.table_models.model",
+    "TableEncoder": "popf.probability.table_encoder",
     **{solver.__name__: solver.__module__ for solver in SOLVERS.values()},
 }
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
@@ -456,8 +456,6 @@ def _check_steps(model: Any) -> None:
         if step is None or step == "passthrough":
             continue
         check_is_fitted(step)
-        if type(step).__name__ == "TablePreparation":  # needs a frame
-            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the row has no names
             row = step.transform(np.zeros((1, step.n_features_in_)) if row is None else row)

@@ -4,9 +4,8 @@ In a matrix, a number stays itself, a level of a categorical column is its posit
 that were seen in training (-1 if it was not seen), a date is seconds since 1970, and a gap is NaN.
 """
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time
+from datetime import date, time
 from decimal import Decimal
 from numbers import Real
 from typing import Annotated, Any, NamedTuple
@@ -17,6 +16,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from popf.dates import date_format, parse_date, seconds_of
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.forest.alignment import align
 from popf.forest.validation import to_host
@@ -25,32 +25,11 @@ from popf.metrics.checks import is_missing
 from popf.state import Integer, Sizes, StateError, Text
 
 NUMBER, CATEGORY, DATE = "number", "category", "date"
-KINDS = (NUMBER, CATEGORY, DATE)
+#: A column without any cell in training; later cells are ignored.
+EMPTY = "empty"
+KINDS = (NUMBER, CATEGORY, DATE, EMPTY)
 #: Code of a level that was not seen in training.
 UNSEEN = -1.0
-#: How dates are written as text, besides ISO 8601, which comes first; the first format that fits all is used.
-DATE_FORMATS = (
-    "%m/%d/%Y",
-    "%d/%m/%Y",
-    "%m/%d/%y",
-    "%d/%m/%y",
-    "%d.%m.%Y",
-    "%Y/%m/%d",
-    "%m-%d-%Y",
-    "%d-%m-%Y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%d-%b-%Y",
-    "%d-%b-%y",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%b %Y",
-    "%B %Y",
-    "%Y-%m",
-)
-ISO, CLOCKS = "ISO", ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
-_LIKE_DATE = re.compile(r"(?=.*\d)[\w ,./:+-]{6,35}")
-_SECONDS = np.timedelta64(1, "s")
 
 
 class Columns(NamedTuple):
@@ -109,11 +88,18 @@ class Columns(NamedTuple):
             )
         return found
 
+    def count_unseen(self, table: Any) -> dict[str, int]:
+        """Count the rows with a level not seen in training, for each column that has any."""
+        matrix = self.read(table)
+        counts = (matrix[:, self.kinds == CATEGORY] == UNSEEN).sum(axis=0)
+        names = self.names[self.kinds == CATEGORY]
+        return {name: n for name, n in zip(names.tolist(), counts.tolist(), strict=True) if n}
+
     def values(self, matrix: FloatArray) -> NDArray[Any]:
         """Convert rows of a matrix back: numbers, texts of levels, dates as text; None for a gap."""
         found = matrix.astype(object)
         found[np.isnan(matrix)] = None
-        for j in np.flatnonzero(self.kinds != NUMBER):
+        for j in np.flatnonzero((self.kinds == CATEGORY) | (self.kinds == DATE)):
             present = ~np.isnan(matrix[:, j])
             own = matrix[present, j]
             if self.kinds[j] == DATE:
@@ -268,6 +254,8 @@ def _fit_column(
 ) -> tuple[str, NDArray[np.str_], str, FloatArray]:
     """Return the kind of a column, its levels, the format of its dates, and its cells as numbers."""
     none = np.empty(0, dtype="U1")
+    if cells.dtype.kind == "f" and np.isnan(cells).all():
+        return EMPTY, none, "", cells
     if cells.dtype.kind in "biufmM" and not categorical:
         kind = DATE if cells.dtype.kind == "M" else NUMBER
         return kind, none, "", _read_column(cells, name, kind, none, "")
@@ -277,7 +265,7 @@ def _fit_column(
         if len(kinds) > 1:
             _refuse_mixture(distinct, name)
         if not kinds:  # nothing but gaps
-            return NUMBER, none, "", np.full(len(cells), np.nan)
+            return EMPTY, none, "", np.full(len(cells), np.nan)
         kind = kinds.pop()
         if kind != CATEGORY:
             return kind, none, "", _read_column(cells, name, kind, none, "")
@@ -296,6 +284,8 @@ def _read_column(
     cells: NDArray[Any], name: str, kind: str, levels: NDArray[np.str_], format_: str
 ) -> FloatArray:
     """Convert cells to numbers, NaN for gaps; -1 for a level that is not among the `levels`."""
+    if kind == EMPTY:
+        return np.full(len(cells), np.nan)
     if kind == CATEGORY:
         distinct, codes = _distinct(cells, name)
         position = {level: float(code) for code, level in enumerate(levels.tolist())}
@@ -309,10 +299,12 @@ def _read_column(
         raise _not_a(kind, example, name)
     distinct, codes = _distinct(cells, name)
     found = np.full(len(distinct) + 1, np.nan)
+    if kind == DATE and not format_:
+        format_ = date_format([value for value in distinct if isinstance(value, str)])
     for i, value in enumerate(distinct):
         own = _kind_of(value, name)
-        if own == CATEGORY and kind == DATE and format_:
-            found[i] = _parse_date(str(value), format_)
+        if own == CATEGORY and format_:
+            found[i] = parse_date(str(value), format_)
         elif own != kind:
             raise _not_a(kind, value, name)
         else:
@@ -384,10 +376,8 @@ def _number_of(value: Any, name: str) -> float:
         return float(value.total_seconds())
     if isinstance(value, np.datetime64):
         return float(_seconds(np.array([value]))[0])
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp()
+        return seconds_of(value)
     try:
         return float(value)
     except OverflowError:
@@ -429,29 +419,3 @@ def _not_a(kind: str, value: Any, name: str) -> ValueError:
         f"column {name!r} holds {str(value)[:40]!r}, but it held a {kind} in every training row: convert it, "
         "or leave the cell empty."
     )
-
-
-def date_format(words: Sequence[str]) -> str:
-    """Return the format that fits all texts, empty if they are no dates.
-
-    Where both 3/4 as March and as April fit all texts, it is March.
-    """
-    if not words or not all(_LIKE_DATE.fullmatch(word.strip()) for word in words):
-        return ""
-    for format_ in (ISO, *(day + clock for day in DATE_FORMATS for clock in CLOCKS)):
-        if not any(np.isnan(_parse_date(word, format_)) for word in words):  # stops at the first
-            return format_
-    return ""
-
-
-def _parse_date(word: str, format_: str) -> float:
-    """Return seconds since 1970, NaN for a text in another format."""
-    try:
-        found = (
-            datetime.fromisoformat(word.strip())
-            if format_ == ISO
-            else datetime.strptime(word.strip(), format_)
-        )
-        return _number_of(found, "")
-    except (ValueError, OverflowError):
-        return float("nan")

@@ -32,8 +32,8 @@ class TableEncoder(StateMixin, TransformerMixin, BaseEstimator):  # type: ignore
     - **Numbers**: a gap gets the median; a column of flags is added if there are at least three gaps.
     - **Categories** (text, categorical dtypes, and `categorical_features`): a column of 0 and 1 for each level,
       one for two levels; levels of fewer than three rows share one. A gap is a level.
-    - **Categories of more than 20 levels**: columns for levels with at least 1 % of the rows and, if there are
-      classes, the smoothed log ratio of the class frequencies of the level. In `fit_transform` it is
+    - **Categories of more than 20 levels**: columns for levels with at least a 20th of the rows and, if there
+      are classes, the smoothed log ratio of the class frequencies of the level. In `fit_transform` it is
       cross-fitted, so that no row sees its own label.
     - **Dates** (also as text, such as 2024-05-31 or 5/31/2024): seconds since 1970, and sine and cosine of the
       part of the year, week and day, as far as they vary.

@@ -123,23 +123,23 @@ def _origin(known: Mapping[str, Any]) -> Entries:
     noted = known.get("facts") or {}
     table = noted.get("table")  # of `popf fit`
     if isinstance(table, Mapping):
-        missing = {"refuse": "refused", "passed on": None}
-        filled = missing.get(str(table.get("missing")), table.get("missing"))
-        noted = {"Fitted on": table.get("source"), "Missing values": filled, **noted}
+        noted = {"Fitted on": table.get("source"), **noted}
     for name, value in noted.items():
         if value and isinstance(value, str | int | float):
             entries.append((plain(name), figure(value)))
     return entries
 
 
-def explain_samples(model: Any, chosen: Any, label: Any) -> tuple[list[dict[str, Any]], str]:
+def explain_samples(
+    model: Any, chosen: Any, label: Any, rows: list[int] | None = None
+) -> tuple[list[dict[str, Any]], str]:
     """Explain the probability of a class for some samples; also return a note on what cannot be shown.
 
     Each explanation holds plain values for the page's script: the ``terms`` of the log odds against the class
     ``rival``, both empty for the paper's method, and the path from `trace_paths`.
     """
     names, cells = feature_names(model), np.asarray(chosen, dtype=object)
-    paths, note = trace_paths(model, chosen)
+    paths, note = trace_paths(model, chosen, rows)
     if not hasattr(last_step(model), "explain_proba"):
         return [{"rival": "", "terms": [], **path} for path in paths], note
     split = split_log_odds(model, chosen)
@@ -163,7 +163,9 @@ def feature_names(model: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def trace_paths(model: Any, chosen: Any) -> tuple[list[dict[str, Any]], str]:
+def trace_paths(
+    model: Any, chosen: Any, rows: list[int] | None
+) -> tuple[list[dict[str, Any]], str]:
     """Trace the paths to samples; also return a note on what cannot be shown, or an empty string.
 
     A path has a ``summary``; ``nodes`` (name, class, and "prototype", "between" or "sample"); ``steps``
@@ -183,15 +185,15 @@ def trace_paths(model: Any, chosen: Any) -> tuple[list[dict[str, Any]], str]:
     if training is None:
         training = np.full((len(nodes), len(names)), "–", dtype=object)
     spread = np.array([_deviation(cells) for cells in training.T])
-    views, numbers = [], training_rows(model) + 1
+    views, numbers = [], training_rows(model, rows) + 1
     for path, costs, sample in zip(paths, offers, own, strict=True):
         cells = np.vstack([training[np.searchsorted(nodes, path.nodes)], sample])
         features = _most_different(cells, path.bottleneck, spread)
         shown = _shown_nodes(len(path.nodes), path.bottleneck)
         label = plain(path.label)
         kinds = ("between" if place else "prototype" for place in shown[:-1])
-        rows = (f"training row {numbers[path.nodes[place]]}" for place in shown[:-1])
-        training_nodes = [(row, label, kind) for row, kind in zip(rows, kinds, strict=True)]
+        used = (f"training row {numbers[path.nodes[place]]}" for place in shown[:-1])
+        training_nodes = [(row, label, kind) for row, kind in zip(used, kinds, strict=True)]
         views.append(
             {
                 "summary": _summary(path, dict(zip(opf.classes_.tolist(), costs, strict=True))),

@@ -221,7 +221,9 @@ def compute(
     question = f"{plain(target)} = {names[code]}" if target else f"“{names[code]}”"
     groups = group_rows(columns, len(labels))
     drawn = None if groups.id is None else groups.numbers
-    reasons, note = explain_samples(model, _safe_indexing(X, highest), classes.tolist()[code])
+    known = (about.get("facts") or {}).get("table")
+    rows = known.get("rows") if isinstance(known, Mapping) else None
+    reasons, note = explain_samples(model, _safe_indexing(X, highest), classes.tolist()[code], rows)
     return Report(
         title=plain(title or f"How likely is {question}?"),
         source=" on ".join(plain(about[key]) for key in ("file", "data") if about.get(key)),

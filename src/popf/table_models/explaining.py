@@ -4,9 +4,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import OneToOneFeatureMixin
 
-from popf.display.estimators import as_forest_sees, features_of_axes, steps_of
+from popf.display.estimators import (
+    as_forest_sees,
+    features_of_axes,
+    last_step,
+    owners_after,
+    steps_of,
+)
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import for_json
@@ -86,7 +91,7 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
     if values is not None:
         known = [dict(zip(features, row, strict=True)) for row in values.tolist()]
     columns = zip(
-        [*(training_rows(model)[path.nodes] + 1).tolist(), None],
+        [*(training_rows(model, table_model.layout.rows)[path.nodes] + 1).tolist(), None],
         [*opf.forest_.labels[path.nodes].tolist(), None],
         [None, *path.weights.tolist()],
         [*known, own],
@@ -108,19 +113,28 @@ def training_values(model: Any, nodes: IntArray) -> NDArray[Any] | None:
     """Return nodes of the forest in the units of the data, as objects; None if a step cannot be inverted."""
     *steps, final = steps_of(model)
     samples = final.samples_ if hasattr(final, "opf_") else final.forest_.samples
+    table = getattr(final, "table_", None)
+    if table is not None and not steps:
+        return _all_rounded(table.columns.values(samples[nodes]))
     columns = _inverse_transform(steps, None if samples is None else samples[nodes])
     if columns is None or np.shape(columns) != (len(nodes), model.n_features_in_):
         return None
-    found: NDArray[Any] = np.vectorize(_rounded, otypes=[object])(np.asarray(columns, object))
-    return found
+    return _all_rounded(np.asarray(columns, object))
 
 
-def training_rows(model: Any) -> IntArray:
-    """Return the row of the training data that each node of the forest comes from, counted from 0."""
-    steps = steps_of(model)
-    first, final = steps[0], steps[-1]
+def training_rows(model: Any, rows: list[int] | None) -> IntArray:
+    """Return the row of the training file that each node of the forest comes from, counted from 0.
+
+    `rows` are the rows of the file that the model was fitted to, None for all.
+    """
+    final = last_step(model)
     used: IntArray = getattr(final, "opf_", final).sample_indices_
-    return first.rows_[used] if hasattr(first, "rows_") else used
+    return used if rows is None else np.array(rows)[used]
+
+
+def _all_rounded(cells: NDArray[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = np.vectorize(_rounded, otypes=[object])(cells)
+    return found
 
 
 def _rounded(cell: Any) -> Any:
@@ -171,12 +185,13 @@ def _contributions(
         return None
     ends = np.vstack([samples[path.nodes], sample])[path.bottleneck :][:2]
     squares = (ends[1] - ends[0]) ** 2
-    preparation, steps = table_model.preparation, table_model.steps
-    if preparation is not None and len(steps) == 1:
-        owners = preparation.owners()
-    elif all(isinstance(step, OneToOneFeatureMixin) for step in steps):
-        owners = table_model.features
-    else:
+    owners: list[str] | None = table_model.features
+    table = getattr(final, "table_", None)
+    if table is not None:
+        owners = [table_model.features[column] for column in table.encoding.owners]
+    for step in table_model.steps:
+        owners = owners_after(step, owners)
+    if owners is None or not set(owners) <= {*table_model.features}:
         return None
     if squares.sum() == 0.0:
         return None

@@ -6,14 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
+from popf.display.estimators import last_step
 from popf.engine.structures import FloatArray, IntArray
+from popf.forest.metrics import choose_metric
 from popf.metrics.thresholds import HUNDREDTHS, best_threshold, count_at_thresholds
 from popf.paper.classifier import PlattOPFClassifier
-from popf.probability.classifier import POPFClassifier
-from popf.table_models.model import Layout, TableModel, TablePreparation
+from popf.probability import POPFClassifier, TableEncoder
+from popf.table_models.model import Layout, TableModel
 from popf.table_models.training_rows import (
     FitOptions,
     TrainingRows,
@@ -24,6 +27,8 @@ from popf.table_models.training_rows import (
 from popf.tables import Table
 from popf.tables.columns import RowGroups, find_class
 
+#: Pairs of labels, in lower case, of which the second is the positive class.
+CONVENTIONAL = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"))
 #: Number of cross-validation folds for choosing the threshold by cost.
 FOLDS = 5
 
@@ -36,7 +41,7 @@ class Fitted(NamedTuple):
     # Held-out log loss, accuracy and AUC of each part; empty for the paper's method.
     held_out: dict[str, dict[str, float]]
     costs: dict[str, float] | None  # cost per row in cross-validation; None without costs
-    n_imputed: int  # number of missing cells that were filled in
+    gaps: dict[str, int]  # number of missing cells, by column
     rows: TrainingRows
     # Classes, probabilities and groups of the test rows; None without them.
     test: tuple[IntArray, FloatArray, RowGroups] | None
@@ -78,8 +83,8 @@ def fit_table(
     train, held_out = _split_off_test_rows(rows, options)
     frame, y = rows.frame.iloc[train], rows.y[train]
     classes, codes = np.unique(y, return_inverse=True)
-    numbers, categories = with_role(rows.columns, "number"), with_role(rows.columns, "category")
-    model, weights = _pipeline(numbers, categories, options), None
+    categories = with_role(rows.columns, "category")
+    model, weights = _unfitted(categories, options), None
     if rows.weights is not None:
         weights = rows.weights[train] / rows.weights[train].mean()
     positive = _positive(classes, np.bincount(codes, weights), options)
@@ -88,49 +93,51 @@ def fit_table(
         model, (frame, y, weights, groups), positive, options, stage
     )
     stage(f"fitting {len(y):,} rows")
-    model.set_params(popf__threshold=threshold if positive == 1 else 1.0 - threshold)
+    last_step(model).set_params(threshold=threshold if positive == 1 else 1.0 - threshold)
     model.fit(frame, y, **_fit_parameters(model, weights, groups))
     test = None
     if len(held_out):
         stage(f"scoring {len(held_out):,} test rows")
         probability = model.predict_proba(rows.frame.iloc[held_out])
         test = np.searchsorted(classes, rows.y[held_out]), probability, rows.groups.take(held_out)
+    fitted_rows = rows.frame.index[train].tolist()
     layout = Layout(
-        numbers,
+        with_role(rows.columns, "number"),
         categories,
+        with_role(rows.columns, "date"),
         ids=list(dict.fromkeys([*options.id, *filter(None, [options.one_per])])),
         target=options.target,
         threshold=threshold,
         positive=positive,
-        missing=options.missing,
         threshold_from=threshold_from,
         source=table.path.name,
         cost_fp=options.cost_fp,
         cost_fn=options.cost_fn,
+        rows=None if len(fitted_rows) == rows.n_read else fitted_rows,
     )
     return Fitted(
         TableModel(model, layout),
         dict(zip(classes.tolist(), np.bincount(codes).tolist(), strict=True)),
-        _held_out(model["popf"]),
+        _held_out(last_step(model)),
         costs,
-        int(frame[numbers].isna().to_numpy().sum()),
+        {name: n for name, n in frame.isna().sum().items() if n},
         rows,
         test,
     )
 
 
-def _pipeline(numbers: list[str], categories: list[str], options: FitOptions) -> Any:
-    """Return an unfitted pipeline of `TablePreparation` and a classifier."""
-    preparation = TablePreparation(
-        numbers, categories, missing=options.missing, scale=options.scale
-    )
+def _unfitted(categories: list[str], options: FitOptions) -> Any:
+    """Return an unfitted classifier of frames, alone where it encodes them by itself."""
     shared: dict[str, Any] = {"metric": options.metric, "n_jobs": options.n_jobs}
-    classifier: Any
     if options.method == "paper":
-        classifier = PlattOPFClassifier(**shared)
+        steps: list[Any] = [PlattOPFClassifier(**shared)]
     else:
-        classifier = POPFClassifier(options.method, linear_map=options.linear_map, **shared)
-    return Pipeline([("columns", preparation), ("popf", classifier)])
+        steps = [POPFClassifier(options.method, linear_map=options.linear_map, **shared)]
+        if choose_metric(options.metric, None).euclidean:
+            return steps[0].set_params(categorical_features=categories)
+    # Units matter, and distances need the same features everywhere.
+    scalers = [StandardScaler()] if options.scale else []
+    return make_pipeline(TableEncoder(categories), *scalers, *steps)
 
 
 def _strata(groups: IntArray, y: NDArray[Any], needs: str, remedy: str) -> IntArray:
@@ -170,11 +177,15 @@ def _split_off_test_rows(rows: TrainingRows, options: FitOptions) -> tuple[Any, 
 
 
 def _positive(classes: NDArray[Any], masses: NDArray[Any], options: FitOptions) -> int:
-    """Return the position of the positive class: the one in the options, else the rarer."""
+    """Return the position of the positive class: the one in the options, else by convention, else the rarer."""
     if options.positive is not None:
         return find_class(options.positive, classes)
     if len(classes) != 2:
         return 1
+    plain = tuple(str(label).strip().lower() for label in classes)
+    for pair in CONVENTIONAL:
+        if set(plain) == set(pair):
+            return plain.index(pair[1])
     if masses[0] == masses[1] and (options.cost_fp is not None or options.threshold is not None):
         raise ValueError(
             f"{classes[0]!s} and {classes[1]!s} are equally frequent: choose the class that `threshold` and "
@@ -202,11 +213,12 @@ def _fit_parameters(
     model: Any, weights: FloatArray | None, groups: IntArray
 ) -> dict[str, NDArray[Any]]:
     """Return fit parameters: any weights for every step, and groups for a classifier that holds them out."""
+    steps = [(f"{name}__", step) for name, step in getattr(model, "steps", [])] or [("", model)]
     found: dict[str, NDArray[Any]] = {}
     if weights is not None:
-        found = {f"{name}__sample_weight": weights for name, _ in model.steps}
-    if 1 < groups.max() + 1 < len(groups) and has_fit_parameter(model["popf"], "groups"):
-        found["popf__groups"] = groups
+        found = {f"{name}sample_weight": weights for name, _ in steps}
+    if 1 < groups.max() + 1 < len(groups) and has_fit_parameter(steps[-1][1], "groups"):
+        found[f"{steps[-1][0]}groups"] = groups
     return found
 
 

@@ -13,7 +13,7 @@ from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import check_choice, check_share, unknown
 from popf.metrics.thresholds import check_costs
 from popf.probability.linear_maps import MAPS
-from popf.table_models.model import MISSING, infinite_cells, missing_numbers
+from popf.table_models.model import infinite_cells
 from popf.tables import ColumnTypes, Table
 from popf.tables.columns import MANY_VALUES, Column, RowGroups, group_rows, labels_of
 
@@ -38,12 +38,12 @@ class FitOptions:
         Keep one random row for each value of this column, such as one month per consumer.
     sample_weight : str or None
         Column with weights, of which only the ratios matter; rows of weight 0 are left out.
-    missing : {"refuse", "median", "mean"}
-        How to treat missing numbers; missing text is a category of its own.
     scale : bool
-        Whether to standardise numbers.
+        Whether to standardise features for ``method="paper"`` and for metrics that are not Euclidean; otherwise
+        units never matter.
     positive : str or None
-        Positive class of two; None for the rarer, or the second if both are equally frequent.
+        Positive class of two; None for 1 of 0 and 1, yes of no and yes, and the like, else for the rarer, or
+        the second if both are equally frequent.
     threshold : float or None
         Probability from which a row is predicted positive.
     cost_fp, cost_fn : float or None
@@ -63,7 +63,6 @@ class FitOptions:
     categorical: Sequence[str] = ()
     one_per: str | None = None
     sample_weight: str | None = None
-    missing: str = "refuse"
     scale: bool = True
     positive: str | None = None
     threshold: float | None = None
@@ -79,7 +78,6 @@ class FitOptions:
 
 def check_options(options: FitOptions) -> None:
     """Raise ValueError for options that are unknown, out of range or contradictory."""
-    check_choice("`missing`", options.missing, MISSING)
     check_choice("`method`", options.method, METHODS)
     check_choice("`linear_map`", options.linear_map, ("auto", *MAPS))
     if options.method == "paper" and options.linear_map not in ("none", "auto"):
@@ -120,12 +118,12 @@ class TrainingRows(NamedTuple):
 def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     """Read the training rows of a table; raise ValueError that lists all problems."""
     columns, problems = _choose_columns(table, options)
-    numbers, categories = with_role(columns, "number"), with_role(columns, "category")
-    if not numbers + categories:
+    numbers, texts = with_role(columns, "number"), with_role(columns, "category", "date")
+    if not numbers + texts:
         problems.append("no feature column is left.")
     weight = with_role(columns, "weight")
     known = with_role(columns, "target", "id", "one per")
-    frame = table.frame(ColumnTypes([*numbers, *weight], categories, known))
+    frame = table.frame(ColumnTypes([*numbers, *weight], texts, known))
     n_read = len(frame)
     # From here on, the index is the row in the file.
     frame = _without_zero_weights(frame, weight, table)
@@ -138,7 +136,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     if groups.id is not None:
         note = f"{groups.id!r} repeats ({groups.n_groups:,} values): rows with the same value are held out"
         notes.insert(0, f"{note} together.")
-    problems += _cell_problems(frame, numbers, columns, options)
+    problems += filter(None, [infinite_cells(frame[numbers], frame.index)])
     y = np.array([])
     if options.target in frame:
         try:
@@ -150,7 +148,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         raise ValueError(_list_of_problems(problems, table))
     # Scaled to mean 1, so that weights do not count as more or fewer rows than there are.
     weights = frame[weight[0]].to_numpy() / frame[weight[0]].mean() if weight else None
-    features = [name for name in table.names if name in {*numbers, *categories}]
+    features = [name for name in table.names if name in {*numbers, *texts}]
     return TrainingRows(
         frame[features],
         y,
@@ -170,7 +168,7 @@ def with_role(columns: Sequence[Column], *roles: str) -> list[str]:
 
 def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], list[str]]:
     """Return how the columns are read under the options, and the problems with names and columns."""
-    # Unnamed: an index column, or a delimiter at the end of lines.
+    # Unnamed: an index that was saved with a frame, or a delimiter at the end of lines.
     roles = dict.fromkeys(table.unnamed, "dropped")
     problems = []
     for parameter, role, names in (
@@ -221,25 +219,6 @@ def _without_zero_weights(frame: Any, column: list[str], table: Table) -> Any:
             f"{table.path}: all weights in {column[0]!r} are 0: give some rows a positive weight."
         )
     return frame[weights > 0.0]
-
-
-def _cell_problems(
-    frame: Any, numbers: list[str], columns: list[Column], options: FitOptions
-) -> list[str]:
-    """List infinite and missing numbers, and columns that are empty in the remaining rows."""
-    problems = list(filter(None, [infinite_cells(frame[numbers], frame.index)]))
-    sound = [column.name for column in columns if column.name in frame and not column.problem]
-    empty = [name for name in sound if frame[name].isna().all()]
-    problems += [
-        f"column {name!r} is empty in the rows to fit: leave it out with `drop={[name]}`."
-        for name in empty
-    ]
-    if options.missing == "refuse":
-        filled = [name for name in numbers if name in sound and name not in empty]
-        gaps = missing_numbers(frame[filled], frame.index)
-        if gaps:
-            problems.append(f"{gaps}: fill them in, or use `missing='median'` (or mean).")
-    return problems
 
 
 def _check_classes(classes: NDArray[Any], n_rows: int, options: FitOptions) -> None:

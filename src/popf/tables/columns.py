@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.dates import date_format
 from popf.formatting import counted, listed
 
 #: Texts that mean a missing value, in lower case.
@@ -14,24 +15,15 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _WHOLE = re.compile(r"^([+-]?[0-9]+)\.0+$")
-#: Text columns with more distinct values than this are refused as categories if they have few rows per value.
+#: A target with more distinct values than this holds no classes if it has few rows per value.
 MANY_VALUES = 50
 #: Minimum number of rows of the table and of values of the column for a column to be reported as a likely id.
 MANY_ROWS, MANY_GROUPS = 20, 10
 _ID = re.compile(r"(?:^|[ _.-])(?:id|ID|Id)$|[a-z]I[dD]$")
 
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[ap]m)?(?: ?z|[+-]\d\d:?\d\d)?"
-_DAYS = (
-    r"\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?",
-    r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}",
-    rf"\d{{1,2}}[ -]{_MONTH}(?:[ -]\d{{2,4}})?",
-    rf"{_MONTH}[ -](?:\d{{1,2}},? )?\d{{4}}",
-)
 DATES, DECIMAL_COMMA = "dates or times", "numbers with a decimal comma"
-#: Patterns of numbers and dates written as text; the first one that matches most cells is reported.
+#: Patterns of numbers written as text; the first one that matches most cells is reported.
 DISGUISES = {
-    DATES: re.compile(rf"(?:{'|'.join(_DAYS)})(?:[t ]{_CLOCK})?|{_CLOCK}"),
     "percentages": re.compile(r"[+-]?\d+(?:[.,]\d+)? ?%"),
     "numbers with thousands separators": re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?"),
     DECIMAL_COMMA: re.compile(r"[+-]?\d*,\d+"),
@@ -54,14 +46,14 @@ class Kind(NamedTuple):
     whole: bool  # whether all present cells are integers
     odd_row: int | None  # the first row, from 1, whose cell is not a number
     odd_cell: str  # the text of that cell
-    looks_like: str  # a key of `DISGUISES` for numbers or dates written as text, else empty
+    looks_like: str  # `DATES`, a key of `DISGUISES` for numbers written as text, or empty
 
 
 class Column(NamedTuple):
     """How a column is read."""
 
     name: str
-    role: str  # number or category for features, else target, id, dropped, weight or one per
+    role: str  # number, category or date for features, else target, id, dropped, weight or one per
     n_values: int  # number of distinct values
     n_missing: int
     problem: str  # why the column cannot be used; empty if it can
@@ -123,7 +115,9 @@ def kind_of(column: Any, na: Sequence[str] = (), decimal: str = ".") -> Kind:
         whole=n_present > 0 and all(_DIGITS.fullmatch(words[code]) for code in present),
         odd_row=int(rows[0]) + 1 if odd else None,
         odd_cell=words[codes[rows[0]]] if odd else "",
-        looks_like=_disguise(odd, n_present, n_numbers),
+        looks_like=DATES
+        if odd and date_format([words[code] for code in present])
+        else _disguise(odd, n_present, n_numbers),
     )
 
 
@@ -144,26 +138,21 @@ def column_of(name: str, kind: Kind, n_rows: int, role: str | None, categorical:
     problem = note = ""
     if role is None:
         role = "number" if kind.numbers and not categorical else "category"
-        if not categorical or not kind.n_present:
-            problem = _problem(name, kind, n_rows)
-        if not categorical and not problem:
+        if kind.n_present == 0:
+            role, note = "dropped", f"column {name!r} is empty, and left out."
+        elif not categorical:
+            role = "date" if kind.looks_like == DATES else role
+            problem = _problem(name, kind)
             note = _note(name, kind, n_rows)
     return Column(name, role, kind.n_values, n_rows - kind.n_present, problem, note)
 
 
-def _problem(name: str, kind: Kind, n_rows: int) -> str:
-    """Return why a column cannot be used: empty, numbers or dates as text, a stray word, too many values."""
-    drop, category, as_id = f"`drop={[name]}`", f"`categorical={[name]}`", f"`id={[name]}`"
-    if kind.n_present == 0:
-        return f"column {name!r} is empty: leave it out with {drop}."
-    if kind.numbers:
+def _problem(name: str, kind: Kind) -> str:
+    """Return why a column cannot be used: numbers as text, or a stray word."""
+    drop, category = f"`drop={[name]}`", f"`categorical={[name]}`"
+    if kind.numbers or kind.looks_like == DATES:
         return ""
     looks_like = f"column {name!r} holds {kind.looks_like}, such as {kind.odd_cell!r}"
-    if kind.looks_like == DATES:
-        return (
-            f"{looks_like}: replace them by numbers (such as the month, or days since a date), mark the column "
-            f"as an id with {as_id}, leave it out with {drop}, or treat it as categories with {category}."
-        )
     if kind.looks_like == DECIMAL_COMMA:
         return f"{looks_like}: `decimal=','` reads them."
     if kind.looks_like:
@@ -176,20 +165,20 @@ def _problem(name: str, kind: Kind, n_rows: int) -> str:
             f"column {name!r} holds numbers, but {kind.odd_cell!r} in row {kind.odd_row}. Correct it, or use "
             f"`na={[kind.odd_cell]}` if it means a missing value, or {category} if the column holds categories."
         )
-    # Each value becomes a column of 0 and 1, which is useful only if several rows share it.
-    if kind.n_values > max(MANY_VALUES, min(0.1 * n_rows, 20 * MANY_VALUES)):
-        return (
-            f"column {name!r} holds {kind.n_values} different texts in {n_rows} rows (such as "
-            f"{kind.odd_cell!r}): mark it as an id with {as_id}, leave it out with {drop}, or keep it as "
-            f"categories with {category}."
-        )
     return ""
 
 
 def _note(name: str, kind: Kind, n_rows: int) -> str:
     """Return a note on a feature that looks like an id: by its name, or as each value has equally many rows."""
-    if n_rows < MANY_ROWS or kind.n_values < MANY_GROUPS or (kind.numbers and not kind.whole):
+    if n_rows < MANY_ROWS or kind.n_values < MANY_GROUPS or kind.looks_like == DATES:
         return ""
+    if kind.numbers and not kind.whole:
+        return ""
+    if not kind.numbers and 1 < n_rows < 2 * kind.n_values and not kind.rows_each:
+        return (
+            f"{name!r} holds {kind.n_values:,} different texts in {n_rows:,} rows, like names or remarks, but "
+            f"is used as a feature. If it tells rows apart: `id={[name]}`, or `drop={[name]}`."
+        )
     if not kind.rows_each:
         note = (
             f"{name!r} is named like an id, but used as a feature. If it is an id: `id={[name]}`."

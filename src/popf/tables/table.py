@@ -43,6 +43,8 @@ _LINES_TRIED = 20
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 #: Suffixes of files with named columns.
 CSV, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
+#: Name that pandas gives to a column without a name, such as the index of a frame that was saved.
+_UNNAMED = re.compile(r"Unnamed: \d+")
 #: Name of a first column without a name: the row numbers of a spreadsheet or a data frame.
 INDEX = "index"
 
@@ -403,6 +405,7 @@ class CsvFile(Table):
         for place, name in enumerate(names):
             if not name:
                 names[place] = f"column {place + 1}" if place else INDEX
+            if not name or _UNNAMED.fullmatch(name):
                 self.unnamed = (*self.unnamed, names[place])
         check_names(names, str(self.path))
 
