@@ -8,7 +8,7 @@ from popf.cli import options
 from popf.cli.options import column
 from popf.cli.scoring import Scoring
 from popf.cli.terminal import named, show
-from popf.formatting import aligned, counted
+from popf.formatting import aligned, counted, listed
 
 if TYPE_CHECKING:
     from popf.table_models.model import TableModel
@@ -21,6 +21,8 @@ Examples:
   popf evaluate model.popf months.csv --id consumer
   popf evaluate model.popf test.csv --json | jq .measures.auc.value
 """
+#: Number of columns to name as those that drive a model.
+N_IMPORTANCES = 6
 NAMES = {
     "log_loss": "log loss",
     "brier": "Brier score",
@@ -71,8 +73,11 @@ def evaluate(
     codes = scoring.true_codes(frame, labels)
     groups = group_rows({name: frame[name].tolist() for name in ids}, len(frame))
     facts = evaluation_facts(table_model, codes, probability, groups, seed)
-    title = f"{counted(facts['n_rows'], 'row')} of {named(data)}; {table_model.rule}"
-    show(facts, [title, "", *evaluation_lines(facts)], json)
+    facts["importances"] = table_model.importances(frame)
+    lines = [f"{counted(facts['n_rows'], 'row')} of {named(data)}; {table_model.rule}"]
+    if facts["importances"]:
+        lines.append(f"driven by {importances_line(facts['importances'])}")
+    show(facts, [*lines, "", *evaluation_lines(facts)], json)
     return 0
 
 
@@ -125,6 +130,14 @@ def evaluation_lines(facts: dict[str, Any]) -> list[str]:
             f"Intervals: bootstrap over the {facts['n_resampled']:,} values of {facts['resampled_id']!r}."
         )
     return [*lines, "", *aligned(rows)]
+
+
+def importances_line(importances: dict[str, float]) -> str:
+    """Format the largest of the mean absolute contributions to the log odds."""
+    shown = [name for name, size in importances.items() if size >= 0.005]
+    named = {"forest": "similar rows (forest)"}
+    sizes = [f"{named.get(name, name)} {importances[name]:.2f}" for name in shown]
+    return listed(sizes, N_IMPORTANCES) + " (mean absolute contribution to the log odds)"
 
 
 def measure_lines(measures: dict[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from popf.cli import options
-from popf.cli.evaluate import evaluation_facts, evaluation_lines
+from popf.cli.evaluate import evaluation_facts, evaluation_lines, importances_line
 from popf.cli.options import column, option
 from popf.cli.terminal import (
     as_options,
@@ -113,7 +113,7 @@ def fit(
         stage(f"writing {output}")
         with explain_write_errors(output):
             save(table_model.model, output, X=example, facts=table_model.layout.as_facts())
-    for note in fitted.rows.notes:
+    for note in [*fitted.rows.notes, *table_model.layout.cautions]:
         say(f"note: {as_options(note)}")
     facts = {
         "output": str(output),
@@ -130,6 +130,8 @@ def fit(
         "cost_per_row": fitted.costs,
         "held_out": fitted.held_out,
         "linear_map": getattr(table_model.final, "linear_map_", None),
+        "importances": fitted.importances,
+        "cautions": [as_options(caution) for caution in table_model.layout.cautions],
         "n_prototypes": len(table_model.final.opf_.prototypes_),
         "test": None if fitted.test is None else evaluation_facts(table_model, *fitted.test, seed),
     }
@@ -184,6 +186,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         others = f"at 0.5: {costs['at_half']:.4g}, all negative: {costs['all_negative']:.4g}"
         others += f", all positive: {costs['all_positive']:.4g}"
         rows.append(("cost per row", f"{costs['at_threshold']:.4g} ({others})"))
+    if facts["importances"]:
+        rows.append(("driven by", importances_line(facts["importances"])))
     lines = aligned(rows, left=True)
     if facts["held_out"]:
         lines += ["", "Cross-validation on the training rows", *_held_out_lines(facts["held_out"])]

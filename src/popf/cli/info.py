@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from popf.cli import options
-from popf.cli.terminal import class_counts, column_facts, open_data, show
+from popf.cli.terminal import as_options, class_counts, column_facts, open_data, show
 from popf.files import check_file
 from popf.formatting import aligned, counted, listed
 
@@ -58,6 +58,8 @@ def _table(table: Any) -> tuple[dict[str, Any], list[str]]:
     remarks = []
     for name, found in columns.items():
         role, remark = found["read_as"], found["problem"] or found["note"]
+        if found["n_values"] == 1 and not found["n_missing"] and not remark:
+            remark = f"{name!r} is the same in all rows."
         remarks += [f"- {remark}"] if remark else []
         role = f"{role} (?)" if remark else role
         rows.append([name, role, f"{found['n_values']:,}", f"{found['n_missing']:,}"])
@@ -114,6 +116,7 @@ def _model(file: Path) -> tuple[dict[str, Any], list[str]]:
         ("features", f"{len(names)}: {listed(names, 12)}"),
     ]
     if table:
+        rows += [("caution", as_options(caution)) for caution in table.get("cautions") or []]
         rows += [
             ("target", str(table.get("target"))),
             ("ids", listed(table.get("ids") or ["none"])),

@@ -132,6 +132,9 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         The map that was chosen.
     linear_map_losses_ : dict of float
         The held-out log loss of the forest with each map that was tried.
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean absolute contribution of each column to the log odds of the training samples, through
+        regressions and trees. For other samples, and of the forest: ``explain_proba(X).importances()``.
     interactions_ : ndarray of shape (n_pairs, 2)
         The pairs of columns whose products are in the pool.
     device_, n_features_in_, feature_names_in_
@@ -348,7 +351,10 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         >>> bool(abs(split.prior + split.forest + split.features.sum(axis=1) - split.total)[0] < 1e-9)
         True
         """
-        new = self._validated(X)
+        return self._explained(self._validated(X))
+
+    def _explained(self, new: FloatArray) -> ProbabilityExplanation:
+        """Split the log odds of encoded samples."""
         logits = self.pool_.logits(new, self.competition_, resources_of(self))
         found = explain(self.pool_, new, logits, self.classes_)
         if self.table_ is None:
@@ -362,6 +368,18 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         return (
             pairs if self.table_ is None else np.unique(self.table_.encoding.owners[pairs], axis=0)
         )
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """The mean absolute contribution of each column to the log odds of the training samples."""
+        check_is_fitted(self)
+        if self.table_ is None:
+            raise AttributeError(
+                "not available with precomputed distances, which have no features."
+            )
+        split = self._explained(self._training_numbers())
+        means: FloatArray = np.abs(split.features).mean(axis=(0, *range(2, split.features.ndim)))
+        return means
 
     def _logits(self, X: ArrayLike) -> FloatArray:
         """Compute the logits of the classes, whose softmax gives the probabilities."""

@@ -50,6 +50,16 @@ class ProbabilityExplanation:
             found[:, owner] += self.features[:, position]
         return replace(self, features=found, feature_names=names)
 
+    def importances(self) -> dict[str, float]:
+        """Return the mean absolute contribution of every feature, and of the ``"forest"``, largest first.
+
+        The forest's is that of all features together. With more than two classes, means are also over these.
+        """
+        terms = np.concatenate([self.forest[:, None], self.features], axis=1)
+        means = np.abs(terms).mean(axis=(0, *range(2, terms.ndim)))
+        found = dict(zip(["forest", *self.feature_names], means.tolist(), strict=True))
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
     def to_pandas(self) -> "pandas.DataFrame":
         """Return a table with one row per sample: prior, forest, one column for each feature, and total.
 

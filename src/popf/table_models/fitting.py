@@ -16,6 +16,7 @@ from popf.forest.metrics import choose_metric
 from popf.metrics.thresholds import HUNDREDTHS, best_threshold, count_at_thresholds
 from popf.paper.classifier import PlattOPFClassifier
 from popf.probability import POPFClassifier, TableEncoder
+from popf.table_models.cautions import cautions_of
 from popf.table_models.model import Layout, TableModel
 from popf.table_models.training_rows import (
     FitOptions,
@@ -45,6 +46,9 @@ class Fitted(NamedTuple):
     rows: TrainingRows
     # Classes, probabilities and groups of the test rows; None without them.
     test: tuple[IntArray, FloatArray, RowGroups] | None
+    # Mean absolute contributions to the log odds of the test rows or, without these, of the training rows;
+    # None for models that have none.
+    importances: dict[str, float] | None
 
 
 def fit_table(
@@ -115,14 +119,20 @@ def fit_table(
         cost_fn=options.cost_fn,
         rows=None if len(fitted_rows) == rows.n_read else fitted_rows,
     )
+    table_model = TableModel(model, layout)
+    if table_model.columns is not None:
+        cautions = cautions_of(table_model.columns, table_model.columns.read(frame), y)
+        layout.cautions.extend(cautions.sentences())
+    unseen = rows.frame.iloc[held_out if len(held_out) else train]
     return Fitted(
-        TableModel(model, layout),
+        table_model,
         dict(zip(classes.tolist(), np.bincount(codes).tolist(), strict=True)),
         _held_out(last_step(model)),
         costs,
         {name: n for name, n in frame.isna().sum().items() if n},
         rows,
         test,
+        table_model.importances(unseen),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.display.log_odds import split_log_odds
 from popf.engine.structures import FloatArray, IntArray
 from popf.files import check_file
 from popf.formatting import check_share
@@ -18,6 +19,8 @@ from popf.tables import ColumnTypes, Table
 
 #: Key under which the layout of the table is stored in the facts of a model file.
 FACTS = "table"
+#: Maximum number of rows for the importances of columns.
+ROWS_FOR_IMPORTANCES = 2_000
 #: Digits that tell whether a row is a training row: where a file was saved again, the last may differ.
 N_DIGITS = 10
 
@@ -158,6 +161,16 @@ class TableModel:
             is_positive = probability[:, positive] >= self.layout.threshold
             codes = np.where(is_positive, positive, 1 - positive)
         return Scored(start, frame, probability, codes, unknown)
+
+    def importances(self, frame: Any) -> dict[str, float] | None:
+        """Compute what drives the model on some rows; see `ProbabilityExplanation.importances`.
+
+        None for the paper's method and for models that predict labels only.
+        """
+        if not hasattr(self.final, "explain_proba"):
+            return None
+        some = frame[self.features][:: -(-len(frame) // ROWS_FOR_IMPORTANCES)]
+        return split_log_odds(self.model, some).importances()
 
     def count_training_rows(self, frame: Any) -> int:
         """Count rows with the same features as a training row; return 0 if this may be chance.
