@@ -23,6 +23,8 @@ from popf.formatting import check_integer
 from popf.paper.classifier import PlattOPFClassifier
 from popf.probability.classifier import POPFClassifier
 
+# Marker sizes and line widths, in points, are full up to this number of samples, and then fall with its root.
+FULL_SIZE, MARKER, SMALLEST_MARKER, LINE = 75, 7.5, 2.5, 1.1
 # In inches: the longer side of the plot, the legend beside it, the axis below it, and the minimum height.
 PLOT, LEGEND, AXIS, MIN_HEIGHT = 5.2, 2.1, 0.5, 3.0
 MARGIN, MAX_RATIO, MAX_LENGTH = 0.07, 3.0, 32
@@ -260,26 +262,33 @@ class ForestDisplay:
 
     def _draw_arcs(self, ax: Any, arcs: IntArray, **style: Any) -> Any:
         collections = canvas.need_matplotlib("matplotlib.collections")
-        lines = collections.LineCollection(self.layout.coordinates[arcs], lw=1.1, zorder=2, **style)
+        width = LINE * self._shrink()
+        lines = collections.LineCollection(
+            self.layout.coordinates[arcs], lw=width, zorder=2, **style
+        )
         return ax.add_collection(lines)
+
+    def _shrink(self) -> float:
+        """Return the factor that keeps the share of the plot that is covered by marks and lines."""
+        return float(min(1.0, np.sqrt(FULL_SIZE / len(self.layout.coordinates))))
 
     def _draw_samples(self, ax: Any, look: canvas.Look, marks: dict[str, Any]) -> list[Any]:
         places, prototypes = self.layout.coordinates, self.layout.predecessors < 0
-        # The more samples, the smaller the markers, so that arcs stay visible.
-        size = float(np.clip(65.0 / np.sqrt(len(places)), 3.0, 7.5))
+        shrink = self._shrink()
         drawn = []
         for k, name in enumerate(_names(self.layout)):
             style = {
                 "marker": canvas.MARKERS[k % len(canvas.MARKERS)],
-                "markersize": size,
+                "markersize": max(MARKER * shrink, SMALLEST_MARKER),
                 "markerfacecolor": look.fill(k),
                 "markeredgecolor": look.background,
-                "markeredgewidth": 0.6,
+                "markeredgewidth": 0.6 * shrink,
                 "label": name,
                 **canvas.long_names(marks),
             }
             drawn += ax.plot(*places[self.layout.codes == k].T, ls="", zorder=3, **style)
-        ring = {"marker": "o", "ms": size + 4.0, "mfc": "none", "mec": look.ink, "mew": 1.1}
+        size = max((MARKER + 4.0) * shrink, SMALLEST_MARKER + 1.0)
+        ring = {"marker": "o", "ms": size, "mfc": "none", "mec": look.ink, "mew": LINE * shrink}
         ax.plot(*places[prototypes].T, ls="", zorder=4, label="prototype", **ring)
         return drawn
 

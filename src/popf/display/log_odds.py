@@ -183,9 +183,9 @@ class LogOddsDisplay:
             Where to draw; None for a new figure.
         """
         canvas.need_matplotlib()
-        split = split_log_odds(estimator, one_sample(sample))
-        found = log_odds_of(split, 0, pos_label, against)
-        values = sample.iloc[0].to_dict() if hasattr(sample, "iloc") else {}
+        row = one_sample(sample)
+        found = log_odds_of(split_log_odds(estimator, row), 0, pos_label, against)
+        values = row.iloc[0].to_dict() if hasattr(row, "iloc") else {}
         named = {str(name): value for name, value in values.items()}
         return cls(log_odds=found, values=named).plot(n_features=n_features, ax=ax)
 
