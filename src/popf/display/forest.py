@@ -241,7 +241,8 @@ class ForestDisplay:
         if layout.path is not None and layout.sample is not None:
             self._draw_path(ax, look, layout.path, layout.sample)
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        ax.set(xlabel=layout.axis_names[0], ylabel=layout.axis_names[1])
+        xlabel, ylabel = map(canvas.as_text, layout.axis_names)
+        ax.set(xlabel=xlabel, ylabel=ylabel)
         if not stretched:
             # Anchored in a corner; otherwise matplotlib's layout reserves the empty space beside it for labels.
             ax.set_aspect("equal", adjustable="box", anchor="NW")
@@ -314,4 +315,7 @@ class ForestDisplay:
 def _names(layout: ForestLayout) -> list[str]:
     """Return the class names for the legend, long names truncated."""
     names = map(str, layout.classes.tolist())
-    return [name if len(name) <= MAX_LENGTH else f"{name[: MAX_LENGTH - 1]}…" for name in names]
+    return [
+        canvas.as_text(name if len(name) <= MAX_LENGTH else f"{name[: MAX_LENGTH - 1]}…")
+        for name in names
+    ]

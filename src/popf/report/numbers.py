@@ -1,6 +1,5 @@
 """Compute and format the numbers of the report; the page's script formats numbers in the same way."""
 
-import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ import numpy as np
 
 from popf.display.curves import ReliabilityCurve, prepare_reliability
 from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.formatting import visible
 from popf.metrics import Score, average_precision_at, evaluate, lift_curve, precision_at
 from popf.metrics.evaluation import chance_calibration_error, wilson
 from popf.metrics.thresholds import ThresholdCounts, best_threshold, count_at_thresholds
@@ -19,8 +19,6 @@ FIRST, CURVE_POINTS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000), 201
 #: Above this calibration error by chance, or below this number of samples in a class, results are called rough.
 COARSE, FEW = 0.05, 20
 MAX_LENGTH, PERCENT = 120, "\N{NO-BREAK SPACE}%"
-# Control characters, which a page must not contain, and unpaired surrogates, which cannot be encoded.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Quality(NamedTuple):
@@ -196,7 +194,7 @@ def outcome(found: Decisions, at: int, event: str) -> str:
 
 def plain(value: Any) -> str:
     """Return text of at most 120 characters, with unprintable characters replaced."""
-    text = _UNPRINTABLE.sub("\ufffd", str(value))
+    text = visible(str(value))
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
 
 
