@@ -235,7 +235,7 @@ def dask(full):
 
 def out_of_core(full):
     """Fit from files with bounded memory, and with the plain forest for comparison."""
-    sizes = [(200_000, 4), (1_000_000, 4), (5_000_000, 4), (40_000, 200)]
+    sizes = [(200_000, 4), (1_000_000, 4), (5_000_000, 4), (40_000, 200), (8_000, 10_000)]
     return [
         alone("out-of-core", full, n, d, (POPF, FROM_FILE), threads=CORES)
         for n, d in (sizes if full else sizes[::3])

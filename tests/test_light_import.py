@@ -57,3 +57,15 @@ def test_what_popf_offers(capsys):
     assert capsys.readouterr().out == f"popf {offered['__version__']}\n"
     with pytest.raises(AttributeError, match="no attribute 'dance'"):
         popf.dance  # noqa: B018
+
+
+def test_folders_of_the_package_are_there_without_another_import():
+    code = """
+import popf
+for name in ("datasets", "display", "experiment", "io", "metrics", "monitoring", "paper", "report"):
+    assert name in dir(popf) and getattr(popf, name).__all__, name
+print(popf.display.ForestDisplay.__name__, sorted(set(dir(popf)) & {"Any", "TYPE_CHECKING"}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ForestDisplay []\n"

@@ -219,6 +219,7 @@ POOL = {
     ),
     "scores of one kind": (("scores", "aucs"), lambda _: {}, "names of the losses"),
     "a class without nodes": (("forest", "node_codes"), lambda a: a * 0, "nodes of every class"),
+    "nodes twice": (("forest", "nodes"), lambda a: a * 0, "different samples"),
     "nodes of other classes": (("forest", "node_codes"), lambda a: (a + 1) % 3, "their classes"),
     "a bandwidth out of range": (("forest", "bandwidth"), lambda _: 5e-324, "range of the costs"),
     "a high floor": (("forest", "floor"), lambda _: 1e300, "floor"),

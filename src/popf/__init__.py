@@ -55,11 +55,22 @@ _LAZY_IMPORTS = {
     "save": "popf.io",
     "single_linkage": "popf.forest",
 }
+# Imported on first use too; `popf.dask`, which needs an extra, is imported by its name.
+_SUBMODULES = (
+    "datasets",
+    "display",
+    "experiment",
+    "io",
+    "metrics",
+    "monitoring",
+    "paper",
+    "report",
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "io":
-        return import_module("popf.io")
+    if name in _SUBMODULES:
+        return import_module(f"popf.{name}")
     if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'popf' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_LAZY_IMPORTS[name]), name)
@@ -67,4 +78,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY_IMPORTS})
+    return sorted([*__all__, *_SUBMODULES])

@@ -12,6 +12,7 @@ from typing import Any
 
 #: Number of decimals with which probabilities are written.
 DECIMALS = 6
+_INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
@@ -77,6 +78,11 @@ def printable(text: str) -> str:
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def visible(text: str) -> str:
+    """Replace what neither a page nor a picture can show: control characters and unpaired surrogates."""
+    return _INVISIBLE.sub("\ufffd", text)
 
 
 def near_words(name: str, known: Iterable[str]) -> str:

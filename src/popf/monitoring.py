@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from popf.display.canvas import blend, look_of, need_matplotlib
+from popf.display.canvas import as_text, blend, look_of, need_matplotlib
 from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import check_integer
 from popf.metrics.evaluation import wilson
@@ -295,17 +295,17 @@ def plot_rising(
     for number, (panel, unit) in enumerate(zip(panels[:n], who[:n], strict=True)):
         began = None if onset is None else onset[number]
         _draw(panel, series, unit, band, (int(first_alarm[number]), began))
-        panel.set_title(str(names[number]), loc="left", fontsize=9, fontweight="bold", pad=3)
+        panel.set_title(as_text(names[number]), loc="left", fontsize=9, fontweight="bold", pad=3)
         if time_names is not None:
             shown = sorted(time_names)[:: max(1, -(-len(time_names) // 4))]
-            panel.set_xticks(shown, [time_names[time] for time in shown])
+            panel.set_xticks(shown, [as_text(time_names[time]) for time in shown])
         # The lowest panel of each column shows the times.
         if number + n_columns >= n:
             panel.tick_params(labelbottom=True)
     for panel in panels[n:]:
         panel.set_visible(False)
-    figure.supxlabel(time_label, fontsize=9)
-    figure.supylabel(label, fontsize=9)
+    figure.supxlabel(as_text(time_label), fontsize=9)
+    figure.supylabel(as_text(label), fontsize=9)
     handles, labels = panels[0].get_legend_handles_labels()
     style = {"fontsize": 8, "frameon": False, "handlelength": 1.6, "columnspacing": 1.4}
     figure.legend(handles, labels, loc="outside upper left", ncols=len(labels), **style)

@@ -275,6 +275,9 @@ class StateMixin:
     def check_state(self, sizes: Sizes) -> None:
         """Check restored attributes against each other, and compute those that are not stored."""
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for an invalid parameter, as `fit` does; `popf.load` calls it."""
+
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         specs = specs_of(type(self))

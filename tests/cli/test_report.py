@@ -92,17 +92,17 @@ def test_three_classes_of_a_table_and_of_a_saved_model(report, three, tmp_path, 
     found = facts(capsys, "evaluate", three / "model.popf", test)["measures"]
     run(*report(three / "model.popf", test))
     text = page.read_text(encoding="utf-8")
-    shown = {"log loss": "log_loss", "Brier score": "brier", "calibration error": "ece"}
-    for name, key in shown.items():
-        assert f"{name} {found[key]['value']:.3f}" in text
-    assert f"accuracy {100 * found['accuracy']['value']:.1f}\N{NO-BREAK SPACE}%" in text
+    for key in ("log_loss", "brier", "ece", "accuracy", "balanced_accuracy"):
+        assert f'<dd class="value">{found[key]["value"]:.3f}</dd>' in text, key
     train, saved = pd.read_csv(three / "train.csv"), tmp_path / "saved.popf"
     model = make_pipeline(StandardScaler(), POPFClassifier("forest"))
     popf.save(model.fit(train[["demand", "load"]], train["stolen"]), saved)
     words = report(saved, test, "--target", "stolen")
-    assert "choose another class with --positive" in printed(capsys, *words).out
+    assert "as chosen by --positive; the page shows every class" in printed(capsys, *words).out
     run(*words, "--positive", "mid")
-    assert "How likely is stolen = mid?" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "How likely is each stolen?" in text
+    assert "How good are the probabilities of “mid”?" in text
 
 
 def test_rows_of_one_class_give_no_report(report, tmp_path, capsys):

@@ -9,7 +9,7 @@ import strategies
 from dask_problems import SEED, Here, as_dask, samples, settings, two_classes
 from gpus import DEVICES
 from popf import OPFClassifier
-from popf.dask import DaskOPFClassifier, forest
+from popf.dask import DaskOPFClassifier, blocks, forest
 from popf.dask.blocks import Block, SamplesInBlocks
 from popf.dask.growing import grow_forest
 from popf.dask.spanning import tree_of_two
@@ -47,9 +47,9 @@ def test_the_forest_of_blocks_is_that_of_one_machine(kind, n_blocks, device):
         X, y = samples(kind, int(rng.integers(30, 120)), rng)
         plain = OPFClassifier().fit(X, y)
         rows = np.argsort(X[:, 0], kind="stable") if by_place else rng.permutation(len(X))
-        blocks = in_blocks(X, y, np.array_split(rows, n_blocks))
+        parts = in_blocks(X, y, np.array_split(rows, n_blocks))
         for algorithm in ("kd_tree", "brute", "prim") if device == "cpu" else ("brute",):
-            found = grow_forest(Here(), blocks, settings(algorithm, device=device))
+            found = grow_forest(Here(), parts, settings(algorithm, device=device))
             assert_same_forest(found, plain)
 
 
@@ -59,19 +59,18 @@ def test_blocks_serve_metrics_that_know_no_boxes(metric):
     X = rng.integers(1, 6, size=(60, 2)).astype(float)
     y = rng.integers(0, 2, size=60)
     plain = OPFClassifier(metric).fit(X, y)
-    blocks = in_blocks(X, y, np.array_split(rng.permutation(60), 4))
-    blocks = blocks._replace(
-        exponent=0, blocks=[b._replace(points=X[b.samples]) for b in blocks.blocks]
+    parts = in_blocks(X, y, np.array_split(rng.permutation(60), 4))
+    parts = parts._replace(
+        exponent=0, blocks=[b._replace(points=X[b.samples]) for b in parts.blocks]
     )
-    assert_same_forest(grow_forest(Here(), blocks, settings(metric=metric)), plain)
+    assert_same_forest(grow_forest(Here(), parts, settings(metric=metric)), plain)
 
 
 def test_ties_cost_nothing_where_there_are_none():
     rng = np.random.default_rng(SEED)
     X, y = samples("normal", 300, rng)
     tasks = Here()
-    blocks = in_blocks(X, y, np.array_split(rng.permutation(300), 5))
-    grow_forest(tasks, blocks, settings())
+    grow_forest(tasks, in_blocks(X, y, np.array_split(rng.permutation(300), 5)), settings())
     names = [name for name, _ in tasks.done]
     assert "confirm-ties" not in names
     assert names.count("tree-of-two-blocks") == 10
@@ -107,8 +106,8 @@ def test_no_task_gets_more_than_two_blocks(monkeypatch):
     tasks = Here()
     monkeypatch.setattr(forest, "tasks_on", lambda client: contextlib.nullcontext(tasks))
     model = DaskOPFClassifier().fit(*as_dask(X, y, 100))
-    blocks = [arguments[0] for name, arguments in tasks.done if name == "describe-block"]
-    largest = max(len(block.samples) for block in blocks)
+    parts = [arguments[0] for name, arguments in tasks.done if name == "describe-block"]
+    largest = max(len(block.samples) for block in parts)
     assert model.n_blocks_ >= 6
     assert largest <= 150
     names = {name for name, _ in tasks.done}
@@ -116,3 +115,29 @@ def test_no_task_gets_more_than_two_blocks(monkeypatch):
     for name, arguments in tasks.done:
         held = sum(len(block.samples) for block in arguments if isinstance(block, Block))
         assert held <= 2 * largest, name
+
+
+def test_space_is_cut_on_few_rows_in_few_features_where_there_are_many(monkeypatch):
+    X, y = two_classes(600, 5, np.random.default_rng(SEED))
+    looked_at, cut = [], blocks.cut_space
+
+    def look(rows, n, columns):
+        looked_at.append((len(rows), columns.tolist()))
+        return cut(rows, n, columns)
+
+    monkeypatch.setattr(blocks, "cut_space", look)
+    plain = OPFClassifier().fit(X, y)
+    for n_bytes in (2**24, 8 * 5 * 400, 8 * 3 * 300):
+        monkeypatch.setattr(blocks, "SAMPLED_BYTES", n_bytes)
+        model = DaskOPFClassifier(block_size=100).fit(*as_dask(X, y, 100))
+        np.testing.assert_array_equal(model.costs_, plain.costs_)
+        assert model.n_blocks_ <= 9
+    every = [0, 1, 2, 3, 4]
+    assert looked_at == [(600, every), (300, every), (300, [0, 1, 3])]
+
+
+def test_a_block_without_its_features_does_not_keep_them():
+    X, y = two_classes(50, 4, np.random.default_rng(SEED))
+    *_, bare = blocks.describe(block_of(X, y, np.arange(50)))
+    assert bare.points.shape == (50, 0)
+    assert bare.points.base is None

@@ -128,6 +128,31 @@ def test_the_temporary_folder_goes_with_the_estimator(few_samples, tmp_path, mon
     np.testing.assert_array_equal(copy.opf_.costs_, lasting.opf_.costs_)
 
 
+def test_scratch_holds_the_blocks_of_the_last_fit_only(few_samples, tmp_path):
+    X, y = few_samples
+    np.save(tmp_path / "X.npy", X)
+    scratch = tmp_path / "scratch"
+
+    def folders():
+        gc.collect()
+        return list(scratch.iterdir())
+
+    model = DaskOPFClassifier(scratch=scratch).fit(tmp_path / "X.npy", y)
+    (first,) = folders()
+    model.fit(tmp_path / "X.npy", y)
+    (second,) = folders()
+    assert first != second
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(tmp_path / "X.npy", np.zeros(len(y)))
+    assert folders() == []
+    kept = pickle.dumps(model.fit(tmp_path / "X.npy", y))
+    model = DaskOPFClassifier(scratch=scratch).fit(tmp_path / "X.npy", y)
+    assert len(folders()) == 2
+    del model
+    assert len(folders()) == 1  # a copy may still need that of the pickled model
+    assert len(pickle.loads(kept).predict(X)) == len(X)
+
+
 def test_what_lies_on_the_cluster_is_not_pickled(client, few_samples):
     model = DaskOPFClassifier(client).fit(*as_dask(*few_samples))
     with pytest.raises(TypeError, match="to_local"):

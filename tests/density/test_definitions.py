@@ -124,6 +124,16 @@ def test_scale_changes_nothing():
     assert model.score_samples([[1e300, -1e300]]) < 1.0
 
 
+@pytest.mark.parametrize("size", [1e154, 1e200, 1e307])
+def test_any_number_of_samples_may_be_far_away(size):
+    model = OPFClustering(9).fit(BLOBS * 1e-3)
+    far = size * np.random.default_rng(0).uniform(-1.0, 1.0, (40, BLOBS.shape[1]))
+    assert_array_equal(
+        model.score_samples(far), np.concatenate([model.score_samples(far[[i]]) for i in range(40)])
+    )
+    assert set(model.predict(far)) <= set(model.labels_)
+
+
 # Outliers
 
 

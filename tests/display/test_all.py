@@ -1,9 +1,11 @@
 """Displays draw what Python computes, by scikit-learn's conventions for displays."""
 
+import io
 import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 from sklearn.exceptions import NotFittedError
@@ -11,11 +13,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from display_examples import DRAWN, FOREST, MODEL, MOONS, PAPER, X, Y, assert_fits, new_axes, pooled
-from popf import OPFClassifier, PlattOPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier, POPFClassifier
 from popf.display import (
+    ForestDisplay,
     LandscapeDisplay,
     LogOddsDisplay,
     ReliabilityDisplay,
+    ThresholdDisplay,
     canvas,
 )
 from popf.display.curves import prepare_reliability, prepare_thresholds
@@ -125,3 +129,29 @@ def test_without_matplotlib_one_plain_line_says_what_to_install(name, monkeypatc
     with pytest.raises(ImportError, match=r'pip install "popf\[plot\]"') as refusal:
         DRAWN[name]()
     assert "\n" not in str(refusal.value)
+
+
+ODD_WORDS = ["$\\frac{39$", "$x_1$", "a\x1bb", "caf\udce9"]
+
+
+def test_words_of_the_data_are_drawn_as_they_are_and_are_no_mathematics(recwarn):
+    words = np.array(ODD_WORDS)[np.arange(60) % 2]
+    frame = pd.DataFrame(MOONS, columns=ODD_WORDS[::2])
+    model = POPFClassifier("forest").fit(frame, words)
+    figures = [
+        ForestDisplay.from_estimator(model, sample=frame.iloc[0]).figure_,
+        LogOddsDisplay.from_estimator(model, frame.iloc[0]).figure_,
+        ThresholdDisplay(thresholds=[0.1, 0.5], values={odd: [0, 1] for odd in ODD_WORDS})
+        .plot()
+        .figure_,
+        *(
+            ReliabilityDisplay.from_estimator(model, frame, words, pos_label=word, name=odd).figure_
+            for word in ODD_WORDS[:2]
+            for odd in ODD_WORDS
+        ),
+    ]
+    for figure in figures:
+        for kind in ("png", "svg"):
+            figure.savefig(io.BytesIO(), format=kind)
+    assert figures[-1].axes[0].get_ylabel() == r"Frequency of \$x_1\$"
+    assert not [str(one.message) for one in recwarn if "glyph" in str(one.message).lower()]

@@ -40,6 +40,16 @@ def test_marks_take_options_by_their_long_and_short_names(name):
     assert {marks.get_markersize() for marks in display.samples_} == {9.0}
 
 
+def test_marks_and_lines_are_finer_the_more_samples_there_are():
+    X = np.random.default_rng(0).normal(size=(1500, 3))
+    display = ForestDisplay.from_estimator(OPFClassifier().fit(X, X[:, 0] > 0.0), ax=new_axes())
+    few = DRAWN["forest"](new_axes())
+    assert display.samples_[0].get_markersize() < 0.5 * few.samples_[0].get_markersize()
+    for name in ("arcs_", "crossings_"):
+        fine, full = (getattr(one, name).get_linewidths()[0] for one in (display, few))
+        assert fine < 0.25 * full
+
+
 def test_the_path_of_a_sample_is_drawn_with_its_longest_arc():
     sample = [0.9, 0.9]
     display = ForestDisplay.from_estimator(FOREST, sample=sample, ax=new_axes())

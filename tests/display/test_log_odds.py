@@ -97,3 +97,15 @@ def test_bars_are_the_terms_and_their_sum(flowers):
     values = [f"{name} = {X[name].iloc[40]:.5g}" for name in (first, second)]
     assert labels == ["baseline", "forest", *values, "2 other features", "sum"]
     assert display.ax_.get_xlabel() == f"log odds of {found.pos_label} against {found.against}"
+
+
+def test_a_row_of_a_frame_is_a_sample_with_its_names_and_values(flowers):
+    model, X = flowers
+    shown = [
+        LogOddsDisplay.from_estimator(model, sample, ax=new_axes())
+        for sample in (X.iloc[[4]], X.iloc[4])
+    ]
+    labels = [[text.get_text() for text in one.ax_.get_yticklabels()] for one in shown]
+    assert shown[0].log_odds == shown[1].log_odds
+    assert labels[0] == labels[1]
+    assert any(" = " in label for label in labels[0])

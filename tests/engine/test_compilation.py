@@ -159,18 +159,25 @@ class TestKernelsOnDisk:
     @pytest.mark.parametrize(
         "damage",
         [
-            lambda content: b"",
-            lambda content: content[: len(content) // 2],
-            lambda content: content[:1000] + bytes([content[1000] ^ 16]) + content[1001:],
-            lambda content: jit._checksum(b"junk") + b"\njunk",
+            lambda path, content: b"",
+            lambda path, content: content[: len(content) // 2],
+            lambda path, content: content[:1000] + bytes([content[1000] ^ 16]) + content[1001:],
+            lambda path, content: jit._checksum(path, b"junk") + b"\njunk",
         ],
         ids=["empty", "truncated", "a bit", "no kernel"],
     )
     def test_a_damaged_file_is_compiled_anew(self, package, damage):
         for path in package.cached():
-            path.write_bytes(damage(path.read_bytes()))
+            path.write_bytes(damage(path, path.read_bytes()))
         assert package.compiled() == ((True, True), (7, 1))
         assert package.compiled() == ((False, False), (7, 1))
+
+    def test_a_valid_file_under_the_name_of_another_kernel_is_not_loaded(self, package):
+        one, other = package.cached()
+        contents = other.read_bytes(), one.read_bytes()
+        for path, content in zip((one, other), contents, strict=True):
+            path.write_bytes(content)
+        assert package.compiled() == ((True, True), (7, 1))
 
     def test_a_file_that_cannot_be_written_is_no_error(self, package, monkeypatch):
         for path in package.cached():

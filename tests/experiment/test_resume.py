@@ -4,10 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
 
 from popf.experiment import reproduce, run, table
@@ -34,6 +37,31 @@ def write_half_and_die(descriptor, text):
 os.write = write_half_and_die
 reproduce(folder, figures=False, **study())
 """
+
+
+# A study whose workers tell their process ids, and then work for ever.
+ENDLESS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_resume import Endless, study
+from popf.experiment import run
+
+run(study()["datasets"], {"endless": Endless(sys.argv[2])}, runs=1, n_jobs=2)
+"""
+
+
+class Endless(ClassifierMixin, BaseEstimator):
+    """Writes the id of its process to a folder, and never gets done."""
+
+    def __init__(self, folder=None):
+        self.folder = folder
+
+    def fit(self, X, y):
+        Path(self.folder, str(os.getpid())).touch()
+        threading.Event().wait()
+
+    def predict(self, X):
+        return X
 
 
 def study(runs=RUNS):
@@ -71,6 +99,23 @@ def test_killed_twice_and_resumed_it_ends_with_the_same_tables(tmp_path, uninter
     assert journal.read_bytes().startswith(kept)  # nothing that was finished was done again
     assert tables(tmp_path) == tables(uninterrupted)
     assert len(tables(tmp_path)) == 12
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process does not know that its parent ended")
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_a_study_that_is_killed(tmp_path, signal_number):
+    command = [sys.executable, "-c", ENDLESS, os.path.dirname(__file__), tmp_path]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while len(workers := list(tmp_path.iterdir())) < 2:
+            assert process.poll() is None
+            threading.Event().wait(0.05)
+        process.send_signal(signal_number)
+    for _ in range(1200):  # a minute, where they need half a second
+        left = [worker.name for worker in workers if os.path.exists(f"/proc/{worker.name}")]
+        if not left:
+            break
+        threading.Event().wait(0.05)
+    assert not left
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path):

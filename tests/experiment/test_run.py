@@ -222,6 +222,42 @@ def test_a_journal_of_other_settings_is_refused(tmp_path):
             run(**{**study, **changed}, journal=tmp_path / "j")
 
 
+@pytest.fixture
+def offline(monkeypatch, tmp_path):
+    """No network, and neither files nor a cache."""
+
+    def fail(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.delenv("POPF_DATA", raising=False)
+    monkeypatch.setenv("POPF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("urllib.request.urlopen", fail)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fail)
+
+
+@pytest.mark.usefixtures("offline")
+def test_without_a_network_a_study_runs_on_what_there_is_and_says_what_is_missing():
+    said = []
+    found = run(["heart", "liver", "diabetes"], ["opf"], runs=1, scale=False, say=said.append)
+    assert list(found.datasets) == ["liver"]
+    (sentence,) = said
+    assert sentence.startswith(
+        "Without data, and left out: heart, diabetes.\nheart is not available"
+    )
+    assert "POPF_DATA" in sentence
+    with pytest.raises(
+        FileNotFoundError, match=r"left out: heart\.[\s\S]*here: .*liver.*synthetic0"
+    ):
+        run(["heart"], ["opf"], runs=1)
+
+
+@pytest.mark.parametrize("name", [r"$\frac{39$", "caf\udce9", "a/b"])
+def test_no_name_of_a_dataset_costs_the_report(tmp_path, name):
+    study = {"datasets": {name: blobs()}, "methods": ["opf", "newton", "pooled"], "runs": 2}
+    reproduce(tmp_path, **study, figures=True)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_fresh_puts_the_old_journal_aside(tmp_path):
     study = {"datasets": {"one": blobs()}, "methods": ["opf"], "runs": 1, "figures": False}
     reproduce(tmp_path, **study)

@@ -178,6 +178,19 @@ def test_the_best_and_its_equals_are_bold():
     assert best_and_equals({"a": np.full(3, np.nan)}) == set()
 
 
+def test_nothing_is_marked_where_nothing_can_be_significant():
+    few, more = (run({"one": blobs()}, ["opf", "nm"], runs=runs) for runs in (5, 6))
+    assert not any(cell.bold for cell in few.summaries("accuracy", "one").values())
+    assert any(cell.bold for cell in more.summaries("accuracy", "one").values())
+    assert "None is marked as best: with fewer than 6 runs" in table(few, "accuracy").text()
+    assert "*:" not in table(few, "accuracy").text()
+
+
+def test_a_table_without_any_method_says_so():
+    text = table(run({"one": blobs()}, ["opf"], runs=1), "log_loss").text()
+    assert text == "Log loss: predicted by none of these methods."
+
+
 def test_with_five_runs_nothing_can_be_told_apart():
     assert best_and_equals({"a": np.ones(5), "b": np.zeros(5)}) == {"a", "b"}
     assert best_and_equals({"a": np.ones(6), "b": np.zeros(6)}) == {"a"}

@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances
 
-from popf import OPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier, POPFClassifier
 from refusals import changed, refused
 
 RNG = np.random.default_rng(0)
@@ -178,6 +178,8 @@ def test_nothing_can_be_asked_before_fit_or_after_one_that_failed(method):
         with pytest.raises(ValueError, match="one class only"):
             forest.fit(X, y)
         refused(lambda one=forest: getattr(one, method)(X), "Call 'fit'", kind=NotFittedError)
+    for model in (POPFClassifier(), PlattOPFClassifier()):
+        refused(lambda one=model: one.explain(X), "Call 'fit'", kind=NotFittedError)
     forest = OPFClassifier().fit(X, Y).set_params(metric=broken)
     with pytest.raises(ZeroDivisionError):
         forest.fit(X, Y)

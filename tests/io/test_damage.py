@@ -242,6 +242,32 @@ def test_values_that_contradict_each_other_are_refused(model_path, monkeypatch):
         popf.load(model_path)
 
 
+WRONG_PARAMETERS = [
+    (probabilities, {"threshold": "high"}, "threshold must be above 0 and below 1, not 'high'"),
+    (probabilities, {"threshold": 2}, "threshold must be above 0 and below 1, not 2"),
+    (probabilities, {"method": "none"}, "method must be one of pooled, forest"),
+    (probabilities, {"squash": None}, "squash must be True or False"),
+    (forest, {"algorithm": "fast"}, "`algorithm` must be one of"),
+    (forest, {"metric": 3}, "`metric` must be a name or a function"),
+    (metric_forest, {"algorithm": "kd_tree"}, "supports only Euclidean distances"),
+    (outliers, {"contamination": "some"}, "`contamination` is 'some'"),
+    (outliers, {"n_neighbors": -1}, "`n_neighbors` is -1"),
+    (clusters, {"min_height": [1]}, r"`min_height` is \[1\]"),
+    (neighbours, {"max_neighbors": 0.5}, "`max_neighbors` is 0.5"),
+    (pipeline, {"smoothing": -1.0}, "smoothing is -1.0"),
+    (pipeline, {"box": [1, 2]}, "box has shape"),
+]
+
+
+@pytest.mark.parametrize(("make", "wrong", "said"), WRONG_PARAMETERS)
+def test_parameters_that_fit_would_refuse_are_refused(model_path, make, wrong, said):
+    model = make()[0]
+    getattr(model, "steps", [("", model)])[-1][1].set_params(**wrong)
+    popf.save(model, model_path)
+    with pytest.raises(ModelFileError, match=said):
+        popf.load(model_path)
+
+
 def test_steps_that_do_not_fit_each_other_are_refused(model_path):
     model = pipeline()[0]
     scaler = StandardScaler().fit(np.random.default_rng(0).normal(size=(9, 4)))

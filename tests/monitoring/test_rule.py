@@ -1,10 +1,12 @@
 """The rule by which a probability is rising, and how early and surely it finds what began."""
 
+import io
+
 import numpy as np
 import pytest
 
 from naive_metrics import naive_rise
-from popf.monitoring import alarms, detection_table, make_series, rises
+from popf.monitoring import alarms, detection_table, make_series, plot_rising, rises
 
 
 @pytest.mark.parametrize("recent", [1, 2, 3])
@@ -66,3 +68,14 @@ def test_limits_are_set_on_one_side_and_measured_on_the_other():
 def test_a_table_needs_both_kinds_of_consumers():
     with pytest.raises(ValueError, match="give more consumers"):
         detection_table(np.zeros((4, 3)), [-1] * 4, calibration=[True, False, True, False])
+
+
+def test_names_are_drawn_as_they_are():
+    pytest.importorskip("matplotlib")
+    series = make_series([1, 1, 2, 2], [1, 2, 1, 2], [0.1, 0.8, 0.2, 0.1])
+    odd = r"$\frac{39$"
+    figure = plot_rising(
+        series, [0], first_alarm=[1], names=[odd], label=odd, time_label=odd, time_names={1.0: odd}
+    )
+    figure.savefig(io.BytesIO())
+    assert figure.axes[0].get_title(loc="left") == r"\$\frac{39\$"

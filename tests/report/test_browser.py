@@ -76,8 +76,11 @@ def page(case, open_page):
 
 
 def column(page, head):
-    cells = page.locator(f"#people tbody td:nth-child({HEADS.index(head) + 1})")
-    return cells.all_text_contents()
+    return column_of(page, HEADS.index(head) + 1)
+
+
+def column_of(page, number):
+    return page.locator(f"#people tbody td:nth-child({number})").all_text_contents()
 
 
 def texts(page, *names):
@@ -106,8 +109,8 @@ def check_numbers(page, case, theta, ratio):
 
 
 def test_the_threshold_slider_moves_the_numbers_to_what_python_computes(case, page):
-    found = case[0].decisions
-    check_numbers(page, case, found.counts.thresholds[case[0].start], 5.0)
+    found = case[0].view.decisions
+    check_numbers(page, case, found.counts.thresholds[case[0].view.start], 5.0)
     scores = found.counts.scores()
     for theta in (0.001, 0.033, 0.25, 0.5, 0.777, 0.999):
         at = found.nearest(theta)
@@ -120,13 +123,13 @@ def test_the_threshold_slider_moves_the_numbers_to_what_python_computes(case, pa
             assert height == f"{fixed(100 * (1 - scores[name][at]), 2)}%"
         share = (found.counts.hits + found.counts.alarms)[at] / found.n_samples
         assert page.get_attribute("[data-dot=gain]", "cx") == f"{fixed(100 * share, 2)}%"
-        flagged = [row.probability >= theta for row in case[0].rows]
+        flagged = [row.probability >= theta for row in case[0].view.rows]
         assert column(page, "At Θ") == ["flagged" if one else "not flagged" for one in flagged]
 
 
 def test_costs_that_are_typed_or_slid_move_the_recommendation_and_the_curve(case, page):
     _, _, happened, chance = case
-    thresholds = case[0].decisions.counts.thresholds
+    thresholds = case[0].view.decisions.counts.thresholds
 
     def check(ratio):
         found = numbers.decisions(happened, chance, ratio=ratio, also=thresholds)
@@ -162,7 +165,7 @@ def test_what_python_draws_first_is_what_the_script_draws(case, page):
     assert drawn() != first
     page.fill("#ratio", "7")
     page.fill("#ratio", "5")
-    page.fill("#theta", str(case[0].start))
+    page.fill("#theta", str(case[0].view.start))
     assert drawn() == first
 
 
@@ -170,7 +173,7 @@ def test_sorting_sorts(case, page):
     def sort_by(head):
         page.click(f"#people th:nth-child({HEADS.index(head) + 1}) button")
 
-    rows = [str(row.number) for row in case[0].rows]
+    rows = [str(row.number) for row in case[0].view.rows]
     assert column(page, "Row") == rows
     sort_by("Row")
     assert column(page, "Row") == sorted(rows, key=int)
@@ -178,17 +181,17 @@ def test_sorting_sorts(case, page):
     assert column(page, "Row") == sorted(rows, key=int, reverse=True)
     assert page.locator("#people [aria-sort=descending]").all_text_contents() == ["Row"]
     sort_by("consumer")  # words with numbers in them: C-9 before C-10
-    names = [row.name for row in case[0].rows]
+    names = [row.name for row in case[0].view.rows]
     assert column(page, "consumer") == sorted(names, key=lambda name: int(name[2:]))
     sort_by("Probability")
     assert column(page, "Row") == rows
 
 
 def test_a_click_or_a_key_on_a_row_shows_what_decides_and_its_path(case, page):
-    people = case[0].script_data()["people"]
+    people = case[0].view.script_data()["people"]
 
     def check(number):
-        row, why = case[0].rows[number], people[number]
+        row, why = case[0].view.rows[number], people[number]
         told = texts(page, "why-title", "probability", "rival", "path-summary")
         expected = [f"Explanation of {row.name}", why["probability"], "“regular”", why["summary"]]
         assert list(told.values()) == expected
@@ -221,6 +224,45 @@ def test_a_click_or_a_key_on_a_row_shows_what_decides_and_its_path(case, page):
     for key in ("ArrowUp", " "):
         page.keyboard.press(key)
     check(4)
+
+
+@pytest.fixture(scope="module")
+def three(consumers, tmp_path_factory):
+    """A report on three classes, and its page as a file."""
+    X, steals = consumers[0], consumers[1] == "theft"
+    y = np.where(
+        steals,
+        "theft",
+        np.where(X["installed_power"] > X["installed_power"].median(), "large", "small"),
+    )
+    model = POPFClassifier("forest").fit(X[:300], y[:300])
+    found = compute(model, X[300:].reset_index(drop=True), y[300:], top=30)
+    path = tmp_path_factory.mktemp("page") / "three.html"
+    path.write_text(found.html(), encoding="utf-8")
+    return found, path.as_uri()
+
+
+def test_another_class_can_be_looked_at(three, browser):
+    found, address = three
+    page, complaints = browser.new_page(), []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.goto(address)
+    assert page.locator("#all .small-charts figure").count() == 3
+    assert page.locator("#all table").is_visible()
+    for number in (1, 0, 2, found.open):
+        view = found.views[number]
+        page.select_option("#class", str(number))
+        assert f"“{view.event}”" in page.text_content("#quality h2")
+        at = view.decisions.nearest(0.3)
+        page.fill("#theta", str(at))
+        assert page.text_content("#hits") == count(view.decisions.counts.hits[at])
+        assert column_of(page, 1) == [row.name for row in view.rows]
+        page.click("#people tbody tr:nth-child(2) td:nth-child(2)")
+        assert page.text_content("#path-summary") == view.rows[1].why["summary"]
+        ids = page.locator("[id]").evaluate_all("all => all.map(e => e.id)")
+        assert len(ids) == len(set(ids))
+    assert complaints == []
 
 
 def test_the_keyboard_reaches_everything_in_order(page):

@@ -22,7 +22,7 @@ from popf.report.page import compute
 
 def test_scores_are_those_of_evaluate_at_the_threshold_the_page_opens_with(theft_case):
     model, X, y = theft_case
-    found = compute(*theft_case, positive="theft", threshold=0.3, seed=7).quality
+    found = compute(*theft_case, positive="theft", threshold=0.3, seed=7).view.quality
     assert found.scores == evaluate(y, model.predict_proba(X), threshold=0.3, seed=7).scores
     constant = np.full(len(y), found.prior)
     assert found.prior_log_loss == pytest.approx(log_loss(y == "theft", constant))
@@ -59,7 +59,7 @@ def test_verdict_compares_with_the_base_rate_and_says_when_a_class_is_rare():
 @pytest.mark.parametrize(("cost_fp", "cost_fn"), [(3.0, 40.0), (1.0, 1.0), (20.0, 1.0)])
 def test_the_page_opens_at_the_threshold_of_lowest_cost(theft_case, cost_fp, cost_fn):
     model, X, y = theft_case
-    report_found = compute(*theft_case, cost_fp=cost_fp, cost_fn=cost_fn)
+    report_found = compute(*theft_case, cost_fp=cost_fp, cost_fn=cost_fn).view
     found = report_found.decisions
     chance, thresholds = model.predict_proba(X)[:, 1], found.counts.thresholds
     ratio = cost_fn / cost_fp
@@ -72,7 +72,7 @@ def test_the_page_opens_at_the_threshold_of_lowest_cost(theft_case, cost_fp, cos
 
 def test_gains_count_what_is_found_among_the_first(theft_case):
     model, X, y = theft_case
-    found = compute(*theft_case).gains
+    found = compute(*theft_case).view.gains
     chance = model.predict_proba(X)[:, 1]
     ranked = (y == "theft")[np.argsort(-chance, kind="stable")]
     assert len(set(chance.tolist())) > 490  # so that ties hardly matter
@@ -90,7 +90,7 @@ def test_gains_count_what_is_found_among_the_first(theft_case):
 def test_log_odds_of_the_listed_samples_add_up_to_their_probabilities(theft_case):
     model, X, _ = theft_case
     split = split_log_odds(model, X)
-    for row in compute(*theft_case, top=20).rows:
+    for row in compute(*theft_case, top=20).view.rows:
         log_odds = log_odds_of(split, row.number - 1, "theft")
         assert 1 / (1 + np.exp(-log_odds.total)) == pytest.approx(row.probability, abs=1e-9)
         values = {name: figure(value) for name, value in X.iloc[row.number - 1].items()}
@@ -103,7 +103,7 @@ def test_the_papers_method_has_paths_and_no_log_odds(theft_case):
     _, X, y = theft_case
     model = PlattOPFClassifier(box=((-60.0, 20.0), (-10.0, 10.0))).fit(X[:200], y[:200])
     found = compute(model, X[200:], y[200:], top=20)
-    assert all(row.why["nodes"] and not row.why["terms"] for row in found.rows)
+    assert all(row.why["nodes"] and not row.why["terms"] for row in found.view.rows)
     assert found.html()
 
 
@@ -111,7 +111,7 @@ def test_the_slider_starts_at_the_models_threshold_or_as_told(theft_case):
     model, X, y = deepcopy(theft_case)
 
     def start(**options):
-        found = compute(model, X, y, **options)
+        found = compute(model, X, y, **options).view
         return found.decisions.counts.thresholds[found.start]
 
     assert start() == 0.5
@@ -124,7 +124,7 @@ def test_the_slider_starts_at_the_models_threshold_or_as_told(theft_case):
 def test_the_highest_probabilities_come_first_with_rows_and_ids(theft_case):
     model, X, y = theft_case
     names = [f"C{row}" for row in range(len(y))]
-    found = compute(*theft_case, ids={"consumer": names}, top=17).rows
+    found = compute(*theft_case, ids={"consumer": names}, top=17).view.rows
     chance = model.predict_proba(X)[:, 1]
     rows = np.lexsort([np.arange(len(y)), -chance])[:17]
     assert [row.number for row in found] == (rows + 1).tolist()
@@ -136,7 +136,7 @@ def test_the_highest_probabilities_come_first_with_rows_and_ids(theft_case):
 def test_paths_are_those_of_the_forest_in_the_users_units(consumers, theft_case):
     model, X, _ = theft_case
     training = consumers[0][:400]
-    found = compute(*theft_case, top=30)
+    found = compute(*theft_case, top=30).view
     forest, rows = model[-1].opf_, X.iloc[[listed.number - 1 for listed in found.rows]]
     prepared = model[-1].prepare(model[:-1].transform(rows))
     paths, offers = forest.explain(prepared), forest.path_costs_by_class(prepared)
@@ -171,8 +171,10 @@ def test_categories_and_many_features_are_shown_as_they_were():
     model.fit(X[:150], y[:150])
     found = compute(model, X[150:].reset_index(drop=True), y[150:])
     assert not found.note
-    assert {(len(row.why["features"]), row.why["hidden"]) for row in found.rows} == {(12, 4)}
-    cells = {line[-1] for row in found.rows for line in row.why["features"] if line[0] == "region"}
+    assert {(len(row.why["features"]), row.why["hidden"]) for row in found.view.rows} == {(12, 4)}
+    cells = {
+        line[-1] for row in found.view.rows for line in row.why["features"] if line[0] == "region"
+    }
     assert cells
     assert cells <= {"north", "south"}
 
@@ -181,7 +183,7 @@ def test_paths_through_a_linear_map_are_shown_in_the_users_units(consumers):
     X, y = consumers
     model = POPFClassifier("forest", linear_map="whitening").fit(X[:300], y[:300])
     found = compute(model, X[300:].reset_index(drop=True), y[300:])
-    for row in found.rows[:10]:
+    for row in found.view.rows[:10]:
         training = int(row.why["nodes"][0][0].split()[-1]) - 1
         for name, prototype, *_ in row.why["features"]:
             value = float(prototype.replace(",", ""))
@@ -193,7 +195,7 @@ def test_forests_on_distances_have_paths_without_features():
     distances = pairwise_distances(X[200:], X[:200])
     model = POPFClassifier(metric="precomputed").fit(pairwise_distances(X[:200]), y[:200])
     found = compute(model, distances, y[200:])
-    assert not any(row.why["features"] for row in found.rows)
+    assert not any(row.why["features"] for row in found.view.rows)
     assert found.html()
 
 
@@ -203,24 +205,45 @@ def test_steps_that_cannot_be_undone_are_noted(theft_case):
     model.fit(X[:200], y[:200])
     found = compute(model, X[200:], y[200:])
     assert "cannot be inverted" in found.note
-    assert {line[1] for line in found.rows[0].why["features"]} == {"–"}
+    assert {line[1] for line in found.view.rows[0].why["features"]} == {"–"}
 
 
-def test_three_classes_are_shown_one_against_the_others():
+def flowers():
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     model = POPFClassifier("forest").fit(X[::2], names[::2])
-    test, labels = X[1:121:2], names[1:121:2]
-    found = compute(model, test, labels)
-    assert found.event == "virginica"  # the rarest of these rows
+    return model, X[1:121:2], names[1:121:2]
+
+
+def test_three_classes_are_shown_together_and_each_against_the_others():
+    model, test, labels = flowers()
+    found = compute(model, test, labels, seed=3)
+    assert found.view.event == "virginica"  # the rarest of these rows
     table = model.predict_proba(test)
-    together = evaluate(labels, table)
-    for name, score in found.overall.scores.items():
-        assert score.value == together.scores[name].value
-    np.testing.assert_array_equal(found.overall.confusion, together.confusion)
-    assert found.quality.scores == evaluate(labels == "virginica", table[:, 2]).scores
+    together = evaluate(labels, table, seed=3)
+    assert found.overall.evaluation.scores == together.scores
+    np.testing.assert_array_equal(found.overall.evaluation.confusion, together.confusion)
+    shares = np.tile(np.unique(labels, return_counts=True)[1] / len(labels), (len(labels), 1))
+    assert found.overall.prior_log_loss == pytest.approx(log_loss(labels, shares))
+    assert found.overall.prior_brier == pytest.approx(
+        evaluate(labels, shares).scores["brier"].value
+    )
+    assert [view.event for view in found.views] == model.classes_.tolist()
+    for k, view in enumerate(found.views):
+        happened = labels == view.event
+        assert view.quality.scores == evaluate(happened, table[:, k], seed=3).scores
+        alone = compute(model, test, labels, positive=view.event, seed=3)
+        assert alone.view.script_data() == found.views[k].script_data()
     page = report.build(model, test, labels, positive="versicolor")
     assert "all others" in page
     assert "Confusion matrix of all classes" in page
     for share in (*together.recall_by_class, *together.precision_by_class):
         assert f"<td>{percent(share)}</td>" in page
+
+
+def test_of_very_many_classes_the_most_frequent_can_be_chosen(monkeypatch):
+    monkeypatch.setattr("popf.report.page.MAX_VIEWS", 1)
+    found = compute(*flowers(), positive="virginica")
+    assert [view.event for view in found.views] == ["setosa", "virginica"]
+    assert found.view.event == "virginica"
+    assert "least frequent, are left out" in found.html()

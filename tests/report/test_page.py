@@ -53,11 +53,11 @@ class Elements(html.parser.HTMLParser):
 def test_the_page_holds_the_numbers_it_starts_with(theft_case):
     found = compute(*theft_case, cost_fp=1, cost_fn=20)
     page = found.html()
-    at, decisions = found.start, found.decisions
+    at, decisions = found.view.start, found.view.decisions
     assert f'<b id="hits">{decisions.counts.hits[at]:.0f}</b>' in page
     assert f'<b id="alarms">{decisions.counts.alarms[at]:.0f}</b>' in page
-    assert html.escape(outcome(decisions, at, found.event)) in page
-    assert f'<dd class="value">{fixed(found.quality.scores["log_loss"].value, 3)}</dd>' in page
+    assert html.escape(outcome(decisions, at, found.view.event)) in page
+    assert f'<dd class="value">{fixed(found.view.quality.scores["log_loss"].value, 3)}</dd>' in page
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
     assert json.loads(data) == json.loads(json.dumps(found.script_data()))
 
@@ -127,7 +127,8 @@ def test_whatever_the_data_holds_is_shown_as_text():
     assert all(plain(word) in shown for word in HOSTILE)
     assert "\x00" not in page
     (data,) = re.findall(r'id="data">(.*?)</script>', page)
-    names = {line[0] for person in json.loads(data)["people"] for line in person["features"]}
+    people = [person for view in json.loads(data)["views"] for person in view["people"]]
+    names = {line[0] for person in people for line in person["features"]}
     assert names == {*map(plain, HOSTILE), "words"}
 
 

@@ -47,7 +47,7 @@ def report(
 ) -> int:
     """Write an HTML report on a model and the rows it scores.
 
-    The page shows how good the probabilities are, which threshold to use, and which rows are most at risk.
+    The page shows how good the probabilities are, which threshold to use, and which rows are the most likely.
     Use labelled rows that the model was not fitted on. The page is a single file that needs no network. It
     contains the listed rows and the training rows on their paths: share it only with people who may see them.
     """
@@ -85,18 +85,19 @@ def report(
     page = contents.html().encode()
     with open_output(output) as file:
         file.write(page)
-    quality, found = contents.quality, contents.decisions
+    view = contents.view
+    quality, found = view.quality, view.decisions
     facts = {
         "output": str(output),
         "n_bytes": len(page),
         "n_rows": found.n_samples,
-        "positive": contents.event,
+        "positive": view.event,
         "n_positive": int(found.counts.n_positive),
         "measures": {name: score._asdict() for name, score in quality.scores.items()},
         "prior_log_loss": quality.prior_log_loss,
         "miss_per_false_alarm": found.ratio,
         "recommended_threshold": float(found.counts.thresholds[found.recommended]),
-        "threshold": float(found.counts.thresholds[contents.start]),
+        "threshold": float(found.counts.thresholds[view.start]),
         "classes": classes.tolist(),
     }
     show(facts, _lines(facts), json)
@@ -116,6 +117,6 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     ]
     if len(facts["classes"]) > 2:
         lines.append(
-            f"  {facts['positive']} against all others; choose another class with --positive."
+            f"  {facts['positive']} against all others, as chosen by --positive; the page shows every class."
         )
     return lines

@@ -28,8 +28,9 @@ from popf.forest.validation import (
     to_host,
 )
 
-# Number of rows, over all chunks, that decide where space is cut.
-SAMPLED_ROWS = 100_000
+# Space is cut by some rows over all chunks, in some of their features if there are very many: the most rows,
+# the most memory for them, and the rows per cell that are wanted even if fewer features fit into it.
+SAMPLED_ROWS, SAMPLED_BYTES, ROWS_PER_CELL = 100_000, 2**24, 50
 
 
 class Block(NamedTuple):
@@ -79,8 +80,17 @@ def concatenate(*parts: Block) -> Block:
     """Concatenate blocks, with samples in ascending order."""
     if len(parts) == 1:
         return parts[0]
-    whole = Block(*map(np.concatenate, zip(*parts, strict=True)))
-    return whole.take(np.argsort(whole.samples, kind="stable"))
+    order = np.argsort(np.concatenate([part.samples for part in parts]), kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    columns = []
+    for arrays in zip(*parts, strict=True):  # copied once, straight to their places
+        columns.append(np.empty((len(order), *arrays[0].shape[1:]), arrays[0].dtype))
+        stop = 0
+        for array in arrays:
+            start, stop = stop, stop + len(array)
+            columns[-1][place[start:stop]] = array
+    return Block(*columns)
 
 
 def box_of(points: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -111,18 +121,8 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBl
     """Check all chunks, and distribute their rows to blocks."""
     # Chunks are computed or read twice instead of being kept; users who have the memory can persist them.
     chunks, metric = source.chunks, settings.metric
-    n_some = max(50, SAMPLED_ROWS // len(chunks))
-    calls = [
-        (chunk, start, n_some, metric) for chunk, start in zip(chunks, source.starts, strict=False)
-    ]
-    described = tasks.gather(tasks.submit_lazy("check-rows", look_at_rows, calls))
-    kept, some, largest, labels = zip(*described, strict=True)
-    classes = common_classes(labels)
-    exponent = int(np.frexp(max(largest))[1]) if metric.euclidean else 0
     most = settings.block_size or max(source.sizes)
-    n_cells = ceil_div(sum(map(len, kept)), most) if metric.euclidean else 1
-    cells = cut_space(np.concatenate(some), n_cells)
-
+    kept, cells, n_cells, exponent, classes, n_features = _survey(tasks, source, metric, most)
     folder = tempfile.mkdtemp(dir=source.folder) if source.folder else None
     paths = [f"{folder}/chunk-{c}" if folder else None for c in range(len(chunks))]
     firsts = np.cumsum([0, *map(len, kept)]).tolist()
@@ -133,11 +133,11 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBl
     for group in _group_cells(starts, most):
         if folder is not None:
             parts = tuple((paths[c], *starts[c][cell : cell + 2].tolist()) for c, cell in group)
-            blocks.append(StoredBlock(parts, len(some[0].T)))
+            blocks.append(StoredBlock(parts, n_features))
         else:
             rows = [tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group]
             blocks.append(tasks.submit("gather-block", concatenate, *rows))
-    found = tasks.map("describe-block", _describe, blocks)
+    found = tasks.map("describe-block", describe, blocks)
     lows, highs, without_points = zip(*found, strict=True)
     _, _, codes, weights = concatenate(*without_points)
     rows_used = np.concatenate([start + k for start, k in zip(source.starts, kept, strict=False)])
@@ -145,18 +145,52 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBl
     return SamplesInBlocks(blocks, *boxes, rows_used, codes, weights, classes, exponent, folder)
 
 
+def _survey(
+    tasks: Tasks, source: Source, metric: Metric, most: int
+) -> tuple[list[IntArray], Any, int, int, NDArray[Any], int]:
+    """Check all chunks, and cut space into cells of about `most` rows.
+
+    Returns the rows of positive weight, the cells, their number, the exponent, the classes, and the number of
+    features.
+    """
+    chunks, n_features = source.chunks, source.n_features
+    least = ROWS_PER_CELL * ceil_div(source.starts[-1], most)
+    n_some = min(SAMPLED_ROWS, max(least, SAMPLED_BYTES // (8 * n_features)))
+    n_columns = max(1, min(n_features, SAMPLED_BYTES // (8 * n_some)))
+    size = (ceil_div(n_some, len(chunks)), n_columns)
+    calls = [
+        (chunk, start, size, metric) for chunk, start in zip(chunks, source.starts, strict=False)
+    ]
+    described = tasks.gather(tasks.submit_lazy("check-rows", look_at_rows, calls))
+    kept, some, largest, labels, widths = zip(*described, strict=True)
+    n_features = widths[0]  # of prepared samples it is another number
+    n_cells = ceil_div(sum(map(len, kept)), most) if metric.euclidean else 1
+    cells = cut_space(np.concatenate(some), n_cells, spread(n_features, n_columns))
+    exponent = int(np.frexp(max(largest))[1]) if metric.euclidean else 0
+    return list(kept), cells, n_cells, exponent, common_classes(labels), n_features
+
+
+def spread(n: int, most: int) -> IntArray:
+    """Return all of n columns, or `most` of them, evenly spread."""
+    return np.arange(min(n, most)) * n // min(n, most)
+
+
 def look_at_rows(
-    rows: Rows, start: int, n_some: int, metric: Metric
-) -> tuple[IntArray, FloatArray, float, NDArray[Any]]:
+    rows: Rows, start: int, size: tuple[int, int], metric: Metric
+) -> tuple[IntArray, FloatArray, float, NDArray[Any], int]:
     """Check a chunk whose first row has the index `start`.
 
-    Returns the rows of positive weight, a few of their samples, the largest magnitude and the distinct labels.
+    Returns the rows of positive weight, a few of their samples in a few features (of this `size`), the largest
+    magnitude, the distinct labels and the number of features.
     """
     X, y, weights = checked_rows(rows, start)
     metric.check(X)
     kept = np.flatnonzero(weights)
-    some = X[kept[:: max(1, ceil_div(len(kept), n_some))]]
-    return kept, some, float(np.abs(X[kept]).max(initial=0.0)), labels_of_chunk(y[kept])
+    few = kept[:: max(1, ceil_div(len(kept), size[0]))]
+    some = X[np.ix_(few, spread(X.shape[1], size[1]))]
+    used = X if len(kept) == len(X) else X[kept]
+    largest = max(float(used.max(initial=0.0)), -float(used.min(initial=0.0)))
+    return kept, some, largest, labels_of_chunk(y[kept]), X.shape[1]
 
 
 def checked_rows(rows: Rows, start: int = 0) -> tuple[FloatArray, NDArray[Any], FloatArray]:
@@ -196,8 +230,8 @@ def common_classes(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return classes
 
 
-def cut_space(some: FloatArray, n_cells: int) -> Any:
-    """Cut space into cells with about equally many of some rows.
+def cut_space(some: FloatArray, n_cells: int, columns: IntArray) -> Any:
+    """Cut space into cells with about equally many of some rows, which have these columns only.
 
     Returns the number of a cell, or a cut: (feature, value, cells below the value, other cells).
     """
@@ -213,7 +247,8 @@ def cut_space(some: FloatArray, n_cells: int) -> Any:
         if value == column.min():  # nothing would lie below: cut above the value instead
             value = float(column[column > value].min())
         low = column < value
-        return feature, value, cut(rows[low], n // 2), cut(rows[~low], n - n // 2)
+        below, above = cut(rows[low], n // 2), cut(rows[~low], n - n // 2)
+        return int(columns[feature]), value, below, above
 
     return cut(some, n_cells)
 
@@ -272,9 +307,10 @@ def _rows_of_cell(chunk: tuple[Block, IntArray], cell: int) -> Block:
     return block.take(np.arange(*starts[cell : cell + 2]))
 
 
-def _describe(block: Block) -> tuple[FloatArray, FloatArray, Block]:
+def describe(block: Block) -> tuple[FloatArray, FloatArray, Block]:
     """Return the bounding box of a block, and the block without its features."""
-    return *box_of(block.points), block._replace(points=block.points[:, :0])
+    # A copy: an empty slice would keep the features in memory.
+    return *box_of(block.points), block._replace(points=block.points[:, :0].copy())
 
 
 def _group_cells(starts: list[IntArray], most: int) -> list[list[tuple[int, int]]]:

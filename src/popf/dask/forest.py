@@ -31,6 +31,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of both estimators, which are fitted once they have a `_model`."""
 
     _model: ForestInBlocks
+    #: Deletes the folder of the blocks, when called or when this estimator is deleted.
+    _delete_folder: Any = None
 
     def __sklearn_clone__(self) -> Self:
         # A client cannot be copied, so a clone uses the same one.
@@ -48,7 +50,10 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"a fitted {type(self).__name__} has its samples on the cluster or in a temporary folder, so "
                 "it cannot be pickled: save the result of .to_local() instead."
             )
-        return {**super().__getstate__(), "client": None}
+        state = {**super().__getstate__(), "client": None}
+        if state.pop("_delete_folder", None) is not None:
+            self._delete_folder.detach()  # the copy needs the folder, too
+        return state
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
@@ -74,10 +79,15 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_on_cluster(self, *data: Any) -> Self:
         """Connect to the cluster and fit; `data` are the arguments of `fit`."""
         parameters = self.get_params(deep=False)
+        self._forget_folder()
         for name in [name for name in vars(self) if name not in parameters]:
             delattr(self, name)  # a failed fit leaves nothing of an earlier one
-        with tasks_on(self.client) as tasks:
-            model = self._fit(tasks, *data)
+        try:
+            with tasks_on(self.client) as tasks:
+                model = self._fit(tasks, *data)
+        except BaseException:
+            self._forget_folder()
+            raise
         self.classes_ = model.samples.classes
         self.n_blocks_, self.n_block_pairs_ = len(model.samples.blocks), model.n_pairs
         self._model = model  # last: see __sklearn_is_fitted__
@@ -119,13 +129,16 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return source, settings
 
     def _new_folder(self) -> str:
-        """Create a folder for blocks."""
+        """Create a folder for blocks, which is deleted with this estimator."""
         if self.scratch is not None:
             Path(self.scratch).mkdir(parents=True, exist_ok=True)
-            return tempfile.mkdtemp(prefix="popf-", dir=self.scratch)
-        folder = tempfile.mkdtemp(prefix="popf-")  # deleted with this estimator
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        folder = tempfile.mkdtemp(prefix="popf-", dir=self.scratch)
+        self._delete_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return folder
+
+    def _forget_folder(self) -> None:
+        if self._delete_folder is not None:
+            self._delete_folder()
 
     def _run(self, query: Query, X: Any) -> Any:
         validate_data(self, columns_of(X), reset=False, skip_check_array=True)
@@ -169,8 +182,8 @@ class DaskOPFClassifier(DaskClassifier):
     block_size : int, default=None
         Rows per block; None for those of the largest partition or, for files, so that two blocks fit in 1 GiB.
     scratch : path, default=None
-        Folder visible to all workers, for blocks if X is in files or there is no client; None for a temporary
-        one, which is deleted with the estimator.
+        Folder visible to all workers, for blocks if X is in files or there is no client; None for that of the
+        system. Blocks are deleted with the estimator, or when it is fitted again, unless it was pickled.
 
     Attributes
     ----------

@@ -112,8 +112,9 @@ def _grow_on_all(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> 
         ]
         some_tree = _merge_all(tasks, n, [*trees.values(), *bridges])
         links = tasks.submit("link-tree", lambda tree: spanning.link(tree, n)[0], some_tree)
-        boxes = (samples.lows, samples.highs)
-        reached = tasks.map("find-near-blocks", spanning.boxes_reached, parts, links, *boxes)
+        # As futures, because with many features the boxes are large, and every task needs all of them.
+        boxes = [tasks.submit("get-box", spanning.box_of_block, part) for part in parts]
+        reached = tasks.map("find-near-blocks", spanning.boxes_reached, parts, links, boxes)
         pairs = [(a, b) for a, b in pairs if reached[a][b] or reached[b][a]]
     if settings.algorithm == "brute":
         links = None  # matrix products do not gain from leaving samples out

@@ -38,6 +38,11 @@ class Source(NamedTuple):
     folder: str | None = None  # where blocks are stored, None to keep them on the workers
 
     @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return int(self.columns.shape[1])
+
+    @property
     def starts(self) -> list[int]:
         """The index of each chunk's first row, and the number of all rows."""
         return [0, *np.cumsum(self.sizes).tolist()]

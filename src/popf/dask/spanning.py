@@ -226,10 +226,16 @@ def box_distances(points, low, high):
     return squared
 
 
-def boxes_reached(block: Block, links: Links, lows: FloatArray, highs: FloatArray) -> BoolArray:
+def box_of_block(block: Block) -> tuple[FloatArray, FloatArray]:
+    """Return the bounding box of a block."""
+    return box_of(block.points)
+
+
+def boxes_reached(
+    block: Block, links: Links, boxes: list[tuple[FloatArray, FloatArray]]
+) -> BoolArray:
     """Find which boxes lie within r(u) of some sample u of a block; the head is the root of the links."""
     bounds = _longest_edges_to(int(np.argmax(links.weight)), block.samples, links)
-    boxes = zip(lows, highs, strict=True)
     return np.array([(box_distances(block.points, *box) <= bounds).any() for box in boxes])
 
 

@@ -174,7 +174,7 @@ def _public(record: Record, data_home: Folder, download: bool) -> tuple[Data, st
         if record.scaled and not file.endswith("_scale"):
             X = scale(X)
         return (np.ascontiguousarray(X), y), source
-    lines = [f"{record.name} is not available:", *(f"  - {line}" for line in tried)]
+    lines = [f"{record.name} is not available:", *(f"- {line}" for line in tried)]
     lines.append(
         f"To get it: on a machine with a network, download {_libsvm_url(record.file)}, copy the file to a "
         "folder here, and set data_home or POPF_DATA to that folder. Or load it there once with popf, and copy "

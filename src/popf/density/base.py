@@ -48,15 +48,23 @@ class DensityEstimator(StateMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.forest_.rows[self.forest_.paths.roots[self.forest_.node_of]]
 
-    def _check_parameters(self) -> "Metric":
-        """Discard an earlier fit, in case this one fails, and check the parameters common to all estimators."""
-        from popf.forest.metrics import choose_metric
-
-        self.__dict__.pop("forest_", None)
+    def check_parameters(self) -> None:
+        """Check the parameters common to all estimators; see `popf.state`."""
+        self._chosen_metric()
         if not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
             check_integer("`n_neighbors`", self.n_neighbors, 1, ", or 'auto'")
         check_integer("`max_neighbors`", self.max_neighbors, 1)
         resources_of(self)
+
+    def _begin(self) -> "Metric":
+        """Discard an earlier fit, in case this one fails, check the parameters, and return the metric."""
+        self.__dict__.pop("forest_", None)
+        self.check_parameters()
+        return self._chosen_metric()
+
+    def _chosen_metric(self) -> "Metric":
+        from popf.forest.metrics import choose_metric
+
         return choose_metric(self.metric, self.metric_params)
 
     def _cluster(self, X: ArrayLike, metric: "Metric", **removal: float) -> "Grown":

@@ -104,7 +104,7 @@ class KNNOPFClassifier(ClassifierMixin, DensityEstimator):  # type: ignore[misc]
         -------
         self : KNNOPFClassifier
         """
-        metric = self._check_parameters()
+        metric = self._begin()
         data = validate_samples(self, X, y, None, metric.precomputed)
         check_enough_classes(data.classes)
         found = self._grow(data.samples, data.codes, metric)

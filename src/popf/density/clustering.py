@@ -113,6 +113,13 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.working_memory = working_memory
 
+    def check_parameters(self) -> None:
+        """Check all parameters; see `popf.state`."""
+        super().check_parameters()
+        check_real("`min_height`", self.min_height, 0.0, strictly=True)
+        check_real("`min_area`", self.min_area, 0.0)
+        check_real("`min_volume`", self.min_volume, 0.0)
+
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Find the clusters.
 
@@ -126,10 +133,7 @@ class OPFClustering(ClusterMixin, DensityEstimator):  # type: ignore[misc]
         -------
         self : OPFClustering
         """
-        metric = self._check_parameters()
-        check_real("`min_height`", self.min_height, 0.0, strictly=True)
-        check_real("`min_area`", self.min_area, 0.0)
-        check_real("`min_volume`", self.min_volume, 0.0)
+        metric = self._begin()
         found = self._cluster(
             X,
             metric,

@@ -21,6 +21,7 @@ from popf.density.propagation import (
     open_density,
     propagate,
 )
+from popf.engine.conquest import FAR
 from popf.engine.distances import refuse_weight, rows_per_block
 from popf.engine.mst.neighbours import Nearest, nearest_by_scan, nearest_in_space
 from popf.engine.points import distinct_distances, scale_exponent, scaled_copy, sort_by_values
@@ -109,8 +110,12 @@ class NodeIndex:
                 scaled = scaled_copy(self._points, exponent)
                 self._tree = build_space_tree(scaled, resources.n_threads), exponent
             tree, exponent = self._tree
-            with np.errstate(over="ignore"):  # samples so far away have density 0 anyway
-                scaled_queries = None if own else scaled_copy(queries, exponent)
+            scaled_queries = None
+            if not own:
+                with np.errstate(over="ignore"):
+                    scaled_queries = scaled_copy(queries, exponent)
+                # Beyond, all nodes are equally far away, and the density is 0.
+                np.clip(scaled_queries, -(2.0**FAR), 2.0**FAR, out=scaled_queries)
             found = nearest_in_space(tree, scaled_queries, k, resources.n_threads)
             return found._replace(weights=self._metric.transform(found.weights, exponent))
         return nearest_by_scan(

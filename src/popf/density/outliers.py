@@ -84,6 +84,11 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.working_memory = working_memory
 
+    def check_parameters(self) -> None:
+        """Check all parameters; see `popf.state`."""
+        super().check_parameters()
+        check_real("`contamination`", self.contamination, 0.0, 0.5, strictly=True)
+
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Cluster the samples, and compute their scores and the threshold ``offset_``.
 
@@ -99,8 +104,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         """
         from popf.density.propagation import claim
 
-        metric = self._check_parameters()
-        check_real("`contamination`", self.contamination, 0.0, 0.5, strictly=True)
+        metric = self._begin()
         forest, graph, _ = self._cluster(X, metric)
         paths = forest.paths
         # The node that would claim each training sample if it were new.

@@ -6,7 +6,7 @@ Axes and figures are typed ``Any``: the package must type-check where matplotlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from popf.formatting import import_extra
+from popf.formatting import import_extra, visible
 
 # The colour-blind safe palette of Okabe and Ito. Vermillion is for highlights.
 _BLUE, _SKY, _GREEN, _PURPLE = "#0072B2", "#56B4E9", "#009E73", "#CC79A7"
@@ -44,6 +44,11 @@ class Look(NamedTuple):
 def need_matplotlib(module: str = "matplotlib") -> Any:
     """Import matplotlib or one of its modules; if missing, the error explains how to install it."""
     return import_extra(module, "plot", "Drawing")
+
+
+def as_text(value: Any) -> str:
+    """Return text that matplotlib draws as it is: a dollar sign begins no mathematics."""
+    return visible(str(value)).replace("$", r"\$")
 
 
 def axes_for(ax: Any, figsize: tuple[float, float]) -> Any:

@@ -219,7 +219,7 @@ class ReliabilityDisplay(CurveDisplay):
             ax.plot([0, 1], [0, 1], ":", color=look.quiet, lw=1.2, zorder=1, label=CALIBRATED)
         error = f"ECE {curve.error:.3f}"
         style = {
-            "label": error if self.name is None else f"{self.name} ({error})",
+            "label": error if self.name is None else f"{canvas.as_text(self.name)} ({error})",
             "marker": canvas.MARKERS[number % len(canvas.MARKERS)],
             "markersize": 5.0,
             "linewidth": 1.8,
@@ -233,7 +233,7 @@ class ReliabilityDisplay(CurveDisplay):
         self.band_ = ax.fill_between(*ends, **band)
         # The interval is defined only at the bins; the band between them guides the eye.
         ax.vlines(*ends, color=colour, lw=0.9, alpha=0.5)
-        of = "" if self.pos_label is None else f" of {self.pos_label}"
+        of = "" if self.pos_label is None else f" of {canvas.as_text(self.pos_label)}"
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel=f"Frequency{of}")
         self.ax_, self.figure_, self.histogram_ax_ = ax, ax.figure, None
         lowest = ax
@@ -394,7 +394,8 @@ class ThresholdDisplay(CurveDisplay):
             for panel in panels:
                 panel.axvline(self.chosen, label=last[-1], **style)
         panels[-1].set_xlabel("Threshold Θ")
-        ax.set_ylabel("Score" if len(self.values) > 1 else next(iter(self.values)).capitalize())
+        names = [canvas.as_text(name) for name in self.values]
+        ax.set_ylabel("Score" if len(names) > 1 else names[0].capitalize())
         canvas.refresh_legend(ax, last=last)
         return self
 
@@ -402,7 +403,7 @@ class ThresholdDisplay(CurveDisplay):
         order = np.argsort(self.thresholds, kind="stable")
         at, runs = self.thresholds[order], np.ma.masked_invalid(np.atleast_2d(values)[:, order])
         mean = runs.mean(axis=0).filled(np.nan)
-        style = {"label": name, "linewidth": 1.8, **canvas.curve_style(ax, line)}
+        style = {"label": canvas.as_text(name), "linewidth": 1.8, **canvas.curve_style(ax, line)}
         (self.lines_[name],) = ax.plot(at, mean, zorder=3, **style)
         if values.ndim == 2:
             n = runs.count(axis=0)

@@ -78,6 +78,8 @@ def features_of_axes(classifier: Any) -> IntArray | None:
 def one_sample(sample: Any) -> Any:
     """Reshape one sample to a single row; a DataFrame of one row is returned unchanged."""
     shape = np.shape(sample)
+    if len(shape) == 1 and hasattr(sample, "iloc"):  # a row of a DataFrame, with its column names
+        return sample.to_frame().T.infer_objects()
     if len(shape) == 1:
         return np.asarray(sample)[np.newaxis]
     if len(shape) != 2 or shape[0] != 1:

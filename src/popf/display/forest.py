@@ -23,6 +23,8 @@ from popf.formatting import check_integer
 from popf.paper.classifier import PlattOPFClassifier
 from popf.probability.classifier import POPFClassifier
 
+# Marker sizes and line widths, in points, are full up to this number of samples, and then fall with its root.
+FULL_SIZE, MARKER, SMALLEST_MARKER, LINE = 75, 7.5, 2.5, 1.1
 # In inches: the longer side of the plot, the legend beside it, the axis below it, and the minimum height.
 PLOT, LEGEND, AXIS, MIN_HEIGHT = 5.2, 2.1, 0.5, 3.0
 MARGIN, MAX_RATIO, MAX_LENGTH = 0.07, 3.0, 32
@@ -242,7 +244,8 @@ class ForestDisplay:
         if layout.path is not None and layout.sample is not None:
             self._draw_path(ax, look, layout.path, layout.sample)
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        ax.set(xlabel=layout.axis_names[0], ylabel=layout.axis_names[1])
+        xlabel, ylabel = map(canvas.as_text, layout.axis_names)
+        ax.set(xlabel=xlabel, ylabel=ylabel)
         if not stretched:
             # Anchored in a corner; otherwise matplotlib's layout reserves the empty space beside it for labels.
             ax.set_aspect("equal", adjustable="box", anchor="NW")
@@ -263,26 +266,33 @@ class ForestDisplay:
 
     def _draw_arcs(self, ax: Any, arcs: IntArray, **style: Any) -> Any:
         collections = canvas.need_matplotlib("matplotlib.collections")
-        lines = collections.LineCollection(self.layout.coordinates[arcs], lw=1.1, zorder=2, **style)
+        width = LINE * self._shrink()
+        lines = collections.LineCollection(
+            self.layout.coordinates[arcs], lw=width, zorder=2, **style
+        )
         return ax.add_collection(lines)
+
+    def _shrink(self) -> float:
+        """Return the factor that keeps the share of the plot that is covered by marks and lines."""
+        return float(min(1.0, np.sqrt(FULL_SIZE / len(self.layout.coordinates))))
 
     def _draw_samples(self, ax: Any, look: canvas.Look, marks: dict[str, Any]) -> list[Any]:
         places, prototypes = self.layout.coordinates, self.layout.predecessors < 0
-        # The more samples, the smaller the markers, so that arcs stay visible.
-        size = float(np.clip(65.0 / np.sqrt(len(places)), 3.0, 7.5))
+        shrink = self._shrink()
         drawn = []
         for k, name in enumerate(_names(self.layout)):
             style = {
                 "marker": canvas.MARKERS[k % len(canvas.MARKERS)],
-                "markersize": size,
+                "markersize": max(MARKER * shrink, SMALLEST_MARKER),
                 "markerfacecolor": look.fill(k),
                 "markeredgecolor": look.background,
-                "markeredgewidth": 0.6,
+                "markeredgewidth": 0.6 * shrink,
                 "label": name,
                 **canvas.long_names(marks),
             }
             drawn += ax.plot(*places[self.layout.codes == k].T, ls="", zorder=3, **style)
-        ring = {"marker": "o", "ms": size + 4.0, "mfc": "none", "mec": look.ink, "mew": 1.1}
+        size = max((MARKER + 4.0) * shrink, SMALLEST_MARKER + 1.0)
+        ring = {"marker": "o", "ms": size, "mfc": "none", "mec": look.ink, "mew": LINE * shrink}
         ax.plot(*places[prototypes].T, ls="", zorder=4, label="prototype", **ring)
         return drawn
 
@@ -308,4 +318,7 @@ class ForestDisplay:
 def _names(layout: ForestLayout) -> list[str]:
     """Return the class names for the legend, long names truncated."""
     names = map(str, layout.classes.tolist())
-    return [name if len(name) <= MAX_LENGTH else f"{name[: MAX_LENGTH - 1]}…" for name in names]
+    return [
+        canvas.as_text(name if len(name) <= MAX_LENGTH else f"{name[: MAX_LENGTH - 1]}…")
+        for name in names
+    ]

@@ -263,7 +263,7 @@ class LandscapeDisplay:
         # Solvers that end at the same point all stay visible: each marker is smaller than the one before.
         size = max(10.0 - 1.7 * number, 3.5)
         ax.plot(*path[-1], mfc=colour, mec=look.background, mew=0.8, ms=size, **above)
-        label = f"{name}: F = {self.solutions[name].value:.4g}"
+        label = f"{canvas.as_text(name)}: F = {self.solutions[name].value:.4g}"
         ax.plot([], [], **{**style, "gid": None, "markersize": 5.0, "label": label})
         return drawn
 

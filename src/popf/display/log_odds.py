@@ -170,9 +170,9 @@ class LogOddsDisplay:
             Where to draw; None for a new figure.
         """
         canvas.need_matplotlib()
-        split = split_log_odds(estimator, one_sample(sample))
-        found = log_odds_of(split, 0, pos_label, against)
-        values = sample.iloc[0].to_dict() if hasattr(sample, "iloc") else {}
+        row = one_sample(sample)
+        found = log_odds_of(split_log_odds(estimator, row), 0, pos_label, against)
+        values = row.iloc[0].to_dict() if hasattr(row, "iloc") else {}
         named = {str(name): value for name, value in values.items()}
         return cls(log_odds=found, values=named).plot(n_features=n_features, ax=ax)
 
@@ -188,11 +188,10 @@ class LogOddsDisplay:
         names, heights = zip(*found.terms(n_features, self.values), strict=True)
         ax = canvas.axes_for(ax, (WIDTH, HEIGHT_OF_BAR * len(names) + AXIS))
         look = canvas.look_of(ax)
-        ours, theirs = look.fill(1), look.fill(0)
-        colours = [ours if height > 0.0 else theirs for height in heights[:-1]]
+        colours = [look.fill(int(height > 0.0)) for height in heights[:-1]]
         self.ax_, self.figure_ = ax, ax.figure
         self.bars_ = ax.barh(range(len(names)), heights, color=[*colours, look.quiet], height=0.7)
-        ax.set_yticks(range(len(names)), names)
+        ax.set_yticks(range(len(names)), [canvas.as_text(name) for name in names])
         ax.invert_yaxis()
         ax.axvline(0.0, color=look.ink, lw=0.8)
         ax.axhline(len(names) - 1.5, color=look.faint, lw=0.8)
@@ -201,10 +200,9 @@ class LogOddsDisplay:
             self.bars_, [f"{height:+.2f}".replace("-", "−") for height in heights], **style
         )
         ax.margins(x=0.16)
-        ax.set_xlabel(f"log odds of {found.pos_label} against {found.against}")
-        ax.set_title(
-            f"{found.pos_label}: probability {found.probability:.3f}", loc="left", fontsize="medium"
-        )
+        ours, theirs = canvas.as_text(found.pos_label), canvas.as_text(found.against)
+        ax.set_xlabel(f"log odds of {ours} against {theirs}")
+        ax.set_title(f"{ours}: probability {found.probability:.3f}", loc="left", fontsize="medium")
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
         return self

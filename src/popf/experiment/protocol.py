@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 from sklearn.utils import check_X_y
 from threadpoolctl import threadpool_limits
 
-from popf.datasets import load
+from popf.datasets import list_datasets, load
 from popf.datasets.registry import RECORDS, record_of
 from popf.engine.structures import FloatArray
 from popf.forest.classifier import OPFClassifier
@@ -37,6 +37,7 @@ FORMS = ("raw", "scaled")
 UNEQUAL = 3.0
 #: Solver names that also select a method.
 ALIASES = {"bat": "P-OPF-BA", "firefly": "P-OPF-FFA", "nelder-mead": "P-OPF-NM"}
+NO_DATASET = "there is no dataset to run; name at least one."
 #: The methods in words, for the report.
 IN_WORDS = {
     "OPF": "the forest, labels only",
@@ -94,28 +95,45 @@ Wanted = Mapping[str, tuple[Any, Any] | Dataset] | Iterable[str] | str | None
 
 
 def choose_datasets(wanted: Wanted, say: Say) -> dict[str, Dataset]:
-    """Resolve the user's choice into datasets by name; None for those of the paper's 14 that are available.
+    """Resolve the user's choice into datasets by name; None for the paper's 14.
 
-    `say` is called with a sentence about each of the 14 that is left out. Datasets requested by name must be
-    available.
+    Those that cannot be found, as without a network, are left out, and `say` is called with a sentence about
+    them; it is an error if none is left.
     """
-    chosen: dict[str, Dataset] = {}
     if isinstance(wanted, Mapping):
-        for name, pair in wanted.items():
-            name = str(name)
-            chosen[name] = pair if isinstance(pair, Dataset) else own_dataset(name, pair)
-    elif wanted is None:
-        for name in (name for name, record in RECORDS.items() if record.in_paper):
-            try:
-                chosen[name] = _load(name)
-            except FileNotFoundError as error:
-                say(f"{name} is left out. {error}")
+        pairs = {str(name): pair for name, pair in wanted.items()}
+        chosen = {
+            name: pair if isinstance(pair, Dataset) else own_dataset(name, pair)
+            for name, pair in pairs.items()
+        }
+        if not chosen:
+            raise ValueError(NO_DATASET)
+        return chosen
+    if wanted is None:
+        names = [name for name, record in RECORDS.items() if record.in_paper]
     else:
-        names = [wanted] if isinstance(wanted, str) else wanted
-        found = list(dict.fromkeys(record_of(name).name for name in names))  # before loading any
-        chosen = {name: _load(name) for name in found}
+        words = [wanted] if isinstance(wanted, str) else wanted
+        names = list(dict.fromkeys(record_of(word).name for word in words))  # before loading any
+    return _available(names, say)
+
+
+def _available(names: list[str], say: Say) -> dict[str, Dataset]:
+    """Load the datasets that can be found; say which are missing, and what works without them."""
+    chosen, missing = {}, {}
+    for name in names:
+        try:
+            chosen[name] = _load(name)
+        except FileNotFoundError as error:
+            missing[name] = error
+    if missing:
+        first = next(iter(missing.values()))
+        told = f"Without data, and left out: {', '.join(missing)}.\n{first}"
+        if not chosen:
+            here = [record.name for record in list_datasets() if record.here != "needs download"]
+            raise FileNotFoundError(f"{told}\nAvailable here: {', '.join(here)}.") from first
+        say(told)
     if not chosen:
-        raise ValueError("there is no dataset to run; name at least one.")
+        raise ValueError(NO_DATASET)
     return chosen
 
 

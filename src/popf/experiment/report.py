@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from popf.display import LandscapeDisplay, ThresholdDisplay
-from popf.display.canvas import need_matplotlib
+from popf.display.canvas import as_text, need_matplotlib
 from popf.display.html import render
 from popf.experiment import tables
 from popf.experiment.protocol import IN_WORDS, Say, methods
 from popf.experiment.results import MEASURES, Results
 from popf.experiment.study import run
 from popf.files import replacing, writable_folder
-from popf.formatting import install
+from popf.formatting import install, visible
 from popf.metrics.thresholds import HUNDREDTHS
 from popf.paper import PlattObjective, PlattOPFClassifier, platt_targets
 
@@ -183,10 +183,10 @@ def _image(figure: Any, kind: str) -> bytes:
 
 
 def _write(path: Path, content: str | bytes) -> None:
-    """Write a file atomically."""
+    """Write a file atomically; names from a file system may hold what no encoding can write."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(visible(content).encode() if isinstance(content, str) else content)
 
 
 def _figures(results: Results) -> dict[str, tuple[Any, str]]:
@@ -232,7 +232,7 @@ def _grid(results: Results, names: list[str], draw: Callable[..., None]) -> Any:
             ax.set_visible(True)
             draw(results, name, form, ax)
             stand_in = ", stand-in" if results.datasets[name].stand_in else ""
-            ax.set_title(f"{name} ({form}{stand_in})")
+            ax.set_title(f"{as_text(name)} ({form}{stand_in})")
     return figure
 
 

@@ -15,6 +15,8 @@ from popf.metrics.thresholds import HUNDREDTHS
 Key = tuple[str, str, int, str]
 #: Level of the signed-rank test, and the largest number of differing pairs for which it is exact.
 SIGNIFICANCE, EXACT_UP_TO = 0.05, 200
+#: With fewer runs no difference can be significant: of five that all point one way, p is 2 / 32.
+FEWEST_RUNS = 6
 # Relative tolerance: equal scores may differ by rounding.
 SAME = 1e-12
 
@@ -128,10 +130,12 @@ class Results:
         return np.array(found, dtype=np.float64).reshape(-1, len(HUNDREDTHS))
 
     def summaries(self, measure: str, dataset: str, form: str = "raw") -> dict[str, Summary]:
-        """Summarise a table row: every method that has values, the best and those not worse in bold."""
+        """Summarise a table row; from six runs on, the best method and its equals are bold."""
         by_method = {method: self.values(measure, dataset, method, form) for method in self.methods}
         _, better, factor, digits = MEASURES[measure]
-        bold = set() if better is None else best_and_equals(by_method, better)
+        bold = set()
+        if better is not None and self.protocol.runs >= FEWEST_RUNS:
+            bold = best_and_equals(by_method, better)
         found = {}
         for method, values in by_method.items():
             known = values[np.isfinite(values)]

@@ -10,7 +10,10 @@ import errno
 import json
 import os
 import platform
+import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -109,7 +112,7 @@ def run(
     kept = Journal(journal, settings(protocol, data, chosen), say)
     todo = _missing_runs(protocol, data, chosen, kept, say)
     calls = (
-        delayed(measure)(protocol, data[name], form, number, missing)
+        delayed(_measure_in_worker)(os.getpid(), protocol, data[name], form, number, missing)
         for (name, form, number), missing in todo.items()
     )
     try:
@@ -125,6 +128,26 @@ def run(
             say(f"Finished runs are saved in {kept.path}; the same command continues from there.")
         raise
     return Results(protocol, data, chosen, kept.records, kept.settings)
+
+
+def _measure_in_worker(study: int, *task: Any) -> list[Record]:
+    """Measure a run, in a process that ends when that of the study (its id) was killed."""
+    _end_with(study)
+    return measure(*task)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """Watch the process that started this one; without it, joblib's workers would work and idle on."""
+    if os.getppid() != parent:  # the study's own process, or a worker of a cluster
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def settings(protocol: Protocol, data: Mapping[str, Dataset], methods: Methods) -> dict[str, Any]:

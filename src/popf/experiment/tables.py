@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from popf.datasets.registry import RECORDS
 from popf.experiment.protocol import RUNS, TRAIN_SIZE
-from popf.experiment.results import MEASURES, SIGNIFICANCE, Results, Summary
+from popf.experiment.results import FEWEST_RUNS, MEASURES, SIGNIFICANCE, Results, Summary
 
 #: Prefix that narrow columns omit from method names.
 PREFIX = "P-OPF-"
@@ -89,6 +89,8 @@ class Table:
 
     def text(self, width: int = 100) -> str:
         """Format the table in lines of `width` characters; columns that do not fit are put below."""
+        if not self.methods:
+            return f"{self.title}: predicted by none of these methods."
         heads = [name.removeprefix(PREFIX) for name in self.methods]
         labels, lines = [], []
         for label, cells in self._lines():
@@ -252,13 +254,17 @@ def _notes(results: Results, measure: str, rows: list[Row]) -> list[str]:
     runs = results.protocol.runs
     mean = f"Mean ± standard deviation over {runs} runs" if runs > 1 else "One run"
     notes = [f"{mean}, {100 * results.protocol.train_size:g} % for training."]
-    if MEASURES[measure].larger_is_better is not None:
-        bold = (
-            "Bold: the best mean, and all that are not significantly worse by Wilcoxon's signed-rank test at "
-            f"{SIGNIFICANCE}"
+    if MEASURES[measure].larger_is_better is None:
+        pass  # nothing is marked
+    elif runs < FEWEST_RUNS:
+        notes.append(
+            f"None is marked as best: with fewer than {FEWEST_RUNS} runs no difference can be significant."
         )
-        few = "; with fewer than 6 runs no difference can be significant" if runs < 6 else ""
-        notes.append(f"{bold}{few}.")
+    else:
+        notes.append(
+            "Bold: the best mean, and all that are not significantly worse by Wilcoxon's signed-rank test at "
+            f"{SIGNIFICANCE}."
+        )
     printed = [cell for row in rows for cell in row.printed.values()]
     if printed:
         bold = ", bold as there" if any(cell.bold for cell in printed) else ""

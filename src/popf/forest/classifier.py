@@ -19,6 +19,7 @@ from popf.forest.optimum_path_forest import (
 )
 from popf.forest.state import ForestState, SampleIndices
 from popf.forest.validation import (
+    checked_metric,
     resources_of,
     set_metric_tags,
     to_device_of,
@@ -329,6 +330,10 @@ class OPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: ignore
         self.device_ = "cpu"  # a GPU may not exist where the state is loaded
         if self.forest_.metric.precomputed and self.sample_indices_[-1] >= sizes["n_features"]:
             raise StateError("columns of the precomputed distances", "sample_indices_")
+
+    def check_parameters(self) -> None:
+        """Check metric and algorithm; see `popf.state`."""
+        checked_metric(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

@@ -80,12 +80,18 @@ def validate_training(
 
 def validate_parameters(estimator: Any, X: Any) -> "tuple[Metric, str, Resources]":
     """Check the parameters of `OPFClassifier`; return the metric, the device and the resources."""
+    metric = checked_metric(estimator)
+    device = choose_device(estimator.device, X, metric, estimator.algorithm)
+    return metric, device, resources_of(estimator)._replace(backend=backend_for(device))
+
+
+def checked_metric(estimator: Any) -> "Metric":
+    """Return the metric of an estimator, after checking that its algorithm supports it."""
     from popf.forest.metrics import choose_metric
 
     metric = choose_metric(estimator.metric, estimator.metric_params)
     check_algorithm(estimator.algorithm, metric)
-    device = choose_device(estimator.device, X, metric, estimator.algorithm)
-    return metric, device, resources_of(estimator)._replace(backend=backend_for(device))
+    return metric
 
 
 def validate_samples(

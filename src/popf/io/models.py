@@ -428,6 +428,8 @@ class Decoder:
             read_fields({key: specs[key] for key in fitted}, fitted, name, {})
         if fitted:
             made.__setstate__({**made.__getstate__(), **fitted})
+        if isinstance(made, StateMixin):
+            made.check_parameters()
         return made
 
 

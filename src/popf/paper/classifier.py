@@ -17,6 +17,7 @@ from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import Path, grow_forest
 from popf.forest.state import InnerForest
 from popf.forest.validation import (
+    checked_metric,
     resources_of,
     set_metric_tags,
     to_device_of,
@@ -192,9 +193,8 @@ class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: i
         -------
         self : PlattOPFClassifier
         """
-        solver, _ = solver_of(self.solver), check_box(self.box)
-        check_share("threshold", self.threshold)
-        check_real("smoothing", self.smoothing, 0.0, strictly=True)
+        self.check_parameters()
+        solver = solver_of(self.solver)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # so that a failed fit does not leave old attributes
         data = validate_training(self, X, y, sample_weight)
@@ -318,7 +318,8 @@ class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: i
         -------
         list of Path
         """
-        return self.opf_.forest_.explain(self._validated(X), resources_of(self))
+        new = self._validated(X)
+        return self.opf_.forest_.explain(new, resources_of(self))
 
     def _validated(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -353,6 +354,14 @@ class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: i
             highest = self.A_ * self.opf_.forest_.costs.max()
         if not np.isfinite(highest).all():
             raise StateError("solutions with finite log odds of the samples", "solution_")
+
+    def check_parameters(self) -> None:
+        """Check all parameters; see `popf.state`."""
+        checked_metric(self)
+        solver_of(self.solver)
+        check_box(self.box)
+        check_share("threshold", self.threshold)
+        check_real("smoothing", self.smoothing, 0.0, strictly=True)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "opf_")

@@ -1,7 +1,6 @@
 """The probabilistic Optimum-Path Forest classifier."""
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -17,6 +16,7 @@ from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import Path
 from popf.forest.state import InnerForest
 from popf.forest.validation import (
+    checked_metric,
     resources_of,
     set_metric_tags,
     to_device_of,
@@ -24,7 +24,7 @@ from popf.forest.validation import (
     validate_new,
     validate_training,
 )
-from popf.formatting import check_choice
+from popf.formatting import check_choice, check_share
 from popf.probability.columns import Columns, names_of_features, read_new, read_training
 from popf.probability.explain import ProbabilityExplanation, explain
 from popf.probability.linear_maps import AS_GIVEN, MAPS
@@ -311,7 +311,8 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         -------
         list of Path
         """
-        return self.opf_.forest_.explain(self.prepare(X), resources_of(self))
+        prepared = self.prepare(X)
+        return self.opf_.forest_.explain(prepared, resources_of(self))
 
     def prepare(self, X: ArrayLike) -> FloatArray:
         """Squash and map samples, as for the forest.
@@ -324,7 +325,8 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         -------
         ndarray of shape (n_samples, n_prepared)
         """
-        return self.pool_.prepare(self._validated(X))
+        new = self._validated(X)
+        return self.pool_.prepare(new)
 
     def explain_proba(self, X: ArrayLike) -> ProbabilityExplanation:
         """Split each sample's log odds into a constant and the contributions of the forest and each feature.
@@ -425,6 +427,11 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
             raise StateError("a pool with a bandwidth in the range of the costs", "pool_")
         self.competition_ = pool.competition(forest)
 
+    def check_parameters(self) -> None:
+        """Check all parameters; see `popf.state`."""
+        checked_metric(self)
+        check_parameters(self)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "opf_")
 
@@ -438,9 +445,7 @@ def check_parameters(model: Any) -> None:
     """Raise an error if a parameter is invalid."""
     check_choice("method", model.method, METHODS)
     check_choice("linear_map", model.linear_map, ("auto", *MAPS))
-    threshold: Any = model.threshold
-    if not (isinstance(threshold, Real) and 0.0 < float(threshold) < 1.0):
-        raise ValueError(f"threshold must be a number between 0 and 1, not {threshold!r}.")
+    check_share("threshold", model.threshold)
     if not isinstance(model.squash, bool | np.bool_):
         raise ValueError(f"squash must be True or False, not {model.squash!r}.")
 

@@ -217,7 +217,9 @@ class ForestModel(NamedTuple):
     biases: Annotated[FloatArray, Coefficient("n_classes")]
 
     def check_state(self, sizes: Sizes) -> None:
-        """Check the classes; see `popf.state`."""
+        """Check nodes and classes; see `popf.state`."""
+        if len(np.unique(self.nodes)) < len(self.nodes):
+            raise StateError("different samples", "nodes")
         if np.bincount(self.node_codes, minlength=sizes["n_classes"]).min() == 0:
             raise StateError("nodes of every class", "node_codes")
 

@@ -1,4 +1,4 @@
-"""A report on a model as one HTML page: how good it is, which threshold to use, who is at risk, what it is.
+"""A report on a model as one HTML page: how good it is, which threshold to use, its highest probabilities.
 
 ``page``          build the page from a model and samples: `build`, `write`
 ``numbers``       compute and format all numbers

@@ -42,6 +42,12 @@ HELD_OUT = {
 }
 
 
+ABOUT_LOSSES = (
+    "The pool may stand above its best part: it is scored on samples that had no say in choosing it, and which "
+    "part is the best is known only afterwards."
+)
+
+
 def model_facts(model: Any, about: Mapping[str, Any]) -> list[tuple[str, Entries]]:
     """Collect headings with (term, text) pairs; `about` is as for `popf.report.build`."""
     final = last_step(model)
@@ -74,6 +80,8 @@ def _summarise_model(final: Any, known: Mapping[str, Any]) -> Entries:
     losses = {HELD_OUT[name]: loss for name, loss in getattr(final, "held_out_losses_", {}).items()}
     if losses:
         entries.append(("Log loss on held-out training samples", _pairs(losses, ".3g")))
+    if len(losses) > 3:
+        entries.append(("About these losses", ABOUT_LOSSES))
     if getattr(final, "prior_weight_", 0.0) >= 0.01:
         text = f"{percent(final.prior_weight_)}: the training samples hardly separate the classes"
         entries.append(("Shrunk towards the base rate by", text))

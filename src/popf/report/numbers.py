@@ -1,15 +1,16 @@
 """Compute and format the numbers of the report; the page's script formats numbers in the same way."""
 
-import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from popf.display.curves import ReliabilityCurve, prepare_reliability
 from popf.engine.structures import BoolArray, FloatArray, IntArray
-from popf.metrics import Score, average_precision_at, evaluate, lift_curve, precision_at
+from popf.formatting import visible
+from popf.metrics import Evaluation, Score, average_precision_at, evaluate, lift_curve, precision_at
 from popf.metrics.evaluation import chance_calibration_error, wilson
 from popf.metrics.thresholds import ThresholdCounts, best_threshold, count_at_thresholds
 
@@ -19,8 +20,6 @@ FIRST, CURVE_POINTS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000), 201
 #: Above this calibration error by chance, or below this number of samples in a class, results are called rough.
 COARSE, FEW = 0.05, 20
 MAX_LENGTH, PERCENT = 120, "\N{NO-BREAK SPACE}%"
-# Control characters, which a page must not contain, and unpaired surrogates, which cannot be encoded.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Quality(NamedTuple):
@@ -33,6 +32,16 @@ class Quality(NamedTuple):
     chance_error: float  # 95 % quantile of the calibration error of exact probabilities
     curve: ReliabilityCurve
     n_samples: int
+
+
+class Overall(NamedTuple):
+    """How good the probabilities of all classes are, if there are more than two."""
+
+    evaluation: Evaluation
+    prior_log_loss: float  # score of predicting the class frequencies for everyone
+    prior_brier: float
+    most_frequent: float  # share of the most frequent class
+    chance_error: float  # 95 % quantile of the calibration error of exact probabilities
 
 
 class Decisions(NamedTuple):
@@ -121,6 +130,26 @@ def quality(
     )
 
 
+def overall(
+    labels: NDArray[Any],
+    probability: FloatArray,
+    classes: NDArray[Any],
+    *,
+    seed: int = 0,
+    groups: IntArray | None = None,
+) -> Overall:
+    """Evaluate the probabilities of all classes."""
+    _, counts = np.unique(labels, return_counts=True)
+    shares = counts / len(labels)
+    return Overall(
+        evaluation=evaluate(labels, probability, labels=classes, groups=groups, seed=seed),
+        prior_log_loss=float(-(shares * np.log(shares)).sum()),
+        prior_brier=float(1.0 - (shares**2).sum()),
+        most_frequent=float(shares.max()),
+        chance_error=chance_calibration_error(probability.max(axis=1), seed, groups),
+    )
+
+
 def decisions(
     happened: BoolArray, probability: FloatArray, *, ratio: float, also: Sequence[float] = ()
 ) -> Decisions:
@@ -190,13 +219,13 @@ def outcome(found: Decisions, at: int, event: str) -> str:
     return (
         f"{count(hits + alarms)} of {count(found.n_samples)} samples are flagged as “{event}”: {count(hits)} "
         f"correctly, {count(alarms)} as false alarms. Missed: {count(counts.n_positive - hits)} of "
-        f"{count(counts.n_positive)} actual cases."
+        f"{count(counts.n_positive)}."
     )
 
 
 def plain(value: Any) -> str:
     """Return text of at most 120 characters, with unprintable characters replaced."""
-    text = _UNPRINTABLE.sub("\ufffd", str(value))
+    text = visible(str(value))
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
 
 

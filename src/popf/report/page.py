@@ -15,7 +15,6 @@ from popf.engine.structures import FloatArray
 from popf.files import replacing
 from popf.formatting import check_integer, check_share
 from popf.io import align
-from popf.metrics import Evaluation, evaluate
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, class_index, shown
 from popf.metrics.evaluation import CONFIDENCE
 from popf.metrics.thresholds import check_costs
@@ -27,6 +26,8 @@ from popf.report.numbers import plain
 from popf.tables.columns import group_rows
 
 MAX_ROWS, PRINTED_ROWS = 2000, 40
+#: Of more classes, only the most frequent can be chosen on the page: each adds some 0.3 MB.
+MAX_VIEWS = 20
 
 
 @dataclass(frozen=True)
@@ -46,39 +47,23 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
-    """Everything that the page shows."""
+class View:
+    """What the page shows about one class, against the other or all others."""
 
-    title: str
-    source: str  # names of the model and data files, if known
     event: str  # the positive class
     other: str  # the other class, or "all others"
-    classes: list[str]
     quality: numbers.Quality
-    drawn: str  # what the bootstrap resamples for the intervals, in words
     decisions: numbers.Decisions
     gains: numbers.Gains
     start: int  # index in `decisions` of the initial threshold
-    overall: Evaluation | None  # over all classes, if there are more than two
-    id_names: list[str]
     rows: list[Row]  # highest probabilities first
-    facts: list[tuple[str, Entries]]  # headings, each with (term, text) pairs
-    note: str  # remark about the paths, may be empty
 
-    def html(self) -> str:
-        """Render the page as one self-contained file."""
+    @property
+    def bins(self) -> list[tuple[float, ...]]:
+        """The bins of the reliability curve: probability, frequency, its interval, number of samples."""
         curve = self.quality.curve
         columns = (curve.probability, curve.frequency, curve.lower, curve.upper, curve.weights)
-        return render(
-            "popf.report",
-            "report",
-            report=self,
-            bins=list(zip(*columns, strict=True)),
-            data=self.script_data(),
-            text=numbers,
-            confidence=f"{100 * CONFIDENCE:g} %",
-            printed_rows=PRINTED_ROWS,
-        )
+        return list(zip(*columns, strict=True))
 
     def script_data(self) -> dict[str, Any]:
         """Return the data for the page's script, as plain values."""
@@ -99,6 +84,43 @@ class Report:
         }
 
 
+@dataclass(frozen=True)
+class Report:
+    """Everything that the page shows."""
+
+    title: str
+    source: str  # names of the model and data files, if known
+    classes: list[str]
+    overall: numbers.Overall | None  # over all classes, if there are more than two
+    views: list[View]  # of the positive class or, with more than two, of all (at most `MAX_VIEWS`)
+    open: int  # the one that the page opens with
+    drawn: str  # what the bootstrap resamples for the intervals, in words
+    id_names: list[str]
+    facts: list[tuple[str, Entries]]  # headings, each with (term, text) pairs
+    note: str  # remark about the paths, may be empty
+
+    @property
+    def view(self) -> View:
+        """The class that the page opens with."""
+        return self.views[self.open]
+
+    def html(self) -> str:
+        """Render the page as one self-contained file."""
+        return render(
+            "popf.report",
+            "report",
+            report=self,
+            data=self.script_data(),
+            text=numbers,
+            confidence=f"{100 * CONFIDENCE:g} %",
+            printed_rows=PRINTED_ROWS,
+        )
+
+    def script_data(self) -> dict[str, Any]:
+        """Return the data for the page's script, as plain values."""
+        return {"open": self.open, "views": [view.script_data() for view in self.views]}
+
+
 def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
     """Build a report on a model, evaluated on samples it was not fitted to, as one HTML page.
 
@@ -111,7 +133,8 @@ def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
     y : array-like of shape (n_samples,)
         True labels, of at least two classes.
     **options
-        - ``positive``: the positive class; None for the second of two, or the rarest of more;
+        - ``positive``: the positive class; None for the second of two. With more classes every class can be
+          chosen on the page, which opens with this one, or with the rarest;
         - ``threshold``: initial threshold; None for the threshold of lowest cost if costs are given, else the
           model's own;
         - ``cost_fp``, ``cost_fn``: costs of a false alarm and of a miss, both or neither;
@@ -203,52 +226,72 @@ def compute(
             f"for each row, and all {len(classes)} columns of predict_proba."
         )
     code = _positive(positive, labels, classes)
-    happened, chances = labels == classes[code], np.ascontiguousarray(table[:, code])
-    if happened.all() or not happened.any():
+    present = np.unique(labels)
+    if classes[code] not in present or len(present) == 1:
         raise ValueError(
-            f"all {len(labels)} samples are {'' if happened.any() else 'other than '}"
+            f"all {len(labels)} samples are {'' if classes[code] in present else 'other than '}"
             f"{classes.tolist()[code]!r}: a report needs samples of this class and of others."
         )
-    ratio = float(cost_fn or 1.0) / float(cost_fp or 1.0)
-    own = _own_threshold(final, code)
-    wanted = own if threshold is None else float(threshold)
-    found = numbers.decisions(happened, chances, ratio=ratio, also=[own, wanted])
-    by_cost = threshold is None and cost_fp is not None
-    start = found.recommended if by_cost else found.nearest(wanted)
-    theta = float(found.counts.thresholds[start])
-    highest = np.lexsort([np.arange(len(chances)), -chances])[:top]
-    names, target = [plain(label) for label in classes.tolist()], about.get("target")
-    question = f"{plain(target)} = {names[code]}" if target else f"“{names[code]}”"
     groups = group_rows(columns, len(labels))
     drawn = None if groups.id is None else groups.numbers
     known = (about.get("facts") or {}).get("table")
     rows = known.get("rows") if isinstance(known, Mapping) else None
-    reasons, note = explain_samples(model, _safe_indexing(X, highest), classes.tolist()[code], rows)
+    ratio, by_cost = float(cost_fn or 1.0) / float(cost_fp or 1.0), cost_fp is not None
+    names, notes = [plain(label) for label in classes.tolist()], [""]
+
+    def view_of(code: int) -> View:
+        happened, chances = labels == classes[code], np.ascontiguousarray(table[:, code])
+        own = _own_threshold(final, code)
+        wanted = own if threshold is None else float(threshold)
+        found = numbers.decisions(happened, chances, ratio=ratio, also=[own, wanted])
+        start = found.recommended if threshold is None and by_cost else found.nearest(wanted)
+        theta = float(found.counts.thresholds[start])
+        highest = np.lexsort([np.arange(len(chances)), -chances])[:top]
+        chosen = _safe_indexing(X, highest)
+        reasons, notes[0] = explain_samples(model, chosen, classes.tolist()[code], rows)
+        return View(
+            event=names[code],
+            other=names[1 - code] if len(names) == 2 else "all others",
+            quality=numbers.quality(happened, chances, threshold=theta, seed=seed, groups=drawn),
+            decisions=found,
+            gains=numbers.gains(happened, chances),
+            start=start,
+            rows=[
+                Row(
+                    number=row + 1,
+                    ids=[plain(values[row]) for values in columns.values()],
+                    probability=float(chances[row]),
+                    truth=plain(labels[row]),
+                    why=why,
+                )
+                for row, why in zip(highest.tolist(), reasons, strict=True)
+            ],
+        )
+
+    shown = [code]
+    if names[2:]:
+        counts = (labels[:, None] == classes).sum(axis=0)
+        frequent = np.argsort(-counts, kind="stable")[:MAX_VIEWS]
+        shown = sorted({code, *frequent[counts[frequent] > 0].tolist()})
+    views = [view_of(each) for each in shown]
+    target, question = about.get("target"), f"“{names[code]}”"
+    if target:
+        question = f"{plain(target)} = {names[code]}"
+    if names[2:]:
+        question = f"each {plain(target)}" if target else "each class"
     return Report(
         title=plain(title or f"How likely is {question}?"),
         source=" on ".join(plain(about[key]) for key in ("file", "data") if about.get(key)),
-        event=names[code],
-        other=names[1 - code] if len(names) == 2 else "all others",
         classes=names,
-        quality=numbers.quality(happened, chances, threshold=theta, seed=seed, groups=drawn),
+        overall=(
+            numbers.overall(labels, table, classes, seed=seed, groups=drawn) if names[2:] else None
+        ),
+        views=views,
+        open=shown.index(code),
         drawn=f"the {groups.n_groups:,} values of {plain(groups.id)}" if groups.id else "samples",
-        decisions=found,
-        gains=numbers.gains(happened, chances),
-        start=start,
-        overall=evaluate(labels, table, labels=classes, intervals=False) if names[2:] else None,
         id_names=[plain(name) for name in columns],
-        rows=[
-            Row(
-                number=row + 1,
-                ids=[plain(values[row]) for values in columns.values()],
-                probability=float(chances[row]),
-                truth=plain(labels[row]),
-                why=why,
-            )
-            for row, why in zip(highest.tolist(), reasons, strict=True)
-        ],
         facts=model_facts(model, about),
-        note=note,
+        note=notes[0],
     )
 
 

@@ -3,7 +3,8 @@
 Numba's own cache checks only the source file of the kernel itself, and trusts what it reads. Here the name of a
 cached file contains a hash of the sources that the kernel was compiled from: its module and all modules of the
 package that this one imports, directly or indirectly. So a change recompiles the kernels that depend on it, and
-no others. A checksum detects damaged files; they are deleted, and the kernel is compiled again.
+no others. A checksum of name and content detects files that are damaged or belong to another kernel; they are
+deleted, and the kernel is compiled again.
 """
 
 import gc
@@ -110,7 +111,7 @@ class KernelCache(FunctionCache):
         path = self._path(sig, target_context.codegen())
         try:
             checksum, content = path.read_bytes().split(b"\n", 1)
-            if checksum != _checksum(content):
+            if checksum != _checksum(path, content):
                 raise ValueError("damaged")
             return self._impl.rebuild(target_context, pickle.loads(content))
         except FileNotFoundError:
@@ -128,7 +129,7 @@ class KernelCache(FunctionCache):
         new = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
         try:
             self._impl.locator.ensure_cache_path()
-            new.write_bytes(_checksum(content) + b"\n" + content)
+            new.write_bytes(_checksum(path, content) + b"\n" + content)
             new.replace(path)
         except OSError:  # the disk is full, or the folder is no longer writable
             _delete(new)
@@ -174,8 +175,9 @@ def _path_of(module: str) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def _checksum(content: bytes) -> bytes:
-    return hashlib.sha256(content).hexdigest().encode()
+def _checksum(path: Path, content: bytes) -> bytes:
+    """Hash the content with the name of its file, so that a file under another name is damaged."""
+    return hashlib.sha256(path.name.encode() + b"\n" + content).hexdigest().encode()
 
 
 def _short_hash(text: str) -> str:
