@@ -24,8 +24,14 @@ ALIGNMENT = 64
 # A node is split at its widest side, judged by at most about this many of its points, evenly spaced.
 SAMPLED_POINTS = 64
 # A side with a gap, as between categories, counts as wider by this many times the gap: a split there keeps the
-# boxes apart, where other splits let them touch. Gaps are ignored if they are less than a fraction of the side.
-GAP_FACTOR, MIN_GAP = 3.0, 0.15
+# boxes apart, where other splits let them touch.
+GAP_FACTOR = 3.0
+# Gaps are ignored if they are less than a fraction of the side, and up to a larger fraction also if less than a
+# share of the points is beyond them: splitting off the few points in the tail of a continuous feature makes the
+# tree worse.
+MIN_GAP, WIDE_GAP, MIN_SHARE = 0.15, 0.5, 0.08
+# Small nodes are split at the median, because a few points have gaps by chance.
+MIN_BLOCKS_FOR_GAP = 4
 # To find gaps, values are sorted into bins; sides too narrow for that have none.
 N_BINS, SMALLEST_WIDTH = 32, 1e-300
 # Splits at a gap may be unequal, but not at this depth or below, because the stacks of searches are short.
@@ -155,7 +161,7 @@ def _quickselect(points, order, start, stop, middle, feature):
 
 @helper
 def _widest_gap(points, start, stop, step, feature, low, width):
-    """Find the widest gap between the values of a feature; return its width and its middle.
+    """Find the widest gap between the values of a feature; return its width (0: ignored) and its middle.
 
     Values are sorted into bins, and the gap is a run of empty ones. Only every `step`-th point is looked at.
     """
@@ -167,7 +173,17 @@ def _widest_gap(points, start, stop, step, feature, low, width):
         run = 0 if filled >> place & 1 else run + 1
         if run > longest:
             longest, end = run, place + 1
-    return longest / scale, low + (end - longest / 2.0) / scale
+    if longest < MIN_GAP * N_BINS:
+        return 0.0, 0.0
+    middle = low + (end - longest / 2.0) / scale
+    if longest < WIDE_GAP * N_BINS:
+        n_above = 0
+        for i in range(start, stop, step):
+            n_above += points[i, feature] > middle
+        n_points = (stop - start - 1) // step + 1
+        if min(n_above, n_points - n_above) < MIN_SHARE * n_points:
+            return 0.0, 0.0
+    return longest / scale, middle
 
 
 @helper
@@ -186,16 +202,11 @@ def _choose_split(points, first, last, may_be_unequal):
         for i in range(start + step, stop, step):
             low = min(low, points[i, feature])
             high = max(high, points[i, feature])
-        width = high - low
-        if (1.0 + GAP_FACTOR) * width <= most:
-            continue
-        gap, middle = 0.0, np.inf
-        if may_be_unequal and width > SMALLEST_WIDTH:
+        width, gap, middle = high - low, 0.0, 0.0
+        if may_be_unequal and width > SMALLEST_WIDTH and (1.0 + GAP_FACTOR) * width > most:
             gap, middle = _widest_gap(points, start, stop, step, feature, low, width)
-        if gap < MIN_GAP * width:
-            gap, middle = 0.0, np.inf
         if width + GAP_FACTOR * gap > most:
-            best, most, cut = feature, width + GAP_FACTOR * gap, middle
+            best, most, cut = feature, width + GAP_FACTOR * gap, middle if gap > 0.0 else np.inf
     if cut == np.inf:
         return best, (first + last) // 2
     n_left = 0
@@ -215,9 +226,10 @@ def _split_node(tree, node, first, last, parent):
     record["right"], record["feature"], record["value"] = -1, 0, 0.0
     if last - first > 1:
         depth, above = 0, parent
-        while above >= 0:
+        while last - first >= MIN_BLOCKS_FOR_GAP and above >= 0:
             depth, above = depth + 1, tree.nodes[above]["parent"]
-        feature, middle = _choose_split(points, first, last, depth < MAX_UNEQUAL_SPLITS)
+        may_be_unequal = last - first >= MIN_BLOCKS_FOR_GAP and depth < MAX_UNEQUAL_SPLITS
+        feature, middle = _choose_split(points, first, last, may_be_unequal)
         stop = min(last * LANES, len(points))
         _quickselect(points, tree.order, first * LANES, stop, middle * LANES, feature)
         record["feature"], record["value"] = feature, points[middle * LANES, feature]

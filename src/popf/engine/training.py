@@ -29,6 +29,9 @@ from popf.engine.tiles import SMALLEST_BLOCK, block_size
 
 # Minimum number of blocks per thread for matrix products.
 BLOCKS_PER_THREAD = 4
+# Up to these numbers of samples and features, a space tree is faster than an estimate of its work, and matrix
+# products, whose kernels take long to compile, would hardly be faster.
+SMALL_SAMPLES, SMALL_FEATURES = 1000, 32
 # `choose_algorithm` estimates the work of a space tree from samples of these sizes, searching some blocks.
 SAMPLE_SIZES = (2048, 8192)
 MAX_SEARCHES = 32
@@ -191,7 +194,8 @@ def choose_algorithm(X: FloatArray, algorithm: str, resources: Resources) -> str
     if algorithm != "auto":
         return algorithm
     n_samples, n_features = X.shape
-    if n_features <= LOW_DIMENSION:
+    is_small = n_samples <= SMALL_SAMPLES and n_features <= SMALL_FEATURES
+    if is_small or n_features <= LOW_DIMENSION:
         return "kd_tree"
     sizes = sorted({min(size, n_samples) for size in SAMPLE_SIZES})
     samples = [X[:: n_samples // size][:size] for size in sizes]

@@ -99,10 +99,15 @@ class AdditiveModel(NamedTuple):
 
     def logits(self, samples: FloatArray) -> FloatArray:
         """Compute the logits of scaled samples: (n_samples, n_classes)."""
-        return self.logits_of_columns(self.basis.columns(samples))
+        # Unlike BLAS, this rounds a row in the same way whichever rows are beside it.
+        columns = np.ascontiguousarray(self.basis.columns(samples))
+        products: FloatArray = np.einsum(
+            "ij,kj->ik", columns, np.ascontiguousarray(self.coefficients)
+        )
+        return products + (self.intercepts - self.coefficients @ self.center)
 
     def logits_of_columns(self, columns: FloatArray) -> FloatArray:
-        """Compute the logits from the columns of the basis."""
+        """Compute the logits from the columns of the basis; rounding may depend on the rows beside a row."""
         return columns @ self.coefficients.T + (self.intercepts - self.coefficients @ self.center)
 
     def contributions(self, samples: FloatArray) -> FloatArray:

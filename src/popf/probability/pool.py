@@ -25,6 +25,9 @@ GAIN_WITH_MANY, EXTRA_GAIN_WITH_ONE = 2.75, 1.0
 #: Lower bound of a gain, because a component that fails says little about the others.
 MIN_GAIN = -5.0
 
+#: Values per block of rows for which logits are computed, and minimum number of rows: enough for many threads.
+BLOCK_VALUES, MIN_ROWS = 1 << 18, 512
+
 _Loss = Annotated[float, Float(low=0.0)]
 
 
@@ -151,12 +154,21 @@ class FittedPool(NamedTuple):
     def logits(
         self, new: FloatArray, competition: SoftCompetition | None, resources: Resources
     ) -> FloatArray:
-        """Compute the logits of the given classes; `competition` may be None if the forest is not used."""
-        scores = None
-        if competition is not None and self.uses_forest:
-            taus = np.array([[self.forest.bandwidth]])
-            scores = competition.scores(self.prepare(new), taus, resources)[:, :, 0]
-        return self.combine(new, scores)
+        """Compute the logits of the given classes; `competition` may be None if the forest is not used.
+
+        Rows are computed in blocks, which bounds the memory and changes no bit of the result.
+        """
+        found = np.empty((len(new), len(self.classes)))
+        taus, n_rows = (
+            np.array([[self.forest.bandwidth]]),
+            max(MIN_ROWS, BLOCK_VALUES // new.shape[1]),
+        )
+        for start in range(0, len(new), n_rows):
+            rows, scores = new[start : start + n_rows], None
+            if competition is not None and self.uses_forest:
+                scores = competition.scores(self.prepare(rows), taus, resources)[:, :, 0]
+            found[start : start + n_rows] = self.combine(rows, scores)
+        return found
 
     def combine(self, new: FloatArray, scores: FloatArray | None) -> FloatArray:
         """Pool the scores of the forest with the components."""

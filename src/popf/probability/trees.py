@@ -306,7 +306,9 @@ def _boost(
 ) -> None:
     """Grow a tree on the features in each row of `tried`, and add its values to the outputs."""
     (n, n_outputs), (n_trees, n_tried) = outputs.shape, tried.shape
-    n_inner, n_nodes, max_bins = features.shape[1], values.shape[1], n_bins.max()
+    n_inner, n_nodes, max_bins = features.shape[1], values.shape[1], 0
+    for own_bins in n_bins:  # a loop, because Numba takes half a second to compile `n_bins.max()`
+        max_bins = max(max_bins, own_bins)
     derivatives = np.empty((n_outputs, n), np.complex128)
     # The samples, those of a node together, and where those of each node start and end.
     order, spare = np.empty(n, np.uint32), np.empty(n, np.uint32)

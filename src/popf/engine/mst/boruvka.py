@@ -12,7 +12,6 @@ arcs that join two classes are marked: they are prototypes, whatever the order o
 """
 
 from collections.abc import Callable
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,29 +133,14 @@ class GrowingTree:
         """
         team, of, n_components = self._team, self.components.of, self.n_components
         above, number = np.empty((2, n_components), dtype=np.int32)
-        state = self.components.of, best, certain, above
-        counts = dict(
-            team.map_rows(lambda start, stop: (start, _link(*state, start, stop)), n_components)
-        )
-        # Roots are numbered in order; every other component adds an edge.
-        before = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
-        n_roots = sum(counts.values())
-        edges = best, above, number, self._edges, self._weights
-        n_edges = self._n_edges
-        team.map_rows(
-            lambda start, stop: _write_edges(*edges, before[start], n_edges, start, stop),
-            n_components,
-        )
-        team.map_rows(
-            lambda start, stop: _number_components(above, number, start, stop), n_components
-        )
+        edges = self._edges, self._weights, self._n_edges
+        self.n_components = _join(of, best, certain, above, number, *edges)
+        self._n_edges += n_components - self.n_components
 
         def renumber(start: int, stop: int) -> None:
             np.take(number, of[start:stop], out=of[start:stop], mode="clip")
 
         team.map_rows(renumber, len(of))
-        self._n_edges += n_components - n_roots
-        self.n_components = n_roots
 
 
 @jit
@@ -234,45 +218,28 @@ def _mark_tied(lists, cursor, components, best, certain, marked, start, stop):
             slot += 1
 
 
-@helper
-def _picked_component(of, best, certain, c):
-    """Return the component that component `c` picks, or `c` if it is not certain."""
-    return np.int64(of[best[c]["outside"]]) if certain[c] else c
-
-
 @jit
-def _link(of, best, certain, above, start, stop):
-    """Link components to those they pick, except the lower of two that pick each other; count the roots."""
-    count = 0
-    for c in range(start, stop):
-        pick = _picked_component(of, best, certain, c)
-        is_root = pick == c or (c < pick and _picked_component(of, best, certain, pick) == c)
-        above[c] = c if is_root else pick
-        count += is_root
-    return count
+def _join(of, best, certain, above, number, edges, weights, n_edges):
+    """Write the arcs that components pick as edges, and number the joined components; return how many they are.
 
-
-@jit
-def _write_edges(best, above, number, edges, weights, n_roots, n_edges, start, stop):
-    """Assign numbers to the roots, from `n_roots` on, and write the arcs of the other components as edges."""
-    at = n_edges + start - n_roots
-    for c in range(start, stop):
-        if above[c] == c:
+    On one thread: it takes a twentieth of the time. In `above`, trees of components are built.
+    """
+    for c in range(len(best)):
+        above[c] = of[best[c]["outside"]] if certain[c] else c
+    n_roots = 0
+    for c in range(len(best)):
+        picked = above[c]
+        if picked == c or (c < picked and above[picked] == c):
+            above[c] = c
             number[c] = n_roots
             n_roots += 1
         else:
-            edges[0, at], edges[1, at] = best[c]["inside"], best[c]["outside"]
-            weights[at] = best[c]["squared"]
-            at += 1
-
-
-@jit
-def _number_components(above, number, start, stop):
-    """Give each component the number of its root; path compression in other threads is harmless."""
-    for c in range(start, stop):
-        root = find_root(above, c)
-        if root != c:
-            number[c] = number[root]
+            edges[0, n_edges], edges[1, n_edges] = best[c]["inside"], best[c]["outside"]
+            weights[n_edges] = best[c]["squared"]
+            n_edges += 1
+    for c in range(len(best)):
+        number[c] = number[find_root(above, c)]
+    return n_roots
 
 
 # Shared by the searches for outgoing arcs ---------------------------------------------------------------------
@@ -284,8 +251,15 @@ def search_and_mark(
     """Offer the arcs that ``find(False, team)`` returns; if any tie, ``find(True, team)`` marks their ends."""
     with Team(n_threads) as team:
         arcs = find(False, team)
-        # Each thread scans all arcs for those of its components.
-        team.map_shares(lambda low, high: _offer_records(search, arcs, low, high), len(search.best))
+        best, arcs = search.best, arcs[arcs["inside"] >= 0]
+        # Contiguous copies with 64 bits, so that `offer` is compiled only once.
+        inside, outside = arcs["inside"].astype(np.int64), arcs["outside"].astype(np.int64)
+        squared = arcs["squared"].copy()
+        offer_arcs(best, search.components, inside, outside, squared)
+        component = search.components.of[inside]
+        tied = (arcs["tied"] != 0) & (squared == best["squared"][component])
+        best["tied"][component[tied]] = 1
+        search.bounds[:] = best["squared"]
         if ((search.best["tied"] != 0) & ~search.certain).any():
             find(True, team)
 
@@ -328,22 +302,3 @@ def offer_arcs(best, components, inside, outside, squared):
         u, v = inside[e], outside[e]
         if of[u] != of[v]:
             offer(best, np.int64(of[u]), squared[e], u, v, index)
-
-
-@jit
-def _offer_records(search, arcs, low, high):
-    """Offer ARC records to the components from `low` to `high`, and update their bounds."""
-    of, index = search.components.of, search.components.indices
-    best, bounds = search.best, search.bounds
-    for i in range(len(arcs)):
-        arc = arcs[i]
-        if arc["inside"] < 0:
-            continue
-        # The same integer type wherever arcs are offered, so that `offer` is compiled only once.
-        inside, outside = np.int64(arc["inside"]), np.int64(arc["outside"])
-        component = np.int64(of[inside])
-        if low <= component < high and arc["squared"] <= best[component]["squared"]:
-            offer(best, component, arc["squared"], inside, outside, index)
-            best[component]["tied"] |= arc["tied"]
-    for c in range(low, high):
-        bounds[c] = best[c]["squared"]
