@@ -2,6 +2,7 @@
 
 ``page``          build the page from a model and samples: `build`, `write`
 ``numbers``       compute and format all numbers
+``drivers``       what drives the model: contributions of columns, dependence, cautions
 ``explanations``  describe the model, and explain the probabilities of samples by log odds and paths
 ``templates``     the page: HTML, style and script
 """

@@ -279,7 +279,7 @@ def figure(value: Any) -> str:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        return plain(value)
+        return plain(value).removesuffix(" 00:00:00")  # of a date
     if np.isnan(number):
         return "missing"
     if number == 0.0 or not 1e-4 <= abs(number) < 1e9:

@@ -21,6 +21,7 @@ from popf.metrics.thresholds import check_costs
 from popf.paper.classifier import PlattOPFClassifier
 from popf.probability.classifier import POPFClassifier
 from popf.report import numbers
+from popf.report.drivers import Drivers, drivers_of
 from popf.report.explanations import Entries, explain_samples, model_facts
 from popf.report.numbers import plain
 from popf.tables.columns import group_rows
@@ -96,6 +97,7 @@ class Report:
     open: int  # the one that the page opens with
     drawn: str  # what the bootstrap resamples for the intervals, in words
     id_names: list[str]
+    drivers: Drivers | None
     facts: list[tuple[str, Entries]]  # headings, each with (term, text) pairs
     note: str  # remark about the paths, may be empty
 
@@ -235,7 +237,7 @@ def compute(
     groups = group_rows(columns, len(labels))
     drawn = None if groups.id is None else groups.numbers
     known = (about.get("facts") or {}).get("table")
-    rows = known.get("rows") if isinstance(known, Mapping) else None
+    known = known if isinstance(known, Mapping) else {}
     ratio, by_cost = float(cost_fn or 1.0) / float(cost_fp or 1.0), cost_fp is not None
     names, notes = [plain(label) for label in classes.tolist()], [""]
 
@@ -248,7 +250,9 @@ def compute(
         theta = float(found.counts.thresholds[start])
         highest = np.lexsort([np.arange(len(chances)), -chances])[:top]
         chosen = _safe_indexing(X, highest)
-        reasons, notes[0] = explain_samples(model, chosen, classes.tolist()[code], rows)
+        reasons, notes[0] = explain_samples(
+            model, chosen, classes.tolist()[code], known.get("rows")
+        )
         return View(
             event=names[code],
             other=names[1 - code] if len(names) == 2 else "all others",
@@ -290,6 +294,7 @@ def compute(
         open=shown.index(code),
         drawn=f"the {groups.n_groups:,} values of {plain(groups.id)}" if groups.id else "samples",
         id_names=[plain(name) for name in columns],
+        drivers=drivers_of(model, X, code, known.get("cautions")),
         facts=model_facts(model, about),
         note=notes[0],
     )
