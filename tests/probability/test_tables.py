@@ -210,7 +210,7 @@ def test_scikit_learn_splits_frames():
 @pytest.mark.parametrize(
     ("column", "cells", "message"),
     [
-        ("size", ["1"] * len(Y), "numbers stored as text"),
+        ("size", [str(i) for i in range(len(Y))], "numbers stored as text"),
         ("size", [[1]] * len(Y), "holds a list in row 0"),
         ("size", [1, "a"] * (len(Y) // 2), "mixes kinds"),
         ("size", [np.inf] * len(Y), "infinity"),

@@ -28,6 +28,8 @@ NUMBER, CATEGORY, DATE = "number", "category", "date"
 #: A column without any cell in training; later cells are ignored.
 EMPTY = "empty"
 KINDS = (NUMBER, CATEGORY, DATE, EMPTY)
+#: Numbers stored as text are categories, such as "1", "2" and "3", if there are at most so many different ones.
+MAX_CODES = 20
 #: Code of a level that was not seen in training.
 UNSEEN = -1.0
 
@@ -402,7 +404,9 @@ def _refuse_mixture(distinct: list[Any], name: str) -> None:
 
 
 def _refuse_numbers(words: list[str], name: str) -> None:
-    """Raise ValueError if all texts are numbers."""
+    """Raise ValueError if all texts are numbers; a few different ones may well be codes."""
+    if len(words) <= MAX_CODES:
+        return
     try:
         numbers = [float(word) for word in words]
     except ValueError:
